@@ -116,7 +116,7 @@ def create_app(
     before it has read all of it.
     Raises: ValueError for tokens that cannot be parsed.
     """
-    authenticator = FixedCallerAuthenticator(caller) if caller else Authenticator(*_tokens(settings))
+    authenticator = FixedCallerAuthenticator(caller) if caller else Authenticator(*_token_verifiers(settings))
     metrics, log_head_watcher = ServerMetrics(OWN_NAMES), LogHeadWatcher()
     commit_listeners = CommitListeners(metrics, log_head_watcher)
     allowed_hosts = AllowedHosts(None if caller else settings.own_hosts)
@@ -157,10 +157,10 @@ def create_app(
         )
         measure_links(metrics.registry, registry.readers, replication)
         own_mounts = {
-            **_own_places(registry, metrics),
-            **_messages(registry, settings.max_body),
+            **_server_mounts(registry, metrics),
+            **_message_mounts(registry, settings.max_body),
             CHECK: Mount(CheckRoutes(registry, settings.max_body), accepts_documents=True),
-            **_history(registry, feeds, families),
+            **_history_mounts(registry, feeds, families),
             LOG: Mount(LogFeedRoutes(feeds, replication.upstream)),
             LINKS: Mount(
                 LinksRoutes(LinkParts(registry, replication, canonical_links.invalidate), authenticator),
@@ -207,7 +207,7 @@ def create_app(
     return app
 
 
-def _own_places(registry: Registry, metrics: ServerMetrics) -> Mapping[str, Mount]:
+def _server_mounts(registry: Registry, metrics: ServerMetrics) -> Mapping[str, Mount]:
     """Surfaces below `/-/` about the server and its OpenAPI documents."""
     health_routes, openapi_routes = HealthRoutes(registry), OpenapiRoutes(registry, OWN_PATH_ITEMS)
     return {
@@ -221,7 +221,7 @@ def _own_places(registry: Registry, metrics: ServerMetrics) -> Mapping[str, Moun
     }
 
 
-def _history(registry: Registry, feeds: Feeds, families: Sequence[EventFamily]) -> Mapping[str, Mount]:
+def _history_mounts(registry: Registry, feeds: Feeds, families: Sequence[EventFamily]) -> Mapping[str, Mount]:
     """Surfaces below `/-/` about the log and its history."""
     return {
         EVENTS: Mount(EventFeedRoutes(feeds, families)),
@@ -235,7 +235,7 @@ def _history(registry: Registry, feeds: Feeds, families: Sequence[EventFamily]) 
     }
 
 
-def _messages(registry: Registry, max_body: int) -> Mapping[str, Mount]:
+def _message_mounts(registry: Registry, max_body: int) -> Mapping[str, Mount]:
     """Surfaces below `/-/` about messages, and imports of documents in other formats."""
     return {
         RESOLVED: Mount(ResolvedMessagesRoutes(registry)),
@@ -244,7 +244,7 @@ def _messages(registry: Registry, max_body: int) -> Mapping[str, Mount]:
     }
 
 
-def _tokens(settings: Settings) -> list[TokenVerifier]:
+def _token_verifiers(settings: Settings) -> list[TokenVerifier]:
     """The verifiers of bearer tokens; none if all callers have the same rights."""
     verifiers: list[TokenVerifier] = [parse_fixed_tokens(settings.tokens)] if settings.tokens else []
     if settings.jwt_keys:

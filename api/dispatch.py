@@ -35,11 +35,11 @@ from domain.errors.http_errors import StoreUnavailable, Unauthorized
 from domain.errors.problems import Problem
 from projections.entities.query import MissingDocument
 
-_STOPPING: Final = "the server is stopping; the log shows whether a write was carried out"
+_STOPPING_MESSAGE: Final = "the server is stopping; the log shows whether a write was carried out"
 
 #: `nosniff`: a browser has to trust the declared media type instead of guessing from the content.
-_WITHOUT_TLS: Final[Headers] = [(b"x-content-type-options", b"nosniff")]
-_WITH_TLS: Final[Headers] = [*_WITHOUT_TLS, (b"strict-transport-security", b"max-age=31536000")]
+_HEADERS_WITHOUT_TLS: Final[Headers] = [(b"x-content-type-options", b"nosniff")]
+_HEADERS_WITH_TLS: Final[Headers] = [*_HEADERS_WITHOUT_TLS, (b"strict-transport-security", b"max-age=31536000")]
 
 
 class Surface(Protocol):
@@ -85,7 +85,7 @@ class ServerConfig:
     hosts: AllowedHosts
 
 
-def _unmounted(request: Request, host: str) -> Request:
+def _keep_request(request: Request, host: str) -> Request:
     return request
 
 
@@ -106,7 +106,7 @@ class Dispatcher:
         fixed_mounts: Mapping[tuple[str, ...], Mount],
         server_config: ServerConfig,
         tree_mounts: Mapping[str, Mount] | None = None,
-        mount_request: Callable[[Request, str], Request] = _unmounted,
+        mount_request: Callable[[Request, str], Request] = _keep_request,
         damage: DamageMonitor | None = None,
     ) -> None:
         self._damage = damage or DamageMonitor()
@@ -130,7 +130,7 @@ class Dispatcher:
         except ClientDisconnected:
             return
         try:
-            await send_response(response, receive, send, request.method == "HEAD", _always(request))
+            await send_response(response, receive, send, request.method == "HEAD", _common_headers(request))
         except Exception as error:
             # The status is already sent. Cutting the connection is the only way left to signal that the response is
             # incomplete.
@@ -148,7 +148,7 @@ class Dispatcher:
         """
         started_at, request = start_timer(), self._request(scope, request_host(scope, self._config.proxies))
         response = self._config.cors.add_headers(problem_response(problem, request), request)
-        response = replace(response, headers=[*response.headers, *_always(request)])
+        response = replace(response, headers=[*response.headers, *_common_headers(request)])
         self._config.metrics.count_response(request, response.status, started_at)
         log_response(request, response.status, started_at)
         return response
@@ -170,14 +170,14 @@ class Dispatcher:
         except MethodNotAllowed as not_allowed:
             return problem_response(not_allowed.problem, request, not_allowed.allow)
         except Unauthorized as problem:
-            return _challenged(problem_response(problem, request), request)
+            return _with_challenge(problem_response(problem, request), request)
         except Problem as problem:
             return problem_response(problem, request, self._main.allow(request) if problem.status == 405 else None)
         except ClientDisconnected:
             raise
         except asyncio.CancelledError:
             # The server is stopping and has waited long enough. The connection still accepts a response.
-            return problem_response(problems.ServerBusy(detail=_STOPPING), request)
+            return problem_response(problems.ServerBusy(detail=_STOPPING_MESSAGE), request)
         except MissingDocument as error:
             log_failure(request, error)
             return problem_response(problems.DataRetrievalError(request.path), request)
@@ -233,11 +233,11 @@ class Dispatcher:
         return self._config.cors.add_headers(await compress_response(response, accept_encoding), request)
 
 
-def _always(request: Request) -> Headers:
+def _common_headers(request: Request) -> Headers:
     """The headers that all responses have (ACC-100)."""
-    return _WITH_TLS if request.base.startswith("https:") else _WITHOUT_TLS
+    return _HEADERS_WITH_TLS if request.base.startswith("https:") else _HEADERS_WITHOUT_TLS
 
 
-def _challenged(response: Response, request: Request) -> Response:
+def _with_challenge(response: Response, request: Request) -> Response:
     challenge = BEARER_CHALLENGE if request.header(b"authorization") is None else INVALID_TOKEN_CHALLENGE
     return replace(response, headers=[*response.headers, challenge])

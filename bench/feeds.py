@@ -156,7 +156,7 @@ def _bytes(place: Place, schemas: int) -> Figure:
         with store.engine.connect() as connection:
             states = "SELECT count(*), sum(length(state)) FROM log WHERE position > 3"
             events, size = sql.run(connection, states).fetchone()
-            documents = sql.value(connection, "SELECT sum(length(bytes)) FROM document", ())
+            documents = sql.scalar(connection, "SELECT sum(length(bytes)) FROM document", ())
     return Figure(
         "Bytes of log for an event",
         place.name,

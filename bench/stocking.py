@@ -49,7 +49,7 @@ def _heads(rows: Iterable[LogTableRow]) -> Iterator[tuple[Any, ...]]:
         state = row.state.encode()
         told = orjson.loads(state)
         live = row.topic != EntityDeleted.TOPIC
-        hash, owner = hashes.entity_hash(hashes.image_in(state)) if live else b"", xids.parent(told["xid"])
+        hash, owner = hashes.entity_hash(hashes.extract_image(state)) if live else b"", xids.parent(told["xid"])
         parent = xids.tree_key(owner) if owner else ""
         key = xids.tree_key(row.stream)
         yield key, row.position, row.revision, told["xid"], told["type"], parent, live, hash, None

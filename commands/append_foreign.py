@@ -22,8 +22,8 @@ from domain.replication.link import Link
 #: Records a change of this registry's model.
 RecordModel = Callable[[ReplaceModel], Recorded]
 
-_KNOWN: Final = "SELECT folded FROM interaction WHERE folded {among}"
-_STREAMS: Final = (
+_RECORDED_IDS: Final = "SELECT folded FROM interaction WHERE folded {among}"
+_STREAMS_OF_INTERACTION: Final = (
     "SELECT l.stream FROM interaction i JOIN log l ON l.position >= i.first AND l.position <= i.last WHERE i.folded = ?"
 )
 
@@ -50,10 +50,10 @@ def append_foreign(transaction: WriteTransaction, command: Follow, record_model:
             batch = InteractionBatch(transaction.world, transaction.log_end.chain, transaction.log_end.state)
         events = local_events(foreign, link, transaction.world)
         if events:
-            interaction = _facts(foreign, transaction.log_end.position, len(events))
+            interaction = _interaction(foreign, transaction.log_end.position, len(events))
             recorded_interaction = batch.add(interaction._replace(salt=transaction.store.new_salt()), events)
             if link.scope.whole and recorded_interaction.state != foreign.state:
-                raise _diverged(link, foreign)
+                raise _diverged_error(link, foreign)
             transaction.log_end = LogEnd(
                 recorded_interaction.last,
                 foreign.time,
@@ -62,7 +62,7 @@ def append_foreign(transaction: WriteTransaction, command: Follow, record_model:
                 foreign.xregcorrelationid,
             )
             recorded += enumerate(events, recorded_interaction.first)
-            documents |= _documents(foreign, events)
+            documents |= _referenced_documents(foreign, events)
     sql.insert(transaction.connection, tables.document, list(documents.items()), "ON CONFLICT DO NOTHING")
     batch.write(transaction.connection)
     last_interaction = command.interactions[-1]
@@ -80,17 +80,17 @@ def _new_interactions(
     for chunk in sql.chunks(folded_ids):
         recorded_ids |= {
             row[0]
-            for row in sql.run(transaction.connection, _KNOWN, (sql.list_parameter(transaction.connection, chunk),))
+            for row in sql.run(transaction.connection, _RECORDED_IDS, (sql.list_parameter(transaction.connection, chunk),))
         }
     for interaction in interactions:
         if interaction.xregcorrelationid.casefold() not in recorded_ids:
             recorded_ids.add(interaction.xregcorrelationid.casefold())
             yield interaction
         elif not link.scope.whole:  # for a whole registry, the state hash finds it
-            _check_whole(transaction, interaction, link)
+            _check_recorded(transaction, interaction, link)
 
 
-def _check_whole(transaction: WriteTransaction, interaction: ForeignInteraction, link: Link) -> None:
+def _check_recorded(transaction: WriteTransaction, interaction: ForeignInteraction, link: Link) -> None:
     """Compares an interaction that is already recorded with what the link wants of it.
 
     Raises: Diverged when another link, or another scope, recorded the interaction without some of its entities.
@@ -98,7 +98,7 @@ def _check_whole(transaction: WriteTransaction, interaction: ForeignInteraction,
     expected_streams = {event.stream for event in interaction.events if link.scope.has(event.xid)}
     if expected_streams:
         recorded_streams = {
-            row[0] for row in sql.run(transaction.connection, _STREAMS, (interaction.xregcorrelationid.casefold(),))
+            row[0] for row in sql.run(transaction.connection, _STREAMS_OF_INTERACTION, (interaction.xregcorrelationid.casefold(),))
         }
         if missing_streams := sorted(expected_streams - recorded_streams):
             detail = (
@@ -107,13 +107,13 @@ def _check_whole(transaction: WriteTransaction, interaction: ForeignInteraction,
             raise Diverged(link.xid, error_detail=detail, extensions={"xid": missing_streams[0]})
 
 
-def _documents(foreign: ForeignInteraction, events: Sequence[EntityEvent]) -> dict[str, bytes]:
+def _referenced_documents(foreign: ForeignInteraction, events: Sequence[EntityEvent]) -> dict[str, bytes]:
     """The documents that the events refer to; the registry does not store any others."""
     referenced_hashes = {document_hash(event.private) for event in events}
     return {digest: content for digest, content in foreign.documents.items() if digest in referenced_hashes}
 
 
-def _facts(foreign: ForeignInteraction, log_end: int, events: int) -> Interaction:
+def _interaction(foreign: ForeignInteraction, log_end: int, events: int) -> Interaction:
     return Interaction(
         last=log_end + events,
         first=log_end + 1,
@@ -128,6 +128,6 @@ def _facts(foreign: ForeignInteraction, log_end: int, events: int) -> Interactio
     )
 
 
-def _diverged(link: Link, foreign: ForeignInteraction) -> Diverged:
+def _diverged_error(link: Link, foreign: ForeignInteraction) -> Diverged:
     detail = f"the registry differs from {link.url} after {foreign.xregcorrelationid}"
     return Diverged(link.xid, error_detail=detail)

@@ -25,7 +25,7 @@ from commands.store.log import Recorded, Store, WriteTransaction
 from domain.access.roles import ANONYMOUS, Caller, Role
 from domain.decisions.commands import Command, Follow, Restore, WriteTree
 from domain.decisions.document_checks import ChecksRequired
-from domain.decisions.permissions import may_ask, role_for
+from domain.decisions.permissions import is_allowed, role_for
 from domain.decisions.world import Context, Decision, World
 from domain.errors.http_errors import Forbidden
 from domain.errors.problems import ServerBusy
@@ -93,7 +93,7 @@ def record(
 
     Raises: Forbidden; what the precondition or the decision raises.
     """
-    role = _role(pending.caller_with_role, pending.command)
+    role = _require_role(pending.caller_with_role, pending.command)
     if pending.condition:
         pending.condition(transaction)
     recorded = _record_events(transaction, pending, role, decide)
@@ -119,7 +119,7 @@ def _decide_and_append(transaction: WriteTransaction, pending: PendingCommand, r
     transaction.world.known_results = pending.check_results or {}
     decision = decide(pending.command, transaction.world, context)
     if isinstance(pending.command, Restore):
-        _check_pointers(caller, decision)
+        _check_restored_xrefs(caller, decision)
     return transaction.append(decision, context, pending.command)
 
 
@@ -259,15 +259,15 @@ class CommandBus:
         return batch
 
 
-def _role(caller: Caller, command: Command) -> Role:
+def _require_role(caller: Caller, command: Command) -> Role:
     """The caller's role at the command's target. Raises: Forbidden when the caller may not send the command."""
     role = role_for(caller, command)
-    if role is None or not may_ask(caller, command):
+    if role is None or not is_allowed(caller, command):
         raise Forbidden(caller=caller.name)
     return role
 
 
-def _check_pointers(caller: Caller, decision: Decision) -> None:
+def _check_restored_xrefs(caller: Caller, decision: Decision) -> None:
     """Raises: Forbidden when restored Resources have xrefs to entities that the caller may not read."""
     if caller.role is None and not all(map(caller.can_read, filter(None, map(xref_target, decision.events)))):
         raise Forbidden(caller=caller.name)

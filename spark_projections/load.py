@@ -36,18 +36,18 @@ def compute_read_model(log: DataFrame, position: int, folder: str, max_leaves: i
     read_model.ordered_entity_rows(log.where(log.position <= position)).write.parquet(f"{stage_uri}/rows")
     read_model.attribute_rows(spark.read.parquet(f"{stage_uri}/rows"), max_leaves).write.parquet(f"{stage_uri}/leaves")
     published_rows(log.where(log.position <= position)).write.parquet(f"{stage_uri}/published")
-    return PrecomputedRows(position, _batches(filesystem, root.rstrip("/")))
+    return PrecomputedRows(position, _table_batches(filesystem, root.rstrip("/")))
 
 
-def _batches(filesystem: fs.FileSystem, root: str) -> Iterator[tuple[str, Sequence[Values]]]:
-    for rows in _read(filesystem, f"{root}/rows"):
+def _table_batches(filesystem: fs.FileSystem, root: str) -> Iterator[tuple[str, Sequence[Values]]]:
+    for rows in _read_batches(filesystem, f"{root}/rows"):
         yield "entity", [row[:-1] for row in rows if row[-1] is None]
         yield "history", [row for row in rows if row[-1] is not None]
-    yield from (("attribute", rows) for rows in _read(filesystem, f"{root}/leaves"))
-    yield from (("published", rows) for rows in _read(filesystem, f"{root}/published"))
+    yield from (("attribute", rows) for rows in _read_batches(filesystem, f"{root}/leaves"))
+    yield from (("published", rows) for rows in _read_batches(filesystem, f"{root}/published"))
 
 
-def _read(filesystem: fs.FileSystem, folder: str) -> Iterator[list[Values]]:
+def _read_batches(filesystem: fs.FileSystem, folder: str) -> Iterator[list[Values]]:
     for file_info in sorted(filesystem.get_file_info(fs.FileSelector(folder)), key=lambda each: str(each.path)):
         if file_info.path.endswith(".parquet"):
             with filesystem.open_input_file(file_info.path) as file:

@@ -17,7 +17,7 @@ from domain.registry.events import EntityDeleted
 from domain.values import xid as xids
 from domain.values.json_text import loads_trusted
 from projections.entities.leaves import UNINDEXED_TYPES, leaves
-from projections.entities.rows import EntityRow, row
+from projections.entities.rows import EntityRow, entity_row
 from projections.log.table_rows import event_of
 from spark_projections.arrow_batches import Batches, record_batch, spark_columns
 from spark_projections.upcast_log import upcast_log
@@ -25,15 +25,15 @@ from spark_projections.upcast_log import upcast_log
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_NUMBERS: Final = ("epoch", "since", "born", "meta")
+_NUMBER_COLUMNS: Final = ("epoch", "since", "born", "meta")
 #: The columns of `EntityRow`, and `until`: the position of the event that replaced the row, null for live rows.
-_ROWS: Final = pa.schema(
+_ROW_SCHEMA: Final = pa.schema(
     [
-        *(pa.field(name, pa.int64() if name in _NUMBERS else pa.string()) for name in EntityRow._fields),
+        *(pa.field(name, pa.int64() if name in _NUMBER_COLUMNS else pa.string()) for name in EntityRow._fields),
         pa.field("until", pa.int64()),
     ]
 )
-_LEAVES: Final = pa.schema(
+_LEAF_SCHEMA: Final = pa.schema(
     [
         *(pa.field(name, pa.string()) for name in ("tree_key", "path", "type", "text")),
         pa.field("number", pa.float64()),
@@ -47,28 +47,28 @@ def entity_rows(log: DataFrame) -> DataFrame:
 
     log: rows of `projections.log.table_rows`, from the first position on without a gap, whole interactions.
     """
-    return _rows(_events(log))
+    return _map_rows(_live_events(log))
 
 
 def ordered_entity_rows(log: DataFrame) -> DataFrame:
     """`entity_rows` in the order of the tables' primary keys, within and across partitions."""
     # Sorted before events become rows, because Spark computes the input of a range partitioning twice. The key is a
     # column, because Spark would evaluate an expression for every comparison of two rows.
-    events_with_key = _events(log).withColumn("key", f.translate("stream", "/", "!"))
-    return _rows(
+    events_with_key = _live_events(log).withColumn("key", f.translate("stream", "/", "!"))
+    return _map_rows(
         events_with_key.repartitionByRange("key", "position").sortWithinPartitions("key", "position").drop("key")
     )
 
 
-def _events(log: DataFrame) -> DataFrame:
+def _live_events(log: DataFrame) -> DataFrame:
     """The events that leave an entity alive, each with the position that ends its row."""
     successors = log.select("stream", (f.col("revision") - 1).alias("revision"), f.col("position").alias("until"))
     events = upcast_log(log).select("position", "stream", "revision", "topic", "state")
     return events.join(successors, ["stream", "revision"], "left").where(f.col("topic") != EntityDeleted.TOPIC)
 
 
-def _rows(events: DataFrame) -> DataFrame:
-    return events.mapInArrow(_to_rows, spark_columns(_ROWS))
+def _map_rows(events: DataFrame) -> DataFrame:
+    return events.mapInArrow(_to_rows, spark_columns(_ROW_SCHEMA))
 
 
 def attribute_rows(rows: DataFrame, max_leaves: int) -> DataFrame:
@@ -78,7 +78,7 @@ def attribute_rows(rows: DataFrame, max_leaves: int) -> DataFrame:
     """
     live_rows = rows.where(f.col("until").isNull()).where(~f.col("type").isin(*UNINDEXED_TYPES))
     return live_rows.select("tree_key", "type", "attributes").mapInArrow(
-        partial(_to_leaves, max_leaves), spark_columns(_LEAVES)
+        partial(_to_leaves, max_leaves), spark_columns(_LEAF_SCHEMA)
     )
 
 
@@ -86,11 +86,11 @@ def _to_rows(batches: Batches) -> Batches:
     for batch in batches:
         columns = [batch.column(name).to_pylist() for name in ("topic", "revision", "state", "position", "until")]
         rows = [
-            (*row(event, position), until)
+            (*entity_row(event, position), until)
             for topic, revision, state, position, until in zip(*columns, strict=True)
             if not xids.is_outside_tree((event := event_of(topic, revision, state)).stream)
         ]
-        yield record_batch(rows, _ROWS)
+        yield record_batch(rows, _ROW_SCHEMA)
 
 
 def _to_leaves(max_leaves: int, batches: Batches) -> Batches:
@@ -101,4 +101,4 @@ def _to_leaves(max_leaves: int, batches: Batches) -> Batches:
             for key, type, text in zip(*columns, strict=True)
             for path, leaf in sorted(leaves(loads_trusted(text), max_leaves).items())
         ]
-        yield record_batch(rows, _LEAVES)
+        yield record_batch(rows, _LEAF_SCHEMA)

@@ -49,7 +49,7 @@ def rebuild(
     with staging_folder(stage) as folder:
         in_files = bool(log.inputFiles())
         if not in_files:
-            log = _in_files(log, folder)
+            log = _copy_to_files(log, folder)
             log = drop_incomplete(log) if drop_incomplete else log
         # Verify and use the same copy: the source is not read again.
         log_end = verify_log(log, anchors, in_files)
@@ -59,7 +59,7 @@ def rebuild(
     return report
 
 
-def _in_files(log: DataFrame, folder: str) -> DataFrame:
+def _copy_to_files(log: DataFrame, folder: str) -> DataFrame:
     """A copy of the log in files, like segments. A rebuild reads the log several times, and other sources are slow."""
     log_uri = f"{spark_uri(folder)}/log"
     log.write.parquet(log_uri)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 #: The Python that Spark starts. By default it is this one, because it has the packages that the code imports.
-_PYTHON: Final = "PYSPARK_PYTHON"
+_PYTHON_VARIABLE: Final = "PYSPARK_PYTHON"
 
 
 class SparkSettings(BaseSettings):
@@ -39,7 +39,7 @@ class SparkSettings(BaseSettings):
     conf: dict[str, str] = {}
 
 
-def session(settings: SparkSettings | None = None, connectors: Iterable[str] = tuple(CONNECTORS)) -> SparkSession:
+def get_session(settings: SparkSettings | None = None, connectors: Iterable[str] = tuple(CONNECTORS)) -> SparkSession:
     """The session of this process, a new one where there is none, with the source `annals` registered.
 
     connectors: names from `jars.CONNECTORS`. An existing session keeps the jars that it has.
@@ -47,26 +47,26 @@ def session(settings: SparkSettings | None = None, connectors: Iterable[str] = t
     """
     from pyspark.sql import SparkSession
 
-    spark = SparkSession.getActiveSession() or _new(settings or SparkSettings(), connectors)
+    spark = SparkSession.getActiveSession() or _create_session(settings or SparkSettings(), connectors)
     register(spark)
     return spark
 
 
-def _new(settings: SparkSettings, connectors: Iterable[str]) -> SparkSession:
+def _create_session(settings: SparkSettings, connectors: Iterable[str]) -> SparkSession:
     from pyspark.sql import SparkSession
 
     os.environ["JAVA_HOME"] = str(java_home(settings.java))
-    os.environ.setdefault(_PYTHON, sys.executable)
+    os.environ.setdefault(_PYTHON_VARIABLE, sys.executable)
     if (settings.master or "").startswith("local"):
         # The machine's own host name may not resolve, and no other machine has to reach it.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.appName("annals")
-    for name, value in (_conf(settings, connectors) | settings.conf).items():
+    for name, value in (_spark_config(settings, connectors) | settings.conf).items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
 
 
-def _conf(settings: SparkSettings, connectors: Iterable[str]) -> dict[str, str]:
+def _spark_config(settings: SparkSettings, connectors: Iterable[str]) -> dict[str, str]:
     jar_list = ",".join(str(jar.resolve()) for jar in connector_jars(connectors, settings.jars, settings.java))
     spark_settings = {
         "spark.master": settings.master,

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Final
 
 _PREFIX: Final = "annals-rebuild-"
-_LOCK: Final = "lock"
-_STAGE: Final = "stage"
+_LOCK_FILE: Final = "lock"
+_STAGE_FOLDER: Final = "stage"
 
 
 @contextmanager
@@ -30,10 +30,10 @@ def staging_folder(folder_uri: str | None = None) -> Iterator[str]:
     if folder_uri is not None:
         yield folder_uri
         return
-    _sweep(Path(tempfile.gettempdir()))
+    _remove_abandoned(Path(tempfile.gettempdir()))
     folder, lock = _make_folder()
     try:
-        yield (folder / _STAGE).as_uri()
+        yield (folder / _STAGE_FOLDER).as_uri()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         os.close(lock)
@@ -47,17 +47,17 @@ def _make_folder() -> tuple[Path, int]:
             return folder, lock
 
 
-def _sweep(temporary_root: Path) -> None:
+def _remove_abandoned(temporary_root: Path) -> None:
     for folder in temporary_root.glob(f"{_PREFIX}*"):
-        if folder.is_symlink() or not _is_ours(folder) or (lock := _lock_folder(folder)) is None:
+        if folder.is_symlink() or not _is_staging_folder(folder) or (lock := _lock_folder(folder)) is None:
             continue
         shutil.rmtree(folder, ignore_errors=True)
         os.close(lock)
 
 
-def _is_ours(folder: Path) -> bool:
+def _is_staging_folder(folder: Path) -> bool:
     try:
-        return {path.name for path in folder.iterdir()} <= {_LOCK, _STAGE}
+        return {path.name for path in folder.iterdir()} <= {_LOCK_FILE, _STAGE_FOLDER}
     except OSError:  # another user's, or no folder
         return False
 
@@ -65,7 +65,7 @@ def _is_ours(folder: Path) -> bool:
 def _lock_folder(folder: Path) -> int | None:
     """The lock of a folder; None while another process holds it, or after one removed the folder."""
     try:
-        lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+        lock = os.open(folder / _LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError:
         return None
     try:

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 #: Positions per range.
 RANGE_SIZE: Final = 10_000
 
-_FINDINGS: Final = pa.schema([("position", pa.int64()), ("what", pa.string()), ("file", pa.string())])
-_KEY: Final = "range"
-_FILE: Final = "file"
+_FINDING_SCHEMA: Final = pa.schema([("position", pa.int64()), ("what", pa.string()), ("file", pa.string())])
+_RANGE_COLUMN: Final = "range"
+_FILE_COLUMN: Final = "file"
 
 
 class UnverifiedLog(RebuildDiverged):
@@ -81,10 +81,10 @@ def verify_log(
     Raises: UnverifiedLog with the first position that differs.
     """
     anchors = anchors or ChainAnchors()
-    ranged_log = log.withColumn(_KEY, f.coalesce(f.col("last") - f.col("last") % size, f.lit(0)))
-    bounds = _bounds(ranged_log, start)
+    ranged_log = log.withColumn(_RANGE_COLUMN, f.coalesce(f.col("last") - f.col("last") % size, f.lit(0)))
+    bounds = _range_bounds(ranged_log, start)
     range_ends = [start, *(range_bounds.ends for range_bounds in bounds.values())]
-    _check_ranges(ranged_log.withColumn(_FILE, file_name_column() if in_files else f.lit("")), bounds)
+    _check_ranges(ranged_log.withColumn(_FILE_COLUMN, file_name_column() if in_files else f.lit("")), bounds)
     if anchors.registry is not None:
         _check_registry(log, range_ends, anchors.registry)
     if anchors.head is not None:
@@ -92,11 +92,11 @@ def verify_log(
     return range_ends[-1]
 
 
-def _bounds(ranged_log: DataFrame, start: LogHead) -> dict[int, _RangeBounds]:
+def _range_bounds(ranged_log: DataFrame, start: LogHead) -> dict[int, _RangeBounds]:
     """The bounds of each range by its key, in order."""
     end_position = f.when(f.col("position") == f.col("last"), f.col("last"))
     range_rows = (
-        ranged_log.groupBy(_KEY).agg(f.max(end_position), f.lower(f.hex(f.max_by("chain", end_position)))).collect()
+        ranged_log.groupBy(_RANGE_COLUMN).agg(f.max(end_position), f.lower(f.hex(f.max_by("chain", end_position)))).collect()
     )
     bounds, previous = dict[int, _RangeBounds](), start
     for key, last, chain in sorted(range_rows, key=itemgetter(0)):
@@ -108,8 +108,8 @@ def _bounds(ranged_log: DataFrame, start: LogHead) -> dict[int, _RangeBounds]:
 
 def _check_ranges(ranged_log: DataFrame, bounds: dict[int, _RangeBounds]) -> None:
     """Raises: UnverifiedLog with the first position that does not continue the log before it."""
-    sorted_log = ranged_log.repartition(_KEY).sortWithinPartitions(_KEY, "position")
-    findings = sorted_log.mapInArrow(partial(_findings, bounds), spark_columns(_FINDINGS)).orderBy("position").limit(1)
+    sorted_log = ranged_log.repartition(_RANGE_COLUMN).sortWithinPartitions(_RANGE_COLUMN, "position")
+    findings = sorted_log.mapInArrow(partial(_findings, bounds), spark_columns(_FINDING_SCHEMA)).orderBy("position").limit(1)
     for position, problem, file in findings.collect():
         raise UnverifiedLog.at(position, problem, file)
 
@@ -121,13 +121,13 @@ def _findings(bounds: dict[int, _RangeBounds], batches: Batches) -> Batches:
         for key, range_rows in groupby(rows, itemgetter(0))
         for finding in _first_finding(bounds[key], range_rows)
     ]
-    yield record_batch(findings, _FINDINGS)
+    yield record_batch(findings, _FINDING_SCHEMA)
 
 
 def _rows(batch: pa.RecordBatch) -> Iterator[tuple[int, str, LogTableRow]]:
     """The rows of a batch, each with the key of its range and the name of its file."""
     columns = (batch.column(name).to_pylist() for name in LogTableRow._fields)
-    keys, files = (batch.column(name).to_pylist() for name in (_KEY, _FILE))
+    keys, files = (batch.column(name).to_pylist() for name in (_RANGE_COLUMN, _FILE_COLUMN))
     yield from zip(keys, files, map(LogTableRow, *columns), strict=True)
 
 

@@ -37,7 +37,7 @@ CONTENT_TYPES: Final[dict[TableFormat, tuple[bytes, bytes]]] = {
     TableFormat.NDJSON: (b"content-type", b"application/x-ndjson"),
     TableFormat.CSV: (b"content-type", b"text/csv; charset=utf-8; header=present"),
 }
-_ACCEPTED: Final = {
+_FORMATS_BY_MEDIA_TYPE: Final = {
     "application/json": TableFormat.JSON,
     "application/*": TableFormat.JSON,
     "application/x-ndjson": TableFormat.NDJSON,
@@ -72,7 +72,7 @@ def negotiate_format(request: Request) -> TableFormat:
     """The format that the Accept header prefers; JSON if it names none of them."""
     weighted_types = [_parse_weight(item) for item in (request.header(b"accept") or "").lower().split(",")]
     weighted_formats = [
-        (weight, _ACCEPTED[type]) for type, weight in weighted_types if type in _ACCEPTED and weight > 0
+        (weight, _FORMATS_BY_MEDIA_TYPE[type]) for type, weight in weighted_types if type in _FORMATS_BY_MEDIA_TYPE and weight > 0
     ]
     return max(weighted_formats, key=lambda one: one[0])[1] if weighted_formats else TableFormat.JSON
 
@@ -81,10 +81,10 @@ def write_table(
     format: TableFormat, table: TableLayout[T], items: Iterable[T], wrapper: ListWrapper | None = None
 ) -> Iterator[bytes]:
     """The items in a format, in chunks."""
-    return _chunks(_WRITERS[format](table, items, wrapper))
+    return _join_chunks(_WRITERS[format](table, items, wrapper))
 
 
-def _json(table: TableLayout[T], items: Iterable[T], wrapper: ListWrapper | None) -> Iterator[bytes]:
+def _write_json(table: TableLayout[T], items: Iterable[T], wrapper: ListWrapper | None) -> Iterator[bytes]:
     yield b"[" if wrapper is None else b'%b,"%b":[' % (dumps(wrapper.members)[:-1], wrapper.name.encode())
     separator = b""
     for item in items:
@@ -93,24 +93,24 @@ def _json(table: TableLayout[T], items: Iterable[T], wrapper: ListWrapper | None
     yield b"]" if wrapper is None else b"]}"
 
 
-def _ndjson(table: TableLayout[T], items: Iterable[T], wrapper: ListWrapper | None) -> Iterator[bytes]:
+def _write_ndjson(table: TableLayout[T], items: Iterable[T], wrapper: ListWrapper | None) -> Iterator[bytes]:
     return (dumps(table.members(item)) + b"\n" for item in items)
 
 
-def _csv(table: TableLayout[T], items: Iterable[T], wrapper: ListWrapper | None) -> Iterator[bytes]:
+def _write_csv(table: TableLayout[T], items: Iterable[T], wrapper: ListWrapper | None) -> Iterator[bytes]:
     text = io.StringIO(newline="")
     rows = csv.writer(text)
     rows.writerow(table.columns)
     for item in items:
-        rows.writerows([_cell(row.get(column)) for column in table.columns] for row in table.rows(item))
+        rows.writerows([_cell_text(row.get(column)) for column in table.columns] for row in table.rows(item))
         yield _drain(text)
     yield _drain(text)
 
 
 _WRITERS: Final[dict[TableFormat, Callable[[TableLayout[Any], Iterable[Any], ListWrapper | None], Iterator[bytes]]]] = {
-    TableFormat.JSON: _json,
-    TableFormat.NDJSON: _ndjson,
-    TableFormat.CSV: _csv,
+    TableFormat.JSON: _write_json,
+    TableFormat.NDJSON: _write_ndjson,
+    TableFormat.CSV: _write_csv,
 }
 
 
@@ -122,7 +122,7 @@ def _drain(text: io.StringIO) -> bytes:
     return written
 
 
-def _cell(value: Any) -> str:
+def _cell_text(value: Any) -> str:
     if value is None or isinstance(value, str):
         return value or ""
     return dumps(value).decode()
@@ -137,7 +137,7 @@ def _parse_weight(item: str) -> tuple[str, float]:
         return type, 0.0
 
 
-def _chunks(pieces: Iterable[bytes]) -> Iterator[bytes]:
+def _join_chunks(pieces: Iterable[bytes]) -> Iterator[bytes]:
     pending: list[bytes] = []
     length = 0
     for piece in pieces:

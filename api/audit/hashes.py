@@ -45,14 +45,14 @@ class HashResult(NamedTuple):
 def parse_hash_params(parameters: QueryParams, xid: str) -> HashParams:
     """The hash parameters for an entity or collection. Raises: BadRequest, which names the parameter and its rule."""
     keys = _requested_range(parameters, key_range_of(xid))
-    split_keys = tuple(_key(xid_text, "at", keys) for xid_text in parameters.get("at", ()))
+    split_keys = tuple(_parse_key(xid_text, "at", keys) for xid_text in parameters.get("at", ()))
     if len(split_keys) >= MAX_PARTS:
         raise invalid_param("at", f"it may appear at most {MAX_PARTS - 1} times")
     if any(previous_key >= next_key for previous_key, next_key in pairwise(split_keys)):
         raise invalid_param("at", "the xids have to be in the order of the tree, each once")
     if split_keys and "parts" in parameters:
         raise invalid_param("parts", 'it cannot be combined with "at"')
-    return HashParams(single_value(parameters, "asof"), keys, _parts(single_value(parameters, "parts")), split_keys)
+    return HashParams(single_value(parameters, "asof"), keys, _parse_parts(single_value(parameters, "parts")), split_keys)
 
 
 def hash_tree_parts(view: View, xid: str, hash_params: HashParams, now: datetime) -> HashResult:
@@ -80,14 +80,14 @@ HASH_TABLE: Final[TableLayout[TreePart]] = TableLayout(
 def _requested_range(parameters: Mapping[str, list[str]], keys: KeyRange) -> KeyRange:
     """The part of a key range that `from` and `to` select."""
     first_xid, last_xid = single_value(parameters, "from"), single_value(parameters, "to")
-    low_key = keys.low if first_xid is None else _key(first_xid, "from", keys)
-    high_key = keys.high if last_xid is None else _behind(_key(last_xid, "to", keys))
+    low_key = keys.low if first_xid is None else _parse_key(first_xid, "from", keys)
+    high_key = keys.high if last_xid is None else _range_end(_parse_key(last_xid, "to", keys))
     if low_key >= high_key:
         raise invalid_param("to", '"from" comes after it in the order of the tree')
     return KeyRange(low_key, high_key)
 
 
-def _behind(key: str) -> str:
+def _range_end(key: str) -> str:
     """The exclusive end of a key range whose last entity has this key.
 
     It is above the key, and not above any other existing key.
@@ -95,7 +95,7 @@ def _behind(key: str) -> str:
     return f"{key}!"
 
 
-def _key(xid_text: str, name: str, keys: KeyRange) -> str:
+def _parse_key(xid_text: str, name: str, keys: KeyRange) -> str:
     """The tree key of an xid; with a slash at its end, the key of what follows that entity."""
     key = xids.tree_key(xid_text)
     if not xid_text.startswith("/") or "\0" in xid_text or not keys.low <= key <= keys.high:
@@ -103,7 +103,7 @@ def _key(xid_text: str, name: str, keys: KeyRange) -> str:
     return key
 
 
-def _parts(value: str | None) -> int | None:
+def _parse_parts(value: str | None) -> int | None:
     if value is None:
         return None
     if not _NUMBER.match(value) or not 2 <= int(value) <= MAX_PARTS:

@@ -14,7 +14,7 @@ from api.audit.formats import ListWrapper
 from api.audit.queries import find_interaction
 from api.audit.representations import INTERACTION_TABLE as FACTS
 from api.audit.representations import interaction_members, revision_table
-from api.audit.request_params import parse_audit_params, requested_span
+from api.audit.request_params import parse_audit_params, requested_range
 from api.audit.responses import RequestedTable, TableContent, may_see_outside_tree, paginate
 from api.http.request import Request
 from api.registry.open_registry import Registry
@@ -36,16 +36,16 @@ def interactions_table(registry: Registry, request: Request) -> RequestedTable:
     names = request.segments[2:]
     if len(names) > 1:
         raise problems.ApiNotFound()
-    return _one(request, names[0]) if names else _all(registry, request)
+    return _interaction_table(request, names[0]) if names else _list_table(registry, request)
 
 
-def _all(registry: Registry, request: Request) -> RequestedTable:
+def _list_table(registry: Registry, request: Request) -> RequestedTable:
     if request.caller.role is None:
         raise Forbidden(caller=request.caller.name)
     wanted = parse_audit_params(request.query, LIST_PARAMS)
 
     def look(view: View) -> TableContent:
-        part = requested_span(wanted, view.log, registry.store.clock())
+        part = requested_range(wanted, view.log, registry.store.clock())
         found = paginate(
             request, wanted, view.trail.interaction_ends(part, wanted.caller, may_see_outside_tree(request.caller))
         )
@@ -54,12 +54,12 @@ def _all(registry: Registry, request: Request) -> RequestedTable:
     return wanted, look
 
 
-def _one(request: Request, xregcorrelationid: str) -> RequestedTable:
+def _interaction_table(request: Request, xregcorrelationid: str) -> RequestedTable:
     wanted = parse_audit_params(request.query, ONE_PARAMS)
 
     def look(view: View) -> TableContent:
         facts, done = find_interaction(view, xregcorrelationid, wanted) or (None, iter(()))
-        things = _seen(request.caller, done)
+        things = _visible_revisions(request.caller, done)
         first = next(things, None)
         if facts is None or first is None:
             raise problems.NotFound(request.path)
@@ -69,7 +69,7 @@ def _one(request: Request, xregcorrelationid: str) -> RequestedTable:
     return wanted, look
 
 
-def _seen(caller: Caller, revisions: Iterator[Revision]) -> Iterator[Revision]:
+def _visible_revisions(caller: Caller, revisions: Iterator[Revision]) -> Iterator[Revision]:
     """The revisions of entities that a caller may see."""
     sees_outside_tree = may_see_outside_tree(caller)
     return (

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from api.audit.request_params import AuditParams, requested_span
+from api.audit.request_params import AuditParams, requested_range
 from commands.store.hashes import Interaction
 from domain.errors import problems
 from domain.errors.problems import BadRequest
@@ -16,7 +16,7 @@ from projections.audit.trail import Revision
 from projections.entities.query import View
 
 #: Other paths of the streams at the root.
-_OTHER_NAMES: Final = {"/modelsource": xids.MODEL}
+_XID_ALIASES: Final = {"/modelsource": xids.MODEL}
 
 
 class ComparedMoments(NamedTuple):
@@ -30,7 +30,7 @@ class ComparedMoments(NamedTuple):
 def xid_of(segments: Sequence[str]) -> str:
     """The xid of the entity or collection at a path. A meta is part of its Resource."""
     entity_segments = segments[:4] if len(segments) == 5 and segments[4] == "meta" else segments
-    return _OTHER_NAMES.get(xid := xids.join(*entity_segments), xid)
+    return _XID_ALIASES.get(xid := xids.join(*entity_segments), xid)
 
 
 def history_positions(
@@ -43,8 +43,8 @@ def history_positions(
     Raises: NotFound for an entity that never existed, BadRequest.
     """
     includes_descendants = _is_collection(xid) if audit_params.below is None else audit_params.below
-    _check_known(view, xid, includes_descendants)
-    log_range = requested_span(audit_params, view.log, now)
+    _check_existed(view, xid, includes_descendants)
+    log_range = requested_range(audit_params, view.log, now)
     return (
         view.trail.of_tree(xid, log_range, includes_outside_tree)
         if includes_descendants
@@ -60,7 +60,7 @@ def compare_moments(view: View, xid: str, audit_params: AuditParams, now: dateti
     if audit_params.start is None:
         raise BadRequest(error_detail='"from" is missing: it names the moment to start from')
     includes_descendants, log = audit_params.below is not False, view.log
-    _check_known(view, xid, includes_descendants)
+    _check_existed(view, xid, includes_descendants)
     earlier = log.as_of(audit_params.start, now, "from")
     later = log.head() if audit_params.end is None else log.as_of(audit_params.end, now, "to")
     comparison = view.diff(earlier.last, later.last)
@@ -83,7 +83,7 @@ def _is_collection(xid: str) -> bool:
     return xid not in xids.ROOT_STREAMS and len(xids.segments(xid)) % 2 == 1
 
 
-def _check_known(view: View, xid: str, includes_descendants: bool) -> None:
+def _check_existed(view: View, xid: str, includes_descendants: bool) -> None:
     trail = view.trail
     if "\0" in xid or not (trail.has_existed(xid) or (includes_descendants and trail.has_existed_below(xid))):
         raise problems.NotFound(xid)

@@ -33,15 +33,15 @@ def revision_table(images: Iterable[str] = ()) -> TableLayout[Revision]:
 
     def members(revision: Revision) -> JsonMembers:
         images_by_name = {"before": _image(revision.before), "after": _image(revision.event)}
-        return _revision(revision) | {name: images_by_name[name] for name in image_names}
+        return _revision_members(revision) | {name: images_by_name[name] for name in image_names}
 
     def rows(revision: Revision) -> Iterator[JsonMembers]:
         yield members(revision) | {"changed": " ".join(revision.event.changed)}
 
-    return TableLayout((*_REVISION, *IMAGES), members, rows)
+    return TableLayout((*_REVISION_COLUMNS, *IMAGES), members, rows)
 
 
-def _revision(revision: Revision) -> JsonMembers:
+def _revision_members(revision: Revision) -> JsonMembers:
     event, interaction = revision.event, revision.interaction
     return {
         "position": revision.position,
@@ -65,7 +65,7 @@ def _image(event: EntityEvent | None) -> JsonMembers | None:
     return existing_event.attributes if existing_event else None
 
 
-_REVISION: Final = (
+_REVISION_COLUMNS: Final = (
     *("position", "time", "xid", "type", "revision", "action", "reason", "epoch", "changed"),
     *("caller", "command", "xregcorrelationid"),
 )
@@ -101,7 +101,7 @@ def moment_members(interaction: Interaction) -> JsonMembers:
     return {"position": interaction.last, **details}
 
 
-def _difference(difference: EntityDiff) -> JsonMembers:
+def _difference_members(difference: EntityDiff) -> JsonMembers:
     before, after = difference.documents
     document = {"changed": before != after, "before": before, "after": after}
     return {
@@ -109,14 +109,14 @@ def _difference(difference: EntityDiff) -> JsonMembers:
         "type": difference.type,
         "change": difference.change,
         "attributes": [
-            _present(path=value_diff.path, before=value_diff.before, after=value_diff.after)
+            _present_members(path=value_diff.path, before=value_diff.before, after=value_diff.after)
             for value_diff in difference.values
         ],
         **({"document": document} if before or after else {}),
     }
 
 
-def _present(**members: Any) -> JsonMembers:
+def _present_members(**members: Any) -> JsonMembers:
     """Members with a value. The value of an attribute may be null."""
     return {name: value for name, value in members.items() if value is not ABSENT}
 
@@ -125,22 +125,22 @@ def _difference_rows(difference: EntityDiff) -> Iterator[JsonMembers]:
     """A row for each attribute, and one for a changed document; values as JSON."""
     shared_members = {"xid": difference.xid, "type": difference.type, "change": difference.change}
     for value_diff in difference.values:
-        values = _present(before=value_diff.before, after=value_diff.after)
+        values = _present_members(before=value_diff.before, after=value_diff.after)
         yield {
             **shared_members,
             "of": "attribute",
             "path": value_diff.path,
-            **{name: _text(values[name]) for name in values},
+            **{name: _json_text(values[name]) for name in values},
         }
     before, after = difference.documents
     if before != after:
         yield {**shared_members, "of": "document", "path": "", "before": before, "after": after}
 
 
-def _text(value: Any) -> str:
+def _json_text(value: Any) -> str:
     return dumps(value).decode()
 
 
 DIFFERENCE_TABLE: Final[TableLayout[EntityDiff]] = TableLayout(
-    ("xid", "type", "change", "of", "path", "before", "after"), _difference, _difference_rows
+    ("xid", "type", "change", "of", "path", "before", "after"), _difference_members, _difference_rows
 )

@@ -56,11 +56,11 @@ def parse_audit_params(query: bytes, names: Collection[str]) -> AuditParams:
         field, parse = _PARAMETERS[name]
         if field in fields:
             raise BadRequest(error_detail=f'"{name}" appears more than once')
-        fields[field] = _parsed(name, unquote_plus(value), parse)
+        fields[field] = _parse_value(name, unquote_plus(value), parse)
     return AuditParams(**fields)
 
 
-def requested_span(audit_params: AuditParams, log: Log, now: datetime, end_name: str = "until") -> LogRange:
+def requested_range(audit_params: AuditParams, log: Log, now: datetime, end_name: str = "until") -> LogRange:
     """The log range of a request. end_name: name of the parameter for its end. Raises: BadRequest."""
     after = log.as_of(audit_params.start, now, "from").last if audit_params.start is not None else 0
     head = log.head().last
@@ -78,7 +78,7 @@ def requested_span(audit_params: AuditParams, log: Log, now: datetime, end_name:
     return LogRange(after, last_position, audit_params.backwards)
 
 
-def _parsed(name: str, value: str, parse: Callable[[str], Any]) -> Any:
+def _parse_value(name: str, value: str, parse: Callable[[str], Any]) -> Any:
     try:
         if "\0" in value:
             raise ValueError("it holds the character U+0000")
@@ -87,14 +87,14 @@ def _parsed(name: str, value: str, parse: Callable[[str], Any]) -> Any:
         raise BadRequest(error_detail=f'"{name}={value}" is not allowed: {error}') from None
 
 
-def _images(value: str) -> tuple[str, ...]:
+def _parse_images(value: str) -> tuple[str, ...]:
     image_names = value.split(",") if value else IMAGES
     if not set(image_names) <= set(IMAGES):
         raise ValueError("it takes before, after, or both with a comma")
     return tuple(name for name in IMAGES if name in image_names)
 
 
-def _one_of(values: dict[str, Any]) -> Callable[[str], Any]:
+def _choice_parser(values: dict[str, Any]) -> Callable[[str], Any]:
     def parse(value: str) -> Any:
         if value not in values:
             raise ValueError(f"it takes {' or '.join(filter(None, values))}")
@@ -103,13 +103,13 @@ def _one_of(values: dict[str, Any]) -> Callable[[str], Any]:
     return parse
 
 
-def _position(value: str) -> int:
+def _parse_position(value: str) -> int:
     if not _NUMBER.match(value):
         raise ValueError("it takes a position of the log")
     return int(value)
 
 
-def _limit(value: str) -> int:
+def _parse_limit(value: str) -> int:
     if not _NUMBER.match(value) or not 0 < int(value) <= MAX_LIMIT:
         raise ValueError(f"it takes a number from 1 to {MAX_LIMIT}")
     return int(value)
@@ -117,14 +117,14 @@ def _limit(value: str) -> int:
 
 #: The parameters by name: the field that each fills, and its parser.
 _PARAMETERS: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
-    "images": ("images", _images),
-    "below": ("below", _one_of(_SWITCH)),
-    "order": ("backwards", _one_of(_ORDERS)),
-    "after": ("after", _position),
-    "limit": ("limit", _limit),
+    "images": ("images", _parse_images),
+    "below": ("below", _choice_parser(_SWITCH)),
+    "order": ("backwards", _choice_parser(_ORDERS)),
+    "after": ("after", _parse_position),
+    "limit": ("limit", _parse_limit),
     "from": ("start", str),
     "until": ("end", str),
     "to": ("end", str),
     "caller": ("caller", str),
-    "format": ("format", _one_of({format.value: format for format in TableFormat})),
+    "format": ("format", _choice_parser({format.value: format for format in TableFormat})),
 }

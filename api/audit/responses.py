@@ -26,7 +26,7 @@ from domain.values import xid as xids
 from projections.entities.query import View
 
 #: Number of segments before the path of an entity.
-_ABOVE: Final = 2
+_PREFIX_SEGMENTS: Final = 2
 _VARY: Final = (b"vary", b"accept")
 
 
@@ -57,7 +57,7 @@ def subject_xid(request: Request) -> str:
 
     Raises: Forbidden; NotFound for an entity that the caller may not see.
     """
-    segments = request.segments[_ABOVE:]
+    segments = request.segments[_PREFIX_SEGMENTS:]
     check_caller(replace(request, segments=segments))
     xid = xid_of(segments)
     if not all(segments) or (xids.is_outside_tree(xids.stream(xid) + "/") and not may_see_outside_tree(request.caller)):
@@ -76,7 +76,7 @@ def paginate(request: Request, audit_params: AuditParams, positions: Iterator[in
         return PositionsPage(positions, [])
     page = list(islice(positions, audit_params.limit + 1))
     has_more = len(page) > audit_params.limit
-    return PositionsPage(page[: audit_params.limit], [_next(request, page[audit_params.limit - 1])] if has_more else [])
+    return PositionsPage(page[: audit_params.limit], [_next_link(request, page[audit_params.limit - 1])] if has_more else [])
 
 
 async def stream_table(
@@ -91,7 +91,7 @@ async def stream_table(
     def job() -> Generator[Any, None, None]:
         with registry.readers.view() as view:
             content = read_table(view)
-            tag = _tag(content.position, request, format)
+            tag = _entity_tag(content.position, request, format)
             conditional.check_conditions(request, tag)
             links = [root_link(request.base), *content.links]
             yield [CONTENT_TYPES[format], *links, _VARY, *conditional.tag_headers(tag)]
@@ -116,12 +116,12 @@ class AuditRoutes:
         return await stream_table(self._registry, request, wanted, look)
 
 
-def _tag(position: int, request: Request, format: TableFormat) -> bytes:
+def _entity_tag(position: int, request: Request, format: TableFormat) -> bytes:
     tagged_request = replace(request, query=b"%b#%b" % (request.query, format.encode()))
     return conditional.log_tag(position, tagged_request, (0, 0))
 
 
-def _next(request: Request, after: int) -> tuple[bytes, bytes]:
+def _next_link(request: Request, after: int) -> tuple[bytes, bytes]:
     """The link to the next page, which is the same request with another `after`."""
     query = "&".join(filter(None, (query_without(request, "after"), f"after={after}")))
     url = f"{request.base}{xids.join(*request.segments)}?{query}"

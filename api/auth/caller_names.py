@@ -10,14 +10,14 @@ MAX_LENGTH: Final = 128
 RESERVED: Final = frozenset(("console", "anonymous", "anyone", "system"))
 RESERVED_PREFIXES: Final = ("link:", "links/", "key:", "claim:", "caller:")
 #: Control characters, and halves of surrogate pairs, which cannot be encoded.
-_REFUSED: Final = frozenset(("Cc", "Cs"))
+_REFUSED_CATEGORIES: Final = frozenset(("Cc", "Cs"))
 
 
 def check_name(name: object) -> str:
     """The name, if a caller may have it (ACC-14, ACC-15). Raises: ValueError with the reason."""
     if not isinstance(name, str) or not 0 < len(name) <= MAX_LENGTH:
         raise ValueError(f"the name of a caller is a text of 1 to {MAX_LENGTH} characters")
-    if name != name.strip() or any(unicodedata.category(character) in _REFUSED for character in name):
+    if name != name.strip() or any(unicodedata.category(character) in _REFUSED_CATEGORIES for character in name):
         raise ValueError("the name of a caller has no control characters and no white space at its ends")
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
     if folded.strip() in RESERVED or folded.strip().startswith(RESERVED_PREFIXES):

@@ -22,8 +22,8 @@ BEARER_CHALLENGE: Final = (b"www-authenticate", b'Bearer realm="annals"')
 INVALID_TOKEN_CHALLENGE: Final = (b"www-authenticate", b'Bearer realm="annals", error="invalid_token"')
 
 _BEARER: Final = re.compile(r"bearer +([A-Za-z0-9._~+/=\-]+) *\Z", re.IGNORECASE)
-_HASHED: Final = re.compile(r"sha256:([0-9a-fA-F]{64})\Z")
-_GROUP: Final = re.compile(r"/[^/]+/[^/]+\Z")
+_HASHED_TOKEN: Final = re.compile(r"sha256:([0-9a-fA-F]{64})\Z")
+_GROUP_XID: Final = re.compile(r"/[^/]+/[^/]+\Z")
 
 
 class TokenVerifier(Protocol):
@@ -49,7 +49,7 @@ class Authenticator:
         """The caller of a request. Raises: Unauthorized."""
         if not self._kinds:
             return ANONYMOUS
-        token = _token(request)
+        token = _bearer_token(request)
         for verifier in self._kinds:
             if (caller := await verifier.caller(token)) is not None:
                 return caller
@@ -74,7 +74,7 @@ class FixedTokenVerifier:
         self._callers = callers
 
     async def caller(self, token: str) -> Caller | None:
-        return self._callers.get(_hash(token))
+        return self._callers.get(_hash_token(token))
 
     def callers_named(self, name: str) -> list[Caller]:
         """The callers with a name, for all of their tokens."""
@@ -90,17 +90,17 @@ def parse_fixed_tokens(setting: str) -> FixedTokenVerifier:
     entries = json.loads(json_settings.load_json_text(setting))
     if not isinstance(entries, dict):
         raise ValueError("an object of tokens is needed")
-    return FixedTokenVerifier({_key(token): _caller(entry) for token, entry in entries.items()})
+    return FixedTokenVerifier({_token_hash(token): _parse_caller(entry) for token, entry in entries.items()})
 
 
 def parse_group_roles(value: Any) -> dict[str, Role]:
     """Roles by the lower-cased xid of a Group. Raises: ValueError if the value does not map Groups to roles."""
-    if not isinstance(value, dict) or not all(_GROUP.match(str(xid)) for xid in value):
+    if not isinstance(value, dict) or not all(_GROUP_XID.match(str(xid)) for xid in value):
         raise ValueError('"groups" has to be an object with xids of Groups as its keys, such as {"/dirs/d1": "writer"}')
     return {xids.stream(xid): Role(role) for xid, role in value.items()}
 
 
-def _caller(entry: Any) -> Caller:
+def _parse_caller(entry: Any) -> Caller:
     if not isinstance(entry, dict) or "name" not in entry or set(entry) - {"name", "role", "groups"}:
         raise ValueError('a token needs an object with a "name" and, if wanted, a "role" and "groups"')
     role = entry.get("role")
@@ -109,16 +109,16 @@ def _caller(entry: Any) -> Caller:
     )
 
 
-def _key(token: str) -> str:
-    match = _HASHED.match(token)
-    return match[1].lower() if match else _hash(token)
+def _token_hash(token: str) -> str:
+    match = _HASHED_TOKEN.match(token)
+    return match[1].lower() if match else _hash_token(token)
 
 
-def _hash(token: str) -> str:
+def _hash_token(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
-def _token(request: Request) -> str:
+def _bearer_token(request: Request) -> str:
     header = request.header(b"authorization")
     if header is None:
         raise Unauthorized(error_detail="the request has no Authorization header")

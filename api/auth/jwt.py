@@ -74,8 +74,8 @@ class JwtVerifier:
         """The caller and the expiry of a token. Raises: InvalidToken."""
         if len(token) > MAX_TOKEN_LENGTH:
             raise InvalidToken(f"it has more than {MAX_TOKEN_LENGTH} characters")
-        header, claims = (_part(part) for part in token.split(".")[:2])
-        algorithm, id = _signed(header)
+        header, claims = (_decode_part(part) for part in token.split(".")[:2])
+        algorithm, id = _parse_header(header)
         key = await self._keys.find(id, algorithm)
         if key is None:
             raise InvalidToken("no key of the issuer has its kid and alg")
@@ -86,7 +86,7 @@ class JwtVerifier:
         return caller_of_claims(claims, self._claims, time.time())
 
 
-def _part(text: str) -> dict[str, Any]:
+def _decode_part(text: str) -> dict[str, Any]:
     """The JSON object of one part of a token. Raises: InvalidToken."""
     try:
         return parse_json_object(base64url_decode(text))
@@ -94,7 +94,7 @@ def _part(text: str) -> dict[str, Any]:
         raise InvalidToken(f"a part of it is not base64url: {error}") from None
 
 
-def _signed(header: dict[str, Any]) -> tuple[str, str | None]:
+def _parse_header(header: dict[str, Any]) -> tuple[str, str | None]:
     """The algorithm of the signature and the id of the key. Keys and URLs in the header are ignored.
 
     Raises: InvalidToken.

@@ -51,37 +51,37 @@ def parse_json_object(text: bytes) -> dict[str, Any]:
 
 def caller_of_claims(claims: Mapping[str, Any], claim_settings: ClaimSettings, now: float) -> tuple[Caller, float]:
     """The caller that the claims name, and the expiry. Times are in seconds since 1970. Raises: InvalidToken."""
-    expires = _time(claims, "exp")
+    expires = _time_claim(claims, "exp")
     if expires is None or expires + LEEWAY <= now:
         raise InvalidToken("exp is missing" if expires is None else "it has expired")
     for name in ("nbf", "iat"):
-        if (_time(claims, name) or 0) > now + LEEWAY:
+        if (_time_claim(claims, name) or 0) > now + LEEWAY:
             raise InvalidToken(f"{name} is in the future")
     if claim_settings.issuer is not None and claims.get("iss") != claim_settings.issuer:
         raise InvalidToken("iss is not the issuer that the settings name")
-    if claim_settings.audience is not None and claim_settings.audience not in _audiences(claims.get("aud")):
+    if claim_settings.audience is not None and claim_settings.audience not in _parse_audiences(claims.get("aud")):
         raise InvalidToken("aud does not have the audience that the settings name")
     try:
         name = check_name(claims.get("sub"))
     except ValueError as error:
         raise InvalidToken(f"sub: {error}") from None
-    return Caller(name, _role(_at(claims, claim_settings.role)), _groups(_at(claims, claim_settings.groups))), expires
+    return Caller(name, _parse_role(_claim(claims, claim_settings.role)), _parse_groups(_claim(claims, claim_settings.groups))), expires
 
 
 def _is_deeper(value: Any, max_depth: int) -> bool:
     level = [value]
     for _ in range(max_depth):
-        level = [child for item in level for child in _within(item)]
+        level = [child for item in level for child in _children(item)]
         if not level:
             return False
     return any(isinstance(item, dict | list) for item in level)
 
 
-def _within(value: Any) -> list[Any]:
+def _children(value: Any) -> list[Any]:
     return list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
 
 
-def _time(claims: Mapping[str, Any], name: str) -> float | None:
+def _time_claim(claims: Mapping[str, Any], name: str) -> float | None:
     """The time in a claim; None if absent. Raises: InvalidToken if the claim is not a time."""
     if name not in claims:
         return None
@@ -91,7 +91,7 @@ def _time(claims: Mapping[str, Any], name: str) -> float | None:
     return float(value)
 
 
-def _audiences(value: Any) -> list[str]:
+def _parse_audiences(value: Any) -> list[str]:
     """The audiences of a token. Raises: InvalidToken."""
     audiences = value if isinstance(value, list) else [value]
     if len(audiences) > MAX_AUDIENCES or not all(isinstance(audience, str) for audience in audiences):
@@ -99,18 +99,18 @@ def _audiences(value: Any) -> list[str]:
     return audiences
 
 
-def _role(value: Any) -> Role | None:
+def _parse_role(value: Any) -> Role | None:
     """The highest role in a claim, which is a string or a list of strings. Unknown words are roles of other systems."""
     role_names = value if isinstance(value, list) else [value]
     if len(role_names) > MAX_ROLES or not all(isinstance(role_name, str) for role_name in role_names):
         return None
-    return highest_role(*(Role(role_name) for role_name in role_names if role_name in _NAMES))
+    return highest_role(*(Role(role_name) for role_name in role_names if role_name in _ROLE_NAMES))
 
 
-_NAMES: Final = frozenset(map(str, Role))
+_ROLE_NAMES: Final = frozenset(map(str, Role))
 
 
-def _groups(value: Any) -> dict[str, Role]:
+def _parse_groups(value: Any) -> dict[str, Role]:
     """Roles by Group; empty if any entry is not a Group with a role."""
     if not isinstance(value, dict) or len(value) > MAX_ROLES:
         return {}
@@ -120,7 +120,7 @@ def _groups(value: Any) -> dict[str, Role]:
         return {}
 
 
-def _at(claims: Mapping[str, Any], path: str) -> Any:
+def _claim(claims: Mapping[str, Any], path: str) -> Any:
     """The value of a claim. A claim whose own name contains the dots has precedence."""
     if path in claims:
         return claims[path]

@@ -34,14 +34,14 @@ MIN_RSA_BITS: Final = 2048
 
 #: Accepted algorithms by type of key. All are asymmetric signatures: never a shared secret or no signature.
 _RSA: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
-_FITTING: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
+_ALGORITHMS_BY_KEY_TYPE: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     ("RSA", ""): _RSA,
     ("EC", "P-256"): ("ES256",),
     ("EC", "P-384"): ("ES384",),
     ("EC", "P-521"): ("ES512",),
     ("OKP", "Ed25519"): ("EdDSA",),
 }
-ALGORITHMS: Final = frozenset(name for names in _FITTING.values() for name in names)
+ALGORITHMS: Final = frozenset(name for names in _ALGORITHMS_BY_KEY_TYPE.values() for name in names)
 
 #: Keys by id, if they have one, and by algorithm.
 KeySet = Mapping[tuple[str | None, str], Any]
@@ -104,7 +104,7 @@ class IssuerKeys:
     async def _content(self) -> bytes:
         """The content of the source. Raises: ValueError, OSError, RequestFailed."""
         if self._resolver is None:
-            return await asyncio.to_thread(_read, Path(self._source))
+            return await asyncio.to_thread(_read_file, Path(self._source))
         client = HttpClient(self._source, self._resolver, has_secrets=True, max_body_bytes=MAX_KEY_SET_BYTES)
         try:
             response = await client.request("GET", _HEADERS, None, FETCH_SECONDS)
@@ -120,7 +120,7 @@ class IssuerKeys:
 _HEADERS: Final = (("User-Agent", USER_AGENT), ("Accept", "application/jwk-set+json, application/json"))
 
 
-def _read(file: Path) -> bytes:
+def _read_file(file: Path) -> bytes:
     with file.open("rb") as opened_file:
         content = opened_file.read(MAX_KEY_SET_BYTES + 1)
     if len(content) > MAX_KEY_SET_BYTES:
@@ -133,12 +133,12 @@ def is_url(source: str) -> bool:
     url_parts = urlsplit(source)
     if url_parts.scheme not in ("http", "https"):
         return False
-    if url_parts.scheme == "http" and url_parts.hostname not in _OWN:
+    if url_parts.scheme == "http" and url_parts.hostname not in _LOOPBACK_HOSTS:
         raise ValueError("name a file, an https URL, or an http URL of 127.0.0.1, [::1] or localhost")
     return True
 
 
-_OWN: Final = frozenset(("127.0.0.1", "::1", "localhost"))
+_LOOPBACK_HOSTS: Final = frozenset(("127.0.0.1", "::1", "localhost"))
 
 
 def parse_key_set(content: bytes) -> KeySet:
@@ -149,13 +149,13 @@ def parse_key_set(content: bytes) -> KeySet:
         raise ValueError("it is not a JSON object with a list of keys")
     if len(keys) > MAX_KEYS:
         raise ValueError(f"it has more than {MAX_KEYS} keys")
-    key_set = {key_id: key for jwk in keys if isinstance(jwk, dict) for key_id, key in _usable(jwk).items()}
+    key_set = {key_id: key for jwk in keys if isinstance(jwk, dict) for key_id, key in _usable_keys(jwk).items()}
     if not key_set:
         raise ValueError("none of its keys can verify signatures")
     return key_set
 
 
-def _usable(jwk: Mapping[str, Any]) -> dict[tuple[str | None, str], Any]:
+def _usable_keys(jwk: Mapping[str, Any]) -> dict[tuple[str | None, str], Any]:
     """A key by id and algorithm; empty if the key has another use or is too short."""
     id, key_use, named_algorithm = jwk.get("kid"), jwk.get("use", "sig"), jwk.get("alg")
     kind = jwk.get("kty")
@@ -166,7 +166,7 @@ def _usable(jwk: Mapping[str, Any]) -> dict[tuple[str | None, str], Any]:
         or not all(isinstance(member, str) for member in key_type)
     ):
         return {}
-    names = [name for name in _FITTING.get(key_type, ()) if named_algorithm in (None, name)]  # type: ignore[arg-type]
+    names = [name for name in _ALGORITHMS_BY_KEY_TYPE.get(key_type, ()) if named_algorithm in (None, name)]  # type: ignore[arg-type]
     if not names:
         return {}
     try:

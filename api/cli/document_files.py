@@ -49,7 +49,7 @@ def read_document_file(path: Path, kind: DocumentKind | None = None) -> Document
         DocumentKind.MODELSOURCE if "groups" in content and content.keys() <= _MODEL_MEMBERS else DocumentKind.REGISTRY
     )
     if kind is DocumentKind.MODELSOURCE:
-        content = expand_includes(content, _neighbour(path), is_lenient=True)
+        content = expand_includes(content, _neighbour_reader(path), is_lenient=True)
     return DocumentFile(path, kind, content)
 
 
@@ -59,7 +59,7 @@ def import_command(document_file: DocumentFile, registry_model: dict[str, Any]) 
     registry_model: attributes of the registry's model, `modelsource` and `model`.
     """
     if document_file.kind is DocumentKind.REGISTRY:
-        return _write(document_file.content, registry_model["model"].get("groups", {}))
+        return _write_command(document_file.content, registry_model["model"].get("groups", {}))
     source = merge_modelsource(registry_model["modelsource"], document_file.content)
     return ReplaceModel(source) if source != registry_model["modelsource"] else None
 
@@ -77,7 +77,7 @@ def merge_modelsource(current_source: dict[str, Any], given_source: dict[str, An
     return {**current_source, **given_source, **merged}
 
 
-def _write(content: dict[str, Any], groups: dict[str, Any]) -> WriteTree:
+def _write_command(content: dict[str, Any], groups: dict[str, Any]) -> WriteTree:
     """The command for a registry document.
 
     A map of Group collections adds to the collections (`POST /`). With attributes of the registry, these are updated
@@ -89,7 +89,7 @@ def _write(content: dict[str, Any], groups: dict[str, Any]) -> WriteTree:
     return WriteTree("/", content, WriteMethod.PATCH, ignore=frozenset({"epoch", "id"}), keepids=True)
 
 
-def _neighbour(path: Path) -> Callable[[str], Any]:
+def _neighbour_reader(path: Path) -> Callable[[str], Any]:
     def read_neighbour(name: str) -> Any:
         return loads((path.parent / name).read_bytes())
 

@@ -16,12 +16,12 @@ from projections.outgoing import certificates
 from projections.subscriptions.contract import Credential
 
 #: Scheme for brokers that are named without one: no TLS.
-_OPEN: Final = "kafka://"
+_PLAINTEXT_SCHEME: Final = "kafka://"
 #: The login module with which the Java client sends a name and a password.
-_PLAIN: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
+_PLAIN_LOGIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 
-def _authorities(path: str | None) -> str | None:
+def _check_authorities(path: str | None) -> str | None:
     try:
         certificates.client_tls_context(CertificateAuthorities(path or ""))
     except OSError as error:  # errors of OpenSSL are OSErrors too
@@ -42,7 +42,7 @@ class KafkaSettings(BaseSettings):
     kafka_username: str | None = Field(None, description="user of SASL PLAIN")
     kafka_password: SecretStr | None = Field(None, description="password of that user")
     kafka_token: SecretStr | None = Field(None, description="token of SASL OAUTHBEARER, in place of a user")
-    kafka_ca: Annotated[str | None, AfterValidator(_authorities)] = Field(
+    kafka_ca: Annotated[str | None, AfterValidator(_check_authorities)] = Field(
         None, description="path of a PEM file with additional certificate authorities for brokers"
     )
 
@@ -54,7 +54,7 @@ def kafka_cluster(brokers: str) -> KafkaCluster:
     credential would be sent unencrypted.
     """
     settings = KafkaSettings()
-    uri = brokers if "://" in brokers else _OPEN + brokers
+    uri = brokers if "://" in brokers else _PLAINTEXT_SCHEME + brokers
     try:
         return KafkaCluster(uri, _credential(settings), CertificateAuthorities(settings.kafka_ca or ""))
     except InvalidSubscription as error:
@@ -78,9 +78,9 @@ def spark_kafka_options(brokers: str) -> tuple[str, dict[str, str]]:
         )
     options = {"kafka.security.protocol": ("SASL_" if credential else "") + ("SSL" if is_tls else "PLAINTEXT")}
     if credential is not None:
-        name, password = (_quoted(text) for text in (credential.identifier, credential.secret))
+        name, password = (_quote(text) for text in (credential.identifier, credential.secret))
         options["kafka.sasl.mechanism"] = "PLAIN"
-        options["kafka.sasl.jaas.config"] = f"{_PLAIN} required username={name} password={password};"
+        options["kafka.sasl.jaas.config"] = f"{_PLAIN_LOGIN_MODULE} required username={name} password={password};"
     if is_tls and settings.kafka_ca:
         # As text, because executors may not have the file. With it, only these authorities are trusted.
         options["kafka.ssl.truststore.type"] = "PEM"
@@ -88,7 +88,7 @@ def spark_kafka_options(brokers: str) -> tuple[str, dict[str, str]]:
     return servers, options
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 

@@ -27,10 +27,10 @@ def check_link(client: SurfaceClient, id: str) -> LinkCheck:
         link["status"] |= {"verdict": UNKNOWN, "error": problem.text()}
     except InvalidLink:  # its other end has no hashes
         link = client.request("GET", path)
-    return LinkCheck(link, _wrong(id, link["status"]))
+    return LinkCheck(link, _failure(id, link["status"]))
 
 
-def _wrong(id: str, status: dict[str, Any]) -> str | None:
+def _failure(id: str, status: dict[str, Any]) -> str | None:
     """What is wrong with a link; None if nothing is.
 
     After a promotion, copied entities belong to this registry, and a link that pushes copies nothing to this registry.

@@ -40,23 +40,23 @@ def ensure_configured_links(settings: Settings) -> None:
         return
     with open_link_client(settings) as client:
         for id, document in configured_links.items():
-            _ensure(client, id, document)
+            _ensure_link(client, id, document)
 
 
-def _ensure(client: SurfaceClient, id: str, document: Mapping[str, Any]) -> None:
-    link = _found(client, id)
+def _ensure_link(client: SurfaceClient, id: str, document: Mapping[str, Any]) -> None:
+    link = _find_link(client, id)
     if link is not None and link["status"]["state"] == "promoted":
         return
     kept_members = {"enabled": link["enabled"]} if link is not None else {}
     try:
         client.request("PUT", f"{COLLECTION}/{id}", {**kept_members, **document})
     except InvalidLink:
-        if link is not None or _found(client, id) is None:
+        if link is not None or _find_link(client, id) is None:
             raise
-        _ensure(client, id, document)  # another process with the same store has created it meanwhile
+        _ensure_link(client, id, document)  # another process with the same store has created it meanwhile
 
 
-def _found(client: SurfaceClient, id: str) -> dict[str, Any] | None:
+def _find_link(client: SurfaceClient, id: str) -> dict[str, Any] | None:
     with suppress(NotFound):
         link: dict[str, Any] = client.request("GET", f"{COLLECTION}/{id}")
         return link

@@ -22,7 +22,7 @@ async def get_body(settings: Settings, path: str) -> AsyncIterator[bytes]:
     app = create_app(settings, caller=CONSOLE)
     async with app.router.lifespan_context(app):
         messages: asyncio.Queue[Message | None] = asyncio.Queue(maxsize=4)
-        request_task = asyncio.create_task(_ask(app, _scope(settings, path), messages))
+        request_task = asyncio.create_task(_run_app(app, _request_scope(settings, path), messages))
         try:
             response_start = await messages.get() or {"status": 500}
             while message := await messages.get():
@@ -34,7 +34,7 @@ async def get_body(settings: Settings, path: str) -> AsyncIterator[bytes]:
             request_task.cancel()
 
 
-async def _ask(app: ASGIApp, scope: Scope, messages: asyncio.Queue[Message | None]) -> None:
+async def _run_app(app: ASGIApp, scope: Scope, messages: asyncio.Queue[Message | None]) -> None:
     async def receive() -> Message:
         return {"type": "http.request", "body": b"", "more_body": False}
 
@@ -46,7 +46,7 @@ async def _ask(app: ASGIApp, scope: Scope, messages: asyncio.Queue[Message | Non
         await messages.put(None)
 
 
-def _scope(settings: Settings, target: str) -> Scope:
+def _request_scope(settings: Settings, target: str) -> Scope:
     """The scope that a server on the configured address would pass on."""
     path, _, query = target.partition("?")
     root = urlsplit(settings.public_url or f"http://{settings.host}:{settings.port}")

@@ -10,7 +10,7 @@ import httpx
 from api.cli.outcome import InvalidInput, StoreError
 from projections.audit.hash_comparison import HashQuery, HashSource
 
-_SECONDS = 60
+_TIMEOUT_SECONDS = 60
 
 
 class RemoteRegistry:
@@ -19,7 +19,7 @@ class RemoteRegistry:
     def __init__(self, url: str, token: str | None = None) -> None:
         headers = {"authorization": f"Bearer {token}"} if token else {}
         self._root = url.rstrip("/")
-        self._client = httpx.Client(headers=headers, timeout=_SECONDS)
+        self._client = httpx.Client(headers=headers, timeout=_TIMEOUT_SECONDS)
 
     def close(self) -> None:
         """Closes its connections."""

@@ -21,20 +21,20 @@ SourceKind = Literal["segments", "postgres", "kafka"]
 #: The connectors that each source needs.
 _CONNECTORS: Final = {"annals": (), "segments": (), "postgres": ("postgres",), "kafka": ("kafka",)}
 #: The field of a LogLocation that each source needs, and the option that sets it.
-_NEEDS: Final = {
+_REQUIRED_OPTIONS: Final = {
     "annals": ("registry", "--registry"),
     "segments": ("folder", "--folder"),
     "kafka": ("brokers", "--kafka"),
 }
 #: What to do if a source is not the original log.
-_WAYS_ON: Final = {
+_REMEDIES: Final = {
     "segments": "annals segments verify checks the folder",
     "postgres": "annals log verify checks the store",
     "kafka": "annals publish can write the topic again under another --prefix",
     "annals": "annals log verify checks the store of that registry",
 }
 #: The last line of a Python traceback of this project.
-_OURS: Final = re.compile(r"^(?:spark_projections|projections|commands)\.[\w.]+: (.+)$", re.MULTILINE)
+_OWN_ERROR: Final = re.compile(r"^(?:spark_projections|projections|commands)\.[\w.]+: (.+)$", re.MULTILINE)
 
 
 class LogLocation(NamedTuple):
@@ -83,7 +83,7 @@ def open_session(location: LogLocation) -> Iterator[SparkSession]:
 
     Raises: UsageError if something is missing, with what to do; InvalidInput for errors of Spark.
     """
-    _given(location)  # reports a missing option before the slow start of Spark
+    _required_location(location)  # reports a missing option before the slow start of Spark
     try:
         from pyspark.errors import PySparkException
         from pyspark.logger import PySparkLogger
@@ -91,12 +91,12 @@ def open_session(location: LogLocation) -> Iterator[SparkSession]:
 
         from spark_projections.jars import MissingJars
         from spark_projections.java import MissingJava
-        from spark_projections.session import session
+        from spark_projections.session import get_session
     except ImportError as error:
         raise UsageError(f"this needs Spark ({error.name} is missing): pip install 'annals[spark]'.") from None
     has_session = SparkSession.getActiveSession() is not None
     try:
-        spark = session(connectors=_CONNECTORS[location.source])
+        spark = get_session(connectors=_CONNECTORS[location.source])
     except (MissingJava, MissingJars) as error:
         raise UsageError(f"{error}.") from None
     # The verb reports each error once, so Spark's own log is off.
@@ -105,7 +105,7 @@ def open_session(location: LogLocation) -> Iterator[SparkSession]:
     try:
         yield spark
     except (PySparkException, OSError, ValueError) as error:
-        raise InvalidInput(_line(error)) from error
+        raise InvalidInput(_error_line(error)) from error
     finally:
         if not has_session:
             spark.stop()
@@ -116,18 +116,18 @@ def read_log(spark: SparkSession, location: LogLocation) -> DataFrame:
     if location.source == "annals":
         from spark_projections.sources import annals
 
-        return annals.read(spark, _given(location), location.token)
+        return annals.read(spark, _required_location(location), location.token)
     if location.source == "segments":
         from spark_projections.sources import segments
 
-        return segments.read(spark, _given(location))
+        return segments.read(spark, _required_location(location))
     if location.source == "kafka":
         from spark_projections.sources import kafka
 
-        return kafka.read(spark, *_topic(location))
+        return kafka.read(spark, *_topic_options(location))
     from spark_projections.sources import postgres
 
-    return postgres.read(spark, _given(location))
+    return postgres.read(spark, _required_location(location))
 
 
 def stream_log(spark: SparkSession, location: LogLocation) -> DataFrame:
@@ -135,9 +135,9 @@ def stream_log(spark: SparkSession, location: LogLocation) -> DataFrame:
     if location.source == "kafka":
         from spark_projections.sources import kafka
 
-        return kafka.stream(spark, *_topic(location))
+        return kafka.stream(spark, *_topic_options(location))
     reader = spark.readStream.format("annals").options(**({"token": location.token} if location.token else {}))
-    return reader.load(_given(location))
+    return reader.load(_required_location(location))
 
 
 def rebuild_rows(
@@ -164,7 +164,7 @@ def rebuild_rows(
             raise UsageError("--stage is needed: a folder that this machine and the workers of the cluster reach.")
         try:
             chain_anchors = ChainAnchors(anchors.registry, LogHead(*anchors.head) if anchors.head else None)
-            log_rows, limit_to_complete = _of_rebuild(spark, location)
+            log_rows, limit_to_complete = _rebuild_log(spark, location)
             return rebuild(
                 log_rows,
                 replace,
@@ -178,46 +178,46 @@ def rebuild_rows(
         except FileExistsError as error:
             raise InvalidInput(f"{error}; events that were written stay as they are.") from None
         except UnverifiedLog as error:
-            raise StoreError(f"{error}. Nothing was loaded; {_WAYS_ON[location.source]}.") from error
+            raise StoreError(f"{error}. Nothing was loaded; {_REMEDIES[location.source]}.") from error
 
 
-def _of_rebuild(
+def _rebuild_log(
     spark: SparkSession, location: LogLocation
 ) -> tuple[DataFrame, Callable[[DataFrame], DataFrame] | None]:
     """The log at a location, and a function that limits it to complete interactions, if the rebuild has to call one."""
     if location.source == "segments":
         from spark_projections.sources import segments
 
-        return segments.read_verified(spark, _given(location)), None
+        return segments.read_verified(spark, _required_location(location)), None
     if location.source != "kafka":
         return read_log(spark, location), None
     from spark_projections.sources import kafka
 
-    return kafka.read_rows(spark, *_topic(location)), kafka.whole_interactions
+    return kafka.read_rows(spark, *_topic_options(location)), kafka.whole_interactions
 
 
-def _topic(location: LogLocation) -> tuple[str, str, dict[str, str]]:
+def _topic_options(location: LogLocation) -> tuple[str, str, dict[str, str]]:
     """Brokers, topic and options for Spark. Raises: UsageError."""
-    servers, options = spark_kafka_options(_given(location))
+    servers, options = spark_kafka_options(_required_location(location))
     return servers, f"{location.prefix}.log", options
 
 
-def _given(location: LogLocation) -> str:
+def _required_location(location: LogLocation) -> str:
     """The location of the log, as its source expects it. Raises: UsageError if the required option is missing."""
     if location.source == "postgres":
         if make_url(location.database).get_backend_name() != "postgresql":
             raise UsageError("--from postgres needs a PostgreSQL store. For a SQLite store, write segments first.")
         return location.database
-    name, option = _NEEDS[location.source]
+    name, option = _REQUIRED_OPTIONS[location.source]
     if (value := getattr(location, name)) is None:
         raise UsageError(f"--from {location.source} needs {option}.")
     return str(value)
 
 
-def _line(error: Exception) -> str:
+def _error_line(error: Exception) -> str:
     """The reason of an error.
 
     If Spark wraps an error of this project in two tracebacks, the message of the inner error.
     """
-    messages = _OURS.findall(str(error))
+    messages = _OWN_ERROR.findall(str(error))
     return str(messages[-1]) if messages else str(error).strip().partition("\n")[0]

@@ -35,7 +35,7 @@ def print_rows(columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> N
         return
     console = Console(highlight=False, soft_wrap=True)
     for row in rows:
-        console.print(Text("  ").join(map(_styled, columns, map(printable_text, row))))
+        console.print(Text("  ").join(map(_styled_text, columns, map(printable_text, row))))
 
 
 def print_json(text: bytes) -> None:
@@ -49,13 +49,13 @@ def print_json(text: bytes) -> None:
 def printable_text(value: object) -> str:
     """The value as text, control characters escaped; empty for None."""
     text = "" if value is None else str(value)
-    return text if text.isprintable() else "".join(map(_escaped, text))
+    return text if text.isprintable() else "".join(map(_escape, text))
 
 
-def _escaped(character: str) -> str:
+def _escape(character: str) -> str:
     return character if character.isprintable() else character.encode("unicode_escape").decode()
 
 
-def _styled(column: Column, text: str) -> Text:
+def _styled_text(column: Column, text: str) -> Text:
     style = column.style if isinstance(column.style, str) else column.style.get(text, "")
     return Text(text.ljust(column.width), style)

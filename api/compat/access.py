@@ -14,13 +14,13 @@ from domain.compat.legacy_apis import LegacyApi
 from domain.errors import problems
 from domain.errors.http_errors import Forbidden
 
-_WRITERS: Final = frozenset((Role.WRITER, Role.ADMIN))
+_WRITER_ROLES: Final = frozenset((Role.WRITER, Role.ADMIN))
 
 
 def may_list(caller: Caller, family: LegacyApi) -> bool:
     """Whether a caller may list all Groups: it has a role for the registry, or it may create at least one Group."""
     creatable_groups = (
-        role in _WRITERS and xid.startswith(f"/{family.groups}/") for xid, role in caller.groups.items()
+        role in _WRITER_ROLES and xid.startswith(f"/{family.groups}/") for xid, role in caller.groups.items()
     )
     return caller.role is not None or any(creatable_groups)
 
@@ -49,5 +49,5 @@ def check_write(caller: Caller, target: CompatTarget) -> None:
     Raises: Forbidden, whether or not the Group exists, so that a refusal does not reveal Groups that the caller may not
     see.
     """
-    if caller.role_at(target.groupxid) not in _WRITERS:
+    if caller.role_at(target.groupxid) not in _WRITER_ROLES:
         raise Forbidden(caller=caller.name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from api.openapi.builders import Schema
-from api.openapi.path_files import fill, load_file, path_items
+from api.openapi.path_files import fill_placeholders, load_file, path_items
 from domain.compat.document_attributes import request_names
 from domain.compat.legacy_apis import LEGACY_APIS, LegacyApi
 
@@ -13,7 +13,7 @@ from domain.compat.legacy_apis import LEGACY_APIS, LegacyApi
 MAX_LIMIT: Final = 10_000
 
 
-def _description(file: Schema, family: LegacyApi) -> Schema:
+def _fill_description(file: Schema, family: LegacyApi) -> Schema:
     """A file as it is for one API, with `paths` as OpenAPI has them."""
     own = file[family.name]
     values = {
@@ -25,10 +25,10 @@ def _description(file: Schema, family: LegacyApi) -> Schema:
         "ABOUT": request_names(family)["about"][0],
         "PAGE_LIMIT": MAX_LIMIT,
     }
-    filled = fill({**file, "schemas": {**file["schemas"], **own["schemas"]}}, values)
+    filled = fill_placeholders({**file, "schemas": {**file["schemas"], **own["schemas"]}}, values)
     return {**filled, "paths": path_items(filled)}
 
 
-_FILE: Final = load_file("api.compat")
+_DESCRIPTION_FILE: Final = load_file("api.compat")
 #: What each API has, by its name: `info`, `paths`, `headers`, `schemas` and `refused`, the statuses of all problems.
-DESCRIPTIONS: Final = {family.name: _description(_FILE, family) for family in LEGACY_APIS}
+DESCRIPTIONS: Final = {family.name: _fill_description(_DESCRIPTION_FILE, family) for family in LEGACY_APIS}

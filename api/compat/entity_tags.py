@@ -15,7 +15,7 @@ from projections.entities.query import View
 from projections.entities.rows import EntityRow
 
 _TAG: Final = re.compile(r'(W/)?"([^"]*)"')
-_CODING: Final = re.compile(r"-(?:gzip|zstd)\Z")
+_CODING_SUFFIX: Final = re.compile(r"-(?:gzip|zstd)\Z")
 _IF_MATCH: Final = b"if-match"
 _IF_NONE_MATCH: Final = b"if-none-match"
 
@@ -32,7 +32,7 @@ def check_conditions(request: Request, tag: bytes) -> None:
     """
     _check_match(request, tag)
     if_none_match = request.header(_IF_NONE_MATCH)
-    if if_none_match is not None and _names(if_none_match, tag):
+    if if_none_match is not None and _has_tag(if_none_match, tag):
         raise NotModified(tag)
 
 
@@ -50,7 +50,7 @@ def write_condition(
     def check_tag(transaction: WriteTransaction) -> None:
         tag = current_tag(View.of_connection(transaction.connection))
         _check_match(request, tag)
-        if if_none_match is not None and tag is not None and _names(if_none_match, tag):
+        if if_none_match is not None and tag is not None and _has_tag(if_none_match, tag):
             raise PreconditionFailed(name="If-None-Match", error_detail="the entity is in a state that it names")
 
     return check_tag
@@ -58,14 +58,14 @@ def write_condition(
 
 def _check_match(request: Request, tag: bytes | None) -> None:
     if_match = request.header(_IF_MATCH)
-    if if_match is not None and (tag is None or not _names(if_match, tag, is_strong=True)):
+    if if_match is not None and (tag is None or not _has_tag(if_match, tag, is_strong=True)):
         raise PreconditionFailed(name="If-Match", error_detail="the entity is in another state")
 
 
-def _names(header: str, tag: bytes, *, is_strong: bool = False) -> bool:
+def _has_tag(header: str, tag: bytes, *, is_strong: bool = False) -> bool:
     """Whether a header names a tag. The suffix of a content coding (gzip, zstd) is ignored."""
     own_text = tag.decode().strip('"')
     tags = (
-        _CODING.sub("", tag_text) for weak_prefix, tag_text in _TAG.findall(header) if not (weak_prefix and is_strong)
+        _CODING_SUFFIX.sub("", tag_text) for weak_prefix, tag_text in _TAG.findall(header) if not (weak_prefix and is_strong)
     )
     return header.strip() == "*" or own_text in tags

@@ -32,12 +32,12 @@ def compat_openapi_document(family: LegacyApi, base_url: str) -> dict[str, Any]:
                 **described["schemas"],
             },
             "headers": {**COMPONENTS["headers"], **described["headers"]},
-            "responses": add_coding_headers({f"Refusal-{each}": _refusal(each) for each in described["refused"]}),
+            "responses": add_coding_headers({f"Refusal-{each}": _problem_response(each) for each in described["refused"]}),
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
         },
     }
 
 
-def _refusal(status: int) -> Schema:
+def _problem_response(status: int) -> Schema:
     schema = {"$ref": "#/components/schemas/Refusal"}
     return problem_response(status, "application/problem+json", schema, "Link", "X-Content-Type-Options")

@@ -17,7 +17,7 @@ from domain.errors import problems
 #: The name below `/-/`. Each document is at `<name>.json` below it.
 COMPAT_OPENAPI: Final = "openapi"
 
-_BY_NAME: Final[dict[tuple[str, ...], LegacyApi]] = {(f"{family.name}.json",): family for family in LEGACY_APIS}
+_APIS_BY_FILE: Final[dict[tuple[str, ...], LegacyApi]] = {(f"{family.name}.json",): family for family in LEGACY_APIS}
 
 
 class CompatOpenapiRoutes:
@@ -25,7 +25,7 @@ class CompatOpenapiRoutes:
 
     async def answer(self, request: Request, receive: Receive) -> Response:
         """See `dispatch.Surface`. Raises: ApiNotFound."""
-        family = _BY_NAME.get(request.segments[2:])
+        family = _APIS_BY_FILE.get(request.segments[2:])
         if family is None:
             raise problems.ApiNotFound()
         return read_only_options(request) or openapi_response(request, family)

@@ -39,7 +39,7 @@ class CompatPath(NamedTuple):
     parameters: Mapping[str, frozenset[str]]
 
 
-def _described(item: Schema) -> CompatPath:
+def _compat_path(item: Schema) -> CompatPath:
     operations = {method.upper(): row for method, row in item.items() if method != "parameters"}
     parameters = {
         method: frozenset(each["name"] for each in row.get("parameters", ()) if each["in"] == "query")
@@ -48,18 +48,18 @@ def _described(item: Schema) -> CompatPath:
     return CompatPath(CompatPathKind(item["get"]["operationId"]), parameters)
 
 
-def _route(segments: Sequence[str]) -> tuple[int, tuple[str, ...]]:
+def _route_key(segments: Sequence[str]) -> tuple[int, tuple[str, ...]]:
     """The key of a path: the number of its segments, and every second one, from the first. The others are ids."""
     return len(segments), tuple(map(unquote, segments[0::2]))
 
 
 #: The paths of each API.
 _PATHS: Final = {
-    name: {_route(path.split("/")[1:]): _described(item) for path, item in row["paths"].items()}
+    name: {_route_key(path.split("/")[1:]): _compat_path(item) for path, item in row["paths"].items()}
     for name, row in DESCRIPTIONS.items()
 }
 #: The name of the lookup path in the text of the Message Catalog spec. It matches in any letter case (LEG-201).
-_SPACED: Final = "message definition"
+_NAME_WITH_SPACE: Final = "message definition"
 _FAMILIES: Final = {tuple(family.base.split("/")[2:]): family for family in LEGACY_APIS}
 
 
@@ -114,20 +114,20 @@ def resolve_path(raw_path: str) -> CompatTarget:
     family = _FAMILIES.get(tuple(map(unquote, path_segments[1:3])))
     if family is None:
         raise problems.ApiNotFound()
-    segments = [family.lookup] if _is_spaced(family, path_segments[3:]) else path_segments[3:]
-    path = _PATHS[family.name].get(_route(segments))
+    segments = [family.lookup] if _is_name_with_space(family, path_segments[3:]) else path_segments[3:]
+    path = _PATHS[family.name].get(_route_key(segments))
     if path is None:
         raise problems.ApiNotFound()
     id_segments = segments[1::2]
-    group, child = (*map(_id, id_segments[:2]), "", "")[:2]
-    return CompatTarget(family, path, group, child, _number(id_segments[2], raw_path) if len(id_segments) > 2 else 0)
+    group, child = (*map(_decode_id, id_segments[:2]), "", "")[:2]
+    return CompatTarget(family, path, group, child, _parse_number(id_segments[2], raw_path) if len(id_segments) > 2 else 0)
 
 
-def _is_spaced(family: LegacyApi, segments: Sequence[str]) -> bool:
-    return family is MESSAGECATALOG and len(segments) == 1 and unquote(segments[0]).lower() == _SPACED
+def _is_name_with_space(family: LegacyApi, segments: Sequence[str]) -> bool:
+    return family is MESSAGECATALOG and len(segments) == 1 and unquote(segments[0]).lower() == _NAME_WITH_SPACE
 
 
-def _id(segment: str) -> str:
+def _decode_id(segment: str) -> str:
     try:
         id = ids.decode_segment(segment)
         ids.to_registry_id(id)  # raises ValueError now, so that later conversions of the id succeed
@@ -136,7 +136,7 @@ def _id(segment: str) -> str:
     return id
 
 
-def _number(segment: str, raw_path: str) -> int:
+def _parse_number(segment: str, raw_path: str) -> int:
     """The number of a Version. Raises: NotFound if the segment is not a Version number (LEG-209)."""
     if not is_number(segment):
         raise problems.NotFound(raw_path)

@@ -57,13 +57,13 @@ class CompatReadHandler:
         self._moments = snapshots
         self._root = root
         self._handlers: Mapping[CompatPathKind, Callable[[CompatReadContext], Response]] = {
-            CompatPathKind.GROUPS: _groups,
-            CompatPathKind.GROUP: _group,
-            CompatPathKind.CHILDREN: _children,
-            CompatPathKind.CHILD: _latest,
-            CompatPathKind.VERSIONS: _versions,
-            CompatPathKind.VERSION: _version,
-            CompatPathKind.LOOKUP: _looked_up,
+            CompatPathKind.GROUPS: _list_groups,
+            CompatPathKind.GROUP: _read_group,
+            CompatPathKind.CHILDREN: _list_children,
+            CompatPathKind.CHILD: _read_latest,
+            CompatPathKind.VERSIONS: _list_versions,
+            CompatPathKind.VERSION: _read_version,
+            CompatPathKind.LOOKUP: _find_by_uri,
         }
 
     async def answer(self, request: Request, target: CompatTarget) -> Response:
@@ -89,12 +89,12 @@ class CompatReadHandler:
             return self._handlers[target.kind](CompatReadContext(request, target, parameters, seen_view, roots))
 
 
-def _groups(context: CompatReadContext) -> Response:
+def _list_groups(context: CompatReadContext) -> Response:
     check_read(context.request.caller, context.target, context.request.path)
-    return _listed(context, member_ids(context.view, f"/{context.target.family.groups}"))
+    return _page_response(context, member_ids(context.view, f"/{context.target.family.groups}"))
 
 
-def _group(context: CompatReadContext) -> Response:
+def _read_group(context: CompatReadContext) -> Response:
     row = context.view.entity(context.target.groupxid)
     may_read_all = check_read(context.request.caller, context.target, context.request.path)
     if row is None:
@@ -107,30 +107,30 @@ def _group(context: CompatReadContext) -> Response:
     return json_response(context.request, 200, members, conditional.tag_headers(tag))
 
 
-def _children(context: CompatReadContext) -> Response:
+def _list_children(context: CompatReadContext) -> Response:
     _check_group(context)
-    return _listed(context, member_ids(context.view, context.target.collection))
+    return _page_response(context, member_ids(context.view, context.target.collection))
 
 
-def _versions(context: CompatReadContext) -> Response:
+def _list_versions(context: CompatReadContext) -> Response:
     _check_group(context)
     if context.view.entity(context.target.xid) is None:
         raise not_found(context.request)
-    return _listed(context, CompatVersions(context.view).numbers(context.target.xid))
+    return _page_response(context, CompatVersions(context.view).numbers(context.target.xid))
 
 
-def _latest(context: CompatReadContext) -> Response:
+def _read_latest(context: CompatReadContext) -> Response:
     _check_group(context)
-    return _document(context, context.target.xid, CompatVersions(context.view).latest(context.target.xid))
+    return _version_response(context, context.target.xid, CompatVersions(context.view).latest(context.target.xid))
 
 
-def _version(context: CompatReadContext) -> Response:
+def _read_version(context: CompatReadContext) -> Response:
     _check_group(context)
     xid = context.target.xid
-    return _document(context, xid, CompatVersions(context.view).version(xid, context.target.number))
+    return _version_response(context, xid, CompatVersions(context.view).version(xid, context.target.number))
 
 
-def _looked_up(context: CompatReadContext) -> Response:
+def _find_by_uri(context: CompatReadContext) -> Response:
     """The response with the Version that has a URI.
 
     A Version that the caller may not read is not found, so that a caller cannot probe for URIs (LEG-1104).
@@ -141,10 +141,10 @@ def _looked_up(context: CompatReadContext) -> Response:
     compat_version = version_by_uri(context.view, context.target.family, uri, context.roots)
     if compat_version is None or not context.request.caller.can_read(compat_version.row.xid):
         raise not_found(context.request)
-    return _document(context, xids.join(*xids.segments(compat_version.row.xid)[:4]), compat_version)
+    return _version_response(context, xids.join(*xids.segments(compat_version.row.xid)[:4]), compat_version)
 
 
-def _document(context: CompatReadContext, xid: str, compat_version: CompatVersion | None) -> Response:
+def _version_response(context: CompatReadContext, xid: str, compat_version: CompatVersion | None) -> Response:
     definition = (
         read_definition(context.view, context.target.family, xid, compat_version, context.roots[0])
         if compat_version is not None
@@ -178,19 +178,19 @@ def not_found(request: Request) -> problems.Problem:
     return problems.NotFound(request.path)
 
 
-def _listed(context: CompatReadContext, members: Sequence[Any]) -> Response:
+def _page_response(context: CompatReadContext, members: Sequence[Any]) -> Response:
     """All members, or one page of them with a link to the next page (LEG-203). Raises: InvalidDefinition."""
     limit, after_member = context.params.get(LIMIT), context.params.get(AFTER)
-    start_index = bisect_right(members, _position(members, after_member)) if after_member is not None else 0
+    start_index = bisect_right(members, _page_start(members, after_member)) if after_member is not None else 0
     if limit is None:
         return json_response(context.request, 200, members[start_index:], [conditional.NO_CACHE])
-    size = _size(limit)
+    size = _parse_limit(limit)
     page = members[start_index : start_index + size]
-    links = [_next(context, limit, str(page[-1]))] if start_index + size < len(members) else []
+    links = [_next_link(context, limit, str(page[-1]))] if start_index + size < len(members) else []
     return json_response(context.request, 200, page, [conditional.NO_CACHE, *links])
 
 
-def _position(members: Sequence[Any], after_member: str) -> Any:
+def _page_start(members: Sequence[Any], after_member: str) -> Any:
     """The value after which a page begins, of the same type as the members. Raises: InvalidDefinition."""
     if not members or isinstance(members[0], str):
         return after_member
@@ -199,13 +199,13 @@ def _position(members: Sequence[Any], after_member: str) -> Any:
     return int(after_member)
 
 
-def _size(limit: str) -> int:
+def _parse_limit(limit: str) -> int:
     if not (limit.isascii() and limit.isdecimal() and len(limit) < 10 and 0 < int(limit) <= MAX_LIMIT):
         raise invalid_definition(LIMIT, f"{limit!r} is not a number from 1 to {MAX_LIMIT}", "LEG-203")
     return int(limit)
 
 
-def _next(context: CompatReadContext, limit: str, last_member: str) -> tuple[bytes, bytes]:
+def _next_link(context: CompatReadContext, limit: str, last_member: str) -> tuple[bytes, bytes]:
     path = context.request.raw_path.rstrip("/")
     url = with_asof(
         f"{context.request.base}{path}?limit={limit}&after={quote(last_member, safe='')}", context.asof_suffix

@@ -33,9 +33,9 @@ AFTER: Final = "after"
 URI: Final = "uri"
 
 #: Attributes that may be empty. An empty value differs from an absent one.
-_TEXTS: Final = frozenset(("description", "about"))
-_CODING: Final = b"content-encoding"
-_TYPE: Final = b"content-type"
+_TEXT_NAMES: Final = frozenset(("description", "about"))
+_CONTENT_ENCODING: Final = b"content-encoding"
+_CONTENT_TYPE: Final = b"content-type"
 
 
 def query_params(request: Request, target: CompatTarget) -> Mapping[str, str]:
@@ -48,7 +48,7 @@ def query_params(request: Request, target: CompatTarget) -> Mapping[str, str]:
     parameters: dict[str, str] = {}
     for parameter in filter(None, request.query.decode("latin-1").split("&")):
         raw_name, _, value = parameter.partition("=")
-        name = _decoded(raw_name, "the query")
+        name = _percent_decode(raw_name, "the query")
         if name not in known_names:
             if name in (ASOF, DRYRUN):
                 raise problems.BadFlag(flag=name)
@@ -56,7 +56,7 @@ def query_params(request: Request, target: CompatTarget) -> Mapping[str, str]:
             raise invalid_definition(name, reason, "LEG-501")
         if name in parameters:
             raise invalid_definition(name, "it may appear only once", "LEG-212" if name == URI else "LEG-501")
-        parameters[name] = _decoded(value, f'the parameter "{name}"')
+        parameters[name] = _percent_decode(value, f'the parameter "{name}"')
     return parameters
 
 
@@ -67,20 +67,20 @@ def parse_attributes(request: Request, family: LegacyApi, parameters: Mapping[st
     """
     attributes: dict[str, str] = {}
     for name, (parameter, header) in request_names(family).items():
-        values = {*([parameters[parameter]] if parameter in parameters else []), *_headers(request, header)}
+        values = {*([parameters[parameter]] if parameter in parameters else []), *_header_values(request, header)}
         if len(values) > 1:
             raise invalid_definition(
                 parameter, f"the query and the header {header} have different values for it", "LEG-501"
             )
         value = values.pop() if values else None
-        if value or (value is not None and name in _TEXTS):
+        if value or (value is not None and name in _TEXT_NAMES):
             attributes[name] = value
     return DocumentAttributes(**_with_format_of(request, attributes))
 
 
 def sent_content_type(request: Request) -> str | None:
     """The media type of the document as the client sent it; None if the client sent none."""
-    return request.header(_TYPE) or None
+    return request.header(_CONTENT_TYPE) or None
 
 
 async def read_content(request: Request, receive: Receive, max_size: int) -> bytes:
@@ -89,13 +89,13 @@ async def read_content(request: Request, receive: Receive, max_size: int) -> byt
     max_size: in bytes, both compressed and decompressed. Raises: UnsupportedCoding, BodyTooLarge,
     BadRequest, ClientDisconnected.
     """
-    coding = (request.header(_CODING) or "identity").strip().lower()
+    coding = (request.header(_CONTENT_ENCODING) or "identity").strip().lower()
     if coding == "identity":
         return await read_body(request, receive, max_size)
     if coding not in ("gzip", "x-gzip"):
         raise UnsupportedCoding(coding=coding)
-    other_headers = [header for header in request.headers if header[0] != _CODING]
-    return _unzipped(await read_body(request.with_headers(other_headers), receive, max_size), max_size)
+    other_headers = [header for header in request.headers if header[0] != _CONTENT_ENCODING]
+    return _gunzip(await read_body(request.with_headers(other_headers), receive, max_size), max_size)
 
 
 async def read_object(request: Request, receive: Receive, max_size: int) -> dict[str, Any]:
@@ -147,7 +147,7 @@ def _with_format_of(request: Request, attributes: dict[str, str]) -> dict[str, s
     return attributes
 
 
-def _headers(request: Request, name: str) -> list[str]:
+def _header_values(request: Request, name: str) -> list[str]:
     """The decoded values of a header. Raises: HeaderError."""
     lower_name = name.lower().encode()
     try:
@@ -156,14 +156,14 @@ def _headers(request: Request, name: str) -> list[str]:
         raise problems.HeaderError(name=name, error_detail=str(error)) from None
 
 
-def _decoded(text: str, location: str) -> str:
+def _percent_decode(text: str, location: str) -> str:
     try:
         return unquote_to_bytes(text.encode("latin-1")).decode()
     except UnicodeDecodeError:
         raise BadRequest(error_detail=f"{location} is not percent-encoded UTF-8") from None
 
 
-def _unzipped(content: bytes, max_size: int) -> bytes:
+def _gunzip(content: bytes, max_size: int) -> bytes:
     """The content of a gzip body. Raises: BodyTooLarge before it holds more than `max_size` + 1 bytes; BadRequest."""
     reader = zlib.decompressobj(31)
     try:

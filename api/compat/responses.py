@@ -20,8 +20,8 @@ from domain.values.json_text import dumps
 from projections.compat.definitions import CompatDefinition
 
 #: Text that a header can hold, with one character for each byte.
-_HEADER: Final = re.compile(r"[\t\x20-\x7e\x80-\xff]*\Z")
-_UNTYPED: Final = b"application/octet-stream"
+_HEADER_VALUE: Final = re.compile(r"[\t\x20-\x7e\x80-\xff]*\Z")
+_DEFAULT_TYPE: Final = b"application/octet-stream"
 
 
 def json_response(request: Request, status: int, body: Any, headers: Headers | None = None) -> Response:
@@ -105,5 +105,5 @@ def version_location(definition: CompatDefinition, root: str, asof_suffix: str) 
 def content_type_value(contenttype: str | None) -> bytes:
     """The stored Content-Type, byte for byte if a header can hold it (LEG-511, LEG-512); percent-encoded otherwise."""
     if not contenttype:
-        return _UNTYPED
-    return contenttype.encode("latin-1") if _HEADER.match(contenttype) else encode_text(contenttype).encode()
+        return _DEFAULT_TYPE
+    return contenttype.encode("latin-1") if _HEADER_VALUE.match(contenttype) else encode_text(contenttype).encode()

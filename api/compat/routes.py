@@ -43,11 +43,11 @@ class CompatRoutes:
         """See `dispatch.Surface`."""
         target = resolve_path(request.raw_path)
         if request.method == "OPTIONS":
-            allow = _allow(target).encode()
+            allow = _allow_header(target).encode()
             headers = [(b"allow", allow), (b"access-control-allow-methods", allow)]
             return Response(204, [root_link(request.base), *headers])
         if request.method != "HEAD" and request.method not in target.methods:
-            raise MethodNotAllowed(problems.ActionNotSupported(action=request.method), _allow(target))
+            raise MethodNotAllowed(problems.ActionNotSupported(action=request.method), _allow_header(target))
         if target.kind is CompatPathKind.DESCRIPTION:
             return openapi_response(request, target.family)
         if "entities" not in self._latest.current(self._quick()).capabilities.available:
@@ -59,6 +59,6 @@ class CompatRoutes:
         return await self._writing.answer(request, target, receive)
 
 
-def _allow(target: CompatTarget) -> str:
+def _allow_header(target: CompatTarget) -> str:
     first_method, *other_methods = target.methods
     return ", ".join((first_method, "HEAD", "OPTIONS", *other_methods))

@@ -53,7 +53,7 @@ from projections.compat.versions import CompatVersions
 from projections.entities.query import View
 
 #: Problems that a strictly validating model raises (LEG-706).
-_OF_MODEL: Final = (CompatibilityUnknown, FormatUnknown)
+_MODEL_PROBLEMS: Final = (CompatibilityUnknown, FormatUnknown)
 Handler = Callable[[Request, CompatTarget, Receive], Awaitable[Response]]
 
 
@@ -100,7 +100,7 @@ class CompatWriteHandler:
         if isinstance(recorded, Response):
             return recorded
         members, tag = recorded.answer
-        headers = [(b"etag", tag), *_recorded(recorded)]
+        headers = [(b"etag", tag), *_write_headers(recorded)]
         if not _is_new(recorded, target.groupxid):
             return json_response(request, 200, members, headers)
         group_url = request.base + target.family.base + group_path(target.family, target.group)
@@ -125,19 +125,19 @@ class CompatWriteHandler:
             )
 
         def build_response(transaction: Transaction, recorded: Recorded) -> CompatDefinition | None:
-            return _processed(View.of_connection(transaction.connection), target, recorded, self._root)
+            return _processed_version(View.of_connection(transaction.connection), target, recorded, self._root)
 
         recorded = await self._submit(request, target, build_command, build_response, DRYRUN in parameters)
         if isinstance(recorded, Response):
             return recorded
-        return post_response(recorded.answer, request, _recorded(recorded))
+        return post_response(recorded.answer, request, _write_headers(recorded))
 
     async def _delete(self, request: Request, target: CompatTarget, receive: Receive) -> Response:
         """204 (S4, S6, S9, S12)."""
         dryrun = DRYRUN in query_params(request, target)
-        command = _deletion(target)
+        command = _delete_command(target)
         recorded = await self._submit(request, target, lambda: command, None, dryrun)
-        return recorded if isinstance(recorded, Response) else no_content_response(request, _recorded(recorded))
+        return recorded if isinstance(recorded, Response) else no_content_response(request, _write_headers(recorded))
 
     def _check_authority(self, authority: str | None, base_url: str, request: Request) -> None:
         """Checks the authority of a document against the `inbound` setting (LEG-908).
@@ -173,7 +173,7 @@ class CompatWriteHandler:
     ) -> Recorded | Response:
         """The recorded outcome of a command; for a dry run, its response. Raises: Problem."""
         tagged = target.kind is not CompatPathKind.CHILDREN  # a list has no entity tag
-        condition = write_condition(request, partial(_tag, self._root, target)) if tagged else None
+        condition = write_condition(request, partial(_current_tag, self._root, target)) if tagged else None
         try:
             command = await asyncio.to_thread(build_command)
             if dryrun:
@@ -197,7 +197,7 @@ class CompatWriteHandler:
             raise MethodNotAllowed(problems.ActionNotSupported(action=request.method), "GET, HEAD, OPTIONS")
 
 
-def _deletion(target: CompatTarget) -> DeleteEntities:
+def _delete_command(target: CompatTarget) -> DeleteEntities:
     """The command of a DELETE request."""
     if target.child:
         xid = f"{target.xid}/versions" if target.number else target.xid
@@ -212,12 +212,12 @@ def _compat_problem(problem: Problem, request: Request) -> Problem:
         return not_found(request)
     legacy_problem = to_legacy_problem(problem)
     # A DELETE has no content that could be invalid, so stored data is the cause, such as a future `removal` time.
-    if (legacy_problem.status == 400 and request.method == "DELETE") or isinstance(legacy_problem, _OF_MODEL):
+    if (legacy_problem.status == 400 and request.method == "DELETE") or isinstance(legacy_problem, _MODEL_PROBLEMS):
         return Conflict(error_detail=problem.text(), detail=problem.detail, extensions=problem.extensions)
     return legacy_problem
 
 
-def _recorded(recorded: Recorded) -> Headers:
+def _write_headers(recorded: Recorded) -> Headers:
     """The headers of a write: the number of findings, and the correlation id if something was recorded (LEG-108)."""
     correlation_id = recorded.xregcorrelationid
     return [
@@ -230,7 +230,7 @@ def _is_new(recorded: Recorded, xid: str) -> bool:
     return any(isinstance(event, EntityCreated) and event.xid == xid for _, event in recorded.events)
 
 
-def _processed(view: View, target: CompatTarget, recorded: Recorded, root: str) -> CompatDefinition:
+def _processed_version(view: View, target: CompatTarget, recorded: Recorded, root: str) -> CompatDefinition:
     """The Version that a POST created or found."""
     compat_version = CompatVersions(view).version(target.xid, recorded.number) if recorded.number is not None else None
     definition = (
@@ -240,7 +240,7 @@ def _processed(view: View, target: CompatTarget, recorded: Recorded, root: str) 
     return definition
 
 
-def _tag(root: str, target: CompatTarget, view: View) -> bytes | None:
+def _current_tag(root: str, target: CompatTarget, view: View) -> bytes | None:
     """The entity tag that a GET of the path would have; None if nothing exists there."""
     if target.kind is CompatPathKind.GROUP:
         row = view.entity(target.groupxid)

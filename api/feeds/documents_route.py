@@ -30,7 +30,7 @@ _HEADERS: Final[Headers] = [
     ATTACHMENT,
 ]
 #: `private`, because a shared cache would give the document to callers without rights to it.
-_FOR_EVER: Final = (b"cache-control", b"private, max-age=31536000, immutable")
+_CACHE_FOREVER: Final = (b"cache-control", b"private, max-age=31536000, immutable")
 
 
 class DocumentsRoutes:
@@ -51,7 +51,7 @@ class DocumentsRoutes:
         if content is None:
             raise problems.NotFound(request.path)
         tag = f'"{sha256}"'.encode()
-        cache_headers = [(b"etag", tag), _FOR_EVER, root_link(request.base)]
+        cache_headers = [(b"etag", tag), _CACHE_FOREVER, root_link(request.base)]
         try:
             conditional.check_conditions(request, tag)
         except conditional.NotModified:

@@ -42,7 +42,7 @@ PAGE_SECONDS: Final = 20.0
 RETRY_LINE: Final = b"retry: 1000\n\n"
 THREADS: Final = 4
 
-_UNKEPT: Final = (b"cache-control", b"no-store")
+_NO_STORE: Final = (b"cache-control", b"no-store")
 _VARY: Final = (b"vary", b"accept")
 
 
@@ -74,7 +74,7 @@ class Feeds:
         """The feed response, from the position that the reader asks for. Raises: BadRequest, ClientDisconnected."""
         after = await self.run(self._after, feed_params)
         if feed_format.is_endless:
-            headers = [feed_format.content_type, root_link(request.base), _UNKEPT, _VARY]
+            headers = [feed_format.content_type, root_link(request.base), _NO_STORE, _VARY]
             event_stream = self._endless(
                 FeedReader(source, feed_format, after, feed_params.limit), feed_format, source, receive
             )
@@ -89,14 +89,14 @@ class Feeds:
             if reader.limit is None:
                 return Response(
                     200,
-                    _headers(request, feed_format, feed_params, end),
+                    _page_headers(request, feed_format, feed_params, end),
                     self._following_pieces(reader, feed_format, first_piece, end),
                 )
             pieces = [first_piece]
             while not (reader.has_reached(end) or time.monotonic() > deadline):
                 pieces.append(await self._next_piece(reader, end, client_gone, deadline))
         body = b"".join((feed_format.before, *pieces, feed_format.after))
-        return Response(200, _headers(request, feed_format, feed_params, reader.position), body)
+        return Response(200, _page_headers(request, feed_format, feed_params, reader.position), body)
 
     async def run(self, function: Callable[..., T], *arguments: object) -> T:
         """The result of a function that uses the store; a thread of the feed pool runs it."""
@@ -187,20 +187,20 @@ class Feeds:
 @asynccontextmanager
 async def _watch_client(receive: Receive) -> AsyncIterator[ClientGone]:
     """A future that is done when the client disconnects. Sending alone does not report a disconnect."""
-    client_gone = asyncio.ensure_future(_left(receive))
+    client_gone = asyncio.ensure_future(_wait_for_disconnect(receive))
     try:
         yield client_gone
     finally:
         client_gone.cancel()
 
 
-async def _left(receive: Receive) -> None:
+async def _wait_for_disconnect(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
-def _headers(request: Request, feed_format: FeedFormat, feed_params: FeedParams, position: int) -> Headers:
+def _page_headers(request: Request, feed_format: FeedFormat, feed_params: FeedParams, position: int) -> Headers:
     """The headers of a finite response. position: where the `next` link continues, even if nothing follows yet."""
     query = "&".join(filter(None, (feed_params.query, f"after={position}")))
     next_link = f"<{escape_link_url(f'{request.base}{request.path}?{query}')}>;rel=next"
-    return [feed_format.content_type, root_link(request.base), (b"link", next_link.encode("latin-1")), _UNKEPT, _VARY]
+    return [feed_format.content_type, root_link(request.base), (b"link", next_link.encode("latin-1")), _NO_STORE, _VARY]

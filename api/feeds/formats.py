@@ -48,16 +48,16 @@ class FeedFormat:
     is_endless: bool = False
 
 
-def _array(groups: Iterable[PositionLines], is_first: bool) -> bytes:
+def _write_array(groups: Iterable[PositionLines], is_first: bool) -> bytes:
     joined_items = b",".join([item.data for group in groups for item in group.items])
     return joined_items if is_first or not joined_items else b"," + joined_items
 
 
-def _lines(groups: Iterable[PositionLines], is_first: bool) -> bytes:
+def _write_lines(groups: Iterable[PositionLines], is_first: bool) -> bytes:
     return b"".join([item.data + b"\n" for group in groups for item in group.items])
 
 
-def _server_sent(groups: Iterable[PositionLines], is_first: bool) -> bytes:
+def _write_server_sent_events(groups: Iterable[PositionLines], is_first: bool) -> bytes:
     """The groups as server-sent events.
 
     Only the last line of a position carries the id. A reader that disconnects earlier receives the whole position
@@ -82,32 +82,32 @@ def heartbeat(position: int) -> bytes:
     return b": \nid: %d\n\n" % position
 
 
-def _typed(media_type: str) -> tuple[bytes, bytes]:
+def _content_type(media_type: str) -> tuple[bytes, bytes]:
     return b"content-type", media_type.encode()
 
 
 #: Default number of events in an array.
 PAGE_SIZE: Final = 1000
-_JSON: Final = FeedFormat(JSON, _array, b"[", b"]", PAGE_SIZE)
-_LINES: Final = FeedFormat(_typed(NDJSON), _lines)
-_EVENT_STREAM: Final = FeedFormat(_typed(EVENT_STREAM), _server_sent, is_endless=True)
+_JSON_FORMAT: Final = FeedFormat(JSON, _write_array, b"[", b"]", PAGE_SIZE)
+_LINES_FORMAT: Final = FeedFormat(_content_type(NDJSON), _write_lines)
+_EVENT_STREAM_FORMAT: Final = FeedFormat(_content_type(EVENT_STREAM), _write_server_sent_events, is_endless=True)
 #: The formats of each feed by media type. The first is the default.
 EVENT_FORMATS: Final = {
-    CLOUDEVENTS_BATCH: FeedFormat(_typed(CLOUDEVENTS_BATCH), _array, b"[", b"]", PAGE_SIZE),
-    NDJSON: _LINES,
-    EVENT_STREAM: _EVENT_STREAM,
-    "application/json": _JSON,
+    CLOUDEVENTS_BATCH: FeedFormat(_content_type(CLOUDEVENTS_BATCH), _write_array, b"[", b"]", PAGE_SIZE),
+    NDJSON: _LINES_FORMAT,
+    EVENT_STREAM: _EVENT_STREAM_FORMAT,
+    "application/json": _JSON_FORMAT,
 }
 LOG_FORMATS: Final = {
-    "application/json": _JSON,
-    NDJSON: _LINES,
-    EVENT_STREAM: _EVENT_STREAM,
+    "application/json": _JSON_FORMAT,
+    NDJSON: _LINES_FORMAT,
+    EVENT_STREAM: _EVENT_STREAM_FORMAT,
 }
 
 
 def negotiate_format(accept: str | None, formats: dict[str, FeedFormat]) -> FeedFormat:
     """The format that the client prefers; the first of several with equal weight. Raises: NotAcceptable."""
-    media_ranges = [_range(part) for part in (accept or "*/*").lower().split(",")]
+    media_ranges = [_parse_range(part) for part in (accept or "*/*").lower().split(",")]
     weights = {name: _weight(name, media_ranges) for name in formats}
     preferred = max(formats, key=weights.__getitem__)
     if not weights[preferred]:
@@ -115,7 +115,7 @@ def negotiate_format(accept: str | None, formats: dict[str, FeedFormat]) -> Feed
     return formats[preferred]
 
 
-def _range(media_range: str) -> tuple[str, float]:
+def _parse_range(media_range: str) -> tuple[str, float]:
     name, *parameters = (parameter.strip() for parameter in media_range.split(";"))
     match = next(filter(None, map(_WEIGHT.match, parameters)), None)
     return name, float(match[1]) if match else 1.0

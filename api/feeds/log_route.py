@@ -61,7 +61,7 @@ class LogFeedRoutes:
         interaction = await self._feeds.run(self._feeds.head, asof)
         tag = conditional.log_tag(interaction.last, request, (0, 0))
         conditional.check_conditions(request, tag)
-        return conditional.add_entity_tag(json_response(request, 200, _shown(interaction)), tag)
+        return conditional.add_entity_tag(json_response(request, 200, _head_members(interaction)), tag)
 
     async def _followed(self, request: Request) -> Response:
         """The id of this registry and of the registries that it follows, for a registry that wants to follow it."""
@@ -70,7 +70,7 @@ class LogFeedRoutes:
         return json_response(request, 200, upstream, [(b"cache-control", b"no-store")])
 
 
-def _shown(interaction: Interaction) -> dict[str, object]:
+def _head_members(interaction: Interaction) -> dict[str, object]:
     interaction_members = (
         {}
         if interaction is NO_INTERACTION

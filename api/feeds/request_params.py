@@ -19,7 +19,7 @@ MAX_LIMIT: Final = 10_000
 MAX_WAIT: Final = 60
 
 _AFTER: Final = "after"
-_RESUMED: Final = b"last-event-id"
+_LAST_EVENT_ID: Final = b"last-event-id"
 _NUMBER: Final = re.compile(r"[0-9]{1,18}\Z")
 _SECONDS: Final = re.compile(r"[0-9]{1,2}(?:\.[0-9]{1,3})?\Z")
 _PAGING: Final = (_AFTER, "limit", "wait")
@@ -46,19 +46,19 @@ def parse_feed_params(request: Request, selection_names: Iterable[str] = ()) -> 
     Raises: BadRequest.
     """
     parameters = query_params(request, {*_PAGING, *selection_names})
-    last_event_id = request.header(_RESUMED)
+    last_event_id = request.header(_LAST_EVENT_ID)
     after = last_event_id if last_event_id else single_value(parameters, _AFTER) or "0"
     return FeedParams(
         after=after.strip(),
-        name=_RESUMED.decode() if last_event_id else _AFTER,
-        limit=_limit(single_value(parameters, "limit")),
-        wait=_wait(single_value(parameters, "wait")),
+        name=_LAST_EVENT_ID.decode() if last_event_id else _AFTER,
+        limit=_parse_limit(single_value(parameters, "limit")),
+        wait=_parse_wait(single_value(parameters, "wait")),
         values={name: values for name, values in parameters.items() if name not in _PAGING},
         query=query_without(request, _AFTER),
     )
 
 
-def _limit(value: str | None) -> int | None:
+def _parse_limit(value: str | None) -> int | None:
     if value is None:
         return None
     if not _NUMBER.match(value) or not int(value):
@@ -66,7 +66,7 @@ def _limit(value: str | None) -> int | None:
     return int(value)
 
 
-def _wait(value: str | None) -> float:
+def _parse_wait(value: str | None) -> float:
     if value is None:
         return 0
     if not _SECONDS.match(value) or float(value) > MAX_WAIT:

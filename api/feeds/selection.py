@@ -23,8 +23,8 @@ _FAMILY: Final = "family"
 _FROM: Final = "from"
 _UNTIL: Final = "until"
 _INTERACTION: Final = "xregcorrelationid"
-_EVER: Final = format_time(datetime.min.replace(tzinfo=UTC))
-_FOREVER: Final = format_time(datetime.max.replace(tzinfo=UTC))
+_MIN_TIME: Final = format_time(datetime.min.replace(tzinfo=UTC))
+_MAX_TIME: Final = format_time(datetime.max.replace(tzinfo=UTC))
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class EventSelection:
     def position_range(self, log: Log, after: int, end: int) -> tuple[int, int]:
         """The part of a log range that can contain selected messages."""
         if self.since is not None or self.until is not None:
-            first_position, last_position = log.positions_between(self.since or _EVER, self.until or _FOREVER)
+            first_position, last_position = log.positions_between(self.since or _MIN_TIME, self.until or _MAX_TIME)
             after, end = max(after, first_position), min(end, last_position)
         if self.interaction is not None:
             interaction = log.interaction(self.interaction)
@@ -59,8 +59,8 @@ def parse_selection(parameters: QueryParams, *extra_tests: MessageTest) -> Event
     """The selection of a request. extra_tests: additional tests, not from the request. Raises: BadRequest."""
     return EventSelection(
         (*(MESSAGE_TESTS[name](values) for name, values in parameters.items() if name in MESSAGE_TESTS), *extra_tests),
-        _time(parameters, _FROM),
-        _time(parameters, _UNTIL),
+        _parse_time(parameters, _FROM),
+        _parse_time(parameters, _UNTIL),
         single_value(parameters, _INTERACTION),
     )
 
@@ -72,7 +72,7 @@ def selected_families(parameters: QueryParams, families: Sequence[EventFamily]) 
     """
     known_names, requested_names = (
         [family.name for family in families],
-        _parts(parameters.get(_FAMILY, [XRegistryFamily.name])),
+        _split_values(parameters.get(_FAMILY, [XRegistryFamily.name])),
     )
     if unknown_names := requested_names.difference(known_names):
         raise invalid_param(
@@ -81,13 +81,13 @@ def selected_families(parameters: QueryParams, families: Sequence[EventFamily]) 
     return [family for family in families if family.name in requested_names]
 
 
-def _parts(values: list[str]) -> set[str]:
+def _split_values(values: list[str]) -> set[str]:
     return {part.strip() for value in values for part in value.split(",")}
 
 
 def _type_test(values: list[str]) -> MessageTest:
     """A test for event types; a type with `*` at its end matches all types with that prefix."""
-    types = _parts(values)
+    types = _split_values(values)
     if not all(name and "*" not in name[:-1] for name in types):
         raise invalid_param("type", "it takes types with commas between them, and * at the end of a type only")
     exact_types = frozenset(name for name in types if not name.endswith("*"))
@@ -129,7 +129,7 @@ MESSAGE_TESTS: Final[Mapping[str, Callable[[list[str]], MessageTest]]] = {
 SELECTION_PARAMS: Final = (*MESSAGE_TESTS, _FROM, _UNTIL, _INTERACTION, _FAMILY)
 
 
-def _time(parameters: QueryParams, name: str) -> str | None:
+def _parse_time(parameters: QueryParams, name: str) -> str | None:
     text = single_value(parameters, name)
     if text is None:
         return None

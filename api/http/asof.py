@@ -12,7 +12,7 @@ from api.http.query_params import query_without
 from api.http.request import Request
 
 #: Characters that end a URL in a Link header or are not allowed in it.
-_REFERENCE: Final = str.maketrans({each: quote(each) for each in '<>" '})
+_URL_ESCAPES: Final = str.maketrans({each: quote(each) for each in '<>" '})
 
 
 def asof_suffix(asof: str | None) -> str:
@@ -34,4 +34,4 @@ def url_without_asof(request: Request) -> str:
 
 def escape_link_url(url: str) -> str:
     """A URL for a Link header, with the characters escaped that would end it there."""
-    return url.translate(_REFERENCE)
+    return url.translate(_URL_ESCAPES)

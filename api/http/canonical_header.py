@@ -18,10 +18,10 @@ from projections.entities.query import ViewPool
 #: Seconds for which the links are cached. Other processes may change them.
 MAX_AGE_SECONDS: Final = 1.0
 #: Characters that are not escaped in URLs.
-_KEPT: Final = "/:@!$&'()*+,;=-._~[]%"
+_SAFE_CHARACTERS: Final = "/:@!$&'()*+,;=-._~[]%"
 #: Number of path segments of a Group and of a Resource.
-_GROUP: Final = 2
-_RESOURCE: Final = 4
+_GROUP_SEGMENTS: Final = 2
+_RESOURCE_SEGMENTS: Final = 4
 
 
 class CanonicalLinks:
@@ -46,7 +46,7 @@ class CanonicalLinks:
         if link is None or not link.url.startswith("http"):
             return response
         details = "$details" if request.details and link.follows_log else ""
-        header = f"<{quote(authority_url(link, xid), safe=_KEPT)}{details}>;rel=canonical"
+        header = f"<{quote(authority_url(link, xid), safe=_SAFE_CHARACTERS)}{details}>;rel=canonical"
         return replace(response, headers=[*response.headers, (b"link", header.encode("ascii"))])
 
     def _inbound(self) -> tuple[Link, ...]:
@@ -61,6 +61,6 @@ class CanonicalLinks:
         segments = xids.segments(xid)
         if len(segments) == 1:
             return {}
-        marked_segments = segments[: _RESOURCE if len(segments) >= _RESOURCE else _GROUP]
+        marked_segments = segments[: _RESOURCE_SEGMENTS if len(segments) >= _RESOURCE_SEGMENTS else _GROUP_SEGMENTS]
         row = self._readers.quick_view().entity(xids.join(*marked_segments))
         return dict(loads(row.private)) if row is not None else {}

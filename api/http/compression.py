@@ -39,7 +39,7 @@ _CODINGS: Final[dict[str, Callable[[], Compressor]]] = {
 
 async def compress_response(response: Response, accept_encoding: str | None) -> Response:
     """The response in the coding that the client prefers. accept_encoding: its Accept-Encoding header."""
-    if not _ours(response):
+    if not _is_compressible(response):
         return response
     headers = [*response.headers, VARY]
     coding = choose_coding(accept_encoding) if accept_encoding and response.status != 304 else None
@@ -52,20 +52,20 @@ async def compress_response(response: Response, accept_encoding: str | None) -> 
         return replace(response, headers=headers, compressor=_CODINGS[coding]())
     body = b"".join((*response.first_chunks, response.body))
     if len(body) > THREAD_SIZE:
-        return Response(response.status, headers, await asyncio.to_thread(_whole, body, coding))
-    return Response(response.status, headers, _whole(body, coding))
+        return Response(response.status, headers, await asyncio.to_thread(_compress_whole, body, coding))
+    return Response(response.status, headers, _compress_whole(body, coding))
 
 
 @lru_cache(maxsize=256)
 def choose_coding(accept_encoding: str) -> str | None:
     """The coding for an Accept-Encoding header; None for none."""
-    weights = dict(map(_weight, accept_encoding.lower().split(",")))
+    weights = dict(map(_parse_weight, accept_encoding.lower().split(",")))
     weights_by_coding = {name: weights.get(name, weights.get("*", 0.0)) for name in _CODINGS}
     preferred = max(weights_by_coding, key=weights_by_coding.__getitem__)
     return preferred if weights_by_coding[preferred] > 0 else None
 
 
-def _weight(item: str) -> tuple[str, float]:
+def _parse_weight(item: str) -> tuple[str, float]:
     name, _, parameter = item.partition(";")
     key, _, value = parameter.strip().partition("=")
     try:
@@ -74,7 +74,7 @@ def _weight(item: str) -> tuple[str, float]:
         return name.strip(), 0.0
 
 
-def _ours(response: Response) -> bool:
+def _is_compressible(response: Response) -> bool:
     """Whether the body is data of the registry. Documents are sent as stored."""
     if response.is_document:
         return False
@@ -94,11 +94,11 @@ class _ZstdCompressors(local):
         self.compressor = zstandard.ZstdCompressor(level=_ZSTD_LEVEL)
 
 
-_ZSTD: Final = _ZstdCompressors()
+_ZSTD_COMPRESSORS: Final = _ZstdCompressors()
 
 
-def _whole(body: bytes, coding: str) -> bytes:
+def _compress_whole(body: bytes, coding: str) -> bytes:
     if coding == "zstd":
-        return _ZSTD.compressor.compress(body)
+        return _ZSTD_COMPRESSORS.compressor.compress(body)
     compressor = _CODINGS[coding]()
     return compressor.compress(body) + compressor.flush()

@@ -34,7 +34,7 @@ _IF_MATCH: Final = b"if-match"
 _IF_NONE_MATCH: Final = b"if-none-match"
 _CONDITIONS: Final = frozenset((_IF_MATCH, _IF_NONE_MATCH))
 #: Another program version may render the same state differently.
-_PROGRAM: Final = version("annals")
+_VERSION: Final = version("annals")
 
 
 class NotModified(Exception):
@@ -51,12 +51,12 @@ def row_tag(row: EntityRow, request: Request, positions: tuple[int, int]) -> byt
     positions: of the model and the capabilities under which the response is made.
     """
     has_xref = row.type.count(".") == 1 and '"xref":' in row.attributes
-    return None if has_xref else _tag(base36(row.since), request, positions)
+    return None if has_xref else _format_tag(base36(row.since), request, positions)
 
 
 def log_tag(position: int, request: Request, positions: tuple[int, int]) -> bytes:
     """The entity tag of a response whose rows belong to a log position."""
-    return _tag(_at(position), request, positions)
+    return _format_tag(_registry_state(position), request, positions)
 
 
 def check_conditions(request: Request, tag: bytes | None) -> None:
@@ -68,10 +68,10 @@ def check_conditions(request: Request, tag: bytes | None) -> None:
         return
     if_match, if_none_match = request.header(_IF_MATCH), request.header(_IF_NONE_MATCH)
     text = tag.decode().strip('"')
-    if if_match is not None and not _meets(if_match, True, {_state(text)}):
+    if if_match is not None and not _is_met(if_match, True, {_state_of_tag(text)}):
         raise PreconditionFailed(name="If-Match", error_detail="the entity is in another state")
     if if_none_match is not None and (
-        matching_tag := tag if if_none_match.strip() == "*" else _listed(if_none_match, text)
+        matching_tag := tag if if_none_match.strip() == "*" else _matching_tag(if_none_match, text)
     ):
         raise NotModified(matching_tag)
 
@@ -104,10 +104,10 @@ def write_condition(request: Request, xid: str) -> Callable[[WriteTransaction], 
 
     def check_states(transaction: WriteTransaction) -> None:
         entity = transaction.world.get(xid)
-        current_states = {_at(transaction.log_end.position)} | ({base36(entity.position)} if entity else set())
-        if if_match is not None and not _meets(if_match, entity is not None, current_states):
+        current_states = {_registry_state(transaction.log_end.position)} | ({base36(entity.position)} if entity else set())
+        if if_match is not None and not _is_met(if_match, entity is not None, current_states):
             raise PreconditionFailed(name="If-Match", error_detail="the entity is in another state")
-        if if_none_match is not None and _meets(if_none_match, entity is not None, current_states):
+        if if_none_match is not None and _is_met(if_none_match, entity is not None, current_states):
             raise PreconditionFailed(name="If-None-Match", error_detail="the entity is in that state")
 
     return check_states
@@ -118,35 +118,35 @@ def is_conditional(request: Request) -> bool:
     return any(name in _CONDITIONS for name, _ in request.headers)
 
 
-def _meets(header: str, exists: bool, current_states: set[str]) -> bool:
-    return exists if header.strip() == "*" else bool(current_states & set(_states(header)))
+def _is_met(header: str, exists: bool, current_states: set[str]) -> bool:
+    return exists if header.strip() == "*" else bool(current_states & set(_strong_states(header)))
 
 
-def _listed(header: str, state: str) -> bytes | None:
+def _matching_tag(header: str, state: str) -> bytes | None:
     """The tag in a header that equals the current one, ignoring its coding suffix; None if there is none."""
     matching_tags = (f'"{text}"'.encode() for _, text in _TAG.findall(header) if _CODING.sub("", text) == state)
     return next(matching_tags, None)
 
 
-def _states(header: str) -> list[str]:
+def _strong_states(header: str) -> list[str]:
     """The states in the strong tags of a header."""
-    return [_state(text) for weak_prefix, text in _TAG.findall(header) if not weak_prefix]
+    return [_state_of_tag(text) for weak_prefix, text in _TAG.findall(header) if not weak_prefix]
 
 
-def _state(text: str) -> str:
+def _state_of_tag(text: str) -> str:
     return text.partition(".")[0]
 
 
-def _at(position: int) -> str:
+def _registry_state(position: int) -> str:
     """The state part of a tag for the whole registry."""
     return "_" + base36(position)
 
 
-def _tag(state: str, request: Request, positions: tuple[int, int]) -> bytes:
-    return f'"{state}.{_form(request.base, request.query, request.details, positions)}"'.encode()
+def _format_tag(state: str, request: Request, positions: tuple[int, int]) -> bytes:
+    return f'"{state}.{_form_hash(request.base, request.query, request.details, positions)}"'.encode()
 
 
 @lru_cache(maxsize=1024)
-def _form(base_url: str, query: bytes, details: bool, positions: tuple[int, int]) -> str:
-    text = repr((_PROGRAM, base_url, query, details, positions))
+def _form_hash(base_url: str, query: bytes, details: bool, positions: tuple[int, int]) -> str:
+    text = repr((_VERSION, base_url, query, details, positions))
     return blake2s(text.encode(), digest_size=6).hexdigest()

@@ -20,7 +20,7 @@ MAX_BODY: Final = 256 << 20
 async def read_body(request: Request, receive: Receive, max_size: int = MAX_BODY) -> bytes:
     """The whole request body. max_size: in bytes. Raises: ClientDisconnected, BodyTooLarge, BadRequest."""
     check_unencoded(request)
-    if _announced(request) > max_size:
+    if _content_length(request) > max_size:
         raise BodyTooLarge(max_size=max_size)
     chunks: list[bytes] = []
     size = 0
@@ -65,7 +65,7 @@ def check_path(request: Request) -> None:
         raise BadRequest(error_detail="the path is not percent-encoded UTF-8") from None
 
 
-def _announced(request: Request) -> int:
+def _content_length(request: Request) -> int:
     length = request.header(b"content-length")
     if length is None:
         return 0

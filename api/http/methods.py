@@ -15,13 +15,13 @@ from domain.errors.problems import Problem
 from domain.values import xid as xids
 
 #: Paths that a caller with roles in single Groups may read too: they show which Groups and attributes can exist.
-_DEFINITIONS: Final = frozenset(("capabilities", "capabilitiesoffered", "model", "modelsource"))
+_DEFINITION_PATHS: Final = frozenset(("capabilities", "capabilitiesoffered", "model", "modelsource"))
 
 
-_WRITERS: Final = frozenset((Role.WRITER, Role.ADMIN))
+_WRITER_ROLES: Final = frozenset((Role.WRITER, Role.ADMIN))
 
 
-_READS: Final = "GET, HEAD, OPTIONS"
+_READ_METHODS_HEADER: Final = "GET, HEAD, OPTIONS"
 
 
 POST_METHODS: Final = "OPTIONS, POST"
@@ -43,13 +43,13 @@ def check_caller(request: Request) -> None:
     single Groups passes: the command checks what the body names.
     """
     caller = request.caller
-    if caller.role in _WRITERS or (request.is_read and caller.role is not None):
+    if caller.role in _WRITER_ROLES or (request.is_read and caller.role is not None):
         return
     if not request.is_read:
-        if not any(role in _WRITERS for role in caller.groups.values()):
+        if not any(role in _WRITER_ROLES for role in caller.groups.values()):
             raise Forbidden(caller=caller.name)
     elif not caller.groups or len(request.segments) < 2:
-        if not caller.groups or not _DEFINITIONS.issuperset(request.segments[:1] or (xids.REGISTRY,)):
+        if not caller.groups or not _DEFINITION_PATHS.issuperset(request.segments[:1] or (xids.REGISTRY,)):
             raise Forbidden(caller=caller.name)
     elif not caller.can_read(xid := xids.join(*request.segments)):
         raise problems.NotFound(xid)
@@ -57,15 +57,15 @@ def check_caller(request: Request) -> None:
 
 def read_only_options(request: Request) -> Response | None:
     """The response to OPTIONS on a read-only path; None for a read. Raises: MethodNotAllowed."""
-    return _options(request, READ_METHODS, _READS)
+    return _options_response(request, READ_METHODS, _READ_METHODS_HEADER)
 
 
 def post_only_options(request: Request) -> Response | None:
     """The response to OPTIONS on a path that accepts only POST; None for a POST. Raises: MethodNotAllowed."""
-    return _options(request, ("POST",), POST_METHODS)
+    return _options_response(request, ("POST",), POST_METHODS)
 
 
-def _options(request: Request, methods: Collection[str], allow: str) -> Response | None:
+def _options_response(request: Request, methods: Collection[str], allow: str) -> Response | None:
     if request.method == "OPTIONS":
         allow_headers = ((name, allow.encode()) for name in (b"allow", b"access-control-allow-methods"))
         return Response(200, [root_link(request.base), *allow_headers])

@@ -23,12 +23,12 @@ OWN_PREFIX: Final = "-"
 SUBSCRIPTIONS: Final = "subscriptions"
 COMPAT: Final = "compat"
 #: The first segments of paths whose problems follow RFC 9457.
-_TOLD_SO: Final = frozenset((OWN_PREFIX, SUBSCRIPTIONS, COMPAT))
+_RFC9457_PREFIXES: Final = frozenset((OWN_PREFIX, SUBSCRIPTIONS, COMPAT))
 
 
 def problem_response(problem: Problem, request: Request, allow: str | None = None) -> Response:
     """The response to a refused request. allow: the Allow header of a 405."""
-    is_own_path = bool(request.segments) and request.segments[0] in _TOLD_SO
+    is_own_path = bool(request.segments) and request.segments[0] in _RFC9457_PREFIXES
     headers = [PROBLEM_JSON if is_own_path else JSON, root_link(request.base)]
     if allow is not None:
         headers.append((b"allow", allow.encode()))
@@ -38,13 +38,13 @@ def problem_response(problem: Problem, request: Request, allow: str | None = Non
     if is_own_path:
         body = {"type": body["type"], "status": problem.status, **body}
     if request.segments[:1] == (COMPAT,):
-        body = {**body, "detail": problem.detail or body["title"], "instance": _instance(request)}
+        body = {**body, "detail": problem.detail or body["title"], "instance": _instance_url(request)}
     return Response(problem.status, headers, dumps(body))
 
 
 def problem_body(problem: Problem, request: Request) -> dict[str, Json]:
     """The members of the error; empty ones are left out."""
-    subject = _subject(problem, request)
+    subject = _problem_subject(problem, request)
     members: dict[str, Json] = {
         "type": uri if (uri := problem.uri()).startswith("https:") else request.base + uri,
         "title": problem.text(subject),
@@ -61,12 +61,12 @@ def root_link(base_url: str) -> tuple[bytes, bytes]:
     return b"link", f"<{base_url}>;rel=xregistry-root".encode("latin-1", "replace")
 
 
-def _instance(request: Request) -> str:
+def _instance_url(request: Request) -> str:
     """The requested URL without its query. Characters that a URL cannot contain are encoded."""
     return request.base + quote(request.raw_path, safe="/%:@!$&'()*+,;=", encoding="latin-1")
 
 
-def _subject(problem: Problem, request: Request) -> str | None:
+def _problem_subject(problem: Problem, request: Request) -> str | None:
     if problem.subject == problems.REQUEST_PATH:
         return request.path
     if problem.subject == problems.REQUEST_URL:

@@ -15,7 +15,7 @@ from domain.access.roles import ANONYMOUS, Caller
 DETAILS_SUFFIX: Final = "$details"
 READ_METHODS: Final = frozenset(("GET", "HEAD", "OPTIONS"))
 #: Trusts no proxy.
-_NONE: Final = TrustedProxies(None)
+_NO_PROXIES: Final = TrustedProxies(None)
 
 
 class ClientDisconnected(Exception):
@@ -52,7 +52,7 @@ class Request:
 
     def with_path(self, raw_path: str) -> Request:
         """The same request for another path. raw_path: the undecoded path."""
-        path, segments, details = _parts(raw_path)
+        path, segments, details = _split_path(raw_path)
         return replace(self, path=path, segments=segments, details=details, raw_path=raw_path)
 
     def with_headers(self, headers: list[tuple[bytes, bytes]]) -> Request:
@@ -64,18 +64,18 @@ class Request:
         return next((value.decode("latin-1") for key, value in self.headers if key == name), None)
 
 
-def build_request(scope: Scope, public_url: str | None = None, proxies: TrustedProxies = _NONE) -> Request:
+def build_request(scope: Scope, public_url: str | None = None, proxies: TrustedProxies = _NO_PROXIES) -> Request:
     """The request in an ASGI scope. public_url: root of the registry if configured."""
     root = scope.get("app_root_path", scope.get("root_path", ""))
     raw_path = scope["raw_path"].decode("latin-1")
     raw_path = raw_path[len(root) :] if root and raw_path.startswith(root) else raw_path
-    path, segments, details = _parts(raw_path)
-    base_url = public_url if public_url is not None else (proxies.root_url(scope) or _base(scope)) + root
+    path, segments, details = _split_path(raw_path)
+    base_url = public_url if public_url is not None else (proxies.root_url(scope) or _base_url(scope)) + root
     query, headers = scope["query_string"], scope["headers"]
     return Request(scope["method"], path, segments, details, query, headers, base_url, raw_path)
 
 
-def _parts(raw_path: str) -> tuple[str, tuple[str, ...], bool]:
+def _split_path(raw_path: str) -> tuple[str, tuple[str, ...], bool]:
     """The decoded path, its segments, and whether the last segment had `$details`, which is removed."""
     # The path is split before decoding, so that an encoded slash never separates segments.
     segments = tuple(raw_path.rstrip("/").split("/")[1:])
@@ -89,22 +89,22 @@ def _parts(raw_path: str) -> tuple[str, tuple[str, ...], bool]:
     return raw_path or "/", segments, details
 
 
-def request_host(scope: Scope, proxies: TrustedProxies = _NONE) -> str:
+def request_host(scope: Scope, proxies: TrustedProxies = _NO_PROXIES) -> str:
     """The host of a request, from the client or from a trusted proxy; empty if unknown."""
     root = proxies.root_url(scope)
-    return urlsplit(root).netloc if root is not None else _host(scope)
+    return urlsplit(root).netloc if root is not None else _host_header(scope)
 
 
-def _host(scope: Scope) -> str:
+def _host_header(scope: Scope) -> str:
     return next((value.decode("latin-1") for name, value in scope["headers"] if name == b"host"), "")
 
 
-def _base(scope: Scope) -> str:
-    host = _host(scope)
+def _base_url(scope: Scope) -> str:
+    host = _host_header(scope)
     if not HOST_PATTERN.match(host):
-        host = ":".join(_address(scope))
+        host = ":".join(_server_address(scope))
     return f"{scope['scheme']}://{host}"
 
 
-def _address(scope: Scope) -> Iterator[str]:
+def _server_address(scope: Scope) -> Iterator[str]:
     return (str(part) for part in scope.get("server") or ("localhost",) if part is not None)

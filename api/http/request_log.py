@@ -11,17 +11,17 @@ import structlog
 
 from api.http.request import Request
 
-_STANDARD: Final = logging.getLogger("annals.http")
+_STANDARD_LOGGER: Final = logging.getLogger("annals.http")
 
 
-def _line(logger: Any, level: str, event: MutableMapping[str, Any]) -> tuple[tuple[str], dict[str, Any]]:
+def _log_line(logger: Any, level: str, event: MutableMapping[str, Any]) -> tuple[tuple[str], dict[str, Any]]:
     """One line of words and values for the standard logger, which adds the traceback."""
     error = event.pop("exc_info", None)
     text = str(event.pop("event"))
     return (" ".join([text, *(f"{name}={value}" for name, value in event.items())]),), {"exc_info": error}
 
 
-_LOG: Final = structlog.wrap_logger(_STANDARD, processors=[_line], wrapper_class=structlog.stdlib.BoundLogger)
+_LOG: Final = structlog.wrap_logger(_STANDARD_LOGGER, processors=[_log_line], wrapper_class=structlog.stdlib.BoundLogger)
 
 
 def start_timer() -> float:
@@ -31,7 +31,7 @@ def start_timer() -> float:
 
 def log_response(request: Request, status: int, started_at: float) -> None:
     """Logs one response. Nearly free unless debug lines are enabled."""
-    if _STANDARD.isEnabledFor(logging.DEBUG):
+    if _STANDARD_LOGGER.isEnabledFor(logging.DEBUG):
         milliseconds = round((time.perf_counter() - started_at) * 1000, 3)
         _LOG.debug("request", method=request.method, path=request.path, status=status, milliseconds=milliseconds)
 

@@ -65,10 +65,10 @@ async def send_response(
         await _send_whole(response, response.body, send, is_head, extra_headers)
         return
     async with aclosing(response.body) as chunks:
-        await send(_start(response.status, response.headers + extra_headers))
+        await send(_start_message(response.status, response.headers + extra_headers))
         if is_head or await _send_chunks(response, chunks, receive, send):
             await send(
-                _part(response.compressor.flush() if response.compressor and not is_head else b"", has_more=False)
+                _body_message(response.compressor.flush() if response.compressor and not is_head else b"", has_more=False)
             )
 
 
@@ -78,10 +78,10 @@ async def _send_whole(response: Response, body: bytes, send: Send, is_head: bool
         if response.status in BODYLESS_STATUSES
         else [(b"content-length", b"%d" % (sum(map(len, response.first_chunks)) + len(body)))]
     )
-    await send(_start(response.status, response.headers + length_headers + extra_headers))
+    await send(_start_message(response.status, response.headers + length_headers + extra_headers))
     for chunk in () if is_head else response.first_chunks:
-        await send(_part(chunk, has_more=True))
-    await send(_part(b"" if is_head else body, has_more=False))
+        await send(_body_message(chunk, has_more=True))
+    await send(_body_message(b"" if is_head else body, has_more=False))
 
 
 async def _send_chunks(response: Response, chunks: AsyncGenerator[bytes, None], receive: Receive, send: Send) -> bool:
@@ -124,12 +124,12 @@ async def _send_chunk(chunk: bytes, compressor: Compressor | None, send: Send) -
     """Sends a chunk, compressed if needed. The compressor may produce no output yet."""
     compressed = chunk if compressor is None else await asyncio.to_thread(compressor.compress, chunk)
     if compressed:
-        await send(_part(compressed, has_more=True))
+        await send(_body_message(compressed, has_more=True))
 
 
-def _start(status: int, headers: Headers) -> dict[str, Any]:
+def _start_message(status: int, headers: Headers) -> dict[str, Any]:
     return {"type": "http.response.start", "status": status, "headers": headers}
 
 
-def _part(body: bytes, has_more: bool) -> dict[str, Any]:
+def _body_message(body: bytes, has_more: bool) -> dict[str, Any]:
     return {"type": "http.response.body", "body": body, "more_body": has_more}

@@ -50,7 +50,7 @@ class StreamingPool:
         future = asyncio.wrap_future(self._pool.submit(chunk_queue.fill, job))
         future.add_done_callback(_retrieve_exception)
         try:
-            while (item := await chunk_queue.get()) is not _END:
+            while (item := await chunk_queue.get()) is not _END_OF_ITEMS:
                 yield item
             await future
         finally:
@@ -63,7 +63,7 @@ def _retrieve_exception(future: asyncio.Future[None]) -> None:
         future.exception()
 
 
-_END: Final = object()
+_END_OF_ITEMS: Final = object()
 
 
 class _ChunkQueue:
@@ -96,7 +96,7 @@ class _ChunkQueue:
                     return
         finally:
             items.close()
-            self._loop.call_soon_threadsafe(self._queue.put_nowait, _END)
+            self._loop.call_soon_threadsafe(self._queue.put_nowait, _END_OF_ITEMS)
 
     async def get(self) -> Any:
         item = await self._queue.get()

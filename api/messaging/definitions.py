@@ -23,7 +23,7 @@ from domain.values.json_text import loads
 from projections.entities.query import View
 from projections.messaging.message_definitions import MessageDefinitions
 
-_ONE = frozenset((PathKind.RESOURCE, PathKind.VERSION))
+_ENTITY_KINDS = frozenset((PathKind.RESOURCE, PathKind.VERSION))
 
 
 def locate_messages(segments: tuple[str, ...], definitions: RegistryDefinitions) -> RequestTarget:
@@ -32,7 +32,7 @@ def locate_messages(segments: tuple[str, ...], definitions: RegistryDefinitions)
     Raises: NotFound; BadRequest for any other path.
     """
     target = resolve_path(segments, definitions.model)
-    is_message = target.kind in _ONE and target.resource is not None and target.resource.plural == MESSAGES
+    is_message = target.kind in _ENTITY_KINDS and target.resource is not None and target.resource.plural == MESSAGES
     if not is_message and not is_message_group(target):
         raise problems.BadRequest(error_detail=f'"{target.xid}" is neither a message nor a Group that has messages')
     return target
@@ -48,7 +48,7 @@ def resolved_message(target: RequestTarget, messages: MessageDefinitions) -> dic
     definition = messages.definition(target.xid)
     if definition is None or target.resource is None:
         raise problems.NotFound(target.xid)
-    return _members(target.xid, resolve_message(definition, messages), target.resource)
+    return _message_members(target.xid, resolve_message(definition, messages), target.resource)
 
 
 def resolved_messages(target: RequestTarget, view: View, messages: MessageDefinitions) -> dict[str, Any]:
@@ -56,11 +56,11 @@ def resolved_messages(target: RequestTarget, view: View, messages: MessageDefini
     groups = message_groups(target, view, messages)
     assert target.group is not None, "asked of Groups only"
     type = target.group.resources[MESSAGES]
-    members = [_members(message.xid, message.resolved, type) for message in effective_messages(groups.groups, messages)]
+    members = [_message_members(message.xid, message.resolved, type) for message in effective_messages(groups.groups, messages)]
     return {
         "xid": target.xid,
         "messages": members,
-        "unresolved": [_unresolved(message) for message in groups.unresolved],
+        "unresolved": [_reference_members(message) for message in groups.unresolved],
     }
 
 
@@ -77,7 +77,7 @@ def message_groups(target: RequestTarget, view: View, messages: MessageDefinitio
     return group_references(target.xid, loads(row.attributes).get(MESSAGEGROUPS), messages)
 
 
-def _members(xid: str, message: ResolvedMessage, type: ResourceType) -> dict[str, Any]:
+def _message_members(xid: str, message: ResolvedMessage, type: ResourceType) -> dict[str, Any]:
     """One message in a response. A cross reference shows the attributes of its target under its own id."""
     attributes, implied_names = add_implied_values(message.attributes)
     shown_attributes = {**attributes, type.singular + "id": xids.segments(xid)[3], "xid": xid}
@@ -89,9 +89,9 @@ def _members(xid: str, message: ResolvedMessage, type: ResourceType) -> dict[str
     if implied_names:
         members["implied"] = list(implied_names)
     if message.unresolved is not None:
-        members["unresolved"] = _unresolved(message.unresolved)
+        members["unresolved"] = _reference_members(message.unresolved)
     return members
 
 
-def _unresolved(unresolved_reference: UnresolvedReference) -> dict[str, str]:
+def _reference_members(unresolved_reference: UnresolvedReference) -> dict[str, str]:
     return {"uri": unresolved_reference.uri, "reason": unresolved_reference.reason.value}

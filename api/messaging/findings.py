@@ -41,13 +41,13 @@ FINDINGS: Final = "findings"
 #: The accepted parameters. Others are refused, because a misspelt filter would return more than intended.
 PARAMETERS: Final = ("level", "rule", "after", "limit", "asof", "format")
 
-_SHARED: Final = ("limit", "format")
+_COMMON_PARAMETERS: Final = ("limit", "format")
 _LEVELS: Final = (L2, L3)
 _AFTER: Final = re.compile(r"([0-9]{1,9}):(/.*)\Z", re.DOTALL)
-_KINDS: Final = frozenset(
+_CHECKED_KINDS: Final = frozenset(
     (*COLLECTION_KINDS, PathKind.REGISTRY, PathKind.GROUP, PathKind.RESOURCE, PathKind.META, PathKind.VERSION)
 )
-_TABLE: Final[TableLayout[Finding]] = TableLayout(
+_FINDINGS_TABLE: Final[TableLayout[Finding]] = TableLayout(
     ("level", "rule", "xid", "path", "text"), asdict, lambda finding: (asdict(finding),)
 )
 
@@ -82,7 +82,7 @@ class FindingsRoutes:
         """
         if (options := read_only_options(request)) is not None:
             return options
-        xid, findings_request = subject_xid(request), _wanted(request)
+        xid, findings_request = subject_xid(request), _parse_params(request)
         if findings_request.asof is None:
             return await stream_table(
                 self._registry,
@@ -115,18 +115,18 @@ class FindingsRoutes:
     def _read_findings(
         self, view: View, request: Request, xid: str, findings_request: _FindingsRequest, model: Model
     ) -> TableContent:
-        _check_there(view, request, xid, model)
-        check, may_read = _checks(self._registry.checker), request.caller.can_read
+        _check_exists(view, request, xid, model)
+        check, may_read = _schema_check(self._registry.checker), request.caller.can_read
         located_findings = (
             located_finding
             for located_finding in read_findings(view, xid, model, check, may_read, findings_request.after)
             if findings_request.has(located_finding.finding)
         )
         findings, links = _page(request, findings_request.common.limit, located_findings)
-        return TableContent(_TABLE, findings, view.position(), ListWrapper({"xid": xid}, FINDINGS), links)
+        return TableContent(_FINDINGS_TABLE, findings, view.position(), ListWrapper({"xid": xid}, FINDINGS), links)
 
 
-def _wanted(request: Request) -> _FindingsRequest:
+def _parse_params(request: Request) -> _FindingsRequest:
     """The parameters of a request. Raises: BadRequest."""
     parameters = query_params(request, PARAMETERS)
     level, rule, asof = (
@@ -138,11 +138,11 @@ def _wanted(request: Request) -> _FindingsRequest:
         raise invalid_param("level", f"it takes {' or '.join(_LEVELS)}")
     rules = frozenset(part.strip() for part in (rule or "").split(",")) - {""}
     return _FindingsRequest(
-        common(request.query, _SHARED), level, rules, _after(single_value(parameters, "after")), asof
+        common(request.query, _COMMON_PARAMETERS), level, rules, _parse_after(single_value(parameters, "after")), asof
     )
 
 
-def _after(value: str | None) -> FindingCursor | None:
+def _parse_after(value: str | None) -> FindingCursor | None:
     if value is None:
         return None
     match = _AFTER.match(value)
@@ -151,15 +151,15 @@ def _after(value: str | None) -> FindingCursor | None:
     return FindingCursor(match[2], int(match[1]))
 
 
-def _check_there(view: View, request: Request, xid: str, model: Model) -> None:
+def _check_exists(view: View, request: Request, xid: str, model: Model) -> None:
     """Checks that the entity, or the collection's owner, exists. Raises: NotFound."""
     target = resolve_path(xids.segments(xid), model)
     owner = xids.parent(f"{xid}/-") or xids.REGISTRY if target.kind in COLLECTION_KINDS else target.row_xid
-    if target.kind not in _KINDS or view.resolved_entity(owner) is None:
+    if target.kind not in _CHECKED_KINDS or view.resolved_entity(owner) is None:
         raise problems.NotFound(xid)
 
 
-def _checks(checker: DocumentChecker) -> SchemaCheck:
+def _schema_check(checker: DocumentChecker) -> SchemaCheck:
     """The check for inline schemas. The processes that check documents run it, once per document."""
 
     def check(name: str, document: bytes) -> str | None:
@@ -175,11 +175,11 @@ def _page(request: Request, limit: int | None, findings: Iterator[LocatedFinding
     if limit is None:
         return (located_finding.finding for located_finding in findings), []
     page = list(islice(findings, limit + 1))
-    links = [_next(request, page[limit - 1].place)] if len(page) > limit else []
+    links = [_next_link(request, page[limit - 1].place)] if len(page) > limit else []
     return (located_finding.finding for located_finding in page[:limit]), links
 
 
-def _next(request: Request, findings_cursor: FindingCursor) -> tuple[bytes, bytes]:
+def _next_link(request: Request, findings_cursor: FindingCursor) -> tuple[bytes, bytes]:
     after = f"after={quote(f'{findings_cursor.number}:{findings_cursor.xid}', safe='')}"
     query = "&".join(filter(None, (query_without(request, "after"), after)))
     path = quote(xids.join(*request.segments), safe="/:@$~!*'(),;=&+")

@@ -30,7 +30,7 @@ from projections.messaging.message_definitions import MessageDefinitions
 MATCH: Final = "match"
 
 #: Number of segments before the path of a Group.
-_ABOVE: Final = 2
+_PREFIX_SEGMENTS: Final = 2
 #: Maximum number of messages in a batch.
 MAX_MESSAGES: Final = 1000
 
@@ -50,38 +50,38 @@ class MatchRoutes:
         """
         if (options := post_only_options(request)) is not None:
             return options
-        check_caller(replace(request, method="GET", segments=request.segments[_ABOVE:]))
+        check_caller(replace(request, method="GET", segments=request.segments[_PREFIX_SEGMENTS:]))
         query_params(request, ())
         body = await read_body(request, receive, self._max_body)
         return await asyncio.to_thread(self._match, request, body)
 
     def _match(self, request: Request, body: bytes) -> Response:
-        value = _parsed(body)
-        messages = [_taken(item) for item in (value if isinstance(value, list) else [value])]
+        value = _parse_body(body)
+        messages = [_message_parts(item) for item in (value if isinstance(value, list) else [value])]
         with self._readers.view() as view:
-            target = locate_messages(request.segments[_ABOVE:], self._latest.current(view))
+            target = locate_messages(request.segments[_PREFIX_SEGMENTS:], self._latest.current(view))
             if not is_message_group(target):
                 raise problems.BadRequest(error_detail=f'"{target.xid}" is not a Group that has messages')
             definitions = effective_messages_of(target, view, MessageDefinitions(view, request.caller.can_read))
-        results = [{"matches": _matches(definitions, message)} for message in messages]
+        results = [{"matches": _match_members(definitions, message)} for message in messages]
         return json_response(request, 200, results if isinstance(value, list) else results[0])
 
 
-def _parsed(body: bytes) -> Json:
+def _parse_body(body: bytes) -> Json:
     value: Json = parse_required_json(body)
     if isinstance(value, list) and len(value) > MAX_MESSAGES:
         raise problems.BadRequest(error_detail=f"a batch has at most {MAX_MESSAGES} messages")
     return value
 
 
-def _taken(value: Json) -> MessageParts:
+def _message_parts(value: Json) -> MessageParts:
     try:
         return parse_message(value)
     except ValueError as error:
         raise problems.BadRequest(error_detail=str(error)) from None
 
 
-def _matches(definitions: Sequence[EffectiveMessage], message: MessageParts) -> list[dict[str, Any]]:
+def _match_members(definitions: Sequence[EffectiveMessage], message: MessageParts) -> list[dict[str, Any]]:
     matches = (
         (message_definition.xid, match_message(message_definition.resolved.attributes, message))
         for message_definition in definitions

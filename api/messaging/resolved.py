@@ -28,7 +28,7 @@ RESOLVED: Final = "resolved"
 
 _ASOF: Final = "asof"
 #: Number of segments before the path of an entity.
-_ABOVE: Final = 2
+_PREFIX_SEGMENTS: Final = 2
 
 
 class ResolvedMessagesRoutes:
@@ -46,7 +46,7 @@ class ResolvedMessagesRoutes:
         """
         if (options := read_only_options(request)) is not None:
             return options
-        check_caller(replace(request, segments=request.segments[_ABOVE:]))
+        check_caller(replace(request, segments=request.segments[_PREFIX_SEGMENTS:]))
         asof = single_value(query_params(request, {_ASOF}), _ASOF)
         if asof is None:
             return await asyncio.to_thread(self._resolve, request, None)
@@ -64,7 +64,7 @@ class ResolvedMessagesRoutes:
             definitions = snapshot.definitions if snapshot else self._latest.current(view)
             tag = conditional.log_tag(view.position(), request, definitions.positions)
             conditional.check_conditions(request, tag)
-            target = locate_messages(request.segments[_ABOVE:], definitions)
+            target = locate_messages(request.segments[_PREFIX_SEGMENTS:], definitions)
             messages = MessageDefinitions(view, request.caller.can_read)
             document = (
                 resolved_messages(target, view, messages)

@@ -20,7 +20,7 @@ from typing import Any, Final
 import yaml
 
 from api.openapi.builders import STRING_SCHEMA, Schema, or_dry_run, response_headers
-from api.openapi.problems import OWN_PROBLEM_NAME, refusals
+from api.openapi.problems import OWN_PROBLEM_NAME, error_references
 
 FILE_NAME: Final = "openapi.yaml"
 _PLACEHOLDER: Final = re.compile(r"\$([A-Z_]+)")
@@ -30,7 +30,7 @@ _LOADER: Final[type[yaml.SafeLoader]] = getattr(yaml, "CSafeLoader", yaml.SafeLo
 
 def load_paths(package: str, values: Mapping[str, Any]) -> dict[str, Schema]:
     """The path items of a surface. package: its dotted name. values: by placeholder, without the dollar sign."""
-    return path_items(fill(load_file(package), values))
+    return path_items(fill_placeholders(load_file(package), values))
 
 
 def load_file(package: str) -> Schema:
@@ -45,19 +45,19 @@ def path_items(file: Schema) -> dict[str, Schema]:
     return {path: _path_item(item, common) for path, item in file["paths"].items()}
 
 
-def fill(value: Any, values: Mapping[str, Any]) -> Any:
+def fill_placeholders(value: Any, values: Mapping[str, Any]) -> Any:
     """The value with all placeholders filled. Raises: KeyError for a placeholder without a value."""
     if isinstance(value, dict):
-        return {fill(name, values): fill(each, values) for name, each in value.items()}
+        return {fill_placeholders(name, values): fill_placeholders(each, values) for name, each in value.items()}
     if isinstance(value, list):
-        return [fill(each, values) for each in value]
+        return [fill_placeholders(each, values) for each in value]
     if not isinstance(value, str):
         return value
     whole = _PLACEHOLDER.fullmatch(value)
-    return values[whole[1]] if whole else _PLACEHOLDER.sub(lambda found: _text(values[found[1]]), value)
+    return values[whole[1]] if whole else _PLACEHOLDER.sub(lambda found: _placeholder_text(values[found[1]]), value)
 
 
-def _text(value: Any) -> str:
+def _placeholder_text(value: Any) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     return value if isinstance(value, str) else ", ".join(value)
@@ -77,7 +77,7 @@ def _operation(
     tags = {"tags": [tag]} if tag else {}
     if "parameters" in operation:
         operation["parameters"] = [_parameter(**each) for each in operation["parameters"]]
-    return {**operation, **tags, "responses": {**found, **refusals(problems, refused)}}
+    return {**operation, **tags, "responses": {**found, **error_references(problems, refused)}}
 
 
 def _parameter(*, name: str, schema: Schema = STRING_SCHEMA, **row: Any) -> Schema:

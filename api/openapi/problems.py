@@ -13,24 +13,24 @@ from domain.errors.problems import NO_SUBJECT, PROBLEM_TYPES, Problem
 Schema = dict[str, Any]
 
 
-def _kinds(kind: type[Problem]) -> Iterator[type[Problem]]:
+def _concrete_types(kind: type[Problem]) -> Iterator[type[Problem]]:
     """The concrete problem types below a type, without their abstract bases."""
     for subclass in kind.__subclasses__():
-        yield from _kinds(subclass) if subclass.__subclasses__() else (subclass,)
+        yield from _concrete_types(subclass) if subclass.__subclasses__() else (subclass,)
 
 
 #: Every error type: those of the specifications, and those of this program.
 ALL_PROBLEM_TYPES: Final[tuple[type[Problem], ...]] = tuple(
-    dict.fromkeys((*PROBLEM_TYPES.values(), *_kinds(HttpProblem), Conflict, InvalidDefinition, NoSuchVersion))
+    dict.fromkeys((*PROBLEM_TYPES.values(), *_concrete_types(HttpProblem), Conflict, InvalidDefinition, NoSuchVersion))
 )
 PROBLEM_NAME: Final = "Problem"
 #: The schema name of problems below `/-/`.
 OWN_PROBLEM_NAME: Final = "OwnProblem"
 
 #: Headers that a status requires.
-_DEMANDED: Final[dict[int, str]] = {HTTPStatus.UNAUTHORIZED: "WWW-Authenticate", HTTPStatus.METHOD_NOT_ALLOWED: "Allow"}
+_REQUIRED_HEADERS: Final[dict[int, str]] = {HTTPStatus.UNAUTHORIZED: "WWW-Authenticate", HTTPStatus.METHOD_NOT_ALLOWED: "Allow"}
 #: Statuses with which the registry's own paths never refuse a request.
-_ELSEWHERE: Final = frozenset((HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.BAD_GATEWAY))
+_STATUSES_OF_OWN_PATHS: Final = frozenset((HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.BAD_GATEWAY))
 _STRING: Final[Schema] = {"type": "string"}
 _MEMBERS: Final[dict[str, Schema]] = {
     "type": {"type": "string", "format": "uri"},
@@ -47,20 +47,20 @@ def problem_schemas() -> dict[str, Schema]:
     """The schemas of all error types, and of their common members."""
     problem_schema: Schema = {"type": "object", "properties": _MEMBERS, "required": ["type", "title"]}
     status: Schema = {"properties": {"status": {"type": "integer"}}, "required": ["status"]}
-    own_problem_schema: Schema = {"allOf": [_reference(PROBLEM_NAME), status]}
+    own_problem_schema: Schema = {"allOf": [_schema_reference(PROBLEM_NAME), status]}
     return {
         PROBLEM_NAME: problem_schema,
         OWN_PROBLEM_NAME: own_problem_schema,
-        **{_name(kind): _schema(kind) for kind in ALL_PROBLEM_TYPES},
+        **{_schema_name(kind): _problem_schema(kind) for kind in ALL_PROBLEM_TYPES},
     }
 
 
 def problem_responses() -> dict[str, Schema]:
     """The error responses of all statuses, by component name."""
     statuses, problem_json = problem_statuses(), "application/problem+json"
-    own = {status: problem_response(status, problem_json, _reference(OWN_PROBLEM_NAME), "Link") for status in statuses}
+    own = {status: problem_response(status, problem_json, _schema_reference(OWN_PROBLEM_NAME), "Link") for status in statuses}
     return {
-        **{f"{PROBLEM_NAME}-{status}": _refusal(status) for status in statuses},
+        **{f"{PROBLEM_NAME}-{status}": _error_response(status) for status in statuses},
         **{f"{OWN_PROBLEM_NAME}-{status}": response for status, response in own.items()},
     }
 
@@ -68,8 +68,8 @@ def problem_responses() -> dict[str, Schema]:
 def problem_response(status: int, media_type: str, schema: Schema, *headers: str) -> Schema:
     """The response with a problem. headers: names of components that it has in any case."""
     given: Schema = {name: {"$ref": f"#/components/headers/{name}"} for name in headers}
-    if status in _DEMANDED:
-        given[_DEMANDED[status]] = {"required": True, "schema": _STRING}
+    if status in _REQUIRED_HEADERS:
+        given[_REQUIRED_HEADERS[status]] = {"required": True, "schema": _STRING}
     return {"description": HTTPStatus(status).phrase, "headers": given, "content": {media_type: {"schema": schema}}}
 
 
@@ -80,48 +80,48 @@ def problem_statuses() -> list[int]:
 
 def error_responses() -> dict[str, Schema]:
     """The error responses of an operation at one of the registry's paths."""
-    return refusals(PROBLEM_NAME, (status for status in problem_statuses() if status not in _ELSEWHERE))
+    return error_references(PROBLEM_NAME, (status for status in problem_statuses() if status not in _STATUSES_OF_OWN_PATHS))
 
 
-def refusals(problems: str, statuses: Iterable[int]) -> dict[str, Schema]:
+def error_references(problems: str, statuses: Iterable[int]) -> dict[str, Schema]:
     """References to error responses. problems: the prefix of their names."""
     return {str(status): {"$ref": f"#/components/responses/{problems}-{status}"} for status in statuses}
 
 
-def _schema(kind: type[Problem]) -> Schema:
+def _problem_schema(kind: type[Problem]) -> Schema:
     required = ["args"] if kind.placeholders() else []
     if kind.fixed_subject != NO_SUBJECT:
         required.append("subject")
-    properties: dict[str, Schema] = {"type": _type(kind)}
+    properties: dict[str, Schema] = {"type": _type_schema(kind)}
     if kind.placeholders():
         properties["args"] = {"required": sorted(kind.placeholders())}
     return {
         "title": kind.name,
         "description": kind.title,
-        "allOf": [_reference(PROBLEM_NAME), {"properties": properties, "required": required}],
+        "allOf": [_schema_reference(PROBLEM_NAME), {"properties": properties, "required": required}],
     }
 
 
-def _type(kind: type[Problem]) -> Schema:
+def _type_schema(kind: type[Problem]) -> Schema:
     """The schema of a problem's `type`. A type of this program is a URL below the registry's root, which varies."""
     return {"pattern": f"{kind.uri()}$"} if issubclass(kind, HttpProblem) else {"const": kind.uri()}
 
 
-def _refusal(status: int) -> Schema:
+def _error_response(status: int) -> Schema:
     kinds = sorted((kind for kind in ALL_PROBLEM_TYPES if kind.status == status), key=lambda kind: kind.name)
     if len(kinds) == 1:
-        return problem_response(status, "application/json", _reference(_name(kinds[0])), "Link")
-    mapping = {kind.uri(): _reference(_name(kind))["$ref"] for kind in kinds}
+        return problem_response(status, "application/json", _schema_reference(_schema_name(kinds[0])), "Link")
+    mapping = {kind.uri(): _schema_reference(_schema_name(kind))["$ref"] for kind in kinds}
     schema: Schema = {
-        "oneOf": [_reference(_name(kind)) for kind in kinds],
+        "oneOf": [_schema_reference(_schema_name(kind)) for kind in kinds],
         "discriminator": {"propertyName": "type", "mapping": mapping},
     }
     return problem_response(status, "application/json", schema, "Link")
 
 
-def _name(kind: type[Problem]) -> str:
+def _schema_name(kind: type[Problem]) -> str:
     return f"{PROBLEM_NAME}.{kind.name}"
 
 
-def _reference(name: str) -> Schema:
+def _schema_reference(name: str) -> Schema:
     return {"$ref": f"#/components/schemas/{name}"}

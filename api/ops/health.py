@@ -17,7 +17,7 @@ from domain.values.json_text import Json
 LIVEZ: Final = "livez"
 READYZ: Final = "readyz"
 
-_ALIVE: Final[Json] = {"status": "ok"}
+_ALIVE_BODY: Final[Json] = {"status": "ok"}
 
 
 class HealthRoutes:
@@ -32,7 +32,7 @@ class HealthRoutes:
             return options
         name = request.segments[-1]
         if name == LIVEZ:
-            return json_response(request, 200, _ALIVE)
+            return json_response(request, 200, _ALIVE_BODY)
         status, report = await asyncio.to_thread(self._readiness)
         return json_response(request, status, report)
 

@@ -19,10 +19,10 @@ from api.xregistry.request.paths import FIXED_PATHS
 
 CONTENT_TYPE: Final = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
 
-_SECONDS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10)
-_TOGETHER: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+_SECONDS_BUCKETS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10)
+_BATCH_BUCKETS: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 _METHODS: Final = frozenset(("GET", "HEAD", "OPTIONS", "PUT", "PATCH", "POST", "DELETE"))
-_BY_DEPTH: Final = {0: "registry", 1: "groups", 2: "group", 3: "resources", 4: "resource", 6: "version"}
+_LABELS_BY_DEPTH: Final = {0: "registry", 1: "groups", 2: "group", 3: "resources", 4: "resource", 6: "version"}
 #: Returns the positions of the log and of the read model; called at each scrape.
 ReadPositions = Callable[[], tuple[int, int]]
 
@@ -35,10 +35,10 @@ class ServerMetrics:
         #: The Prometheus registry of all metrics. Other parts of the process may register theirs.
         self.registry = self._registry = CollectorRegistry()
         self._requests = self._counter("http_requests", "Requests answered.", "route", "method", "status")
-        self._seconds = self._histogram("http_request_seconds", "Time to an answer.", _SECONDS, "route", "method")
+        self._seconds = self._histogram("http_request_seconds", "Time to an answer.", _SECONDS_BUCKETS, "route", "method")
         self._commands = self._counter("commands", "Commands by outcome.", "outcome")
-        self._commits = self._histogram("commit_seconds", "Time of one transaction of the log.", _SECONDS)
-        self._together = self._histogram("commit_commands", "Commands in one transaction.", _TOGETHER)
+        self._commits = self._histogram("commit_seconds", "Time of one transaction of the log.", _SECONDS_BUCKETS)
+        self._together = self._histogram("commit_commands", "Commands in one transaction.", _BATCH_BUCKETS)
         self._children: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
         ProcessCollector(registry=self._registry)
 
@@ -91,7 +91,7 @@ def route_label(request: Request, own_names: frozenset[str] = frozenset()) -> st
         return segments[0]
     if len(segments) == 5:
         return segments[4] if segments[4] in ("meta", "versions") else "unknown"
-    return _BY_DEPTH.get(len(segments), "unknown")
+    return _LABELS_BY_DEPTH.get(len(segments), "unknown")
 
 
 class _PositionsCollector(Collector):

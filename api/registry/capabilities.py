@@ -27,8 +27,8 @@ class Capabilities:
         """The capabilities from their stored document."""
         available = capabilities.get("available", {})
         return cls(
-            flags=_names(capabilities, "flags"),
-            ignores=_names(capabilities, "ignores"),
+            flags=_lower_names(capabilities, "flags"),
+            ignores=_lower_names(capabilities, "ignores"),
             available={name.lower(): bool(value.get("mutable")) for name, value in available.items()} or AVAILABLE,
             pagination=bool(capabilities.get("pagination")),
             shortself=bool(capabilities.get("shortself")),
@@ -39,5 +39,5 @@ class Capabilities:
         return replace(self, available={**self.available, "capabilities": True}) if role is Role.ADMIN else self
 
 
-def _names(capabilities: Mapping[str, Any], key: str) -> frozenset[str]:
+def _lower_names(capabilities: Mapping[str, Any], key: str) -> frozenset[str]:
     return frozenset(name.lower() for name in capabilities.get(key, ()))

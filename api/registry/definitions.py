@@ -61,21 +61,21 @@ def read_definitions(view: View) -> RegistryDefinitions:
     """The definitions in a view."""
     positions = view.definitions()
     return RegistryDefinitions(
-        positions, _model(view.entity(xids.MODEL)), _capabilities(view.entity(xids.CAPABILITIES))
+        positions, _model_of_row(view.entity(xids.MODEL)), _capabilities_of_row(view.entity(xids.CAPABILITIES))
     )
 
 
-def _model(row: EntityRow | None) -> Model:
-    return compile_model({}) if row is None else _loaded(row.attributes, row.private)
+def _model_of_row(row: EntityRow | None) -> Model:
+    return compile_model({}) if row is None else _load_model(row.attributes, row.private)
 
 
 # The response to a model change reads the new model first, in a thread. So the event loop, which all requests share,
 # later finds it compiled.
 @lru_cache(maxsize=4)
-def _loaded(attributes: str, private_attributes: str) -> Model:
+def _load_model(attributes: str, private_attributes: str) -> Model:
     stored_model = loads(attributes)
     return Model.load(stored_model["modelsource"], stored_model["model"], loads(private_attributes).get("origins"))
 
 
-def _capabilities(row: EntityRow | None) -> Capabilities:
+def _capabilities_of_row(row: EntityRow | None) -> Capabilities:
     return Capabilities() if row is None else Capabilities.of(loads(row.attributes))

@@ -38,7 +38,7 @@ class HeaderCodec:
 
     def __init__(self, type: ResourceType) -> None:
         self.type = type
-        self._types: dict[str, str] = dict(_types(type.version.definitions))
+        self._types: dict[str, str] = dict(_header_types(type.version.definitions))
 
     def encode(self, attributes: Mapping[str, Json]) -> Headers:
         """The headers of attributes, in their order. Values that are not scalars or maps of scalars are left out."""
@@ -60,14 +60,14 @@ class HeaderCodec:
         for header, raw_value in headers:
             name, _, key = header.partition(".")
             self._check(header)
-            value = _decoded(header, raw_value)
+            value = _decode_value(header, raw_value)
             if key:
                 self._put(attributes, name, key, value, xid)
             elif name in attributes:
                 raise problems.HeaderError(name=HEADER_PREFIX + header, error_detail="it is given more than once")
             else:
                 kind = self._types.get(name, self._types.get("*", "string"))
-                attributes[name] = None if value == NULL_VALUE else _value(kind, value, xid, name)
+                attributes[name] = None if value == NULL_VALUE else _parse_value(kind, value, xid, name)
         return attributes
 
     def _map(self, name: str, value: Mapping[str, Json]) -> Iterator[tuple[bytes, bytes]]:
@@ -88,9 +88,9 @@ class HeaderCodec:
         if not isinstance(entries, dict) or key in entries:
             raise problems.HeaderError(name=f"{HEADER_PREFIX}{name}.{key}", error_detail="it is given more than once")
         if self._types.get(name) in ("array", "object"):
-            _value("object", value, xid, name)
+            _parse_value("object", value, xid, name)
         if value != NULL_VALUE:
-            entries[key] = _value(self._types.get(f"{name}.*", "string"), value, xid, f"{name}.{key}")
+            entries[key] = _parse_value(self._types.get(f"{name}.*", "string"), value, xid, f"{name}.{key}")
 
 
 def contenttype_headers(attributes: Mapping[str, Json]) -> Headers:
@@ -112,7 +112,7 @@ def xregistry_headers(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[str,
     ]
 
 
-def _types(definitions: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _header_types(definitions: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Types by attribute name, `*` for extensions.
 
     A map of scalars adds the type of its items as `<name>.*`; any other map counts as an object. Conditional attributes
@@ -126,7 +126,7 @@ def _types(definitions: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         if kind == "map" and item in SCALAR_TYPES:
             yield f"{name}.*", item
         for branch in definition.get("ifvalues", {}).values():
-            yield from _types(branch.get("siblingattributes", {}))
+            yield from _header_types(branch.get("siblingattributes", {}))
 
 
 @lru_cache(maxsize=4096)
@@ -140,27 +140,27 @@ def _header_value(value: Json) -> bytes:
     return dumps(value)
 
 
-def _decoded(header: str, raw_value: str) -> str:
+def _decode_value(header: str, raw_value: str) -> str:
     try:
         return decode(raw_value)
     except InvalidHeaderValue as error:
         raise problems.HeaderError(name=HEADER_PREFIX + header, error_detail=str(error)) from None
 
 
-def _value(kind: str, value: str, xid: str, path: str) -> Json:
+def _parse_value(kind: str, value: str, xid: str, path: str) -> Json:
     try:
         return _PARSERS.get(kind, str)(value)
     except ValueError as error:
         raise problems.InvalidAttribute(xid, name=path, error_detail=str(error)) from None
 
 
-def _boolean(value: str) -> bool:
+def _parse_boolean(value: str) -> bool:
     if value not in ("true", "false"):
         raise ValueError("true or false is needed")
     return value == "true"
 
 
-def _number(value: str) -> Json:
+def _parse_number(value: str) -> Json:
     try:
         number = loads(value)
     except InvalidJson:
@@ -170,12 +170,12 @@ def _number(value: str) -> Json:
     return number
 
 
-def _not_in_headers(value: str) -> Json:
+def _refuse_value(value: str) -> Json:
     raise ValueError("a header cannot hold a value of its type")
 
 
 _PARSERS: Final[dict[str, Callable[[str], Json]]] = {
-    "boolean": _boolean,
-    **dict.fromkeys(("integer", "uinteger", "decimal"), _number),
-    **dict.fromkeys(("map", "array", "object"), _not_in_headers),
+    "boolean": _parse_boolean,
+    **dict.fromkeys(("integer", "uinteger", "decimal"), _parse_number),
+    **dict.fromkeys(("map", "array", "object"), _refuse_value),
 }

@@ -17,9 +17,9 @@ from api.replication.representations import LINK_STATES, link_state_name, replic
 from api.replication.wiring import PassiveReplication
 from projections.entities.query import ViewPool
 
-_LAG: Final = "Positions of the other registry's log that a link has not taken in, as of its last look."
-_STATE: Final = "1 for the state that a link is in."
-_EQUAL: Final = "1 where both ends of a link held the same when they were compared last, 0 where they did not."
+_LAG_HELP: Final = "Positions of the other registry's log that a link has not taken in, as of its last look."
+_STATE_HELP: Final = "1 for the state that a link is in."
+_EQUAL_HELP: Final = "1 where both ends of a link held the same when they were compared last, 0 where they did not."
 
 
 def add_link_metrics(registry: CollectorRegistry, readers: ViewPool, replication: PassiveReplication) -> None:
@@ -33,9 +33,9 @@ class _LinkMetricsCollector(Collector):
         self._replication = replication
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
-        lag_gauge = GaugeMetricFamily("annals_link_lag_positions", _LAG, labels=("link",))
-        state_gauge = GaugeMetricFamily("annals_link_state", _STATE, labels=("link", "state"))
-        equal_gauge = GaugeMetricFamily("annals_link_equal", _EQUAL, labels=("link",))
+        lag_gauge = GaugeMetricFamily("annals_link_lag_positions", _LAG_HELP, labels=("link",))
+        state_gauge = GaugeMetricFamily("annals_link_state", _STATE_HELP, labels=("link", "state"))
+        equal_gauge = GaugeMetricFamily("annals_link_equal", _EQUAL_HELP, labels=("link",))
         for link in self._readers.quick_view().links.all():
             progress = self._replication.progress(link)
             if (lag := replication_lag(progress)) is not None:

@@ -40,10 +40,10 @@ BODY_SECONDS: Final = 10.0
 _LOG: Final = logging.getLogger("annals.replication")
 
 CLOUDEVENT_JSON: Final = "application/cloudevents+json"
-_ALLOW: Final = (b"allow", b"POST, OPTIONS")
-_ORIGIN: Final = b"webhook-request-origin"
+_ALLOW_HEADER: Final = (b"allow", b"POST, OPTIONS")
+_ORIGIN_HEADER: Final = b"webhook-request-origin"
 #: Attributes that every CloudEvent has.
-_REQUIRED: Final = ("specversion", "id", "source", "type")
+_REQUIRED_ATTRIBUTES: Final = ("specversion", "id", "source", "type")
 
 
 class LinkNotificationHandler:
@@ -57,15 +57,15 @@ class LinkNotificationHandler:
     async def answer(self, request: Request, receive: Receive) -> Response:
         """202 for events. Raises: MethodNotAllowed, UnsupportedMediaType, BodyTooLarge, ParsingData, BadRequest."""
         if request.method not in ("POST", "OPTIONS"):
-            raise MethodNotAllowed(problems.ActionNotSupported(action=request.method), _ALLOW[1].decode())
+            raise MethodNotAllowed(problems.ActionNotSupported(action=request.method), _ALLOW_HEADER[1].decode())
         if self._running_count >= MAX_CONCURRENT:
             return Response(429, [root_link(request.base), (b"retry-after", b"1")])
         self._running_count += 1
         try:
             if request.method == "OPTIONS":
-                return _consent(request, await asyncio.to_thread(self._origins))
+                return _consent_response(request, await asyncio.to_thread(self._origins))
             query_params(request, ())
-            subjects = _subjects(request, await _body(request, receive))
+            subjects = _parse_subjects(request, await _read_events(request, receive))
             link = await asyncio.to_thread(self._link, request.segments[2])
             if link is not None:
                 self._wake(link, subjects)
@@ -101,7 +101,7 @@ class LinkNotificationHandler:
             _LOG.warning("a link cannot be notified and reads again after its interval: %s", error)
 
 
-async def _body(request: Request, receive: Receive) -> bytes:
+async def _read_events(request: Request, receive: Receive) -> bytes:
     """The body of a request.
 
     Raises: ClientDisconnected, also for a body that takes too long; BodyTooLarge, BadRequest.
@@ -112,23 +112,23 @@ async def _body(request: Request, receive: Receive) -> bytes:
         raise ClientDisconnected from None
 
 
-def _consent(request: Request, origins: Container[str]) -> Response:
+def _consent_response(request: Request, origins: Container[str]) -> Response:
     """Consents to notifications at any rate, but only from the other registries of links."""
-    headers = [root_link(request.base), _ALLOW]
-    origin = (request.header(_ORIGIN) or "").strip()
+    headers = [root_link(request.base), _ALLOW_HEADER]
+    origin = (request.header(_ORIGIN_HEADER) or "").strip()
     if origin and origin.lower() in origins:
         headers += [(b"webhook-allowed-origin", origin.encode("latin-1")), (b"webhook-allowed-rate", b"*")]
     return Response(200, headers)
 
 
-def _subjects(request: Request, body: bytes) -> Sequence[str]:
+def _parse_subjects(request: Request, body: bytes) -> Sequence[str]:
     """The subject of each event. Raises: UnsupportedMediaType, ParsingData, BadRequest if the body holds no events."""
     media_type = (request.header(b"content-type") or "").partition(";")[0].strip().lower()
     if media_type == CLOUDEVENT_JSON:
         return _subjects_of([parse_json(body)])
     if media_type == CLOUDEVENTS_BATCH:
         return _subjects_of(parse_json(body))
-    if any(request.header(f"ce-{name}".encode()) is None for name in _REQUIRED):
+    if any(request.header(f"ce-{name}".encode()) is None for name in _REQUIRED_ATTRIBUTES):
         raise UnsupportedMediaType(list=f"{CLOUDEVENT_JSON}, {CLOUDEVENTS_BATCH}, or any with headers ce-")
     return [unquote(request.header(b"ce-subject") or "")]
 
@@ -140,4 +140,4 @@ def _subjects_of(events: Any) -> Sequence[str]:
 
 
 def _is_event(item: Any) -> bool:
-    return isinstance(item, dict) and all(isinstance(item.get(name), str) for name in _REQUIRED)
+    return isinstance(item, dict) and all(isinstance(item.get(name), str) for name in _REQUIRED_ATTRIBUTES)

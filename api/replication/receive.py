@@ -25,7 +25,7 @@ THREADS: Final = 4
 #: Seconds to wait for the next part of a body.
 PART_SECONDS: Final = 30.0
 #: Maximum bytes of one line. Base64 makes a document a third larger.
-_LONGEST: Final = 2 * MAX_BODY
+_MAX_LINE_BYTES: Final = 2 * MAX_BODY
 _AFTER: Final = "after"
 
 
@@ -84,8 +84,8 @@ class _RequestBody:
             message = self._next()
             *complete_lines, incomplete_line = (incomplete_line + message.get("body", b"")).split(b"\n")
             yield from complete_lines
-            if len(incomplete_line) > _LONGEST:
-                raise BodyTooLarge(max_size=_LONGEST)
+            if len(incomplete_line) > _MAX_LINE_BYTES:
+                raise BodyTooLarge(max_size=_MAX_LINE_BYTES)
             has_more = message.get("more_body", False)
         yield incomplete_line
 

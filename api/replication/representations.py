@@ -15,21 +15,21 @@ from domain.errors.http_errors import Forbidden
 from domain.replication.link import COLLECTION, Link
 from domain.replication.link_document import PROPERTIES
 from projections.entities.query import View
-from projections.replication.cycles import UPSTREAM_FACT
-from projections.replication.link_state import NOTIFIED_FACT, LinkProgress
+from projections.replication.cycles import UPSTREAM_KEY
+from projections.replication.link_state import NOTIFIED_KEY, LinkProgress
 from projections.replication.log.link_status import DIFFERS, UNKNOWN
-from projections.replication.log.widened_scope import COMPLETE_FACT
-from projections.replication.standard.push import SENT_SCOPE_FACT
+from projections.replication.log.widened_scope import COMPLETE_KEY
+from projections.replication.standard.push import SENT_SCOPE_KEY
 
 #: The states of a link.
 LINK_STATES: Final = ("active", "resting", "failing", "diverged", "promoted")
 #: Members of a stored status that a response shows in another form or not at all.
-_INNER: Final = ("taken", "diverged", NOTIFIED_FACT, UPSTREAM_FACT, COMPLETE_FACT, SENT_SCOPE_FACT)
+_HIDDEN_KEYS: Final = ("taken", "diverged", NOTIFIED_KEY, UPSTREAM_KEY, COMPLETE_KEY, SENT_SCOPE_KEY)
 #: Maximum size of a link document in bytes.
 MAX_LINK_BODY: Final = 1 << 16
 
 
-def _nobody() -> None:
+def _ignore_change() -> None:
     """The default listener, which does nothing."""
 
 
@@ -42,7 +42,7 @@ class LinkApiContext:
 
     registry: Registry
     replication: PassiveReplication
-    on_change: Callable[[], None] = _nobody
+    on_change: Callable[[], None] = _ignore_change
 
 
 def check_admin(caller: Caller) -> None:
@@ -67,7 +67,7 @@ def link_document(link: Link) -> dict[str, Any]:
 
 def link_status_document(link: Link, progress: LinkProgress) -> dict[str, Any]:
     """The status of a link: state, position, lag, whether both ends are equal, and the last error."""
-    stored_members = {name: value for name, value in progress.status.items() if name not in _INNER}
+    stored_members = {name: value for name, value in progress.status.items() if name not in _HIDDEN_KEYS}
     status: dict[str, Any] = {"state": link_state_name(link, progress), "position": progress.cursor or 0}
     if (lag := replication_lag(progress)) is not None:
         status["lag"] = lag

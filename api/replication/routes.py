@@ -45,7 +45,7 @@ LINKS: Final = "links"
 _EVENTS: Final = "events"
 _LOG: Final = "log"
 _DRYRUN: Final = "dryrun"
-_UNKEPT: Final = (b"cache-control", b"no-store")
+_NO_STORE: Final = (b"cache-control", b"no-store")
 
 Handler = Callable[[Request, Receive], Awaitable[Response]]
 
@@ -109,7 +109,7 @@ class LinksRoutes:
         return _json_response(request, 200, document)
 
     async def _create(self, request: Request, receive: Receive) -> Response:
-        body = await _document(request, receive)
+        body = await _read_document(request, receive)
         id = body.get("id") if isinstance(body, dict) else None
         if not isinstance(id, str) or not ID.match(id):
             raise InvalidLink.at("required", "/id", "an id is needed: letters, digits, . _ ~ and -")
@@ -117,7 +117,7 @@ class LinksRoutes:
 
     async def _put(self, request: Request, receive: Receive) -> Response:
         id = request.segments[2]
-        body = await _document(request, receive)
+        body = await _read_document(request, receive)
         if isinstance(body, dict) and body.get("id") not in (None, id):
             raise InvalidLink.at("idmismatch", "/id", "the path has another id")
         stored_link = await asyncio.to_thread(lambda: self._quick().links.get(id))
@@ -213,8 +213,8 @@ class LinksRoutes:
 
 
 def _json_response(request: Request, code: int, body: Any, headers: Headers = NO_HEADERS) -> Response:
-    return json_response(request, code, body, [_UNKEPT, *headers])
+    return json_response(request, code, body, [_NO_STORE, *headers])
 
 
-async def _document(request: Request, receive: Receive) -> Any:
+async def _read_document(request: Request, receive: Receive) -> Any:
     return parse_required_json(await read_body(request, receive, MAX_LINK_BODY))

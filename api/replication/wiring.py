@@ -18,7 +18,7 @@ from domain.access.roles import Caller
 from domain.decisions.commands import Command
 from domain.replication.link import Link
 from projections.replication.cycles import check_cycle_promptly, upstream_registries
-from projections.replication.link_state import NOTIFIED_FACT, LinkProgress, LinkStates
+from projections.replication.link_state import NOTIFIED_KEY, LinkProgress, LinkStates
 from projections.replication.link_worker import LinkWorkerContext
 from projections.replication.log.link_status import compare_registries
 from projections.replication.log.receive import receive
@@ -47,7 +47,7 @@ class PassiveReplication:
         link: its id. subjects: xids to read, for links that copy single objects.
         """
         self._states.add_subjects(link, subjects)
-        self._states.update(link, None, **{NOTIFIED_FACT: time.time()})
+        self._states.update(link, None, **{NOTIFIED_KEY: time.time()})
 
     def receive(self, link: Link, after: int, lines: Iterable[bytes]) -> int:
         """Receives a piece of another log; see `projections.replication.log.receive`."""

@@ -33,9 +33,9 @@ ENV_PREFIX: Final = "ANNALS_"
 DEFAULT_HEAD_LIMITS: Final = HeadLimits()
 
 
-def _database(url: str) -> str:
+def _validate_database(url: str) -> str:
     try:
-        is_known = _holds(make_url(url))
+        is_known = _is_supported(make_url(url))
     except ArgumentError:
         is_known = False
     if not is_known:
@@ -43,14 +43,14 @@ def _database(url: str) -> str:
     return url
 
 
-def _holds(url: URL) -> bool:
+def _is_supported(url: URL) -> bool:
     # An in-memory SQLite would give each connection its own registry, which would end with the process.
     if url.get_backend_name() == "sqlite":
         return url.database not in (None, "", ":memory:")
     return url.get_backend_name() == "postgresql"
 
 
-def _root(url: str | None) -> str | None:
+def _validate_root(url: str | None) -> str | None:
     if url is None:
         return None
     url_parts = urlsplit(url)
@@ -59,7 +59,7 @@ def _root(url: str | None) -> str | None:
     return url.rstrip("/")
 
 
-def _parsed(parse: Callable[[str], object]) -> AfterValidator:
+def _validated_by(parse: Callable[[str], object]) -> AfterValidator:
     """A validator that refuses a text that cannot be parsed. The value of the setting is the text itself."""
 
     def check(text: str | None) -> str | None:
@@ -70,49 +70,49 @@ def _parsed(parse: Callable[[str], object]) -> AfterValidator:
     return AfterValidator(check)
 
 
-def _urls(text: str) -> tuple[str, ...]:
-    return tuple(str(_root(part.strip())) for part in text.split(",") if part.strip())
+def _parse_urls(text: str) -> tuple[str, ...]:
+    return tuple(str(_validate_root(part.strip())) for part in text.split(",") if part.strip())
 
 
-def _id(text: str) -> str:
+def _validate_id(text: str) -> str:
     if not xids.ID.match(text):
         raise ValueError("an id is needed: 1 to 128 of A-Z a-z 0-9 . _ ~ : @ - with a letter, a digit or _ first")
     return text
 
 
-def _lower(value: object) -> object:
+def _lower_case(value: object) -> object:
     return value.lower() if isinstance(value, str) else value
 
 
 DEFAULT_PORT: Final = 8080
 #: The address at which a server that listens on all addresses is reached.
-_REACHED: Final = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}
+_REACHABLE_HOSTS: Final = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}
 #: Hosts that other machines cannot reach.
-_OWN: Final = frozenset(("127.0.0.1", "::1", "localhost"))
+_LOOPBACK_HOSTS: Final = frozenset(("127.0.0.1", "::1", "localhost"))
 
 
-def _plaintext(value: bool | None, info: ValidationInfo) -> bool:
+def _default_plaintext(value: bool | None, info: ValidationInfo) -> bool:
     """SUB-905: by default only for a trial server, which is reachable from its own machine only and needs no tokens."""
     if value is not None:
         return value
     other_settings = info.data
     hosts = (other_settings.get("host"), urlsplit(other_settings.get("public_url") or "http://localhost").hostname)
-    return all(host in _OWN for host in hosts) and not (other_settings.get("tokens") or other_settings.get("jwt_keys"))
+    return all(host in _LOOPBACK_HOSTS for host in hosts) and not (other_settings.get("tokens") or other_settings.get("jwt_keys"))
 
 
-def _authorities(path: str) -> None:
+def _check_authorities(path: str) -> None:
     try:
         ssl.create_default_context(cafile=path)
     except OSError as error:  # errors of OpenSSL are OSErrors too
         raise ValueError(f"{path} is not a PEM file with certificates: {error.strerror or error}") from None
 
 
-def _dns_name(text: str) -> None:
+def _check_dns_name(text: str) -> None:
     if not re.fullmatch(r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?", text):
         raise ValueError("a DNS name is needed, such as registry.example.com")
 
 
-def _hosts(text: str) -> tuple[str, ...]:
+def _parse_hosts(text: str) -> tuple[str, ...]:
     names = tuple(part.strip() for part in text.split(",") if part.strip())
     for name in names:
         if not re.fullmatch(r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\]", name):
@@ -127,25 +127,25 @@ class Settings(BaseSettings):
         env_prefix=ENV_PREFIX, env_file=".env", extra="ignore", frozen=True, hide_input_in_errors=True
     )
 
-    database: Annotated[str, AfterValidator(_database)] = Field(
+    database: Annotated[str, AfterValidator(_validate_database)] = Field(
         "sqlite:///annals.db", description="URL of the store, SQLite or PostgreSQL"
     )
     host: str = Field("127.0.0.1", description="address to listen on")
     port: int = Field(DEFAULT_PORT, ge=0, le=65535, description="port to listen on; 0 selects a free one")
-    public_url: Annotated[str | None, AfterValidator(_root)] = Field(
+    public_url: Annotated[str | None, AfterValidator(_validate_root)] = Field(
         None,
         description="root URL for clients; default: Host header in answers, address of the first start in events",
     )
-    trusted_proxies: Annotated[str | None, _parsed(proxies.parse_networks)] = Field(
+    trusted_proxies: Annotated[str | None, _validated_by(proxies.parse_networks)] = Field(
         None, description="addresses and networks of proxies whose forwarded headers are trusted, comma-separated"
     )
-    hosts: Annotated[str | None, _parsed(host_names)] = Field(
+    hosts: Annotated[str | None, _validated_by(host_names)] = Field(
         None, description="additional host names of the server, comma-separated: names, *.example.com, or * for all"
     )
-    registries: Annotated[str | None, _parsed(_urls)] = Field(
+    registries: Annotated[str | None, _validated_by(_parse_urls)] = Field(
         None, description="URLs of other registries that discovery lists, comma-separated"
     )
-    cors_origins: Annotated[str | None, _parsed(cors.parse_origins)] = Field(
+    cors_origins: Annotated[str | None, _validated_by(cors.parse_origins)] = Field(
         None, description="origins whose pages may use the registry, comma-separated; * for all"
     )
     check_workers: int = Field(2, ge=1, description="number of processes that check documents against their formats")
@@ -174,10 +174,10 @@ class Settings(BaseSettings):
     compat_body: int = Field(
         1 << 20, ge=1, description="maximum size of a request body of the legacy APIs below /compat, in bytes"
     )
-    compat_schemaregistry_hosts: Annotated[str | None, _parsed(_hosts)] = Field(
+    compat_schemaregistry_hosts: Annotated[str | None, _validated_by(_parse_hosts)] = Field(
         None, description="host names that serve only Schema Registry 0.2, at their root, comma-separated"
     )
-    compat_messagecatalog_hosts: Annotated[str | None, _parsed(_hosts)] = Field(
+    compat_messagecatalog_hosts: Annotated[str | None, _validated_by(_parse_hosts)] = Field(
         None, description="host names that serve only Message Catalog 0.1, at their root, comma-separated"
     )
     inbound: bool = Field(
@@ -190,10 +190,10 @@ class Settings(BaseSettings):
         0, ge=0, description="maximum number of members in one answer about a collection; 0 for no limit"
     )
     max_inlined: int = Field(0, ge=0, description="maximum number of entities in an answer with inline; 0 for no limit")
-    tokens: Annotated[str | None, _parsed(callers.parse_fixed_tokens)] = Field(
+    tokens: Annotated[str | None, _validated_by(callers.parse_fixed_tokens)] = Field(
         None, description="callers by bearer token: JSON, or the path of a JSON file; if unset, all clients may write"
     )
-    jwt_keys: Annotated[str | None, _parsed(is_url)] = Field(
+    jwt_keys: Annotated[str | None, _validated_by(is_url)] = Field(
         None, description="keys of the issuer of JWTs: path of a JWKS file, https URL, or http URL of this machine"
     )
     jwt_issuer: str | None = Field(None, description="required `iss` of JWTs")
@@ -204,42 +204,42 @@ class Settings(BaseSettings):
     domain_validation: DomainValidation = Field(
         "warn", description="rules of endpoints and messages beyond the model: off, warn (counted), strict (refused)"
     )
-    master_key: Annotated[str | None, _parsed(parse_keys)] = Field(
+    master_key: Annotated[str | None, _validated_by(parse_keys)] = Field(
         None, description="keys that encrypt secrets: base64 of 32 bytes each, comma-separated, the newest first"
     )
-    master_key_file: Annotated[str | None, _parsed(lambda path: parse_keys(json_settings.read_file(path)))] = Field(
+    master_key_file: Annotated[str | None, _validated_by(lambda path: parse_keys(json_settings.read_file(path)))] = Field(
         None, description="path of a file with such keys, comma-separated or one per line"
     )
-    subscriptions_endpoint: Annotated[str | None, _parsed(_id)] = Field(
+    subscriptions_endpoint: Annotated[str | None, _validated_by(_validate_id)] = Field(
         None, description="id of the endpoint under which the registry lists its subscriptions"
     )
     subscriptions_owned: int = Field(1000, ge=0, description="maximum number of subscriptions of one caller")
     subscriptions_filters: int = Field(20, ge=1, description="maximum number of filters of one subscription")
     subscriptions_body: int = Field(65536, ge=1, description="maximum size of the body of a subscription, in bytes")
-    sinks_allow: Annotated[str | None, _parsed(parse_allow_list)] = Field(
+    sinks_allow: Annotated[str | None, _validated_by(parse_allow_list)] = Field(
         None, description="private addresses and low ports for events and links: host|CIDR[:port], comma-separated"
     )
-    sinks_plaintext: Annotated[bool | None, AfterValidator(_plaintext)] = Field(
+    sinks_plaintext: Annotated[bool | None, AfterValidator(_default_plaintext)] = Field(
         None, description="whether events may be sent without TLS; if unset, only while no other machine can connect"
     )
-    sinks_ca: Annotated[str | None, _parsed(_authorities)] = Field(
+    sinks_ca: Annotated[str | None, _validated_by(_check_authorities)] = Field(
         None, description="path of a PEM file with additional certificate authorities for sinks and links"
     )
     sinks_validation: Literal["required", "optional", "off"] = Field(
         "optional",
         description="webhooks without consent: required sends nothing, optional ten requests a minute, off everything",
     )
-    sinks_origin: Annotated[str | None, _parsed(_dns_name)] = Field(
+    sinks_origin: Annotated[str | None, _validated_by(_check_dns_name)] = Field(
         None, description="DNS name that identifies the sender to sinks; if unset, the host of the public URL"
     )
-    links: Annotated[str | None, _parsed(parse_configured_links)] = Field(
+    links: Annotated[str | None, _validated_by(parse_configured_links)] = Field(
         None,
         description="replication links that the server creates when it starts: JSON by id, or the path of a JSON file",
     )
-    registryid: Annotated[str, AfterValidator(_id)] = Field(
+    registryid: Annotated[str, AfterValidator(_validate_id)] = Field(
         "annals", description="registryid of a new store; an existing store keeps its own"
     )
-    log_level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)] = Field(
+    log_level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower_case)] = Field(
         "info", description="minimum level of log lines: debug, info, warning, error"
     )
 
@@ -264,7 +264,7 @@ class Settings(BaseSettings):
     def compat_hosts(self) -> dict[str, LegacyApi]:
         """The legacy APIs by the host names that serve only them."""
         return families_by_host(
-            _hosts(self.compat_schemaregistry_hosts or ""), _hosts(self.compat_messagecatalog_hosts or "")
+            _parse_hosts(self.compat_schemaregistry_hosts or ""), _parse_hosts(self.compat_messagecatalog_hosts or "")
         )
 
     @property
@@ -278,12 +278,12 @@ class Settings(BaseSettings):
     @property
     def other_registries(self) -> tuple[str, ...]:
         """The URLs in `registries`."""
-        return _urls(self.registries or "")
+        return _parse_urls(self.registries or "")
 
 
 def server_url(settings: Settings, port: int = 0) -> str:
     """The URL at which this machine reaches the server. port: the port that the server listens on."""
-    host = _REACHED.get(settings.host, settings.host)
+    host = _REACHABLE_HOSTS.get(settings.host, settings.host)
     reachable_port = port or settings.port or DEFAULT_PORT
     return f"http://[{host}]:{reachable_port}" if ":" in host else f"http://{host}:{reachable_port}"
 
@@ -300,7 +300,7 @@ def list_settings(settings: BaseSettings) -> Iterator[SettingValue]:
     """Every setting under its environment name, with passwords hidden."""
     for name, field in type(settings).model_fields.items():
         value = getattr(settings, name)
-        text = "" if value is None else _HIDDEN.get(name, str)(value)
+        text = "" if value is None else _MASKED_SETTINGS.get(name, str)(value)
         yield SettingValue(ENV_PREFIX + name.upper(), text, field.description or "")
 
 
@@ -311,13 +311,13 @@ def mask_password(database: str) -> str:
     return url.update_query_dict(secrets).render_as_string(hide_password=True).replace("%2A", "*")
 
 
-def _without_secrets(setting: str) -> str:
+def _mask_inline_json(setting: str) -> str:
     return "***" if json_settings.is_inline_json(setting) else setting
 
 
-_HIDDEN: Final[dict[str, Callable[[str], str]]] = {
+_MASKED_SETTINGS: Final[dict[str, Callable[[str], str]]] = {
     "database": mask_password,
-    "tokens": _without_secrets,
-    "links": _without_secrets,
+    "tokens": _mask_inline_json,
+    "links": _mask_inline_json,
     "master_key": lambda _: "***",
 }

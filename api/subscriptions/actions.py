@@ -30,10 +30,10 @@ from domain.subscriptions.error_places import ErrorPlace
 from domain.subscriptions.subscription import Subscription
 from domain.values.json_text import Json
 
-_NAMES: Final = frozenset(("pause", "resume", "verify", "replay"))
-_REPLAY: Final = ("fromposition", "fromtime", "toposition", "parallel")
+_ACTION_NAMES: Final = frozenset(("pause", "resume", "verify", "replay"))
+_REPLAY_MEMBERS: Final = ("fromposition", "fromtime", "toposition", "parallel")
 #: Delivery states in which `resume` changes nothing.
-_RUNNING: Final = frozenset(("active", "paused"))
+_RUNNING_STATES: Final = frozenset(("active", "paused"))
 _DRYRUN: Final = "dryrun"
 
 
@@ -46,7 +46,7 @@ class SubscriptionActionHandler:
     async def answer(self, request: Request, receive: Receive) -> Response:
         """The response to an action. Raises: Problem."""
         id, name = request.segments[1], request.segments[3]
-        if name not in _NAMES:
+        if name not in _ACTION_NAMES:
             raise problems.ApiNotFound()
         dryrun = _DRYRUN in query_params(request, (_DRYRUN,))
         subscription = await asyncio.to_thread(self._find, request, id)
@@ -85,7 +85,7 @@ class SubscriptionActionHandler:
         """Whether deliveries have stopped without a `pause`. Raises: ReplayRunning."""
         if name == "replay" and self._parts.deliveries.is_replaying(subscription):
             raise ReplayRunning()
-        return name == "resume" and self._parts.deliveries.status(subscription).get("state") not in _RUNNING
+        return name == "resume" and self._parts.deliveries.status(subscription).get("state") not in _RUNNING_STATES
 
     def _arguments(self, name: str, body: Any) -> Mapping[str, Json]:
         """The arguments of an action, parsed from its body. Raises: InvalidSubscription."""
@@ -93,7 +93,7 @@ class SubscriptionActionHandler:
         if not isinstance(body, dict):
             raise place.error("type", "an object is needed")
         for member in body:
-            if name != "replay" or member not in _REPLAY:
+            if name != "replay" or member not in _REPLAY_MEMBERS:
                 raise place.at(member).error("unknown", f"the action {name} does not take this member")
         return parse_replay_range(body, self._position) if name == "replay" else {}
 
@@ -112,21 +112,21 @@ def parse_replay_range(body: Mapping[str, Any], position_of: Any) -> dict[str, J
     replay_range: dict[str, Json] = {}
     for name, member in (("from", "fromposition"), ("to", "toposition")):
         if body.get(member) is not None:
-            replay_range[name] = _position(body[member], place.at(member))
+            replay_range[name] = _parse_position(body[member], place.at(member))
     if body.get("fromtime") is not None:
-        replay_range["from"] = position_of(_time(body["fromtime"], place.at("fromtime")))
+        replay_range["from"] = position_of(_parse_time(body["fromtime"], place.at("fromtime")))
     if not isinstance(body.get("parallel") or False, bool):
         raise place.at("parallel").error("type", "true or false is needed")
     return replay_range | ({"parallel": True} if body.get("parallel") else {})
 
 
-def _position(value: Any, place: ErrorPlace) -> int:
+def _parse_position(value: Any, place: ErrorPlace) -> int:
     if type(value) is not int or value < 0:
         raise place.error("value", "a position of the log is needed")
     return max(1, value)
 
 
-def _time(value: Any, place: ErrorPlace) -> str:
+def _parse_time(value: Any, place: ErrorPlace) -> str:
     try:
         return to_utc(value)
     except (ValueError, OverflowError, TypeError) as error:

@@ -18,12 +18,12 @@ from projections.subscriptions.sinks import load_sinks
 #: Media types of a subscription in requests. The first is the media type of responses.
 MEDIA_TYPES: Final = ("application/json", "application/cloudevents-subscription+json")
 #: The path that an event family appends to the root of the registry in its events' `source`.
-_BASES: Final = {
+_BASE_PATHS: Final = {
     event_families.XREGISTRY: "",
     **{family.name: family.base for family in compat.LEGACY_APIS},
 }
 #: Protocols that are always installed, and the Python package that each other protocol needs.
-_ALWAYS: Final = frozenset((HTTP, KAFKA))
+_BUILTIN_PROTOCOLS: Final = frozenset((HTTP, KAFKA))
 _LIBRARIES: Final = {MQTT3: "paho", MQTT5: "paho", AMQP: "proton", NATS: "nats"}
 
 
@@ -34,7 +34,7 @@ def available_protocols() -> tuple[str, ...]:
     return tuple(
         protocol
         for protocol in PROTOCOLS
-        if protocol in _ALWAYS or (protocol in sinks and find_spec(_LIBRARIES[protocol]))
+        if protocol in _BUILTIN_PROTOCOLS or (protocol in sinks and find_spec(_LIBRARIES[protocol]))
     )
 
 
@@ -42,14 +42,14 @@ def server_offer(public_url: str, plaintext: bool, max_filters: int) -> Subscrip
     """What a server with these settings supports. max_filters: of one subscription."""
     root = (public_url or UNCONFIGURED_URL).rstrip("/")
     return SubscriptionSupport(
-        available_protocols(), {family: root + path for family, path in _BASES.items()}, plaintext, max_filters
+        available_protocols(), {family: root + path for family, path in _BASE_PATHS.items()}, plaintext, max_filters
     )
 
 
 def options_document(support: SubscriptionSupport) -> dict[str, Any]:
     """The body of OPTIONS on subscriptions."""
     return {
-        "protocols": {name: _protocol(name) for name in support.protocols},
+        "protocols": {name: _protocol_document(name) for name in support.protocols},
         "dialects": list(filters.DIALECTS),
         "config": CONFIG_MEMBERS,
         "families": {name: {"source": source} for name, source in support.sources.items()},
@@ -64,5 +64,5 @@ def subscription_config_types() -> dict[str, str]:
     return {name: str(member["type"]) for name, member in CONFIG_MEMBERS.items()}
 
 
-def _protocol(name: str) -> dict[str, Any]:
+def _protocol_document(name: str) -> dict[str, Any]:
     return {"schemes": list(SCHEMES[name]), "protocolsettings": describe_members(SETTINGS_BY_PROTOCOL[name])}

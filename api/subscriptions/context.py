@@ -11,7 +11,7 @@ from api.registry.open_registry import Registry
 from api.subscriptions.ports import Deliveries, NoDeliveries
 from commands.store.clock import format_time
 from domain.access.roles import Caller, Role
-from domain.decisions.subscriptions import COLLECTION, may_see
+from domain.decisions.subscriptions import COLLECTION, can_see_subscription
 from domain.errors import problems
 from domain.errors.http_errors import Forbidden
 from domain.model.rfc3339 import to_utc
@@ -21,8 +21,8 @@ from projections.entities.query import View
 from projections.log.reader import Log
 from projections.outgoing.resolver import Resolver
 
-_FOREVER: Final = datetime.max.replace(tzinfo=UTC)
-_MOMENT: Final = timedelta(microseconds=1)
+_MAX_TIME: Final = datetime.max.replace(tzinfo=UTC)
+_TIME_RESOLUTION: Final = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def check_writer(caller: Caller) -> None:
 
 def can_see(caller: Caller, subscription: Subscription) -> bool:
     """Whether a caller may see a subscription (SUB-911)."""
-    return may_see(subscription.owner, caller.name, caller.role)
+    return can_see_subscription(subscription.owner, caller.name, caller.role)
 
 
 def find_subscription(view: View, id: str, caller: Caller) -> Subscription:
@@ -79,6 +79,6 @@ def position_of_time(log: Log, time: str) -> int:
     seconds, _, fraction = to_utc(time).removesuffix("Z").partition(".")
     instant = datetime.fromisoformat(f"{seconds}.{fraction[:6]:0<6}+00:00")
     previous_instant = (
-        instant - _MOMENT if not fraction[6:].strip("0") and instant > datetime.min.replace(tzinfo=UTC) else instant
+        instant - _TIME_RESOLUTION if not fraction[6:].strip("0") and instant > datetime.min.replace(tzinfo=UTC) else instant
     )
-    return log.as_of(format_time(previous_instant), _FOREVER).last + 1
+    return log.as_of(format_time(previous_instant), _MAX_TIME).last + 1

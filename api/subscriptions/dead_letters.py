@@ -63,11 +63,11 @@ class DeadLetterHandler:
 
     def _list(self, request: Request) -> Response:
         parameters = query_params(request, ("after", "limit"))
-        limit = _limit(single_value(parameters, "limit"))
+        limit = _parse_limit(single_value(parameters, "limit"))
         subscription = self._subscription(request)
         after_sequence = self._after(single_value(parameters, "after"))
         dead_letters = list(self._parts.deliveries.deadletters(subscription.id, after_sequence, limit + 1))
-        links = [_next(request, limit, dead_letters[limit - 1])] if len(dead_letters) > limit else []
+        links = [_next_link(request, limit, dead_letters[limit - 1])] if len(dead_letters) > limit else []
         return json_response(request, 200, dead_letters[:limit], [(b"cache-control", b"no-store"), *links])
 
     def _after(self, value: str | None) -> str:
@@ -91,7 +91,7 @@ class DeadLetterHandler:
         return find_subscription(self._parts.registry.readers.quick_view(), request.segments[1], request.caller)
 
 
-def _limit(value: str | None) -> int:
+def _parse_limit(value: str | None) -> int:
     if value is None:
         return DEFAULT_LIMIT
     if not (value.isascii() and value.isdecimal() and len(value) < 5 and 0 < int(value) <= MAX_LIMIT):
@@ -99,6 +99,6 @@ def _limit(value: str | None) -> int:
     return int(value)
 
 
-def _next(request: Request, limit: int, last_letter: Any) -> tuple[bytes, bytes]:
+def _next_link(request: Request, limit: int, last_letter: Any) -> tuple[bytes, bytes]:
     path = f"{subscription_xid(request.segments[1])}/deadletters?limit={limit}&after={last_letter['sequence']}"
     return b"link", f"<{request.base}{path}>;rel=next".encode("latin-1", "replace")

@@ -15,7 +15,7 @@ from domain.values.json_text import loads
 ENDPOINTS: Final = "endpoints"
 _LOG: Final = logging.getLogger("annals.subscriptions")
 #: The caller that the log shows for this write.
-_CALLER: Final = Caller("annals", CONSOLE.role)
+_SERVER_CALLER: Final = Caller("annals", CONSOLE.role)
 
 
 def write_endpoint(registry: Registry, id: str, base_url: str) -> bool:
@@ -28,21 +28,21 @@ def write_endpoint(registry: Registry, id: str, base_url: str) -> bool:
     model = view.entity("/model")
     if model is None or ENDPOINTS not in loads(model.attributes)["model"].get("groups", {}):
         return False
-    xid, attributes = f"/{ENDPOINTS}/{id}", _endpoint(base_url)
+    xid, attributes = f"/{ENDPOINTS}/{id}", _endpoint_attributes(base_url)
     row = view.entity(xid)
     stored_attributes = loads(row.attributes) if row else {}
     if all(stored_attributes.get(name) == value for name, value in attributes.items()):
         return False
     method = WriteMethod.PATCH if row else WriteMethod.PUT
     try:
-        registry.command_bus.submit(WriteTree(xid, attributes, method, ignore=frozenset({"epoch"})), _CALLER).result()
+        registry.command_bus.submit(WriteTree(xid, attributes, method, ignore=frozenset({"epoch"})), _SERVER_CALLER).result()
     except Problem as problem:
         _LOG.warning("the endpoint %s, which makes the subscriptions known, cannot be written: %s", xid, problem)
         return False
     return True
 
 
-def _endpoint(base_url: str) -> dict[str, Any]:
+def _endpoint_attributes(base_url: str) -> dict[str, Any]:
     return {
         "name": "Subscriptions",
         "description": "Subscriptions to what happens in this registry",

@@ -19,7 +19,7 @@ from projections.subscriptions.preview import ExpressionErrors, PreviewCounts
 #: Default and maximum number of matching events that a preview shows in full.
 DEFAULT_MATCHES: Final = 10
 MAX_MATCHES: Final = 1000
-_BESIDE: Final = frozenset(("fromposition", "fromtime", "toposition", "limit"))
+_RANGE_MEMBERS: Final = frozenset(("fromposition", "fromtime", "toposition", "limit"))
 
 
 class PreviewParams(NamedTuple):
@@ -33,7 +33,7 @@ class PreviewParams(NamedTuple):
 
 def parse_preview_params(body: Any, support: SubscriptionSupport, log: Log) -> PreviewParams:
     """The parameters in a body. The range begins at the first position by default. Raises: InvalidSubscription."""
-    attributes, preview_members = parse_preview(body, support, _BESIDE)
+    attributes, preview_members = parse_preview(body, support, _RANGE_MEMBERS)
     place, head = ErrorPlace(), log.head().last
     limit = integer_type(0, MAX_MATCHES).parse(preview_members.pop("limit", DEFAULT_MATCHES), place.at("limit"))
     if not {"fromposition", "fromtime"} & preview_members.keys():
@@ -57,13 +57,13 @@ def preview_result(counts: PreviewCounts, errors: Sequence[ExpressionErrors]) ->
         "complete": counts.is_complete,
         "considered": counts.considered.total(),
         "matched": counts.matched.total(),
-        "families": _families(counts.considered, counts.matched),
-        "matches": [_event(item) for item in counts.matches],
-        "errors": [_error(item) for item in errors if item.count],
+        "families": _family_counts(counts.considered, counts.matched),
+        "matches": [_event_members(item) for item in counts.matches],
+        "errors": [_error_members(item) for item in errors if item.count],
     }
 
 
-def _families(considered: Counter[tuple[str, str]], matched: Counter[tuple[str, str]]) -> dict[str, Any]:
+def _family_counts(considered: Counter[tuple[str, str]], matched: Counter[tuple[str, str]]) -> dict[str, Any]:
     families: dict[str, Any] = {}
     for (family, type), count in sorted(considered.items()):
         entry = families.setdefault(family, {"considered": 0, "matched": 0, "types": {}})
@@ -73,12 +73,12 @@ def _families(considered: Counter[tuple[str, str]], matched: Counter[tuple[str, 
     return families
 
 
-def _event(event: EventMessage) -> dict[str, Any]:
+def _event_members(event: EventMessage) -> dict[str, Any]:
     """The event as a sink would receive it in structured mode."""
     changed_members = event.message.changed
     return {**event.attributes, **({} if changed_members is None else {"data": {"changed": list(changed_members)}})}
 
 
-def _error(errors: ExpressionErrors) -> dict[str, Any]:
+def _error_members(errors: ExpressionErrors) -> dict[str, Any]:
     members = {"pointer": errors.pointer, "expression": errors.expression.text, "count": errors.count}
     return members | ({"first": dict(zip(("event", "error"), errors.first, strict=True))} if errors.first else {})

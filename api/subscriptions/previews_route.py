@@ -33,11 +33,11 @@ from projections.subscriptions.preview import Preview
 PREVIEWS: Final = SUBSCRIPTIONS
 
 _PREVIEW: Final = "preview"
-_ALLOW: Final = "POST, OPTIONS"
-_CONSENTS: Final = "GET, POST, OPTIONS"
-_RATE: Final = b"webhook-allowed-rate"
-_METHODS: Final = b"access-control-allow-methods"
-_LINES: Final = (b"content-type", NDJSON.encode())
+_PREVIEW_METHODS: Final = "POST, OPTIONS"
+_CONSENT_METHODS: Final = "GET, POST, OPTIONS"
+_RATE_HEADER: Final = b"webhook-allowed-rate"
+_ALLOW_METHODS_HEADER: Final = b"access-control-allow-methods"
+_LINES_TYPE: Final = (b"content-type", NDJSON.encode())
 
 
 class PreviewRoutes:
@@ -61,21 +61,21 @@ class PreviewRoutes:
         match request.segments[2:]:
             case (name,) if name == _PREVIEW:
                 request = replace(request, caller=await self._gate.caller(request))
-                _check_method(request, _ALLOW)
+                _check_method(request, _PREVIEW_METHODS)
                 if request.method == "OPTIONS":
-                    return _options(request, _ALLOW)
+                    return _options_response(request, _PREVIEW_METHODS)
                 return await self._preview(request, await read_json(request, receive, self._parts.body))
             case (id, "consent", secret):
-                _check_method(request, _CONSENTS)
+                _check_method(request, _CONSENT_METHODS)
                 if request.method == "OPTIONS":
-                    return _options(request, _CONSENTS)
+                    return _options_response(request, _CONSENT_METHODS)
                 await read_body(request, receive, self._parts.body)
                 return await self._consent(request, id, secret)
         raise problems.ApiNotFound()
 
     async def _consent(self, request: Request, id: str, secret: str) -> Response:
         """200 if the secret was valid. Raises: ApiNotFound."""
-        rate_header = request.header(_RATE) or ""
+        rate_header = request.header(_RATE_HEADER) or ""
         rate = (
             int(rate_header)
             if rate_header.isascii() and rate_header.isdecimal() and 0 < len(rate_header) < 10
@@ -99,7 +99,7 @@ class PreviewRoutes:
         as_lines = NDJSON in (request.header(b"accept") or "")
 
         def job() -> Generator[Any, None, None]:
-            yield [_LINES if as_lines else JSON, root_link(request.base), (b"cache-control", b"no-store")]
+            yield [_LINES_TYPE if as_lines else JSON, root_link(request.base), (b"cache-control", b"no-store")]
             yield from self._result_pieces(request, preview_params, as_lines)
 
         headers, pieces = await self._parts.registry.streams.start(job)
@@ -127,8 +127,8 @@ class PreviewRoutes:
         yield dumps(preview_result(last_counts, preview.errors)) + (b"\n" if as_lines else b"")
 
 
-def _options(request: Request, allow: str) -> Response:
-    return Response(200, [root_link(request.base), (b"allow", allow.encode()), (_METHODS, allow.encode())])
+def _options_response(request: Request, allow: str) -> Response:
+    return Response(200, [root_link(request.base), (b"allow", allow.encode()), (_ALLOW_METHODS_HEADER, allow.encode())])
 
 
 def _check_method(request: Request, allow: str) -> None:

@@ -82,9 +82,9 @@ class SubscriptionReadHandler:
     def _list(self, request: Request) -> Response:
         parameters = query_params(request, _PARAMETERS)
         values = {name: single_value(parameters, name) for name in _PARAMETERS}
-        limit = _number("limit", values["limit"], 1, MAX_LIMIT)
+        limit = _parse_number("limit", values["limit"], 1, MAX_LIMIT)
         snapshot = self._then(request, values[_ASOF])
-        after_position = _number("after", values["after"], 0, (1 << 63) - 1) or 0
+        after_position = _parse_number("after", values["after"], 0, (1 << 63) - 1) or 0
         entries = list(
             islice(self._wanted(snapshot, request.caller, values, after_position), limit + 1 if limit else None)
         )
@@ -93,7 +93,7 @@ class SubscriptionReadHandler:
             self.render(entry.subscription, snapshot.view, request.caller, with_status=snapshot.live)
             for entry in entries[:limit]
         ]
-        links = [_next(request, values, entries[limit - 1].born)] if has_more and limit else []
+        links = [_next_link(request, values, entries[limit - 1].born)] if has_more and limit else []
         return json_response(request, 200, documents, [(b"cache-control", b"no-cache"), *links, *snapshot.headers])
 
     def _wanted(
@@ -116,15 +116,15 @@ class SubscriptionReadHandler:
             return _SubscriptionSnapshot(view, True, [])
         interaction = view.log.as_of(asof, self._parts.registry.store.clock())
         links = [(b"link", f"<{url_without_asof(request)}>;rel=original".encode("latin-1", "replace"))]
-        datetime_headers = [] if interaction is NO_INTERACTION else [_dated(interaction.time)]
+        datetime_headers = [] if interaction is NO_INTERACTION else [_memento_header(interaction.time)]
         return _SubscriptionSnapshot(view.as_of(interaction.last), False, [*datetime_headers, *links])
 
 
-def _dated(time: str) -> tuple[bytes, bytes]:
+def _memento_header(time: str) -> tuple[bytes, bytes]:
     return b"memento-datetime", format_datetime(parse_time(time), usegmt=True).encode()
 
 
-def _number(name: str, value: str | None, minimum: int, maximum: int) -> int | None:
+def _parse_number(name: str, value: str | None, minimum: int, maximum: int) -> int | None:
     if value is None:
         return None
     if not (value.isascii() and value.isdecimal() and len(value) < 20 and minimum <= int(value) <= maximum):
@@ -132,6 +132,6 @@ def _number(name: str, value: str | None, minimum: int, maximum: int) -> int | N
     return int(value)
 
 
-def _next(request: Request, values: Mapping[str, str | None], after_position: int) -> tuple[bytes, bytes]:
+def _next_link(request: Request, values: Mapping[str, str | None], after_position: int) -> tuple[bytes, bytes]:
     query_values = {name: value for name, value in values.items() if value is not None} | {"after": str(after_position)}
     return b"link", f"<{request.base}/subscriptions?{urlencode(query_values)}>;rel=next".encode("latin-1", "replace")

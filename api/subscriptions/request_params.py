@@ -14,7 +14,7 @@ from api.http.request import Request
 from api.subscriptions.config import MEDIA_TYPES
 from commands.store.log import WriteTransaction
 from domain.access.roles import Caller
-from domain.decisions.subscriptions import may_see
+from domain.decisions.subscriptions import can_see_subscription
 from domain.errors.http_errors import PreconditionFailed, UnsupportedMediaType
 from domain.subscriptions import sink_uris
 from domain.subscriptions.error_places import ErrorPlace, invalid_subscription
@@ -70,7 +70,7 @@ def write_condition(request: Request, xid: str, caller: Caller) -> Callable[[Wri
 
     def check_epoch(transaction: WriteTransaction) -> None:
         entity = transaction.world.get(xid)
-        if entity is None or not may_see(entity.private["owner"], caller.name, caller.role):
+        if entity is None or not can_see_subscription(entity.private["owner"], caller.name, caller.role):
             return
         if not matches_epoch(request, entity.epoch):
             raise PreconditionFailed(name="If-Match", error_detail="the subscription is in another state")

@@ -22,7 +22,7 @@ from domain.values.json_text import dumps
 #: Returns a secret value; None if it is destroyed or cannot be decrypted.
 Reveal = Callable[[Secret], str | None]
 
-_UNKEPT: Final = (b"cache-control", b"no-store")
+_NO_STORE: Final = (b"cache-control", b"no-store")
 
 
 def subscription_document(subscription: Subscription, caller: Caller, reveal: Reveal) -> dict[str, Any]:
@@ -32,7 +32,7 @@ def subscription_document(subscription: Subscription, caller: Caller, reveal: Re
         if name.endswith(QUERY_SUFFIX) and caller.name == subscription.owner:
             query = reveal(Secret(reference, subscription_xid(subscription.id), name))
             if query is not None:
-                _put(members, name.removesuffix(QUERY_SUFFIX).split("."), query)
+                _append_query(members, name.removesuffix(QUERY_SUFFIX).split("."), query)
         if name.startswith(HEADERS_PREFIX):
             # Without this member, a client that sends the response back would remove the secret headers (SUB-915).
             members["protocolsettings"].setdefault("headers", {})
@@ -49,7 +49,7 @@ def json_response(
 ) -> Response:
     """A response with a JSON body."""
     correlation_headers = [(CORRELATION_HEADER, xregcorrelationid.encode())] if xregcorrelationid is not None else []
-    return Response(status, [JSON, root_link(request.base), *correlation_headers, *(headers or [_UNKEPT])], dumps(body))
+    return Response(status, [JSON, root_link(request.base), *correlation_headers, *(headers or [_NO_STORE])], dumps(body))
 
 
 def subscription_headers(subscription: Subscription, caller: Caller) -> Headers:
@@ -57,7 +57,7 @@ def subscription_headers(subscription: Subscription, caller: Caller) -> Headers:
     return [(b"etag", entity_tag(subscription, caller)), NO_CACHE]
 
 
-def _put(members: dict[str, Any], path: list[str], query: str) -> None:
+def _append_query(members: dict[str, Any], path: list[str], query: str) -> None:
     parent = members
     for name in path[:-1]:
         parent = parent[name]

@@ -27,7 +27,7 @@ from domain.errors.problems import Problem
 
 Handler = Callable[[Request, Receive], Awaitable[Response]]
 
-_METHODS: Final = b"access-control-allow-methods"
+_ALLOW_METHODS_HEADER: Final = b"access-control-allow-methods"
 
 
 class SubscriptionsRoutes:
@@ -60,7 +60,7 @@ class SubscriptionsRoutes:
 
     async def _answer(self, request: Request, receive: Receive) -> Response:
         check_caller(request.caller)
-        handlers = self._handlers.get(_kind(request.segments) if not request.details else "none")
+        handlers = self._handlers.get(_path_kind(request.segments) if not request.details else "none")
         if handlers is None:
             raise problems.ApiNotFound()
         allow = ", ".join((*handlers, "OPTIONS"))
@@ -76,7 +76,7 @@ class SubscriptionsRoutes:
         if len(request.segments) > 1:
             await asyncio.to_thread(self._find, request)
         options = await asyncio.to_thread(lambda: options_document(self._parts.supported()))
-        return json_response(request, 200, options, [(b"allow", allow.encode()), (_METHODS, allow.encode())])
+        return json_response(request, 200, options, [(b"allow", allow.encode()), (_ALLOW_METHODS_HEADER, allow.encode())])
 
     def _find(self, request: Request) -> None:
         find_subscription(self._parts.registry.readers.quick_view(), request.segments[1], request.caller)
@@ -98,7 +98,7 @@ def _add_code(problem: Problem) -> Problem:
     return problem
 
 
-def _kind(segments: tuple[str, ...]) -> str:
+def _path_kind(segments: tuple[str, ...]) -> str:
     """The kind of a path, a key of the handlers; "none" for an unknown path."""
     if not all(segments):
         return "none"

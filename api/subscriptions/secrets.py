@@ -21,7 +21,7 @@ class StoredSecrets:
         """The values by name. Raises: LookupError if a value is destroyed or cannot be decrypted (SUB-914)."""
         with self._store.engine.begin() as connection:
             values = {
-                name: self._store.vault.reveal(connection, _secret(subscription, name)) for name in subscription.secrets
+                name: self._store.vault.reveal(connection, _stored_secret(subscription, name)) for name in subscription.secrets
             }
         if missing_names := [name for name, value in values.items() if value is None]:
             raise LookupError(missing_names[0])
@@ -35,8 +35,8 @@ class StoredSecrets:
         with self._store.engine.execution_options(**{WRITING: True}).begin() as connection:
             for name, value in values.items():
                 if name in subscription.secrets:
-                    self._store.vault.replace(connection, _secret(subscription, name, value))
+                    self._store.vault.replace(connection, _stored_secret(subscription, name, value))
 
 
-def _secret(subscription: Subscription, name: str, value: str | None = None) -> Secret:
+def _stored_secret(subscription: Subscription, name: str, value: str | None = None) -> Secret:
     return Secret(subscription.secrets[name], subscription_xid(subscription.id), name, value)

@@ -121,7 +121,7 @@ class SubscriptionWriteHandler:
             dropped=document.dropped,
             place=document.place,
             starttime=await asyncio.to_thread(self._position, time) if time is not None else None,
-            groups=_groups(request.caller),
+            groups=_readable_groups(request.caller),
             most=self._parts.owned,
         )
 
@@ -167,6 +167,6 @@ def _written_subscription(transaction: Transaction, recorded: Recorded) -> Subsc
     return View.of_connection(transaction.connection).subscriptions.get(id)
 
 
-def _groups(caller: Caller) -> tuple[str, ...] | None:
+def _readable_groups(caller: Caller) -> tuple[str, ...] | None:
     """The Groups that a caller may read; None for the whole registry."""
     return None if caller.role is not None else tuple(sorted(caller.groups))

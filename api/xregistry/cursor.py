@@ -44,18 +44,18 @@ def parse_cursor(text: str, request: str, head: int) -> Cursor:
             urlsafe_b64decode(text + "=" * (-len(text) % 4))
         )
         cursor = Cursor(
-            _natural(position), _natural(count), _place(page_key), backwards is True, page_size and _natural(page_size)
+            _parse_natural(position), _parse_natural(count), _parse_page_key(page_key), backwards is True, page_size and _parse_natural(page_size)
         )
     except (ValueError, TypeError):
-        raise _bad() from None
+        raise _foreign_cursor() from None
     if checksum != crc32(request.encode()):
-        raise _bad()
+        raise _foreign_cursor()
     if cursor.position > head:
-        raise _refused(f"it is of position {cursor.position}, but the log ends at position {head}")
+        raise _invalid_cursor(f"it is of position {cursor.position}, but the log ends at position {head}")
     return cursor
 
 
-def _place(value: Any) -> PageKey | None:
+def _parse_page_key(value: Any) -> PageKey | None:
     if value is None:
         return None
     kind, number, text, key = value
@@ -64,15 +64,15 @@ def _place(value: Any) -> PageKey | None:
     return PageKey((kind, float(number), text), key)
 
 
-def _natural(value: Any) -> int:
+def _parse_natural(value: Any) -> int:
     if type(value) is not int or value < 0:
         raise ValueError("it is not a number of something")
     return value
 
 
-def _bad() -> Problem:
-    return _refused("this registry did not make it for this request")
+def _foreign_cursor() -> Problem:
+    return _invalid_cursor("this registry did not make it for this request")
 
 
-def _refused(reason: str) -> Problem:
+def _invalid_cursor(reason: str) -> Problem:
     return BadRequest(error_detail=f'the parameter "cursor": {reason}')

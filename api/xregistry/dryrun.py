@@ -27,7 +27,7 @@ from projections.entities.query import View
 #: The number of findings, from rules beyond the model, in what a request wrote.
 FINDINGS_HEADER: Final = b"annals-findings"
 
-_FORMS: Final = {name: form for name, form in LOG_FORMATS.items() if not form.is_endless}
+_PAGE_FORMATS: Final = {name: form for name, form in LOG_FORMATS.items() if not form.is_endless}
 
 
 async def dry_run(
@@ -45,12 +45,12 @@ async def dry_run(
     the command is about an object that the caller owns, so the caller sees all of its events. Raises: NotAcceptable,
     Problem.
     """
-    feed_format = negotiate_format(request.header(b"accept"), _FORMS)
+    feed_format = negotiate_format(request.header(b"accept"), _PAGE_FORMATS)
 
     def write_lines(transaction: WriteTransaction, recorded: Recorded) -> bytes:
         if build_response is not None:
             build_response(transaction, recorded)
-        return _lines(transaction, recorded, None if is_unrestricted else _seen_by(request.caller), feed_format)
+        return _log_lines(transaction, recorded, None if is_unrestricted else _visibility_test(request.caller), feed_format)
 
     recorded = await asyncio.wrap_future(
         command_bus.submit(command, request.caller, write_lines, condition, dryrun=True)
@@ -65,7 +65,7 @@ def findings_headers(recorded: Recorded) -> Headers:
     return [(FINDINGS_HEADER, b"%d" % recorded.findings)] if recorded.findings else []
 
 
-def _lines(
+def _log_lines(
     transaction: WriteTransaction, recorded: Recorded, may_see: VisibilityTest | None, feed_format: FeedFormat
 ) -> bytes:
     """The log lines of a command before its rollback, limited to those that its caller may read."""
@@ -75,7 +75,7 @@ def _lines(
     return feed_format.before + feed_format.write(groups, True) + feed_format.after
 
 
-def _seen_by(caller: Caller) -> VisibilityTest | None:
+def _visibility_test(caller: Caller) -> VisibilityTest | None:
     """The streams that a caller may read; a caller with roles in Groups only reads those Groups."""
     if caller.role is not None:
         return visible_streams(caller)

@@ -48,14 +48,14 @@ class ImportRoutes:
         if dialect is None or dialect not in DIALECTS:
             raise invalid_param(_DIALECT, f"it has to be one of: {', '.join(DIALECTS)}")
         body = await read_body(request, receive, self._max_body)
-        translated = await asyncio.to_thread(_translated, dialect, body)
+        translated = await asyncio.to_thread(_translate, dialect, body)
         query = _DRYRUN.encode() if _DRYRUN in parameters else b""
         write_request = replace(request, segments=(), path="/", raw_path="/", query=query)
         response = await self._writing.answer(write_request, dumps(translated.tree))
         return response if _DRYRUN in parameters else _with_report(response, translated)
 
 
-def _translated(dialect: str, body: bytes) -> TranslatedDocument:
+def _translate(dialect: str, body: bytes) -> TranslatedDocument:
     """The translated document.
 
     Raises: MissingBody, ParsingData, BadRequest for a document that is not in this format.

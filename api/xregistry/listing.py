@@ -57,7 +57,7 @@ def scope_of(target: RequestTarget) -> PathScope:
 
 def types_with_xref(target: RequestTarget, model: Model) -> list[str]:
     """The Resource types at or below a path. Resources of these types may be cross references (`xref`)."""
-    return resource_types({plural: group.resources for plural, group in model.groups.items()}, _path(target))
+    return resource_types({plural: group.resources for plural, group in model.groups.items()}, _selection_path(target))
 
 
 def list_collection(
@@ -89,7 +89,7 @@ def list_collection(
     )
 
 
-def _path(target: RequestTarget) -> str:
+def _selection_path(target: RequestTarget) -> str:
     return xids.REGISTRY if target.kind is PathKind.EXPORT else target.xid
 
 

@@ -198,7 +198,7 @@ class XRegistryReadHandler:
                 full_collection.target.xid, full_collection.definitions.positions
             ) as listing:
                 if listing:
-                    yield replace(full_collection, texts=listing.texts), None, listing.position, _no_document
+                    yield replace(full_collection, texts=listing.texts), None, listing.position, _refuse_document
                     return
         with self._readers.view() as current_view:
             view = snapshot.view(current_view) if snapshot else current_view
@@ -214,7 +214,7 @@ class XRegistryReadHandler:
         page_limit = self._pagelimit if definitions.capabilities.pagination else 0
         full_collection = ResponseContent(target, definitions, flags, NO_INLINE, ())
         if (
-            target.kind not in _LISTED
+            target.kind not in _STORED_COLLECTION_KINDS
             or flags != NO_FLAGS
             or page_limit
             or full_collection.has_shortself
@@ -222,7 +222,7 @@ class XRegistryReadHandler:
         ):
             return None
         view = self._readers.quick_view()
-        if conditional.is_conditional(request) and view.entity(_entity_of(target)):
+        if conditional.is_conditional(request) and view.entity(_owner_xid(target)):
             conditional.check_conditions(request, conditional.log_tag(view.position(), request, definitions.positions))
         return full_collection
 
@@ -274,7 +274,7 @@ def load_response_content(
     if row is None:
         raise problems.NotFound(target.xid)
     if target.kind in COLLECTION_KINDS:
-        return _collection(request, view, target, flags, definitions, inline, row, pagelimit), None
+        return _collection_content(request, view, target, flags, definitions, inline, row, pagelimit), None
     texts = inlined_configuration(view, inline) if target.kind in (PathKind.REGISTRY, PathKind.EXPORT) else {}
     filter_effects = filter_entity(view, request, target, flags, definitions, row)
     nested_rows = inlined_rows(
@@ -291,7 +291,7 @@ def load_row(view: View, target: RequestTarget, flags: Flags) -> EntityRow | Non
 
     Raises: CannotDocXref for Versions of a Resource with `xref` in a document view.
     """
-    row = view.resolved_entity(_entity_of(target))
+    row = view.resolved_entity(_owner_xid(target))
     if flags.doc and row is not None and target.kind in (PathKind.VERSIONS, PathKind.VERSION):
         resource = xids.join(*xids.segments(target.xid)[:4])
         if xref_of(view.entity(resource)):
@@ -338,7 +338,7 @@ def filter_entity(
     return FilterEffects(selection)
 
 
-def _collection(
+def _collection_content(
     request: Request,
     view: View,
     target: RequestTarget,
@@ -367,7 +367,7 @@ def inlined_configuration(view: View, inline: InlineTree) -> dict[str, str]:
 
 
 #: Collections whose members can be rendered from their stored texts.
-_LISTED: Final = frozenset((PathKind.RESOURCES, PathKind.VERSIONS))
+_STORED_COLLECTION_KINDS: Final = frozenset((PathKind.RESOURCES, PathKind.VERSIONS))
 
 
 def _first_chunks(pieces: Iterator[str]) -> tuple[tuple[bytes, ...], bool]:
@@ -380,11 +380,11 @@ def _first_chunks(pieces: Iterator[str]) -> tuple[tuple[bytes, ...], bool]:
     return tuple(chunks), True
 
 
-def _no_document(sha256: str) -> bytes:
+def _refuse_document(sha256: str) -> bytes:
     raise AssertionError("where nothing is inlined, no document is shown")
 
 
-def _entity_of(target: RequestTarget) -> str:
+def _owner_xid(target: RequestTarget) -> str:
     """The xid of the entity that has to exist: a collection's owner, or `RequestTarget.row_xid`."""
     if target.kind in COLLECTION_KINDS:
         return xids.parent(f"{target.xid}/-") or xids.REGISTRY

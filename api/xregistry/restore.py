@@ -34,10 +34,10 @@ _ASOF: Final = "asof"
 _DRYRUN: Final = "dryrun"
 _INCLUDE: Final = "include"
 #: Parts that a restore of the registry leaves unchanged unless `include` names them.
-_INCLUDED: Final = ("model", "capabilities")
+_INCLUDABLE_NAMES: Final = ("model", "capabilities")
 #: Kinds that cannot be restored, because they only show other entities.
-_SHOWN: Final = frozenset((PathKind.EXPORT, PathKind.CAPABILITIESOFFERED))
-_COUNTED: Final = {"created": EntityCreated, "updated": EntityUpdated, "deleted": EntityDeleted}
+_READ_ONLY_KINDS: Final = frozenset((PathKind.EXPORT, PathKind.CAPABILITIESOFFERED))
+_COUNTED_EVENTS: Final = {"created": EntityCreated, "updated": EntityUpdated, "deleted": EntityDeleted}
 
 
 class _RestoreRequest(NamedTuple):
@@ -69,13 +69,13 @@ class RestoreRoutes:
 
     def _parse(self, request: Request) -> _RestoreRequest:
         view = self._registry.readers.quick_view()
-        target = _target(request, self._latest.current(view))
-        parameters = _given(request)
+        target = _parse_target(request, self._latest.current(view))
+        parameters = _parse_parameters(request)
         asof = single_value(parameters, _ASOF)
         if not asof:
             raise invalid_param(_ASOF, "it is needed: a position of the log, a time or a correlation id")
         interaction = view.log.as_of(asof, self._registry.store.clock())
-        command = Command(_restored(target), interaction.last, _include(parameters, target))
+        command = Command(_restored_xid(target), interaction.last, _parse_include(parameters, target))
         return _RestoreRequest(command, target.row_xid, interaction, _DRYRUN in parameters)
 
     async def _execute(self, request: Request, restore_request: _RestoreRequest) -> Response:
@@ -90,13 +90,13 @@ class RestoreRoutes:
             *findings_headers(recorded),
             *([(CORRELATION_HEADER, correlation_id.encode())] if correlation_id is not None else []),
         ]
-        return json_response(request, 200, _summary(restore_request, recorded), headers)
+        return json_response(request, 200, _summary_document(restore_request, recorded), headers)
 
 
-def _target(request: Request, definitions: RegistryDefinitions) -> RequestTarget:
+def _parse_target(request: Request, definitions: RegistryDefinitions) -> RequestTarget:
     """The target to restore. Raises: NotFound; ActionNotSupported if the capabilities make it read-only."""
     target = resolve_path(request.segments[2:], definitions.model, request.details, is_write=True)
-    if target.kind in _SHOWN:
+    if target.kind in _READ_ONLY_KINDS:
         raise problems.NotFound(target.xid)
     availability = "modelsource" if target.kind is PathKind.MODEL else availability_name(target.kind)
     if not definitions.capabilities.for_role(request.caller.role).available.get(availability):
@@ -105,11 +105,11 @@ def _target(request: Request, definitions: RegistryDefinitions) -> RequestTarget
     return target
 
 
-def _restored(target: RequestTarget) -> str:
+def _restored_xid(target: RequestTarget) -> str:
     return xids.MODEL if target.kind is PathKind.MODELSOURCE else target.xid
 
 
-def _given(request: Request) -> QueryParams:
+def _parse_parameters(request: Request) -> QueryParams:
     """The parameters. Raises: BadFlag for a flag of ordinary writes; BadRequest for any other unknown parameter."""
     parameters = query_params(request, {_ASOF, _DRYRUN, _INCLUDE, *KNOWN_FLAGS})
     for name in parameters:
@@ -118,17 +118,17 @@ def _given(request: Request) -> QueryParams:
     return parameters
 
 
-def _include(parameters: QueryParams, target: RequestTarget) -> frozenset[str]:
+def _parse_include(parameters: QueryParams, target: RequestTarget) -> frozenset[str]:
     """The parts to restore together with the registry. Raises: BadRequest."""
     names = frozenset(part.strip() for value in parameters.get(_INCLUDE, ()) for part in value.split(","))
     if _INCLUDE in parameters and target.kind is not PathKind.REGISTRY:
         raise invalid_param(_INCLUDE, "it is allowed for the root only")
-    for name in sorted(names - set(_INCLUDED)):
-        raise invalid_param(_INCLUDE, f"{name!r} is not one of: {', '.join(_INCLUDED)}")
+    for name in sorted(names - set(_INCLUDABLE_NAMES)):
+        raise invalid_param(_INCLUDE, f"{name!r} is not one of: {', '.join(_INCLUDABLE_NAMES)}")
     return names
 
 
-def _summary(restore_request: _RestoreRequest, recorded: Recorded) -> dict[str, object]:
+def _summary_document(restore_request: _RestoreRequest, recorded: Recorded) -> dict[str, object]:
     """The response: restored target and moment, numbers of changed entities, and the last log position."""
     interaction = restore_request.then
     events = [event for _, event in recorded.events]
@@ -139,6 +139,6 @@ def _summary(restore_request: _RestoreRequest, recorded: Recorded) -> dict[str, 
             "time": interaction.time,
             "xregcorrelationid": interaction.xregcorrelationid,
         },
-        **{name: sum(isinstance(event, kind) for event in events) for name, kind in _COUNTED.items()},
+        **{name: sum(isinstance(event, kind) for event in events) for name, kind in _COUNTED_EVENTS.items()},
         "position": recorded.position,
     }

@@ -86,7 +86,7 @@ class Snapshots:
         is_fixed = asof.isdecimal() or asof.casefold() == interaction.folded
         snapshot = Snapshot(interaction, definitions, is_fixed)
         if is_fixed:
-            _keep(self._cache, asof, snapshot)
+            _add_to_cache(self._cache, asof, snapshot)
         return snapshot
 
     def _read(self, view: View) -> RegistryDefinitions:
@@ -95,11 +95,11 @@ class Snapshots:
         if positions == latest.positions:
             return latest
         if positions not in self._definitions:
-            _keep(self._definitions, positions, read_definitions(view))
+            _add_to_cache(self._definitions, positions, read_definitions(view))
         return self._definitions[positions]
 
 
-def _keep(cache: dict[K, V], key: K, value: V) -> None:
+def _add_to_cache(cache: dict[K, V], key: K, value: V) -> None:
     """Adds a value to a cache; removes the oldest one if the cache is full."""
     if len(cache) >= CACHE_SIZE:
         cache.pop(next(iter(cache)), None)

@@ -85,7 +85,7 @@ class XRegistryWriteHandler:
         if is_post and target.kind is PathKind.RESOURCE:
             target = target.version(recorded.processed[0])
         inline = parse_inline(flags.inline or (), target, definitions.model, definitions.capabilities)
-        response_content = ResponseContent(target, definitions, flags, inline, (), created=_created(recorded))
+        response_content = ResponseContent(target, definitions, flags, inline, (), created=_created_xids(recorded))
         subtree = subtree_lister(view, target, flags, definitions)
         if target.kind in COLLECTION_KINDS:
             filter_effects = _filter_effects(view, request, response_content)
@@ -94,7 +94,7 @@ class XRegistryWriteHandler:
             return replace(response_content, rows=_rows_of_view(rows, flags), narrowing=filter_effects)
         if is_post and target.kind in (PathKind.REGISTRY, PathKind.GROUP):
             filter_effects = _filter_effects(view, request, response_content)
-            rows = _written_rows(view, recorded, lambda row: inline.get(_plural(row), {}), subtree, filter_effects)
+            rows = _written_rows(view, recorded, lambda row: inline.get(_plural_of_row(row), {}), subtree, filter_effects)
             return replace(response_content, rows=_rows_of_view(rows, flags), maps=True, narrowing=filter_effects)
         row = view.resolved_entity(target.row_xid)
         if row is None:
@@ -142,7 +142,7 @@ class XRegistryWriteHandler:
         )
 
 
-def _created(recorded: Recorded) -> tuple[str, ...]:
+def _created_xids(recorded: Recorded) -> tuple[str, ...]:
     return tuple(event.xid for _, event in recorded.events if isinstance(event, EntityCreated))
 
 
@@ -184,5 +184,5 @@ def _filter_effects(view: View, request: Request, response_content: ResponseCont
     return FilterEffects(selection, selection.state.descend(owner, request.base) if owner else None)
 
 
-def _plural(row: EntityRow) -> str:
+def _plural_of_row(row: EntityRow) -> str:
     return row.type.rpartition(".")[2]

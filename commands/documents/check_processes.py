@@ -27,10 +27,10 @@ LoadDocument = Callable[[str], bytes]
 #: Seconds for starting a process, for its imports and for sending it the documents.
 STARTUP_SECONDS: Final = 30.0
 #: Seconds to wait for a process that no longer responds to end by itself.
-_PARTING: Final = 0.5
+_EXIT_WAIT_SECONDS: Final = 0.5
 #: The environment variables that a process inherits; none of them holds a secret of the server.
-_KEPT: Final = ("PATH", "LANG", "TZ", "TMPDIR", "TEMP", "TMP", "SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
-_START: Final = (
+_PASSED_VARIABLES: Final = ("PATH", "LANG", "TZ", "TMPDIR", "TEMP", "TMP", "SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
+_START_CODE: Final = (
     "import sys; sys.path[:] = sys.argv[2:]; from commands.documents.check_server import main; main(int(sys.argv[1]))"
 )
 
@@ -132,7 +132,7 @@ class _CheckProcess:
 
     def __init__(self, memory_limit: int) -> None:
         options = ["-P", "-B"] if sys.dont_write_bytecode else ["-P"]
-        command = [sys.executable, *options, "-c", _START, str(memory_limit), *sys.path]
+        command = [sys.executable, *options, "-c", _START_CODE, str(memory_limit), *sys.path]
         self._process = subprocess.Popen(command, stdin=PIPE, stdout=PIPE, env=dict(_environment()))
         self._killed = False
         self.usable = True
@@ -195,7 +195,7 @@ class _CheckProcess:
     def _reason(self) -> Incompatibility:
         """Why the process returns no more output."""
         try:
-            exit_code = self._process.wait(_PARTING)
+            exit_code = self._process.wait(_EXIT_WAIT_SECONDS)
         except subprocess.TimeoutExpired:
             return CRASHED
         if self._killed or exit_code == -getattr(signal, "SIGALRM", 0):
@@ -212,5 +212,5 @@ class _ProcessSilent(Exception):
 
 def _environment() -> Iterator[tuple[str, str]]:
     for name, value in os.environ.items():
-        if name.upper() in _KEPT or name.startswith("LC_"):
+        if name.upper() in _PASSED_VARIABLES or name.startswith("LC_"):
             yield name, value

@@ -13,7 +13,7 @@ from commands.documents.resource_queues import ResourceQueues
 from commands.pending_command import PendingCommand
 from commands.store import sql
 from commands.store.log import Store
-from commands.store.mapper import blob
+from commands.store.mapper import require_bytes
 from domain.decisions.commands import WriteTree
 from domain.decisions.document_checks import CheckResults, ChecksRequired
 from domain.decisions.expected_checks import expected_checks
@@ -114,4 +114,4 @@ class CheckScheduler:
 
     def _stored(self, sha256: str) -> bytes:
         with self._store.engine.begin() as connection:
-            return blob(sql.value(connection, "SELECT bytes FROM document WHERE sha256 = ?", (sha256,)))
+            return require_bytes(sql.scalar(connection, "SELECT bytes FROM document WHERE sha256 = ?", (sha256,)))

@@ -44,7 +44,7 @@ MEMORY_EXIT_CODE: Final = 71
 MAX_UNSENT: Final = 32
 
 #: Audit events that no document may trigger. Opening files is allowed, because libraries open their own.
-_REACHING_OUT: Final = (
+_OUTSIDE_ACCESS_EVENTS: Final = (
     *("socket.connect", "socket.getaddrinfo", "socket.gethostby", "socket.sendto", "socket.sendmsg", "socket.bind"),
     *("subprocess.", "os.system", "os.exec", "os.fork", "os.posix_spawn"),
 )
@@ -191,7 +191,7 @@ def prepare_process(memory_limit: int) -> None:
 
 def _deny_outside_access(event: str, _: object) -> None:
     """Blocks network access and new processes, so that no document can trigger them through a library."""
-    if event.startswith(_REACHING_OUT):
+    if event.startswith(_OUTSIDE_ACCESS_EVENTS):
         raise PermissionError(f"{event} is not for documents")
 
 
@@ -240,7 +240,7 @@ def encode_result(result: CheckResult) -> bytes:
     return (
         json.dumps(
             [
-                [difference.rule, difference.text, _spot_members(difference.reader), _spot_members(difference.writer)]
+                [difference.rule, difference.text, _location_members(difference.reader), _location_members(difference.writer)]
                 for difference in result
             ]
         ).encode()
@@ -265,7 +265,7 @@ def requested_documents(line: bytes, questions: Sequence[DocumentCheck]) -> list
     return [name for name in requested if name in known_hashes]
 
 
-def _spot_members(location: DocumentLocation | None) -> list[Any] | None:
+def _location_members(location: DocumentLocation | None) -> list[Any] | None:
     return None if location is None else [location.pointer, location.line, location.fragment]
 
 

@@ -45,7 +45,7 @@ CACHE_SIZE: Final = 100_000
 #: This number of questions extends the time limit of a request by the time for one document.
 CHECKS_PER_TIMEOUT: Final = 100
 
-_UNDONE: Final = {(one,) for one in (TIMED_OUT, OUT_OF_MEMORY, CRASHED)}
+_FAILED_RESULTS: Final = {(one,) for one in (TIMED_OUT, OUT_OF_MEMORY, CRASHED)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ class DocumentChecker:
             documents, compatibility_checks = [], [check for check in compatibility_checks if check not in results]
         results.update(self._run_checks([*documents, *compatibility_checks], load_document, budget))
         self._cache_results(
-            {check: results[check] for check in remaining if check in results and results[check] not in _UNDONE}
+            {check: results[check] for check in remaining if check in results and results[check] not in _FAILED_RESULTS}
         )
         return {check: results.get(check, (TIMED_OUT,)) for check in checks}
 
@@ -167,7 +167,7 @@ class DocumentChecker:
         loaded: dict[str, bytes] = {}
         for question in questions:
             batch.append(question)
-            for name in _names(question):
+            for name in _document_hashes(question):
                 if name not in sizes:
                     sizes[name] = self._size(name, load_document, loaded)
             if len(batch) == BATCH_CHECKS or sum(sizes.values()) >= BATCH_BYTES:
@@ -181,7 +181,7 @@ class DocumentChecker:
         loaded: dict[str, bytes] = {}
         for document in {checked_document for question in questions for checked_document in documents_of(question)}:
             name = document.sha256
-            if name is not None and _is_tame(document) and self._size(name, load_document, loaded) <= SMALL_BYTES:
+            if name is not None and _is_cheap(document) and self._size(name, load_document, loaded) <= SMALL_BYTES:
                 loaded[name] = loaded[name] if name in loaded else load_document(name)
         return loaded
 
@@ -234,18 +234,18 @@ class _TimeBudget:
 
 def _is_small(question: DocumentCheck, documents: Mapping[str, bytes]) -> bool:
     """Whether a question costs little, whatever its documents contain."""
-    contents = [documents.get(document.sha256 or "") for document in documents_of(question) if _is_tame(document)]
+    contents = [documents.get(document.sha256 or "") for document in documents_of(question) if _is_cheap(document)]
     return len(contents) == len(documents_of(question)) and all(
         content is not None and len(content) <= SMALL_BYTES for content in contents
     )
 
 
-def _is_tame(document: FormatCheck) -> bool:
+def _is_cheap(document: FormatCheck) -> bool:
     format_module = formats.find_format(document.format)
     return format_module is not None and format_module.is_cheap
 
 
-def _names(question: DocumentCheck) -> list[str]:
+def _document_hashes(question: DocumentCheck) -> list[str]:
     return [document.sha256 for document in documents_of(question) if document.sha256 is not None]
 
 
@@ -261,7 +261,7 @@ def _read_or_load(loaded: Mapping[str, bytes], load_document: LoadDocument) -> L
 
 def _shared_pool(workers: int, memory: int) -> CheckProcessPool:
     """The process pool; all registries of a program share it."""
-    with _MAKING:
+    with _POOL_LOCK:
         return _cached_pool(workers, memory)
 
 
@@ -270,4 +270,4 @@ def _cached_pool(workers: int, memory: int) -> CheckProcessPool:
     return CheckProcessPool(workers, memory)
 
 
-_MAKING: Final = Lock()
+_POOL_LOCK: Final = Lock()

@@ -20,7 +20,7 @@ _RANDOM_BITS: Final = 80
 # copy of this one, or the one that this one copies.
 _STEP_BITS: Final = 64
 _ULID: Final = re.compile(f"[0-7][{_DIGITS}]{{25}}")
-_VALUES: Final = str.maketrans(_DIGITS, "0123456789abcdefghijklmnopqrstuv")
+_BASE32_TRANSLATION: Final = str.maketrans(_DIGITS, "0123456789abcdefghijklmnopqrstuv")
 
 
 class UlidGenerator:
@@ -41,11 +41,11 @@ class UlidGenerator:
         """
         milliseconds = self._milliseconds() if now is None else int(now.timestamp() * 1000)
         with self._lock:
-            last_value = max(self._last, _value(previous_id))
+            last_value = max(self._last, _decode_ulid(previous_id))
             new_value = milliseconds << _RANDOM_BITS | secrets.randbits(_RANDOM_BITS)
             is_later = new_value >> _RANDOM_BITS > last_value >> _RANDOM_BITS
             self._last = new_value if is_later else last_value + 1 + secrets.randbits(_STEP_BITS)
-            return _text(self._last)
+            return _encode_ulid(self._last)
 
 
 def adapt_new_id(new_id: NewId) -> Callable[[str, datetime], str]:
@@ -53,11 +53,11 @@ def adapt_new_id(new_id: NewId) -> Callable[[str, datetime], str]:
     return lambda after, now: new_id()
 
 
-def _text(value: int) -> str:
+def _encode_ulid(value: int) -> str:
     return "".join(_DIGITS[value >> shift & 31] for shift in range(125, -1, -5))
 
 
-def _value(text: str) -> int:
-    """The inverse of `_text`; 0 for text that is not a ULID."""
+def _decode_ulid(text: str) -> int:
+    """The inverse of `_encode_ulid`; 0 for text that is not a ULID."""
     folded = text.casefold()
-    return int(folded.translate(_VALUES), 32) if _ULID.fullmatch(folded) else 0
+    return int(folded.translate(_BASE32_TRANSLATION), 32) if _ULID.fullmatch(folded) else 0

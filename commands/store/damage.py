@@ -23,21 +23,21 @@ class UnreadableRow(ValueError):
     """A row derived from the log is damaged."""
 
 
-_SQLITE: Final = frozenset((sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB))
+_SQLITE_CODES: Final = frozenset((sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB))
 #: Python's driver reports bytes that are not text with this message and without a code.
-_UNDECODABLE: Final = "Could not decode to UTF-8"
+_UNDECODABLE_MESSAGE: Final = "Could not decode to UTF-8"
 #: The class of SQLSTATE for damaged tables and indexes.
-_POSTGRESQL: Final = frozenset(("XX001", "XX002"))
+_POSTGRESQL_CODES: Final = frozenset(("XX001", "XX002"))
 
 
 def describe_damage(error: BaseException) -> str | None:
     """Which part is damaged, in words, if the error reports damage; None for any other error."""
     cause = error.orig if isinstance(error, DBAPIError) else error
     if isinstance(cause, sqlite3.Error):
-        is_damaged = getattr(cause, "sqlite_errorcode", 0) & 0xFF in _SQLITE or str(cause).startswith(_UNDECODABLE)
+        is_damaged = getattr(cause, "sqlite_errorcode", 0) & 0xFF in _SQLITE_CODES or str(cause).startswith(_UNDECODABLE_MESSAGE)
         return "its file is damaged" if is_damaged else None
     if isinstance(cause, psycopg.Error):
-        return "its data are damaged" if cause.sqlstate in _POSTGRESQL else None
+        return "its data are damaged" if cause.sqlstate in _POSTGRESQL_CODES else None
     if isinstance(cause, UnreadableRow):
         return "its read model is damaged"
     is_damaged = isinstance(cause, UnreadableEvent) and not isinstance(cause, UnknownTopic)

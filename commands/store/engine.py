@@ -12,7 +12,7 @@ from commands.store.checkpoints import AUTOCHECKPOINT_PAGES, Checkpointer
 #: Execution option of connections that write: their transactions start with the write lock.
 WRITING: Final = "annals_writing"
 
-_SQLITE: Final = (
+_SQLITE_PRAGMAS: Final = (
     "PRAGMA busy_timeout = 60000",
     # Takes effect when the file is created. Keys are long; pages of twice the default size hold enough of them to save
     # a level of the B-tree.
@@ -24,12 +24,12 @@ _SQLITE: Final = (
 )
 # LZ4 is four times as fast as PostgreSQL's own compression, and its values take a tenth more space. A large value is
 # compressed under the write lock, once for each table. Servers before 14 and some builds do not have LZ4.
-_COMPRESSION: Final = (
+_SET_COMPRESSION: Final = (
     "SELECT set_config(name, 'lz4', false) FROM pg_settings"
     " WHERE name = 'default_toast_compression' AND 'lz4' = ANY (enumvals)"
 )
 # The table's own oid separates the locks of two registries in schemas of one database.
-_LOCK: Final = "SELECT pg_advisory_xact_lock('log'::regclass::oid::bigint)"
+_TAKE_LOCK: Final = "SELECT pg_advisory_xact_lock('log'::regclass::oid::bigint)"
 
 
 def open_engine(url: str, *, durable: bool = True) -> Engine:
@@ -41,9 +41,9 @@ def open_engine(url: str, *, durable: bool = True) -> Engine:
     parsed = make_url(url)
     match parsed.get_backend_name():
         case "sqlite" if parsed.database not in (None, "", ":memory:"):
-            return _sqlite(parsed, durable)
+            return _open_sqlite(parsed, durable)
         case "postgresql":
-            return _postgresql(parsed.set(drivername="postgresql+psycopg"), durable)
+            return _open_postgresql(parsed.set(drivername="postgresql+psycopg"), durable)
         case _:
             raise ValueError(f"a store is a SQLite file or a PostgreSQL database, not {parsed.render_as_string()}")
 
@@ -51,10 +51,10 @@ def open_engine(url: str, *, durable: bool = True) -> Engine:
 def take_write_lock(connection: Connection) -> None:
     """Takes the write lock for the rest of the transaction; other writers wait."""
     if connection.dialect.name == "postgresql":
-        connection.exec_driver_sql(_LOCK)
+        connection.exec_driver_sql(_TAKE_LOCK)
 
 
-def _sqlite(url: URL, durable: bool) -> Engine:
+def _open_sqlite(url: URL, durable: bool) -> Engine:
     engine = create_engine(url)
     checkpoints = Checkpointer(lambda: sqlite3.connect(url.database or "", isolation_level=None))
 
@@ -62,7 +62,7 @@ def _sqlite(url: URL, durable: bool) -> Engine:
     def connected(connection: Any, _: object) -> None:
         # Python's driver would otherwise start transactions by itself, later than requested and without the lock.
         connection.isolation_level = None
-        for statement in (*_SQLITE, f"PRAGMA synchronous = {'FULL' if durable else 'OFF'}"):
+        for statement in (*_SQLITE_PRAGMAS, f"PRAGMA synchronous = {'FULL' if durable else 'OFF'}"):
             connection.execute(statement)
 
     @event.listens_for(engine, "begin")
@@ -82,7 +82,7 @@ def _sqlite(url: URL, durable: bool) -> Engine:
     return engine
 
 
-def _postgresql(url: URL, durable: bool) -> Engine:
+def _open_postgresql(url: URL, durable: bool) -> Engine:
     # READ COMMITTED: each statement sees what was committed before it, so a statement after the lock sees the last
     # writer.
     engine = create_engine(url, pool_pre_ping=True, isolation_level="READ COMMITTED")
@@ -92,7 +92,7 @@ def _postgresql(url: URL, durable: bool) -> Engine:
         connection.execute(f"SET synchronous_commit = {'on' if durable else 'off'}")
         # A cached plan from the time when a table was empty scans the whole grown table until statistics are gathered.
         connection.execute("SET plan_cache_mode = force_custom_plan")
-        connection.execute(_COMPRESSION)
+        connection.execute(_SET_COMPRESSION)
         connection.commit()
 
     return engine

@@ -17,7 +17,7 @@ EMPTY_HASH: Final = bytes(32)
 _MODULUS: Final = 1 << 256
 # The first member of a stored state after the image. Later members cannot contain this text: they are names, a
 # position, an id and a time.
-_TAIL: Final = b',"changed":'
+_CHANGED_MEMBER: Final = b',"changed":'
 
 
 class LogRow(NamedTuple):
@@ -55,9 +55,9 @@ class Interaction(NamedTuple):
 NO_INTERACTION: Final = Interaction(0, 0, "", "", "", "", "", "", EMPTY_HASH, EMPTY_HASH)
 
 
-def image_in(state: bytes) -> bytes:
+def extract_image(state: bytes) -> bytes:
     """The image inside a stored state, byte for byte. Raises: ValueError when there is none."""
-    return state[: state.rindex(_TAIL)] + b"}"
+    return state[: state.rindex(_CHANGED_MEMBER)] + b"}"
 
 
 def entity_hash(image: bytes) -> bytes:
@@ -67,7 +67,7 @@ def entity_hash(image: bytes) -> bytes:
 
 def update_state_hash(state: bytes, removed: Iterable[bytes], added: Iterable[bytes]) -> bytes:
     """The state hash after some entities were removed and others added; an empty hash counts as zero."""
-    return ((_number(state) - sum(map(_number, removed)) + sum(map(_number, added))) % _MODULUS).to_bytes(32)
+    return ((_int_of_digest(state) - sum(map(_int_of_digest, removed)) + sum(map(_int_of_digest, added))) % _MODULUS).to_bytes(32)
 
 
 class ChainHasher:
@@ -91,7 +91,7 @@ class ChainHasher:
     def add(self, row: LogRow, hash: bytes = b"") -> None:
         """Adds the interaction's next event. hash: of its image, if already known."""
         self._hash_part(dumps(row[:-1]))
-        tail_start = row.state.rfind(_TAIL) if self._hides else -1
+        tail_start = row.state.rfind(_CHANGED_MEMBER) if self._hides else -1
         if tail_start < 0:  # of version 1, or damaged
             self._hash_part(row.state)
             return
@@ -114,5 +114,5 @@ def caller_hash(salt: str, caller: str) -> bytes:
     return sha256(dumps((salt, caller))).digest()
 
 
-def _number(digest: bytes) -> int:
+def _int_of_digest(digest: bytes) -> int:
     return int.from_bytes(digest)

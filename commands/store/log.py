@@ -26,7 +26,7 @@ from commands.store.correlation_ids import NewId, UlidGenerator, adapt_new_id
 from commands.store.damage import DamageMonitor
 from commands.store.engine import WRITING, open_engine, take_write_lock
 from commands.store.hashes import Interaction
-from commands.store.mapper import EventMapper, UnreadableEvent, blob
+from commands.store.mapper import EventMapper, UnreadableEvent, require_bytes
 from commands.store.migrations import upgrade
 from commands.store.recorder import LogRecorder
 from commands.store.secrets import Vault
@@ -40,11 +40,11 @@ from domain.registry.events import EntityEvent
 
 T = TypeVar("T")
 
-_TIP: Final = "SELECT last, time, chain, state, xregcorrelationid FROM interaction ORDER BY last DESC LIMIT 1"
+_SELECT_LOG_END: Final = "SELECT last, time, chain, state, xregcorrelationid FROM interaction ORDER BY last DESC LIMIT 1"
 #: The end of the log, and the columns that `SqlWorld.preload` needs.
-_START: Final = _TIP.replace(" FROM", f", {START_COLUMNS} FROM", 1)
-#: The number of columns of `_TIP`.
-_OF_TIP: Final = 5
+_SELECT_START: Final = _SELECT_LOG_END.replace(" FROM", f", {START_COLUMNS} FROM", 1)
+#: The number of columns of `_SELECT_LOG_END`.
+_LOG_END_WIDTH: Final = 5
 
 
 class LogEnd(NamedTuple):
@@ -191,10 +191,10 @@ class WriteTransaction:
         self.store = store
         self.connection = connection
         self.world = world
-        row = sql.run(connection, _START).fetchone()
-        self.log_end = _log_end_of(row and row[:_OF_TIP])
+        row = sql.run(connection, _SELECT_START).fetchone()
+        self.log_end = _log_end_of(row and row[:_LOG_END_WIDTH])
         if row:
-            world.preload(*row[_OF_TIP:])
+            world.preload(*row[_LOG_END_WIDTH:])
 
     def context(
         self,
@@ -238,7 +238,7 @@ class WriteTransaction:
         Raises: IntegrityError when an event does not follow the last one of its stream.
         """
         if not decision.events:
-            return _recorded((), decision, None, self.log_end.position, context)
+            return _build_recorded((), decision, None, self.log_end.position, context)
         events = add_salts(decision.events, self.store.new_salt)
         documents = list(decision.documents.items())
         sql.insert(self.connection, tables.document, documents, "ON CONFLICT DO NOTHING")
@@ -258,7 +258,7 @@ class WriteTransaction:
             hashed_interaction.xregcorrelationid,
         )
         correlation_id = context.xregcorrelationid or None
-        return _recorded(
+        return _build_recorded(
             tuple(enumerate(events, interaction.first)), decision, correlation_id, hashed_interaction.last, context
         )
 
@@ -301,7 +301,7 @@ class WriteTransaction:
         )
 
 
-def _recorded(
+def _build_recorded(
     events: tuple[tuple[int, EntityEvent], ...],
     decision: Decision,
     correlation_id: str | None,
@@ -313,7 +313,7 @@ def _recorded(
 
 
 def _read_log_end(connection: Connection) -> LogEnd:
-    return _log_end_of(sql.run(connection, _TIP).fetchone())
+    return _log_end_of(sql.run(connection, _SELECT_LOG_END).fetchone())
 
 
 def _log_end_of(row: Any) -> LogEnd:
@@ -321,7 +321,7 @@ def _log_end_of(row: Any) -> LogEnd:
         return LogEnd()
     position, time, chain, state, id = row
     try:
-        return LogEnd(position, parse_time(time), blob(chain), blob(state), str(id))
+        return LogEnd(position, parse_time(time), require_bytes(chain), require_bytes(state), str(id))
     except (TypeError, ValueError) as error:
         raise UnreadableEvent(f"the interaction that ends at position {position} cannot be read: {error}") from error
 

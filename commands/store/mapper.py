@@ -33,7 +33,7 @@ class UnknownTopic(UnreadableEvent):
     """An event of a kind that this program does not know: a newer program wrote it."""
 
 
-def blob(value: Any) -> bytes:
+def require_bytes(value: Any) -> bytes:
     """A value of a bytes column.
 
     Raises: UnreadableEvent for a value of another type. SQLite stores any type in any column, and `bytes` of a number
@@ -66,7 +66,7 @@ class EventMapper(Mapper[str]):
         try:
             content = loads_trusted(state)
         except ValueError as error:
-            raise _unreadable(topic, revision, error) from error
+            raise _unreadable_event(topic, revision, error) from error
         return self.event_of_content(topic, revision, content)
 
     def event_of_content(self, topic: str, revision: int, content: State) -> EntityEvent:
@@ -82,14 +82,14 @@ class EventMapper(Mapper[str]):
         except UnknownTopic:
             raise
         except (ValueError, KeyError, TypeError) as error:
-            raise _unreadable(topic, revision, error) from error
+            raise _unreadable_event(topic, revision, error) from error
 
     def event_of_row(self, row: LogRow) -> EntityEvent:
         """The event of a row of the log."""
         return self.event(row.topic, row.revision, row.state)
 
 
-def _unreadable(topic: str, revision: int, error: Exception) -> UnreadableEvent:
+def _unreadable_event(topic: str, revision: int, error: Exception) -> UnreadableEvent:
     message = " ".join(str(error).split())
     return UnreadableEvent(f"an event cannot be read ({topic}, revision {revision}): {message}")
 

@@ -12,7 +12,7 @@ from sqlalchemy.exc import TimeoutError as NoConnection
 from commands.store.damage import describe_damage
 
 #: Primary result codes of SQLite.
-_SQLITE: Final = {
+_SQLITE_REASONS: Final = {
     sqlite3.SQLITE_FULL: "its disk is full",
     sqlite3.SQLITE_IOERR: "its disk fails",
     sqlite3.SQLITE_BUSY: "another program holds its lock",
@@ -22,7 +22,7 @@ _SQLITE: Final = {
     sqlite3.SQLITE_NOMEM: "memory has run out",
 }
 #: Classes of SQLSTATE and their meanings; single codes precede their class.
-_POSTGRESQL: Final = {
+_POSTGRESQL_REASONS: Final = {
     "53100": "its disk is full",
     "53200": "its memory has run out",
     "53300": "it has too many connections",
@@ -41,7 +41,7 @@ def describe_outage(error: BaseException) -> str | None:
         return damage
     cause = error.orig if isinstance(error, DBAPIError) else error
     if isinstance(cause, sqlite3.Error):
-        return _SQLITE.get(getattr(cause, "sqlite_errorcode", 0) & 0xFF)
+        return _SQLITE_REASONS.get(getattr(cause, "sqlite_errorcode", 0) & 0xFF)
     if isinstance(cause, psycopg.Error):
         return _describe_postgresql_error(cause)
     return "it has no connection left" if isinstance(cause, NoConnection) else None
@@ -52,5 +52,5 @@ def _describe_postgresql_error(error: psycopg.Error) -> str | None:
     if state is None:  # the server sent no code: it was not reached, or the connection broke
         return "it is out of reach" if isinstance(error, psycopg.OperationalError) else None
     return next(
-        (description for code_prefix, description in _POSTGRESQL.items() if state.startswith(code_prefix)), None
+        (description for code_prefix, description in _POSTGRESQL_REASONS.items() if state.startswith(code_prefix)), None
     )

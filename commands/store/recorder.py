@@ -18,7 +18,7 @@ from sqlalchemy import Connection, Engine, Select, func, select
 
 from commands.store import sql, tables
 from commands.store.hashes import LogRow
-from commands.store.mapper import blob
+from commands.store.mapper import require_bytes
 
 _LOG: Final = tables.log.c
 
@@ -66,7 +66,7 @@ class LogRecorder(ApplicationRecorder):
             query = query.where(_LOG.revision <= lte)
         query = query.order_by(_LOG.revision.desc() if desc else _LOG.revision).limit(limit)
         rows = self._all(query)
-        return [StoredEvent(stream, revision, topic, blob(state)) for stream, revision, topic, state in rows]
+        return [StoredEvent(stream, revision, topic, require_bytes(state)) for stream, revision, topic, state in rows]
 
     def select_notifications(
         self,
@@ -87,7 +87,7 @@ class LogRecorder(ApplicationRecorder):
             query = query.where(_LOG.topic.in_(topics))
         rows = self._all(query.order_by(_LOG.position).limit(limit))
         return [
-            Notification(stream, revision, topic, blob(state), id=position)
+            Notification(stream, revision, topic, require_bytes(state), id=position)
             for stream, revision, topic, state, position in rows
         ]
 

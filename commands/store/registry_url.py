@@ -14,13 +14,13 @@ from commands.store import sql, tables
 #: The URL in events and URIs of interactions that were recorded without one, before stores kept a URL.
 UNCONFIGURED_URL: Final = "http://127.0.0.1:8080"
 
-_KEPT: Final = "SELECT value FROM store WHERE key = 'address'"
-_UNNAMED: Final = "SELECT 1 FROM interaction WHERE registry_url = '' LIMIT 1"
+_STORED_URL: Final = "SELECT value FROM store WHERE key = 'address'"
+_HAS_UNNAMED_INTERACTION: Final = "SELECT 1 FROM interaction WHERE registry_url = '' LIMIT 1"
 
 
 def load_url(connection: Connection) -> str | None:
     """The stored URL; None when the store has none yet."""
-    stored_url: str | None = sql.value(connection, _KEPT)
+    stored_url: str | None = sql.scalar(connection, _STORED_URL)
     return stored_url
 
 
@@ -32,7 +32,7 @@ def ensure_url(connection: Connection, address: str) -> str:
     stored_url = load_url(connection)
     if stored_url is not None:
         return stored_url
-    has_unnamed_interactions = sql.value(connection, _UNNAMED) is not None
+    has_unnamed_interactions = sql.scalar(connection, _HAS_UNNAMED_INTERACTION) is not None
     sql.insert(
         connection,
         tables.store,

@@ -22,15 +22,15 @@ from domain.decisions.world import Secret
 
 #: Bytes of a key, and of the AES-256-GCM nonce, which must be different each time.
 KEY_BYTES: Final = 32
-_NONCE: Final = 12
+_NONCE_BYTES: Final = 12
 
-_ROW: Final = "SELECT wrapped, sealed FROM secret WHERE reference = ? AND owner = ? AND name = ?"
-_ROWS: Final = "SELECT reference, owner, name, wrapped FROM secret WHERE reference > ? ORDER BY reference LIMIT ?"
+_SELECT_SECRET: Final = "SELECT wrapped, sealed FROM secret WHERE reference = ? AND owner = ? AND name = ?"
+_SELECT_PAGE: Final = "SELECT reference, owner, name, wrapped FROM secret WHERE reference > ? ORDER BY reference LIMIT ?"
 _REPLACE: Final = "UPDATE secret SET wrapped = ?, sealed = ? WHERE reference = ? AND owner = ? AND name = ?"
-_WRAP: Final = "UPDATE secret SET wrapped = ? WHERE reference = ? AND wrapped = ?"
+_UPDATE_WRAPPED: Final = "UPDATE secret SET wrapped = ? WHERE reference = ? AND wrapped = ?"
 # The content of deleted rows can stay in the file for a while, so rows are overwritten first.
 _LENGTHS: Final = "SELECT length(wrapped), length(sealed) FROM secret WHERE reference = ?"
-_BLANK: Final = "UPDATE secret SET wrapped = ?, sealed = ? WHERE reference = ?"
+_UPDATE_BLANK: Final = "UPDATE secret SET wrapped = ?, sealed = ? WHERE reference = ?"
 _DESTROY: Final = "DELETE FROM secret WHERE reference = ?"
 
 
@@ -64,7 +64,7 @@ class Vault:
     def reveal(self, connection: Connection, secret: Secret) -> str | None:
         """The value that a secret refers to; None when its row does not exist or no key decrypts it."""
         values = (secret.reference, secret.owner, secret.name)
-        row = sql.run(connection, _ROW, values).fetchone()
+        row = sql.run(connection, _SELECT_SECRET, values).fetchone()
         return self.unseal(secret, bytes(row[0]), bytes(row[1])) if row else None
 
     def unseal(self, secret: Secret, wrapped_key: bytes, ciphertext: bytes) -> str | None:
@@ -91,7 +91,7 @@ class Vault:
         Raises: NoMasterKey when a data key cannot be decrypted.
         """
         count, last_reference = 0, ""
-        while rows := sql.run(connection, _ROWS, (last_reference, sql.CHUNK)).fetchall():
+        while rows := sql.run(connection, _SELECT_PAGE, (last_reference, sql.CHUNK)).fetchall():
             for reference, owner, name, wrapped_key in rows:
                 associated_data = _associated_data(owner, name)
                 data_key = self._unwrapped(associated_data, bytes(wrapped_key))
@@ -99,7 +99,7 @@ class Vault:
                     raise NoMasterKey(f"no master key opens the secret {name} of {owner}")
                 sql.run(
                     connection,
-                    _WRAP,
+                    _UPDATE_WRAPPED,
                     (_encrypt(self._newest, associated_data, data_key), reference, bytes(wrapped_key)),
                 )
             count += len(rows)
@@ -132,13 +132,13 @@ def destroy_secret(connection: Connection, reference: str) -> None:
 
 def parse_keys(text: str) -> tuple[bytes, ...]:
     """Master keys from a setting: base64 of 32 bytes each, separated by commas, newest first. Raises: ValueError."""
-    keys = tuple(_key(part.strip()) for part in text.replace("\n", ",").split(",") if part.strip())
+    keys = tuple(_parse_key(part.strip()) for part in text.replace("\n", ",").split(",") if part.strip())
     if not keys:
         raise ValueError("the list has no key")
     return keys
 
 
-def _key(text: str) -> bytes:
+def _parse_key(text: str) -> bytes:
     try:
         key = b64decode(text, validate=True)
     except Error:
@@ -151,7 +151,7 @@ def _key(text: str) -> bytes:
 def _overwrite(connection: Connection, reference: str) -> None:
     row = sql.run(connection, _LENGTHS, (reference,)).fetchone()
     if row:
-        sql.run(connection, _BLANK, (bytes(row[0]), bytes(row[1]), reference))
+        sql.run(connection, _UPDATE_BLANK, (bytes(row[0]), bytes(row[1]), reference))
 
 
 def _associated_data(owner: str, name: str) -> bytes:
@@ -160,12 +160,12 @@ def _associated_data(owner: str, name: str) -> bytes:
 
 
 def _encrypt(key: AESGCM, associated_data: bytes, content: bytes) -> bytes:
-    nonce = token_bytes(_NONCE)
+    nonce = token_bytes(_NONCE_BYTES)
     return nonce + key.encrypt(nonce, content, associated_data)
 
 
 def _decrypt(key: AESGCM, associated_data: bytes, ciphertext: bytes) -> bytes | None:
     try:
-        return key.decrypt(ciphertext[:_NONCE], ciphertext[_NONCE:], associated_data)
+        return key.decrypt(ciphertext[:_NONCE_BYTES], ciphertext[_NONCE_BYTES:], associated_data)
     except (InvalidTag, ValueError):
         return None

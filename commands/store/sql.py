@@ -25,8 +25,8 @@ MAX_BLOB_BYTES: Final = 16 << 20
 #: The drivers' errors for a duplicate of a unique key.
 UNIQUE_VIOLATIONS: Final = (sqlite3.IntegrityError, psycopg.IntegrityError)
 
-_AMONG: Final = {"sqlite": "IN (SELECT value FROM json_each(?))", "postgresql": "= ANY(%s)"}
-_POSTGRESQL: Final = postgresql.dialect()
+_IN_LIST: Final = {"sqlite": "IN (SELECT value FROM json_each(?))", "postgresql": "= ANY(%s)"}
+_POSTGRESQL_DIALECT: Final = postgresql.dialect()
 
 T = TypeVar("T")
 
@@ -36,10 +36,10 @@ def run(connection: Connection, statement: str, parameters: tuple[Any, ...] = ()
 
     A transaction must be open: this does not begin one, unlike SQLAlchemy's own methods, which cost ten times as much.
     """
-    return _driver(connection).execute(_native(statement, connection.dialect.name), parameters)
+    return _driver_connection(connection).execute(_native_statement(statement, connection.dialect.name), parameters)
 
 
-def value(connection: Connection, statement: str, parameters: tuple[Any, ...] = ()) -> Any:
+def scalar(connection: Connection, statement: str, parameters: tuple[Any, ...] = ()) -> Any:
     """The first column of the first row; None when there is no row."""
     row = run(connection, statement, parameters).fetchone()
     return row[0] if row else None
@@ -62,8 +62,8 @@ def insert(connection: Connection, table: Table, rows: Sequence[tuple[Any, ...]]
     conflict: an ON CONFLICT clause. PostgreSQL gets a batch of rows as one array per column, because psycopg's
     executemany uses pipeline mode, which has been seen to stall.
     """
-    driver, dialect = _driver(connection), connection.dialect.name
-    statement = _insert(table, conflict, dialect)
+    driver, dialect = _driver_connection(connection), connection.dialect.name
+    statement = _insert_statement(table, conflict, dialect)
     if dialect == "sqlite":
         driver.executemany(statement, rows)
     else:
@@ -86,23 +86,23 @@ def insert_batches(rows: Iterable[tuple[Any, ...]]) -> Iterator[list[tuple[Any, 
         yield batch
 
 
-def _driver(connection: Connection) -> Any:
+def _driver_connection(connection: Connection) -> Any:
     """The driver's connection below SQLAlchemy's; sqlite3 and psycopg connections accept the same calls."""
     return connection.connection.driver_connection
 
 
 @lru_cache(maxsize=256)
-def _native(statement: str, dialect: str) -> str:
-    text = statement.replace("{among}", _AMONG[dialect])
+def _native_statement(statement: str, dialect: str) -> str:
+    text = statement.replace("{among}", _IN_LIST[dialect])
     return text if dialect == "sqlite" else text.replace("?", "%s")
 
 
 @lru_cache(maxsize=64)
-def _insert(table: Table, conflict: str, dialect: str) -> str:
+def _insert_statement(table: Table, conflict: str, dialect: str) -> str:
     names = ", ".join(f'"{column.name}"' for column in table.columns)
     if dialect == "sqlite":
         source = f"VALUES ({', '.join('?' for _ in table.columns)})"
     else:
-        arrays = (column.type.compile(_POSTGRESQL).partition(" COLLATE")[0] for column in table.columns)
+        arrays = (column.type.compile(_POSTGRESQL_DIALECT).partition(" COLLATE")[0] for column in table.columns)
         source = f"SELECT * FROM unnest({', '.join(f'%b::{array}[]' for array in arrays)})"
     return f'INSERT INTO "{table.name}" ({names}) {source} {conflict}'

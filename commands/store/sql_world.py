@@ -8,7 +8,7 @@ from typing import Any, Final
 from sqlalchemy import Connection
 
 from commands.store import sql
-from commands.store.mapper import EventMapper, blob
+from commands.store.mapper import EventMapper, require_bytes
 from commands.store.secrets import Vault
 from domain.compat.publications import NoPublications, Publications
 from domain.decisions.document_checks import CheckResults, ChecksRequired, DocumentCheck
@@ -21,36 +21,36 @@ from domain.replication import link as links
 from domain.replication.link import Link
 from domain.values import xid as xids
 
-READ: Final = (
+SELECT_HEADS: Final = (
     "SELECT h.tree_key, h.revision, h.hash, l.position, l.topic, l.state"
     " FROM head h JOIN log l ON l.position = h.position WHERE "
 )
-NAMED: Final = READ + "h.tree_key {among}"
-SUBTREE: Final = READ + "h.tree_key > ? AND h.tree_key < ? AND h.live ORDER BY h.tree_key LIMIT ?"
-OF_TYPE: Final = (
-    READ + "h.type = ? AND h.live AND (h.parent, h.tree_key) > (?, ?) ORDER BY h.parent, h.tree_key LIMIT ?"
+HEADS_BY_KEY: Final = SELECT_HEADS + "h.tree_key {among}"
+HEADS_OF_SUBTREE: Final = SELECT_HEADS + "h.tree_key > ? AND h.tree_key < ? AND h.live ORDER BY h.tree_key LIMIT ?"
+HEADS_OF_TYPE: Final = (
+    SELECT_HEADS + "h.type = ? AND h.live AND (h.parent, h.tree_key) > (?, ?) ORDER BY h.parent, h.tree_key LIMIT ?"
 )
-_COUNT: Final = "SELECT count(*) FROM head WHERE type = ? AND parent = ? AND live"
-MEMBERS: Final = READ + "h.type = ? AND h.parent = ? AND h.live AND h.tree_key > ? ORDER BY h.tree_key LIMIT ?"
+_COUNT_MEMBERS: Final = "SELECT count(*) FROM head WHERE type = ? AND parent = ? AND live"
+HEADS_OF_MEMBERS: Final = SELECT_HEADS + "h.type = ? AND h.parent = ? AND h.live AND h.tree_key > ? ORDER BY h.tree_key LIMIT ?"
 #: Streams with events after a position, each with the last event that it had at that position, if any.
-DIFFERENCES: Final = (
+STREAM_DIFFERENCES: Final = (
     "SELECT h.tree_key, h.xid, t.revision, t.position, t.topic, t.state FROM head h"
     " LEFT JOIN log t ON t.stream = replace(h.tree_key, '!', '/') AND t.revision ="
     " (SELECT p.revision FROM log p WHERE p.stream = replace(h.tree_key, '!', '/') AND p.position <= ?"
     " ORDER BY p.revision DESC LIMIT 1)"
     " WHERE h.tree_key >= ? AND h.tree_key < ? AND h.position > ? ORDER BY h.tree_key LIMIT ?"
 )
-SOURCES: Final = "SELECT xref, xid FROM head WHERE xref {among} ORDER BY tree_key"
+XREF_SOURCES: Final = "SELECT xref, xid FROM head WHERE xref {among} ORDER BY tree_key"
 #: The position of the newest event of a link; NULL if there never was one.
 LAST_LINK_POSITION: Final = "SELECT max(position) FROM head WHERE tree_key >= '{}' AND tree_key < '{}'".format(
     *xids.subtree(links.COLLECTION)
 )
-_LINKS: Final = READ + "h.tree_key >= ? AND h.tree_key < ? AND h.live ORDER BY h.tree_key"
-_POINTERS: Final = "SELECT 1 FROM head WHERE xref IS NOT NULL LIMIT 1"
+_HEADS_OF_LINKS: Final = SELECT_HEADS + "h.tree_key >= ? AND h.tree_key < ? AND h.live ORDER BY h.tree_key"
+_HAS_POINTERS: Final = "SELECT 1 FROM head WHERE xref IS NOT NULL LIMIT 1"
 #: Query columns with the values that nearly every command needs; see `SqlWorld.preload`.
 START_COLUMNS: Final = (
     f"(SELECT hash FROM head WHERE tree_key = '{xids.tree_key(xids.MODEL)}'),"
-    f" ({LAST_LINK_POSITION}), EXISTS ({_POINTERS})"
+    f" ({LAST_LINK_POSITION}), EXISTS ({_HAS_POINTERS})"
 )
 
 
@@ -163,7 +163,7 @@ class SqlWorld:
         These are the hash of the model's entity, the position of the newest event of a link, and whether any Resource
         has an xref.
         """
-        self._model_hash = blob(model) if model else None
+        self._model_hash = require_bytes(model) if model else None
         self._linked = links_position or 0
         self._pointers = bool(has_pointers)
 
@@ -198,31 +198,31 @@ class SqlWorld:
 
     def members(self, collection: str) -> Sequence[Entity]:
         """See World. Cost: O(members), by index."""
-        fixed = _collection(collection)
-        return list(self._pages(MEMBERS, lambda last: (*fixed, xids.tree_key(last) if last else "")))
+        fixed = _collection_key(collection)
+        return list(self._pages(HEADS_OF_MEMBERS, lambda last: (*fixed, xids.tree_key(last) if last else "")))
 
     def count(self, collection: str) -> int:
         """See World. Cost: O(members), without reading any."""
-        total: int = sql.value(self._connection, _COUNT, _collection(collection))
+        total: int = sql.scalar(self._connection, _COUNT_MEMBERS, _collection_key(collection))
         return total
 
     def subtree(self, xid: str) -> Iterator[Entity]:
         """See World. Cost: O(entities below, including deleted ones), a page at a time."""
         start_key, end_key = xids.subtree(xid)
-        for entity in self._pages(SUBTREE, lambda last: (xids.tree_key(last) if last else start_key, end_key)):
+        for entity in self._pages(HEADS_OF_SUBTREE, lambda last: (xids.tree_key(last) if last else start_key, end_key)):
             if entity.xid not in xids.ROOT_STREAMS and not xids.is_outside_tree(xids.stream(entity.xid)):
                 yield entity
 
     def entities_of_type(self, type: str) -> Iterator[Entity]:
         """See World. Cost: O(entities of the type), a page at a time."""
-        return self._pages(OF_TYPE, lambda last: (type, *(_member_key(last) if last else ("", ""))))
+        return self._pages(HEADS_OF_TYPE, lambda last: (type, *(_member_key(last) if last else ("", ""))))
 
     def differences(self, xid: str, position: int) -> Iterator[StreamDifference]:
         """See World. Cost: O(streams there, including deleted ones), plus what was added to those that differ."""
         start_key, end_key = xids.tree_key(xid), xids.subtree(xid)[1]
         while True:
             values = (position, start_key, end_key, position, sql.CHUNK)
-            page = sql.run(self._connection, DIFFERENCES, values).fetchall()
+            page = sql.run(self._connection, STREAM_DIFFERENCES, values).fetchall()
             self._load({key for key, *_ in page})
             for key, name, *event_columns in page:
                 if xids.is_outside_tree(xids.stream(name)):
@@ -239,19 +239,19 @@ class SqlWorld:
 
     def prefetch_xref_sources(self, names: Iterable[str]) -> None:
         if self._pointers is None:
-            self._pointers = bool(sql.run(self._connection, _POINTERS).fetchone())
+            self._pointers = bool(sql.run(self._connection, _HAS_POINTERS).fetchone())
         if not self._pointers:
             return
         for chunk in sql.chunks(sorted({name for name in names if name not in self._sources})):
             self._sources |= {name: [] for name in chunk}
-            for target, source in sql.run(self._connection, SOURCES, (sql.list_parameter(self._connection, chunk),)):
+            for target, source in sql.run(self._connection, XREF_SOURCES, (sql.list_parameter(self._connection, chunk),)):
                 self._sources[target].append(source)
 
     def document(self, sha256: str) -> bytes:
-        content = sql.value(self._connection, "SELECT bytes FROM document WHERE sha256 = ?", (sha256,))
+        content = sql.scalar(self._connection, "SELECT bytes FROM document WHERE sha256 = ?", (sha256,))
         if content is None:
             raise KeyError(sha256)
-        return blob(content)
+        return require_bytes(content)
 
     def secret(self, secret: Secret) -> str | None:
         return self._vault.reveal(self._connection, secret)
@@ -307,7 +307,7 @@ class SqlWorld:
     def _current_model(self) -> Model:
         key = xids.tree_key(xids.MODEL)
         # The hash is queried first: the model's text may be long, and the last compiled model is usually in the cache.
-        hash = self._model_hash or sql.value(self._connection, "SELECT hash FROM head WHERE tree_key = ?", (key,))
+        hash = self._model_hash or sql.scalar(self._connection, "SELECT hash FROM head WHERE tree_key = ?", (key,))
         if not hash:
             return compile_model({})
         return self._models.find(hash) or self._models.put(hash, self._loaded_model())
@@ -318,18 +318,18 @@ class SqlWorld:
         return Model.of(entity)
 
     def _read_links(self) -> tuple[Link, ...]:
-        entities = map(self._note, sql.run(self._connection, _LINKS, xids.subtree(links.COLLECTION)).fetchall())
+        entities = map(self._note, sql.run(self._connection, _HEADS_OF_LINKS, xids.subtree(links.COLLECTION)).fetchall())
         return tuple(Link.of(entity, entity.position) for entity in entities if entity is not None)
 
     def _load(self, keys: set[str]) -> None:
         missing_keys = sorted(key for key in keys if key not in self._stream_heads)
         for chunk in sql.chunks(missing_keys):
-            for row in sql.run(self._connection, NAMED, (sql.list_parameter(self._connection, chunk),)):
+            for row in sql.run(self._connection, HEADS_BY_KEY, (sql.list_parameter(self._connection, chunk),)):
                 self._note(row)
         self._stream_heads |= {key: NO_STREAM_HEAD for key in missing_keys if key not in self._stream_heads}
 
     def _then(self, revision: int | None, position: int, topic: str, state: bytes) -> Entity | None:
-        return None if revision is None else evolve(self._mapper.event(topic, revision, blob(state)), position)
+        return None if revision is None else evolve(self._mapper.event(topic, revision, require_bytes(state)), position)
 
     def _pages(self, statement: str, parameters: Any) -> Iterator[Entity]:
         """Live entities by key. parameters: returns all but the last parameter of the statement, given the last xid."""
@@ -348,12 +348,12 @@ class SqlWorld:
         key, revision, hash, position, topic, state = row
         head = self._stream_heads.get(key)
         if head is None or head.revision != revision:
-            event = self._mapper.event(topic, revision, blob(state)) if hash else None
-            head = self._stream_heads[key] = StreamHead(revision, blob(hash), event, position)
+            event = self._mapper.event(topic, revision, require_bytes(state)) if hash else None
+            head = self._stream_heads[key] = StreamHead(revision, require_bytes(hash), event, position)
         return head.entity
 
 
-def _collection(xid: str) -> tuple[str, str]:
+def _collection_key(xid: str) -> tuple[str, str]:
     """The type of a collection's members, and the tree key of their owner."""
     owner, _, plural = xid.rpartition("/")
     owner = owner or xids.REGISTRY

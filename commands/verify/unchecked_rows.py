@@ -19,15 +19,15 @@ T = TypeVar("T", bound=tuple[Any, ...])
 
 #: The drivers' errors for data that they cannot read; an unreachable database is not included.
 READ_ERRORS: Final = (sqlite3.DatabaseError, psycopg.InternalError, psycopg.DataError)
-_OUT_OF_REACH: Final = sqlite3.OperationalError
+_UNAVAILABLE_ERROR: Final = sqlite3.OperationalError
 
 #: By the type that a member must have: the replacement for a value of any other type.
-_OTHERS: Final[dict[type, Callable[[Any], Any]]] = {
+_REPLACEMENTS: Final[dict[type, Callable[[Any], Any]]] = {
     int: lambda value: -1,
     str: repr,
     bytes: lambda value: repr(value).encode(),
 }
-_ROW: Final = re.compile(r"\brow (\d+)\b")
+_ROW_NUMBER: Final = re.compile(r"\brow (\d+)\b")
 
 
 @contextmanager
@@ -48,7 +48,7 @@ def unchecked_row(row_type: type[T], row: Iterable[Any]) -> T:
     SQLite accepts values of any type in any column. A value of the wrong type is replaced by one that no intact row
     has. Comparing and hashing then find it, like any other change.
     """
-    return row_type(*(_member(value, type) for value, type in zip(row, _types(row_type), strict=True)))
+    return row_type(*(_checked_member(value, type) for value, type in zip(row, _field_types(row_type), strict=True)))
 
 
 def storage_faults(connection: Connection, log_end: int) -> Iterator[tuple[int, str]]:
@@ -61,10 +61,10 @@ def storage_faults(connection: Connection, log_end: int) -> Iterator[tuple[int, 
     for table in tables.METADATA.sorted_tables:
         for (message,) in sql.run(connection, f"PRAGMA integrity_check({table.name})").fetchall():
             if message != "ok":
-                row = _ROW.search(message) if table in (tables.log, tables.interaction) else None
+                row = _ROW_NUMBER.search(message) if table in (tables.log, tables.interaction) else None
                 yield (
                     min(int(row[1]), log_end) if row else log_end,
-                    f"the file is damaged in {table.name}: {_line(message)}",
+                    f"the file is damaged in {table.name}: {_single_line(message)}",
                 )
 
 
@@ -77,21 +77,21 @@ def catch_unreadable(on_failure: Callable[[str], None]) -> Iterator[None]:
     try:
         yield
     except READ_ERRORS as error:
-        if isinstance(error, _OUT_OF_REACH):
+        if isinstance(error, _UNAVAILABLE_ERROR):
             raise
-        on_failure(_line(str(error)))
+        on_failure(_single_line(str(error)))
 
 
 @cache
-def _types(row_type: type[Any]) -> tuple[type, ...]:
+def _field_types(row_type: type[Any]) -> tuple[type, ...]:
     return tuple(get_type_hints(row_type).values())
 
 
-def _member(value: Any, type: type) -> Any:
-    return value if isinstance(value, type) else _OTHERS[type](value)
+def _checked_member(value: Any, type: type) -> Any:
+    return value if isinstance(value, type) else _REPLACEMENTS[type](value)
 
 
-def _line(message: str) -> str:
+def _single_line(message: str) -> str:
     return " ".join(message.split())
 
 

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from commands.store import hashes as proof
 from commands.store import sql
-from commands.store.hashes import Interaction, LogRow, image_in
+from commands.store.hashes import Interaction, LogRow, extract_image
 from commands.store.log import Store
 from commands.store.mapper import EventMapper, assemble_after_image
 from commands.verify.unchecked_rows import catch_unreadable, open_snapshot, storage_faults, unchecked_row
@@ -24,9 +24,9 @@ from domain.values import xid as xids
 #: Called with the position reached and the last position.
 ProgressCallback = Callable[[int, int], None]
 
-_FACTS: Final = f"SELECT {', '.join(Interaction._fields)} FROM interaction"
-_INTERACTIONS: Final = f"{_FACTS} WHERE last > ? ORDER BY last LIMIT ?"
-_LAST: Final = f"{_FACTS} ORDER BY last DESC LIMIT 1"
+_SELECT_INTERACTION: Final = f"SELECT {', '.join(Interaction._fields)} FROM interaction"
+_INTERACTIONS: Final = f"{_SELECT_INTERACTION} WHERE last > ? ORDER BY last LIMIT ?"
+_LAST_INTERACTION: Final = f"{_SELECT_INTERACTION} ORDER BY last DESC LIMIT 1"
 _EVENTS: Final = (
     "SELECT l.position, l.stream, l.revision, l.topic, l.state, p.position, p.stream, p.revision, p.topic, p.state,"
     " h.revision, h.xid, h.type, h.parent, h.live, h.hash, h.xref"
@@ -34,18 +34,18 @@ _EVENTS: Final = (
     " LEFT JOIN head h ON h.tree_key = replace(l.stream, '/', '!') AND h.position = l.position"
     " WHERE l.position > ? AND l.position <= ? ORDER BY l.position LIMIT ?"
 )
-_UNPOINTED: Final = (
+_EVENTS_WITHOUT_HEAD: Final = (
     "SELECT l.position, l.stream FROM log l"
     " WHERE NOT EXISTS (SELECT 1 FROM log n WHERE n.stream = l.stream AND n.revision > l.revision)"
     " AND NOT EXISTS (SELECT 1 FROM head h WHERE h.tree_key = replace(l.stream, '/', '!')"
     " AND h.position = l.position AND h.revision = l.revision) ORDER BY l.position"
 )
-_STRAY: Final = (
+_HEADS_WITHOUT_EVENT: Final = (
     "SELECT tree_key FROM head h WHERE NOT EXISTS"
     " (SELECT 1 FROM log l WHERE l.position = h.position AND replace(l.stream, '/', '!') = h.tree_key)"
 )
 _DOCUMENTS: Final = "SELECT sha256, bytes FROM document WHERE sha256 > ? ORDER BY sha256 LIMIT ?"
-_LINKS: Final = f"{COLLECTION}/"
+_LINK_PREFIX: Final = f"{COLLECTION}/"
 _ROWS: Final = (
     "SELECT tree_key, xid, type, epoch, attributes, private FROM entity WHERE tree_key > ? ORDER BY tree_key LIMIT ?"
 )
@@ -75,7 +75,7 @@ def verify_log(store: Store, progress: ProgressCallback = lambda reached, last: 
 def _verify_snapshot(
     connection: Connection, verification: _LogVerification, progress: ProgressCallback
 ) -> Iterator[VerificationFinding]:
-    log_end = sql.value(connection, "SELECT coalesce(max(position), 0) FROM log")
+    log_end = sql.scalar(connection, "SELECT coalesce(max(position), 0) FROM log")
     verification.damaged.update(_damaged_documents(connection))
     for interaction in _interactions(connection):
         yield from verification.interaction(interaction)
@@ -93,7 +93,7 @@ def verify_row_hashes(store: Store) -> Iterator[VerificationFinding]:
         with catch_unreadable(unreadable.append):
             last_interaction = _last_interaction(connection)
             hashes = (
-                proof.entity_hash(_image(unchecked_row(_HashedRow, row))) for row in _rows_by_key(connection, _ROWS)
+                proof.entity_hash(_after_image(unchecked_row(_HashedRow, row))) for row in _rows_by_key(connection, _ROWS)
             )
             if proof.update_state_hash(proof.EMPTY_HASH, (), hashes) != last_interaction.state:
                 yield VerificationFinding(
@@ -127,14 +127,14 @@ class _LogVerification:
         )
         for page in self._pages(interaction):
             for row, previous, _ in page:
-                self._linked = self._linked or row.stream.startswith(_LINKS)
+                self._linked = self._linked or row.stream.startswith(_LINK_PREFIX)
                 chain_hasher.add(row)
                 yield from _check_succession(position, row, previous)
                 position = row.position
             state_hash = proof.update_state_hash(
                 state_hash,
-                (_hash(previous_row) for _, previous_row, _ in page if previous_row),
-                (_hash(row) for row, _, _ in page),
+                (_entity_hash(previous_row) for _, previous_row, _ in page if previous_row),
+                (_entity_hash(row) for row, _, _ in page),
             )
             yield from self._contents(interaction, page)
         if position != interaction.last:
@@ -221,7 +221,7 @@ class _CheckedContent(NamedTuple):
     @classmethod
     def of(cls, event: EntityEvent, row: LogRow) -> _CheckedContent:
         owner = xids.parent(event.xid)
-        hash = b"" if isinstance(event, EntityDeleted) else proof.entity_hash(image_in(row.state))
+        hash = b"" if isinstance(event, EntityDeleted) else proof.entity_hash(extract_image(row.state))
         parent = xids.tree_key(owner) if owner else ""
         head = (event.revision, event.xid, event.type, parent, bool(hash), hash, xref_target(event))
         return cls(event.stream, event.xregcorrelationid, document_hash(event.private), head)
@@ -238,7 +238,7 @@ class _HashedRow(NamedTuple):
     private: str
 
 
-def _image(row: _HashedRow) -> bytes:
+def _after_image(row: _HashedRow) -> bytes:
     return assemble_after_image(row.xid, row.type, row.epoch, row.attributes.encode(), row.private.encode())
 
 
@@ -249,20 +249,20 @@ def _check_succession(position: int, row: LogRow, previous: LogRow | None) -> It
         yield VerificationFinding(row.position, f"revision {row.revision} does not follow in the stream {row.stream}")
 
 
-def _hash(row: LogRow) -> bytes:
+def _entity_hash(row: LogRow) -> bytes:
     """What an event's entity adds to the state hash: nothing if it is outside the tree, deleted or unreadable."""
     if xids.is_outside_tree(row.stream) or row.topic.partition(":")[0] == EntityDeleted.TOPIC.partition(":")[0]:
         return b""
     try:
-        return proof.entity_hash(image_in(row.state))
+        return proof.entity_hash(extract_image(row.state))
     except ValueError:
         return b""
 
 
 def _check_heads(connection: Connection, log_end: int) -> Iterator[VerificationFinding]:
-    for position, stream in sql.run(connection, _UNPOINTED):
+    for position, stream in sql.run(connection, _EVENTS_WITHOUT_HEAD):
         yield VerificationFinding(position, f"head does not point at the last event of {stream}")
-    for (key,) in sql.run(connection, _STRAY):
+    for (key,) in sql.run(connection, _HEADS_WITHOUT_EVENT):
         yield VerificationFinding(log_end, f"head has {key!r}, for which there is no event")
 
 
@@ -286,7 +286,7 @@ def _interactions(connection: Connection) -> Iterator[Interaction]:
 
 
 def _last_interaction(connection: Connection) -> Interaction:
-    row = sql.run(connection, _LAST).fetchone()
+    row = sql.run(connection, _LAST_INTERACTION).fetchone()
     return unchecked_row(Interaction, row) if row else proof.NO_INTERACTION
 
 

@@ -48,7 +48,7 @@ MAX_STEPS: Final = 1000
 #: Maximum characters that functions and patterns process in one evaluation. A pattern with `_` reads a text character
 #: by character. One such character costs as much as 128 others, and more for long patterns.
 MAX_TEXT: Final = 1 << 21
-_ONE_BY_ONE: Final = 128
+_COST_WITH_UNDERSCORES: Final = 128
 
 
 class EvaluationContext(Protocol):
@@ -139,7 +139,7 @@ _GENERIC: Final = ErrorValue(False, ErrorKind.GENERIC)
 def compile_expression(text: str) -> CesqlExpression:
     """The compiled expression of a text. Raises: ParseError, also for too many steps."""
     tree = parse(text)
-    if sum(map(_steps, walk(tree))) > MAX_STEPS:
+    if sum(map(_step_count, walk(tree))) > MAX_STEPS:
         raise ParseError(f"an expression has at most {MAX_STEPS} operators, calls, arguments and elements", text, 0)
     unknown: list[FunctionCall] = []
 
@@ -149,29 +149,29 @@ def compile_expression(text: str) -> CesqlExpression:
         return _evaluator(node, children)
 
     evaluator = fold(tree, make)
-    needs_budget = any(map(_takes_text, walk(tree)))
+    needs_budget = any(map(_is_text_node, walk(tree)))
     return CesqlExpression(text, tree, tuple(sorted(unknown, key=lambda call: call.position)), evaluator, needs_budget)
 
 
-def _steps(node: SyntaxNode) -> int:
+def _step_count(node: SyntaxNode) -> int:
     match node:
         case FunctionCall(arguments=arguments):
             return 1 + len(arguments)
         case UnaryOperation(operators=signs):
-            return len(_reduced_signs(signs))
+            return len(_reduce_signs(signs))
         case OperatorChain(steps=steps):
             return sum(len(step.elements) if isinstance(step, InStep) else 1 for step in steps)
     return 0
 
 
-def _takes_text(node: SyntaxNode) -> bool:
+def _is_text_node(node: SyntaxNode) -> bool:
     """Whether a node processes text; an expression without such nodes needs no budget."""
     return isinstance(node, FunctionCall) or (
         isinstance(node, OperatorChain) and any(isinstance(step, LikeStep) for step in node.steps)
     )
 
 
-def _reduced_signs(signs: tuple[str, ...]) -> tuple[str, ...]:
+def _reduce_signs(signs: tuple[str, ...]) -> tuple[str, ...]:
     """An equivalent shorter list: an even run of equal operators becomes two, an odd run becomes one."""
     return tuple(sign for sign, repeated in groupby(signs) for _ in range(2 - sum(1 for _ in repeated) % 2))
 
@@ -181,22 +181,22 @@ def _evaluator(node: SyntaxNode, children: list[Evaluator]) -> Evaluator:
         case LiteralValue(value=value):
             return lambda _: value
         case ContextAttribute(name=name):
-            return _attribute(name)
+            return _attribute_evaluator(name)
         case ExistsCheck(name=name):
-            return _exists(name)
+            return _exists_evaluator(name)
         case FunctionCall(name=name):
-            return _call(name, children)
+            return _call_evaluator(name, children)
         case UnaryOperation(operators=signs):
-            return _unary(signs, children[0])
+            return _unary_evaluator(signs, children[0])
         case OperatorChain(steps=(BinaryStep(operator=operator), *_)) if operator in _LOGIC:
-            return _logic([step.operator for step in node.steps if isinstance(step, BinaryStep)], children)
+            return _logic_evaluator([step.operator for step in node.steps if isinstance(step, BinaryStep)], children)
         case OperatorChain(steps=(BinaryStep(operator=operator),)):
-            return _binary(operator, *children)
+            return _binary_evaluator(operator, *children)
         case OperatorChain(steps=steps):
-            return _chain(steps, children)
+            return _chain_evaluator(steps, children)
 
 
-def _attribute(name: str) -> Evaluator:
+def _attribute_evaluator(name: str) -> Evaluator:
     if name == DATA_MEMBER:
         return lambda _: MISSING
 
@@ -207,13 +207,13 @@ def _attribute(name: str) -> Evaluator:
     return evaluate
 
 
-def _exists(name: str) -> Evaluator:
+def _exists_evaluator(name: str) -> Evaluator:
     if name == DATA_MEMBER:
         return lambda _: False
     return (lambda _: True) if name in REQUIRED_ATTRIBUTES else (lambda event: event.get(name) is not None)
 
 
-def _call(name: str, arguments: list[Evaluator]) -> Evaluator:
+def _call_evaluator(name: str, arguments: list[Evaluator]) -> Evaluator:
     function = find_function(name, len(arguments))
     if function is None:
         return lambda _: _NO_FUNCTION
@@ -226,8 +226,8 @@ def _call(name: str, arguments: list[Evaluator]) -> Evaluator:
     return evaluate
 
 
-def _unary(signs: tuple[str, ...], operand: Evaluator) -> Evaluator:
-    functions = [operators.unary_function(sign) for sign in reversed(_reduced_signs(signs))]
+def _unary_evaluator(signs: tuple[str, ...], operand: Evaluator) -> Evaluator:
+    functions = [operators.unary_function(sign) for sign in reversed(_reduce_signs(signs))]
 
     def evaluate(event: EvaluationContext) -> ValueOrError:
         value = operand(event)
@@ -238,12 +238,12 @@ def _unary(signs: tuple[str, ...], operand: Evaluator) -> Evaluator:
     return evaluate
 
 
-def _binary(operator: str, left: Evaluator, right: Evaluator) -> Evaluator:
+def _binary_evaluator(operator: str, left: Evaluator, right: Evaluator) -> Evaluator:
     function = operators.BINARY[operator]
     return lambda event: function(left(event), right(event))
 
 
-def _logic(names: list[str], children: list[Evaluator]) -> Evaluator:
+def _logic_evaluator(names: list[str], children: list[Evaluator]) -> Evaluator:
     """`and`, `or` and `xor` in a row. The right value is not evaluated if the left one decides (cesql 3.4.2)."""
     first, *other_operands = children
     following = [
@@ -272,13 +272,13 @@ def _logic(names: list[str], children: list[Evaluator]) -> Evaluator:
     return evaluate
 
 
-def _chain(steps: tuple[ChainStep, ...], children: list[Evaluator]) -> Evaluator:
+def _chain_evaluator(steps: tuple[ChainStep, ...], children: list[Evaluator]) -> Evaluator:
     operands: Iterator[Evaluator] = iter(children)
     first = next(operands)
     step_functions = []
     for step in steps:
         count = len(step.elements) if isinstance(step, InStep) else isinstance(step, BinaryStep)
-        step_functions.append(_step(step, list(islice(operands, count))))
+        step_functions.append(_step_evaluator(step, list(islice(operands, count))))
     if len(step_functions) == 1:
         only_step = step_functions[0]
         return lambda event: only_step(first(event), event)
@@ -292,22 +292,22 @@ def _chain(steps: tuple[ChainStep, ...], children: list[Evaluator]) -> Evaluator
     return evaluate
 
 
-def _step(step: ChainStep, operands: list[Evaluator]) -> Callable[[ValueOrError, EvaluationContext], ValueOrError]:
+def _step_evaluator(step: ChainStep, operands: list[Evaluator]) -> Callable[[ValueOrError, EvaluationContext], ValueOrError]:
     match step:
         case BinaryStep(operator=operator):
             function, right_operand = operators.BINARY[operator], operands[0]
             return lambda value, event: function(value, right_operand(event))
         case LikeStep(pattern=pattern, negated=negated):
-            return _like(like_pattern.parse_pattern(pattern), negated)
+            return _like_evaluator(like_pattern.parse_pattern(pattern), negated)
         case InStep(negated=negated):
-            return _in(operands, negated)
+            return _in_evaluator(operands, negated)
 
 
-def _like(
+def _like_evaluator(
     pattern: like_pattern.LikePattern, negated: bool
 ) -> Callable[[ValueOrError, EvaluationContext], ValueOrError]:
     matches_value = operators.like_function(like_pattern.pattern_matcher(pattern), negated)
-    cost_per_character = _ONE_BY_ONE + sum(map(len, pattern.segments)) // 8 if pattern.has_underscores else 1
+    cost_per_character = _COST_WITH_UNDERSCORES + sum(map(len, pattern.segments)) // 8 if pattern.has_underscores else 1
 
     def step(value: ValueOrError, event: EvaluationContext) -> ValueOrError:
         if type(value) is str:
@@ -317,7 +317,7 @@ def _like(
     return step
 
 
-def _in(elements: list[Evaluator], negated: bool) -> Callable[[ValueOrError, EvaluationContext], ValueOrError]:
+def _in_evaluator(elements: list[Evaluator], negated: bool) -> Callable[[ValueOrError, EvaluationContext], ValueOrError]:
     """Whether a value equals one of others. They are cast to its type, in order, until one is equal (SUB-614)."""
 
     def contains(value: ValueOrError, event: EvaluationContext) -> ValueOrError:

@@ -15,7 +15,7 @@ from domain.cesql.values import MAX_INTEGER, MIN_INTEGER, CesqlValue, ErrorKind,
 MAX_RESULT: Final = 1 << 20
 
 #: White space by Unicode's definition; Python's includes four more control characters.
-_WHITE: Final = "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a" + (
+_WHITESPACE: Final = "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a" + (
     "\u2028\u2029\u202f\u205f\u3000"
 )
 
@@ -65,11 +65,11 @@ def find_function(name: str, count: int) -> CesqlFunction | None:
     return next((function for function in FUNCTIONS.get(name, ()) if function.takes_count(count)), None)
 
 
-def _same(value: Any) -> Any:
+def _identity(value: Any) -> Any:
     return value
 
 
-def _joined(separator: str, *texts: str) -> ValueOrError:
+def _join(separator: str, *texts: str) -> ValueOrError:
     if sum(map(len, texts)) + len(separator) * len(texts) > MAX_RESULT:
         return ErrorValue("", ErrorKind.FUNCTION_EVALUATION)
     return separator.join(texts)
@@ -100,15 +100,15 @@ def _absolute(number: int) -> ValueOrError:
 
 #: Functions by name, one for each arity.
 FUNCTIONS: Final[dict[str, tuple[CesqlFunction, ...]]] = {
-    "INT": (CesqlFunction((int,), int, _same),),
-    "BOOL": (CesqlFunction((bool,), bool, _same),),
-    "STRING": (CesqlFunction((str,), str, _same),),
+    "INT": (CesqlFunction((int,), int, _identity),),
+    "BOOL": (CesqlFunction((bool,), bool, _identity),),
+    "STRING": (CesqlFunction((str,), str, _identity),),
     "LENGTH": (CesqlFunction((str,), int, len),),
-    "CONCAT": (CesqlFunction((), str, lambda *texts: _joined("", *texts), more=str),),
-    "CONCAT_WS": (CesqlFunction((str,), str, _joined, more=str),),
+    "CONCAT": (CesqlFunction((), str, lambda *texts: _join("", *texts), more=str),),
+    "CONCAT_WS": (CesqlFunction((str,), str, _join, more=str),),
     "LOWER": (CesqlFunction((str,), str, str.lower),),
     "UPPER": (CesqlFunction((str,), str, str.upper),),
-    "TRIM": (CesqlFunction((str,), str, lambda text: text.strip(_WHITE)),),
+    "TRIM": (CesqlFunction((str,), str, lambda text: text.strip(_WHITESPACE)),),
     "LEFT": (CesqlFunction((str, int), str, _left),),
     "RIGHT": (CesqlFunction((str, int), str, _right),),
     "SUBSTRING": (CesqlFunction((str, int), str, _substring), CesqlFunction((str, int, int), str, _substring)),

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 #: A wildcard or a literal character; a backslash escapes wildcards only.
 _PIECE: Final = re.compile(r"\\([%_])|(.)", re.DOTALL)
 #: The representation of `_` in a segment.
-_ANY: Final = None
+_ANY_CHARACTER: Final = None
 
 #: Consecutive characters; None matches any one.
 PatternSegment = tuple[str | None, ...]
@@ -31,12 +31,12 @@ class LikePattern(NamedTuple):
     @property
     def has_underscores(self) -> bool:
         """Whether the pattern contains `_`."""
-        return any(_ANY in segment for segment in self.segments)
+        return any(_ANY_CHARACTER in segment for segment in self.segments)
 
     @property
     def is_exact(self) -> bool:
         """Whether only one text matches, which is `prefix`."""
-        return len(self.segments) == 1 and _ANY not in self.segments[0]
+        return len(self.segments) == 1 and _ANY_CHARACTER not in self.segments[0]
 
 
 def parse_pattern(text: str) -> LikePattern:
@@ -46,7 +46,7 @@ def parse_pattern(text: str) -> LikePattern:
         if character == "%":
             segments.append([])
         else:
-            segments[-1].append(_ANY if character == "_" else character or escaped)
+            segments[-1].append(_ANY_CHARACTER if character == "_" else character or escaped)
     return LikePattern(tuple(map(tuple, segments)))
 
 
@@ -82,7 +82,7 @@ def _with_wild_characters(pattern: LikePattern) -> Callable[[str], bool]:
     if not other_segments:
         return lambda text: len(text) == len(first_segment) and _matches_at(first_segment, text, 0)
     *middle_segments, last_segment = other_segments
-    searches = [_search(segment) for segment in middle_segments if segment]
+    searches = [_searcher(segment) for segment in middle_segments if segment]
     shortest = len(first_segment) + len(last_segment)
 
     def matches(text: str) -> bool:
@@ -101,15 +101,15 @@ def _with_wild_characters(pattern: LikePattern) -> Callable[[str], bool]:
 
 def _matches_at(segment: PatternSegment, text: str, index: int) -> bool:
     part = text[index : index + len(segment)]
-    return all(expected is _ANY or expected == character for expected, character in zip(segment, part, strict=True))
+    return all(expected is _ANY_CHARACTER or expected == character for expected, character in zip(segment, part, strict=True))
 
 
-def _search(segment: PatternSegment) -> Callable[[str, int, int], int]:
+def _searcher(segment: PatternSegment) -> Callable[[str, int, int], int]:
     """A function that returns the end of the first occurrence of a segment between two positions; -1 where it has none.
 
     Bit n of the state means that the last n + 1 characters match the start of the segment, so it reads the text once.
     """
-    any_mask = sum(1 << bit for bit, expected in enumerate(segment) if expected is _ANY)
+    any_mask = sum(1 << bit for bit, expected in enumerate(segment) if expected is _ANY_CHARACTER)
     masks: dict[str, int] = {}
     for bit, expected in enumerate(segment):
         if expected is not None:
@@ -129,4 +129,4 @@ def _search(segment: PatternSegment) -> Callable[[str, int, int], int]:
 
 def _literal(segment: PatternSegment) -> str:
     """The characters before the first `_`."""
-    return "".join(segment[: segment.index(_ANY)] if _ANY in segment else segment)  # type: ignore[arg-type]
+    return "".join(segment[: segment.index(_ANY_CHARACTER)] if _ANY_CHARACTER in segment else segment)  # type: ignore[arg-type]

@@ -64,7 +64,7 @@ def equal(left: ValueOrError, right: ValueOrError) -> ValueOrError:
     return apply_function(_EQUALITIES[type(right)], (left, right))
 
 
-def different(left: ValueOrError, right: ValueOrError) -> ValueOrError:
+def not_equal(left: ValueOrError, right: ValueOrError) -> ValueOrError:
     """Whether values differ: the opposite of `equal`."""
     if type(left) is type(right) and not isinstance(left, ErrorValue):
         return left != right
@@ -72,16 +72,16 @@ def different(left: ValueOrError, right: ValueOrError) -> ValueOrError:
 
 
 # If the right value is an error, any type will do: nothing is computed.
-_COMPARED: Final[Mapping[type, type[CesqlValue]]] = {str: str, int: int, bool: bool, ErrorValue: bool}
-_EQUALITIES: Final = {kind: CesqlFunction((to, to), bool, operator.eq) for kind, to in _COMPARED.items()}
+_COMPARISON_TYPES: Final[Mapping[type, type[CesqlValue]]] = {str: str, int: int, bool: bool, ErrorValue: bool}
+_EQUALITIES: Final = {kind: CesqlFunction((to, to), bool, operator.eq) for kind, to in _COMPARISON_TYPES.items()}
 _INEQUALITIES: Final = {
     kind: CesqlFunction(each.parameter_types, bool, operator.ne) for kind, each in _EQUALITIES.items()
 }
 
 BINARY: Final[dict[str, BinaryFunction]] = {
     "=": equal,
-    "!=": different,
-    "<>": different,
+    "!=": not_equal,
+    "<>": not_equal,
     "<": _ordering(operator.lt),
     "<=": _ordering(operator.le),
     ">": _ordering(operator.gt),
@@ -93,17 +93,17 @@ BINARY: Final[dict[str, BinaryFunction]] = {
     "%": _arithmetic(_remainder),
 }
 
-_BOTH: Final = (bool, bool)
+_TWO_BOOLEANS: Final = (bool, bool)
 LOGIC: Final = {
-    "and": CesqlFunction(_BOTH, bool, operator.and_),
-    "or": CesqlFunction(_BOTH, bool, operator.or_),
-    "xor": CesqlFunction(_BOTH, bool, operator.xor),
+    "and": CesqlFunction(_TWO_BOOLEANS, bool, operator.and_),
+    "or": CesqlFunction(_TWO_BOOLEANS, bool, operator.or_),
+    "xor": CesqlFunction(_TWO_BOOLEANS, bool, operator.xor),
 }
 #: The left value that decides the result without the right one; `xor` has none.
 SHORT_CIRCUITS: Final = {"and": False, "or": True}
 
-_TRUTH: Final = CesqlFunction((bool,), bool, lambda value: value)
-_UNARY: Final = {
+_BOOLEAN_CAST: Final = CesqlFunction((bool,), bool, lambda value: value)
+_UNARY_FUNCTIONS: Final = {
     "not": CesqlFunction((bool,), bool, operator.not_),
     "-": CesqlFunction((int,), int, lambda value: in_range(-value)),
 }
@@ -111,13 +111,13 @@ _UNARY: Final = {
 
 def unary_function(sign: str) -> UnaryFunction:
     """The function for the unary operator `not` or `-`."""
-    function = _UNARY[sign]
+    function = _UNARY_FUNCTIONS[sign]
     return lambda value: apply_function(function, (value,))
 
 
 def to_boolean(value: ValueOrError) -> ValueOrError:
     """A value as a Boolean, converted like by `BOOL`."""
-    return value if value is True or value is False else apply_function(_TRUTH, (value,))
+    return value if value is True or value is False else apply_function(_BOOLEAN_CAST, (value,))
 
 
 def is_true(value: ValueOrError) -> bool:

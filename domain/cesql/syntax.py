@@ -121,11 +121,11 @@ def child_nodes(node: SyntaxNode) -> Sequence[SyntaxNode]:
         case UnaryOperation(operand=operand):
             return (operand,)
         case OperatorChain(first=first, steps=steps):
-            return (first, *(child for step in steps for child in _parts_of(step)))
+            return (first, *(child for step in steps for child in _operands_of(step)))
     return ()
 
 
-def _parts_of(step: ChainStep) -> Sequence[SyntaxNode]:
+def _operands_of(step: ChainStep) -> Sequence[SyntaxNode]:
     match step:
         case BinaryStep(operand=operand):
             return (operand,)

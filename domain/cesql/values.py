@@ -46,8 +46,8 @@ ValueOrError = CesqlValue | ErrorValue
 
 #: Zeros are matched possessively, so a long text is read once.
 _INTEGER: Final = re.compile(r"([+-]?)(?=[0-9])0*+([0-9]{0,10})\Z")
-_TRUTH: Final = {"true": True, "false": False}
-_LONGEST_TRUTH: Final = max(map(len, _TRUTH))
+_BOOLEANS: Final = {"true": True, "false": False}
+_MAX_BOOLEAN_LENGTH: Final = max(map(len, _BOOLEANS))
 MISSING: Final = ErrorValue(False, ErrorKind.MISSING_ATTRIBUTE)
 
 #: Attributes that the CloudEvents spec defines; in expressions all of them are strings.
@@ -74,7 +74,7 @@ def canonical_string(value: object) -> str:
     if isinstance(value, str):
         return str(value)
     try:
-        return _TEXTS[value] if isinstance(value, bool) else str(value)
+        return _BOOLEAN_TEXTS[value] if isinstance(value, bool) else str(value)
     except (ValueError, RecursionError):  # not a value of a CloudEvent, and Python refuses to convert it
         return ""
 
@@ -106,17 +106,17 @@ def _to_integer(value: Any) -> ValueOrError:
 
 
 def _to_boolean(value: Any) -> ValueOrError:
-    return _TRUTH.get(value.lower(), _NO_BOOLEAN) if len(value) <= _LONGEST_TRUTH else _NO_BOOLEAN
+    return _BOOLEANS.get(value.lower(), _NO_BOOLEAN) if len(value) <= _MAX_BOOLEAN_LENGTH else _NO_BOOLEAN
 
 
 _NO_INTEGER: Final = ErrorValue(0, ErrorKind.CAST)
 _NO_BOOLEAN: Final = ErrorValue(False, ErrorKind.CAST)
-_TEXTS: Final = {True: "true", False: "false"}
+_BOOLEAN_TEXTS: Final = {True: "true", False: "false"}
 _CASTS: Final[Mapping[tuple[type, type], Callable[[Any], ValueOrError]]] = {
     (str, int): _to_integer,
     (str, bool): _to_boolean,
     (int, str): str,
     (int, bool): bool,
-    (bool, str): _TEXTS.__getitem__,
+    (bool, str): _BOOLEAN_TEXTS.__getitem__,
     (bool, int): int,
 }

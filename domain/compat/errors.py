@@ -29,7 +29,7 @@ class NoSuchVersion(HttpProblem, status=404):
 
 #: Problems that the registry raises with another status because of its stored state. BadRequest is among them: the
 #: registry raises it for a `removal` that is not reached and for ids that differ in case only.
-_STORED: Final = (
+_CONFLICT_PROBLEMS: Final = (
     problems.BadRequest,
     problems.Readonly,
     problems.ExtraXrefAttribute,
@@ -48,6 +48,6 @@ def invalid_definition(name: str, reason: str, rule: str) -> Problem:
 
 def to_legacy_problem(problem: Problem) -> Problem:
     """The problem that a legacy API returns: a Conflict where the stored state is the reason (LEG-211, LEG-705)."""
-    if not isinstance(problem, _STORED):
+    if not isinstance(problem, _CONFLICT_PROBLEMS):
         return problem
     return Conflict(error_detail=problem.text(), detail=problem.detail, extensions=problem.extensions)

@@ -18,8 +18,8 @@ _NAMES: Final[dict[str, tuple[str, ...]]] = {
     "Protobuf/2": ("protobuf2",),
     "JsonStructure/draft-04": ("json-structure",),
 }
-_MAPPED: Final = {older: name for name, all in _NAMES.items() for older in all}
-_SPELLED: Final = {name.casefold(): all[0] for name, all in _NAMES.items()}
+_REGISTRY_NAMES: Final = {older: name for name, all in _NAMES.items() for older in all}
+_LEGACY_NAMES: Final = {name.casefold(): all[0] for name, all in _NAMES.items()}
 #: One parameter of a media type, starting at its semicolon. An unclosed quoted string extends to the end of the text.
 _PARAMETER: Final = re.compile(r';[ \t]*([^\s=;"]+)=("(?:[^"\\]|\\.)*(?:"|\\?\Z)|[^\s;"]*)|"(?:[^"\\]|\\.)*(?:"|\\?\Z)')
 _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
@@ -27,12 +27,12 @@ _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 
 def registry_format(name: str) -> str:
     """The registry's name of a format that a legacy client names."""
-    return _MAPPED.get(name.casefold(), name)
+    return _REGISTRY_NAMES.get(name.casefold(), name)
 
 
 def legacy_format(name: str) -> str:
     """The legacy name of a format of the registry. `registry_format` turns it back into an equal name."""
-    return _SPELLED.get(name.casefold(), name)
+    return _LEGACY_NAMES.get(name.casefold(), name)
 
 
 def displayed_format(name: str, *spellings: str | None) -> str:

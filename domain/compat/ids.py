@@ -15,12 +15,12 @@ from urllib.parse import quote, unquote_to_bytes
 from domain.values import xid as xids
 
 #: The prefix of escaped ids.
-_MADE: Final = "_~"
+_ESCAPE_PREFIX: Final = "_~"
 #: Bytes that an escaped id contains unchanged; all others are written as `~XX`.
-_PLAIN: Final = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-_@")
-_BYTES: Final = re.compile(r"(?:[A-Za-z0-9.\-_@]|~[0-9A-F]{2})+\Z")
+_PLAIN_BYTES: Final = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-_@")
+_ESCAPED_BYTES: Final = re.compile(r"(?:[A-Za-z0-9.\-_@]|~[0-9A-F]{2})+\Z")
 #: The maximum length of an id in the registry, in characters.
-_LONGEST: Final = 128
+_MAX_LENGTH: Final = 128
 
 _SUBDELIMS: Final = "!$&'()*+,;="
 _SEGMENT: Final = re.compile(rf"(?:[A-Za-z0-9\-._~@{_SUBDELIMS}]|%[0-9A-Fa-f]{{2}})+\Z")
@@ -37,18 +37,18 @@ def to_registry_id(id: str) -> str:
 
     Different ids give different results. Raises: ValueError where the text is no id, and where the result is too long.
     """
-    _checked(id)
-    if xids.ID.match(id) and _meant(id) is None:
+    _check_id(id)
+    if xids.ID.match(id) and _unescape_id(id) is None:
         return id
-    escaped = _MADE + "".join(chr(byte) if byte in _PLAIN else f"~{byte:02X}" for byte in id.encode())
-    if len(escaped) > _LONGEST:
-        raise ValueError(f"its escaped form has {len(escaped)} characters, and at most {_LONGEST} are allowed")
+    escaped = _ESCAPE_PREFIX + "".join(chr(byte) if byte in _PLAIN_BYTES else f"~{byte:02X}" for byte in id.encode())
+    if len(escaped) > _MAX_LENGTH:
+        raise ValueError(f"its escaped form has {len(escaped)} characters, and at most {_MAX_LENGTH} are allowed")
     return escaped
 
 
 def to_legacy_id(id: str) -> str:
     """The legacy id of an entity with this registry id: `to_registry_id(to_legacy_id(id)) == id`."""
-    legacy_id = _meant(id)
+    legacy_id = _unescape_id(id)
     return id if legacy_id is None else legacy_id
 
 
@@ -64,23 +64,23 @@ def decode_segment(segment: str) -> str:
     if not _SEGMENT.match(segment):
         raise ValueError("it has a character that has to be percent-encoded, or a % without two hexadecimal digits")
     try:
-        return _checked(unquote_to_bytes(segment).decode())
+        return _check_id(unquote_to_bytes(segment).decode())
     except UnicodeDecodeError:
         raise ValueError("its percent-encoded bytes are not UTF-8") from None
 
 
-def _meant(id: str) -> str | None:
+def _unescape_id(id: str) -> str | None:
     """The legacy id that was escaped into this registry id; None where `to_registry_id` does not make this id."""
-    if not id.startswith(_MADE) or not _BYTES.match(id, len(_MADE)):
+    if not id.startswith(_ESCAPE_PREFIX) or not _ESCAPED_BYTES.match(id, len(_ESCAPE_PREFIX)):
         return None
     try:
-        legacy_id = unquote_to_bytes(id[len(_MADE) :].replace("~", "%")).decode()
+        legacy_id = unquote_to_bytes(id[len(_ESCAPE_PREFIX) :].replace("~", "%")).decode()
         return legacy_id if to_registry_id(legacy_id) == id else None
     except ValueError:
         return None
 
 
-def _checked(id: str) -> str:
+def _check_id(id: str) -> str:
     if not id:
         raise ValueError("it is empty")
     if id in (".", ".."):

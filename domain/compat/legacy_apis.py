@@ -15,8 +15,8 @@ from domain.values import xid as xids
 #: The private member of an entity that holds data which only the legacy APIs use; absent where there is none.
 FACADE: Final = "facade"
 #: Maximum digits of a number, and of a versionid that counts as a number: JSON readers keep all digits of these.
-_LONGEST: Final = 18
-_LONGEST_ID: Final = 15
+_MAX_NUMBER_DIGITS: Final = 18
+_MAX_ID_DIGITS: Final = 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +68,14 @@ MESSAGECATALOG: Final = LegacyApi(
 )
 LEGACY_APIS: Final = (SCHEMAREGISTRY, MESSAGECATALOG)
 
-_BY_TYPE: Final[dict[str, LegacyApi]] = {
+_APIS_BY_TYPE: Final[dict[str, LegacyApi]] = {
     type: family for family in LEGACY_APIS for type in (family.groups, family.type, f"{family.type}.versions")
 }
 
 
 def legacy_api_of(xid: str) -> LegacyApi | None:
     """The legacy API that shows the Group, Resource or Version of an xid; None for other xids and for collections."""
-    return _BY_TYPE.get(xids.type_of(xid)) if xid.count("/") % 2 == 0 else None
+    return _APIS_BY_TYPE.get(xids.type_of(xid)) if xid.count("/") % 2 == 0 else None
 
 
 def without_members(facade: Mapping[str, Any], *names: str) -> dict[str, Any]:
@@ -88,12 +88,12 @@ def is_number(text: str) -> bool:
 
     The value fits in 64 bits, because databases and clients have no larger integers.
     """
-    return len(text) <= _LONGEST and text.isdecimal() and text.isascii() and text[0] != "0"
+    return len(text) <= _MAX_NUMBER_DIGITS and text.isdecimal() and text.isascii() and text[0] != "0"
 
 
 def number_from_id(versionid: str) -> int:
     """The number that a versionid itself is, else 0. More digits make it a name, so that higher numbers stay free."""
-    return int(versionid) if is_number(versionid) and len(versionid) <= _LONGEST_ID else 0
+    return int(versionid) if is_number(versionid) and len(versionid) <= _MAX_ID_DIGITS else 0
 
 
 def version_number(versionid: str, private: Mapping[str, Any]) -> int:

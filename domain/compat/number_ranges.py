@@ -42,7 +42,7 @@ class NumberRanges(NamedTuple):
         """The set without the given numbers."""
         remaining = list(self.ranges)
         for number in numbers:
-            index = bisect_right(remaining, (number, _BEYOND)) - 1
+            index = bisect_right(remaining, (number, _INFINITY)) - 1
             if index >= 0 and remaining[index][1] >= number:
                 first, last = remaining[index]
                 remaining[index : index + 1] = [
@@ -52,9 +52,9 @@ class NumberRanges(NamedTuple):
 
     def has(self, number: int) -> bool:
         """Whether a number is in the set."""
-        index = bisect_right(self.ranges, (number, _BEYOND)) - 1
+        index = bisect_right(self.ranges, (number, _INFINITY)) - 1
         return index >= 0 and self.ranges[index][1] >= number
 
 
 #: Greater than the last number of any range.
-_BEYOND: Final = float("inf")
+_INFINITY: Final = float("inf")

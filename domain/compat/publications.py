@@ -90,7 +90,7 @@ def affects_publications(event: EntityEvent) -> bool:
         return False
     if isinstance(event, EntityDeleted):
         return True
-    return isinstance(event, EntityCreated) and (event.revision > 1 or _has_own(event.private))
+    return isinstance(event, EntityCreated) and (event.revision > 1 or _has_own_name(event.private))
 
 
 def fold_publications(
@@ -107,14 +107,14 @@ def fold_publications(
     current = retained
     for position, event in events:
         if isinstance(event, EntityDeleted):
-            current = _ended(event, position, live_version, current, changed)
+            current = _publication_after_deletion(event, position, live_version, current, changed)
             live_version = None
             continue
         if isinstance(event, EntityCreated) and current is not None:
             changed[current.born] = current._replace(gone=position)
             current = None
         live_version = LiveVersion(position, event.private, event.creation_position(position))
-        if isinstance(event, EntityCreated) and _has_own(event.private):
+        if isinstance(event, EntityCreated) and _has_own_name(event.private):
             new_publication = live_publication(event.xid, live_version)
             changed[new_publication.born] = new_publication
     return list(changed.values())
@@ -128,7 +128,7 @@ def live_publication(xid: str, live_version: LiveVersion) -> Publication:
     return Publication(xid, live_version.born or 0, number, facade.get("id"), normalize_uri(uri) if uri else None)
 
 
-def _ended(
+def _publication_after_deletion(
     event: EntityDeleted,
     position: int,
     live_version: LiveVersion | None,
@@ -148,11 +148,11 @@ def _ended(
     if event.reason == "pruned":
         changed[ended.born] = ended = ended._replace(since=live_version.since, pruned=position)
         return ended
-    if _has_own(live_version.private):
+    if _has_own_name(live_version.private):
         changed[ended.born] = ended._replace(gone=position)
     return None
 
 
-def _has_own(private: Mapping[str, Any]) -> bool:
+def _has_own_name(private: Mapping[str, Any]) -> bool:
     facade = private.get(FACADE, {})
     return "uri" in facade or "id" in facade

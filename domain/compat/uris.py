@@ -17,7 +17,7 @@ from domain.values import xid as xids
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 #: Splits any reference into its parts, as in appendix B of RFC 3986.
-_PARTS: Final = re.compile(r"(?:([^:/?#]+):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?\Z", re.DOTALL)
+_URI_PARTS: Final = re.compile(r"(?:([^:/?#]+):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?\Z", re.DOTALL)
 _UNRESERVED: Final = r"A-Za-z0-9\-._~"
 _SUBDELIMS: Final = r"!$&'()*+,;="
 _ENCODED: Final = re.compile(r"%([0-9A-Fa-f]{2})")
@@ -28,10 +28,10 @@ _AUTHORITY: Final = re.compile(
     rf"(?:(?:[{_UNRESERVED}{_SUBDELIMS}:]|%[0-9A-Fa-f]{{2}})*@)?"
     rf"(?:\[([^\[\]]*)\]|(?:[{_UNRESERVED}{_SUBDELIMS}]|%[0-9A-Fa-f]{{2}})*)(?::[0-9]*)?\Z"
 )
-_FUTURE: Final = re.compile(rf"[vV][0-9A-Fa-f]+\.[{_UNRESERVED}{_SUBDELIMS}:]+\Z")
+_IP_FUTURE: Final = re.compile(rf"[vV][0-9A-Fa-f]+\.[{_UNRESERVED}{_SUBDELIMS}:]+\Z")
 #: A function that returns the Version which a path names.
 _PathReader = Callable[[LegacyApi, str], "VersionLocation | None"]
-_SINGULAR: Final = re.compile(r"/version/([^/?#]+)\Z")
+_SINGULAR_VERSION: Final = re.compile(r"/version/([^/?#]+)\Z")
 _DETAILS: Final = "$details"
 
 
@@ -101,7 +101,7 @@ def check_uri(value: str) -> str:
 
 def check_reference(value: str) -> str:
     """The value itself, if it is a URI reference: absolute, relative or empty. Raises: ValueError."""
-    scheme, authority, path, query, fragment = _parts(value)
+    scheme, authority, path, query, fragment = _split_uri(value)
     has_empty_scheme = scheme is None and authority is None and path.startswith(":")
     if has_empty_scheme or (scheme is not None and not _SCHEME.match(scheme + ":")):
         raise ValueError("it is not a URI: the part before its first colon is not a scheme")
@@ -118,7 +118,7 @@ def normalize_uri(uri: str) -> str:
     References without a scheme are handled the same way. In a text that is no reference, only the encoding is
     normalised.
     """
-    scheme, authority, path, query, fragment = _parts(_ENCODED.sub(_plain, uri))
+    scheme, authority, path, query, fragment = _split_uri(_ENCODED.sub(_normalize_octet, uri))
     prefix = "" if scheme is None else f"{scheme.lower()}:"
     if authority is not None:
         user, separator, host = authority.rpartition("@")
@@ -130,7 +130,7 @@ def normalize_uri(uri: str) -> str:
 def uri_candidates(uri: str) -> tuple[str, ...]:
     """The normalised URIs that a requested one may mean: itself, and `versions/<n>` for `version/<n>` at its end."""
     normalized = normalize_uri(uri)
-    match = _SINGULAR.search(normalized)
+    match = _SINGULAR_VERSION.search(normalized)
     if match is None or not is_number(match[1]):
         return (normalized,)
     return normalized, f"{normalized[: match.start()]}/versions/{match[1]}"
@@ -193,9 +193,9 @@ def _locate_by_xid(family: LegacyApi, path: str) -> VersionLocation | None:
     return VersionLocation(*segments[1::2]) if all(map(xids.ID.match, segments[1::2])) else None
 
 
-def _parts(uri: str) -> tuple[str | None, str | None, str, str | None, str | None]:
+def _split_uri(uri: str) -> tuple[str | None, str | None, str, str | None, str | None]:
     """Scheme, authority, path, query and fragment of any text; None for missing ones."""
-    match = _PARTS.match(uri)
+    match = _URI_PARTS.match(uri)
     assert match is not None  # the pattern matches every text
     return match[1], match[2], match[3], match[4], match[5]
 
@@ -204,14 +204,14 @@ def _check_authority(authority: str) -> None:
     match = _AUTHORITY.match(authority)
     if match is None:
         raise ValueError("it is not a URI: the part after // is not a host (RFC 3986)")
-    if match[1] is not None and not _FUTURE.match(match[1]):
+    if match[1] is not None and not _IP_FUTURE.match(match[1]):
         try:
             IPv6Address(match[1] if "%" not in match[1] else "")
         except AddressValueError:
             raise ValueError("it is not a URI: the part in brackets is not an IP address") from None
 
 
-def _plain(match: re.Match[str]) -> str:
+def _normalize_octet(match: re.Match[str]) -> str:
     """The normal form of an encoded octet: the character if it is unreserved, else its encoding in upper case."""
     character = chr(int(match[1], 16))
     return character if re.match(f"[{_UNRESERVED}]", character) else match[0].upper()

@@ -86,13 +86,13 @@ INITIAL: Final[dict[str, Json]] = {
 
 def offered_capabilities() -> dict[str, Json]:
     """Every capability with its type and the values that it can have (CAP-20 to CAP-22)."""
-    lists = {name: _array("string", values) for name, values in OFFERED.items() if name not in _BOOLEANS}
+    lists = {name: _array_definition("string", values) for name, values in OFFERED.items() if name not in _BOOLEANS}
     booleans = {name: {"type": "boolean", "enum": list(OFFERED[name])} for name in _BOOLEANS}
     available_types = {
-        name: _object({"mutable": {"type": "boolean", "enum": list(values)}}) for name, values in AVAILABLE.items()
+        name: _object_definition({"mutable": {"type": "boolean", "enum": list(values)}}) for name, values in AVAILABLE.items()
     }
-    rules = {name: _array("string", rules) for name, rules in RULES.items()}
-    objects = {"available": _object(available_types), "compatibilities": _object(rules)}
+    rules = {name: _array_definition("string", rules) for name, rules in RULES.items()}
+    objects = {"available": _object_definition(available_types), "compatibilities": _object_definition(rules)}
     capabilities: dict[str, Json] = {**objects, **lists, **booleans}
     return {name: capabilities[name] for name in DEFAULTS}
 
@@ -100,11 +100,11 @@ def offered_capabilities() -> dict[str, Json]:
 _BOOLEANS: Final = ("pagination", "shortself")
 
 
-def _array(item: str, values: Sequence[Any]) -> Json:
+def _array_definition(item: str, values: Sequence[Any]) -> Json:
     return {"type": "array", "item": {"type": item}, "enum": list(values)}
 
 
-def _object(attributes: dict[str, Any]) -> Json:
+def _object_definition(attributes: dict[str, Any]) -> Json:
     return {"type": "object", "attributes": attributes}
 
 
@@ -166,7 +166,7 @@ def supported_data_capabilities(remote_capabilities: Mapping[str, Any]) -> dict[
 
 
 def _is_offered(format: Any) -> bool:
-    return not isinstance(format, str) or any(_overlap(format, name) for name in OFFERED["formats"])
+    return not isinstance(format, str) or any(_have_overlap(format, name) for name in OFFERED["formats"])
 
 
 def _offered_rules(format: str, value: Any) -> Json:
@@ -207,10 +207,10 @@ def apply_request(current: Mapping[str, Json], value: Json, *, patch: bool) -> d
     return updated
 
 
-def _strings(field: str, value: Json, offered: Sequence[str]) -> list[str]:
+def _parse_strings(field: str, value: Json, offered: Sequence[str]) -> list[str]:
     """The members of a list of texts; all that are offered for the wildcard. Raises: the Capability problems."""
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise _bad_value(field, value, offered)
+        raise _value_problem(field, value, offered)
     if "*" not in value:
         return value
     if len(value) > 1:
@@ -218,25 +218,25 @@ def _strings(field: str, value: Json, offered: Sequence[str]) -> list[str]:
     return list(offered)
 
 
-def _list(name: str, value: Json) -> list[str]:
+def _parse_list(name: str, value: Json) -> list[str]:
     offered = {item.lower() for item in OFFERED[name]}
-    items = _strings(name, value, OFFERED[name])
+    items = _parse_strings(name, value, OFFERED[name])
     for item in items:
         if item.lower() not in offered:
-            raise _bad_value(name, item, OFFERED[name])
+            raise _value_problem(name, item, OFFERED[name])
     requested = {item.lower() for item in items}
-    _require(name, requested)
+    _check_required(name, requested)
     return [item for item in OFFERED[name] if item.lower() in requested]
 
 
-def _require(name: str, requested: set[str]) -> None:
+def _check_required(name: str, requested: set[str]) -> None:
     required_value = {"specversions": SPECVERSION, "versionmodes": "manual"}.get(name)
     if required_value is not None and required_value not in requested:
         raise CapabilityMissingValue(name=name, value=required_value)
 
 
-def _formats(name: str, value: Json) -> list[str]:
-    return list(dict.fromkeys(_offered_format(item) for item in _strings(name, value, OFFERED[name])))
+def _parse_formats(name: str, value: Json) -> list[str]:
+    return list(dict.fromkeys(_offered_format(item) for item in _parse_strings(name, value, OFFERED[name])))
 
 
 def _offered_format(item: str) -> str:
@@ -252,38 +252,38 @@ def _offered_format(item: str) -> str:
     return item
 
 
-def _boolean(name: str, value: Json) -> bool:
+def _parse_boolean(name: str, value: Json) -> bool:
     if not isinstance(value, bool) or value not in OFFERED[name]:
-        raise _bad_value(name, value, OFFERED[name])
+        raise _value_problem(name, value, OFFERED[name])
     return value
 
 
-def _available(name: str, value: Json) -> dict[str, Json]:
+def _parse_available(name: str, value: Json) -> dict[str, Json]:
     if not isinstance(value, dict):
-        raise _bad_value(name, value, tuple(AVAILABLE))
+        raise _value_problem(name, value, tuple(AVAILABLE))
     requested = {key.lower(): entry for key, entry in value.items()}
     for key, entry in requested.items():
         if key not in AVAILABLE:
-            raise _bad_value(name, key, tuple(AVAILABLE))
+            raise _value_problem(name, key, tuple(AVAILABLE))
         if not isinstance(entry, dict) or set(entry) - {"mutable"}:
-            raise _bad_value(f"{name}.{key}", entry, ({"mutable": choice} for choice in AVAILABLE[key]))
+            raise _value_problem(f"{name}.{key}", entry, ({"mutable": choice} for choice in AVAILABLE[key]))
         if not isinstance(entry.get("mutable", False), bool) or entry.get("mutable", False) not in AVAILABLE[key]:
-            raise _bad_value(f"{name}.{key}.mutable", entry.get("mutable"), AVAILABLE[key])
+            raise _value_problem(f"{name}.{key}.mutable", entry.get("mutable"), AVAILABLE[key])
     for key in _ALWAYS_AVAILABLE:
         if key not in requested:
             raise CapabilityMissingValue(name=name, value=key)
     return {key: {"mutable": requested[key].get("mutable", False)} for key in AVAILABLE if key in requested}
 
 
-def _compatibilities(name: str, value: Json) -> dict[str, Json]:
+def _parse_compatibilities(name: str, value: Json) -> dict[str, Json]:
     if not isinstance(value, dict):
-        raise _bad_value(name, value, ())
-    return {_offered_format(format): _rules(format, rules) for format, rules in value.items()}
+        raise _value_problem(name, value, ())
+    return {_offered_format(format): _parse_rules(format, rules) for format, rules in value.items()}
 
 
-def _rules(format: str, value: Json) -> list[Json]:
+def _parse_rules(format: str, value: Json) -> list[Json]:
     offered = _rules_of(format)
-    rules = _strings(f"compatibilities.{format}", value, sorted(offered))
+    rules = _parse_strings(f"compatibilities.{format}", value, sorted(offered))
     for rule in rules:
         if rule.lower() not in offered:
             raise CapabilityError(error_detail=f'the format "{format}" has no compatibility rule "{rule}"')
@@ -292,30 +292,30 @@ def _rules(format: str, value: Json) -> list[Json]:
 
 def _rules_of(format: str) -> set[str]:
     """The compatibility rules that are offered for a format or for a part of it."""
-    return {rule for name, rules in RULES.items() if _overlap(name, format) for rule in rules}
+    return {rule for name, rules in RULES.items() if _have_overlap(name, format) for rule in rules}
 
 
 def _check_rules(capabilities: Mapping[str, Json]) -> None:
     """Raises: CapabilityError for rules of a format that is not enabled."""
     for format in capabilities["compatibilities"]:
-        if not any(_overlap(name, format) for name in capabilities["formats"]):
+        if not any(_have_overlap(name, format) for name in capabilities["formats"]):
             raise CapabilityError(error_detail=f'"compatibilities" has "{format}", which "formats" does not have')
 
 
-def _overlap(one: str, other: str) -> bool:
+def _have_overlap(one: str, other: str) -> bool:
     return formats.matches_format(one, other) or formats.matches_format(other, one)
 
 
 _CHECKS: Final[dict[str, Callable[[str, Json], Json]]] = {
-    "available": _available,
-    "compatibilities": _compatibilities,
-    "flags": _list,
-    "formats": _formats,
-    "ignores": _list,
-    "pagination": _boolean,
-    "shortself": _boolean,
-    "specversions": _list,
-    "versionmodes": _list,
+    "available": _parse_available,
+    "compatibilities": _parse_compatibilities,
+    "flags": _parse_list,
+    "formats": _parse_formats,
+    "ignores": _parse_list,
+    "pagination": _parse_boolean,
+    "shortself": _parse_boolean,
+    "specversions": _parse_list,
+    "versionmodes": _parse_list,
 }
 
 
@@ -372,13 +372,13 @@ def recheck_versions(changes: ChangeSet, previous: EnabledFormats, current: Enab
     for group in changes.model.groups.values():
         for type in group.resources.values():
             if type.validateformat:
-                for xid in _touched(changes, f"{group.plural}.{type.plural}", previous, current):
+                for xid in _affected_resources(changes, f"{group.plural}.{type.plural}", previous, current):
                     resource = changes.resource(xid)
                     changes.load_versions(resource)
                     resource.needs_recheck = resource.needs_settling = True
 
 
-def _touched(changes: ChangeSet, type: str, previous: EnabledFormats, current: EnabledFormats) -> Iterable[str]:
+def _affected_resources(changes: ChangeSet, type: str, previous: EnabledFormats, current: EnabledFormats) -> Iterable[str]:
     """The Resources for which a format or rule is enabled, each once."""
     rules = {
         entity.xid: rule.lower()
@@ -403,7 +403,7 @@ def _touched(changes: ChangeSet, type: str, previous: EnabledFormats, current: E
     return resource_xids
 
 
-def _bad_value(field: str, value: Json, allowed: Any) -> Problem:
+def _value_problem(field: str, value: Json, allowed: Any) -> Problem:
     allowed_text = ",".join(item if isinstance(item, str) else dumps(item).decode() for item in allowed)
     value_text = value if isinstance(value, str) else dumps(value).decode()
     return CapabilityValue(value=value_text, field=field, list=allowed_text)

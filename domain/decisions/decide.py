@@ -79,14 +79,14 @@ def decide(command: Command, world: World, context: Context) -> Decision:
         return repair(command, world, context)
     assert not isinstance(command, Follow), "interactions of another log are no decisions of this registry"
     if not isinstance(command, WriteTree | DeleteEntities) or command.facade is None:
-        return _decide(command, world, context)
+        return _decide_registry_command(command, world, context)
     try:
-        return _decide(command, world, context)
+        return _decide_registry_command(command, world, context)
     except Problem as problem:
         raise to_legacy_problem(problem) from problem.__cause__
 
 
-def _decide(command: RegistryCommand, world: World, context: Context) -> Decision:
+def _decide_registry_command(command: RegistryCommand, world: World, context: Context) -> Decision:
     changes = ChangeSet(world, context)
     match command:
         case WriteTree(facade=LegacyWrite()):
@@ -104,7 +104,7 @@ def _decide(command: RegistryCommand, world: World, context: Context) -> Decisio
         case Restore():
             restore(changes, command)
         case CreateRegistry():
-            _create(changes, command)
+            _create_registry(changes, command)
         case _:
             assert_never(command)
     findings = sum(rule(changes) or 0 for rule in RULES)
@@ -115,7 +115,7 @@ def _decide(command: RegistryCommand, world: World, context: Context) -> Decisio
     return decision
 
 
-def _create(changes: ChangeSet, command: CreateRegistry) -> None:
+def _create_registry(changes: ChangeSet, command: CreateRegistry) -> None:
     changes.model = compile_model(command.source)
     replace_model.record_model(changes)
     capabilities.record_capabilities(changes, capabilities.INITIAL)

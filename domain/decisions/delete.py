@@ -32,8 +32,8 @@ def delete_entities(changes: ChangeSet, command: DeleteEntities) -> None:
         _check_versions(changes, command)
     if command.setdefaultversionid is not None and depth < 5:
         raise BadFlag(flag="setdefaultversionid")
-    entities = _collection(changes, command) if depth % 2 else [_single(changes, command)]
-    entities = [entity for entity in entities if not _is_kept(changes, command, entity)]
+    entities = _collection_targets(changes, command) if depth % 2 else [_single_target(changes, command)]
+    entities = [entity for entity in entities if not _is_readonly_skipped(changes, command, entity)]
     for entity in entities:
         _check_removable(changes, entity)
     for entity in entities:
@@ -61,7 +61,7 @@ def _check_versions(changes: ChangeSet, command: DeleteEntities) -> None:
         check_no_xref(changes.resource(xid))
 
 
-def _is_kept(changes: ChangeSet, command: DeleteEntities, entity: Entity) -> bool:
+def _is_readonly_skipped(changes: ChangeSet, command: DeleteEntities, entity: Entity) -> bool:
     """Whether a read-only Resource in a collection is skipped. Raises: Readonly, BadFlag (ENT-140)."""
     if entity.type.count(".") != 1:
         return False
@@ -70,7 +70,7 @@ def _is_kept(changes: ChangeSet, command: DeleteEntities, entity: Entity) -> boo
     return is_skipped(changes, entity.xid, command.ignore)
 
 
-def _single(changes: ChangeSet, command: DeleteEntities) -> Entity:
+def _single_target(changes: ChangeSet, command: DeleteEntities) -> Entity:
     entity = changes.existing_entity(command.xid)
     if command.epoch is not None:
         requested_epoch = parse_epoch(command.xid, command.epoch)
@@ -79,7 +79,7 @@ def _single(changes: ChangeSet, command: DeleteEntities) -> Entity:
     return entity
 
 
-def _collection(changes: ChangeSet, command: DeleteEntities) -> list[Entity]:
+def _collection_targets(changes: ChangeSet, command: DeleteEntities) -> list[Entity]:
     """The members to delete. Unknown members are skipped; a missing owner is a missing target (ENT-161)."""
     owner = xids.parent(command.xid + "/x")
     if owner is not None and owner != xids.REGISTRY and changes.find(owner) is None:
@@ -87,25 +87,25 @@ def _collection(changes: ChangeSet, command: DeleteEntities) -> list[Entity]:
     if command.targets is None:
         return list(changes.world.members(command.xid))
     changes.world.prefetch(f"{command.xid}/{id}" for id in command.targets if xids.ID.match(id))
-    listed = [_listed(changes, command, id, entry) for id, entry in command.targets.items()]
+    listed = [_listed_target(changes, command, id, entry) for id, entry in command.targets.items()]
     return [entity for entity in listed if entity is not None]
 
 
-def _listed(changes: ChangeSet, command: DeleteEntities, id: str, entry: Json) -> Entity | None:
+def _listed_target(changes: ChangeSet, command: DeleteEntities, id: str, entry: Json) -> Entity | None:
     xid = f"{command.xid}/{id}"
     if not isinstance(entry, dict):
         raise BadRequest(error_detail=f'the entry "{id}" for "{command.xid}" has to be an object')
-    take_id(dict(entry), _singular(changes, xid), id, xid)
+    take_id(dict(entry), _singular_of(changes, xid), id, xid)
     entity = changes.find(xid) if xids.ID.match(id) else None
     if entity is None:
         return None
-    epoch = _epoch(entity, entry)
+    epoch = _entry_epoch(entity, entry)
     if "epoch" not in command.ignore:
         check_epoch(xid, epoch, entity.epoch)
     return entity
 
 
-def _epoch(entity: Entity, entry: Mapping[str, Json]) -> Json:
+def _entry_epoch(entity: Entity, entry: Mapping[str, Json]) -> Json:
     """The epoch that an entry states; for a Resource it must be in its `meta` (ENT-163)."""
     if entity.type.count(".") != 1:
         return entry.get("epoch")
@@ -116,7 +116,7 @@ def _epoch(entity: Entity, entry: Mapping[str, Json]) -> Json:
     return meta_epoch
 
 
-def _singular(changes: ChangeSet, xid: str) -> str:
+def _singular_of(changes: ChangeSet, xid: str) -> str:
     segments = xids.segments(xid)
     if len(segments) == 2:
         return changes.group_type(xid).singular

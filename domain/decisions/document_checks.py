@@ -39,7 +39,7 @@ ParseDocument = Callable[[FormatCheck], Any]
 
 #: The `rule` for a document that is not valid in its format.
 FORMAT_RULE: Final = "format"
-_EMPTY: Final = (Incompatibility(FORMAT_RULE, "the document is empty"),)
+_EMPTY_DOCUMENT_RESULT: Final = (Incompatibility(FORMAT_RULE, "the document is empty"),)
 #: Failures to run a check; a later attempt may succeed.
 TIMED_OUT: Final = Incompatibility(FORMAT_RULE, "checking it takes longer than the limit for one document")
 OUT_OF_MEMORY: Final = Incompatibility(FORMAT_RULE, "checking it takes more memory than the limit for one document")
@@ -63,7 +63,7 @@ def run_check(question: DocumentCheck, parse: ParseDocument) -> CheckResult:
     try:
         if isinstance(question, FormatCheck):
             if question.sha256 is None:
-                return _EMPTY
+                return _EMPTY_DOCUMENT_RESULT
             parse(question)
             return ()
         return _check_compatibility(question, parse)
@@ -82,7 +82,7 @@ def parse_document(document: FormatCheck, content: bytes) -> Any:
     format_module = formats.find_format(document.format)
     if format_module is None:
         raise KeyError(document.format)
-    return format_module.load().parse(_unquoted(content) if format_module.text else content, document.format)
+    return format_module.load().parse(_unquote(content) if format_module.text else content, document.format)
 
 
 def _check_compatibility(question: CompatibilityCheck, parse: ParseDocument) -> CheckResult:
@@ -92,11 +92,11 @@ def _check_compatibility(question: CompatibilityCheck, parse: ParseDocument) -> 
         text = f'documents of "{question.reader.format}" and of "{question.writer.format}" cannot be compared'
         return (Incompatibility(FORMAT_RULE, text),)
     if question.reader.sha256 is None or question.writer.sha256 is None:
-        return _EMPTY
+        return _EMPTY_DOCUMENT_RESULT
     return tuple(format_module.load().incompatibilities(parse(question.reader), parse(question.writer), question.newer))
 
 
-def _unquoted(content: bytes) -> bytes:
+def _unquote(content: bytes) -> bytes:
     """The content of a text document that is sent as a JSON string (inlined in a body of type application/json)."""
     if content.lstrip()[:1] != b'"':
         return content

@@ -27,11 +27,11 @@ def expected_checks(command: WriteTree, model: Model) -> tuple[frozenset[Documen
     """
     documents: dict[str, bytes] = {}
     questions: set[DocumentCheck] = set()
-    for type, version in _versions(command, model):
+    for type, version in _version_trees(command, model):
         name = version.get("format")
         if not type.validateformat or not isinstance(name, str) or formats.find_format(name) is None:
             continue
-        content = command.document if command.document is not None else _content(type, version, command.mediatype)
+        content = command.document if command.document is not None else _document_content(type, version, command.mediatype)
         sha256 = digest(content) if content is not None else None
         if content is not None and sha256 is not None:
             documents[sha256] = content
@@ -39,7 +39,7 @@ def expected_checks(command: WriteTree, model: Model) -> tuple[frozenset[Documen
     return frozenset(questions), documents
 
 
-def _content(type: ResourceType, version: MutableMapping[str, Json], mediatype: str) -> bytes | None:
+def _document_content(type: ResourceType, version: MutableMapping[str, Json], mediatype: str) -> bytes | None:
     """The bytes of a Version's document; None if it has none, or none that can be determined without the decision."""
     inline, encoded = version.get(type.singular), version.get(type.singular + "base64")
     if isinstance(encoded, str):
@@ -56,39 +56,39 @@ def _content(type: ResourceType, version: MutableMapping[str, Json], mediatype: 
     return content
 
 
-def _versions(command: WriteTree, model: Model) -> Iterator[tuple[ResourceType, dict[str, Any]]]:
+def _version_trees(command: WriteTree, model: Model) -> Iterator[tuple[ResourceType, dict[str, Any]]]:
     """Every part of a tree that describes a Version, as far as the tree is well-formed."""
     segments, tree = xids.segments(command.xid), command.tree
     group = model.groups.get(segments[0]) if segments else None
     type = group.resources.get(segments[2]) if group and len(segments) > 2 else None
     if not segments:
         for plural, group_type in model.groups.items():
-            for entry in _objects(tree.get(plural)):
-                yield from _of_group(group_type, entry)
+            for entry in _member_objects(tree.get(plural)):
+                yield from _trees_of_group(group_type, entry)
     elif group and len(segments) < 3:
-        for entry in (tree,) if len(segments) == 2 else _objects(tree):
-            yield from _of_group(group, entry)
+        for entry in (tree,) if len(segments) == 2 else _member_objects(tree):
+            yield from _trees_of_group(group, entry)
     elif type and len(segments) < 5:
-        for entry in (tree,) if len(segments) == 4 else _objects(tree):
-            yield from _of_resource(type, entry)
+        for entry in (tree,) if len(segments) == 4 else _member_objects(tree):
+            yield from _trees_of_resource(type, entry)
     elif type and segments[4] == "versions":
-        for entry in (tree,) if len(segments) == 6 else _objects(tree):
-            yield from _of_resource(type, entry)
+        for entry in (tree,) if len(segments) == 6 else _member_objects(tree):
+            yield from _trees_of_resource(type, entry)
 
 
-def _of_group(group: GroupType, tree: Mapping[str, Json]) -> Iterator[tuple[ResourceType, dict[str, Any]]]:
+def _trees_of_group(group: GroupType, tree: Mapping[str, Json]) -> Iterator[tuple[ResourceType, dict[str, Any]]]:
     for plural, type in group.resources.items():
-        for entry in _objects(tree.get(plural)):
-            yield from _of_resource(type, entry)
+        for entry in _member_objects(tree.get(plural)):
+            yield from _trees_of_resource(type, entry)
 
 
-def _of_resource(type: ResourceType, tree: Any) -> Iterator[tuple[ResourceType, dict[str, Any]]]:
+def _trees_of_resource(type: ResourceType, tree: Any) -> Iterator[tuple[ResourceType, dict[str, Any]]]:
     yield type, tree
-    for entry in _objects(tree.get("versions")):
+    for entry in _member_objects(tree.get("versions")):
         yield type, entry
 
 
-def _objects(value: Any) -> Iterator[Any]:
+def _member_objects(value: Any) -> Iterator[Any]:
     if isinstance(value, Mapping):
         for entry in value.values():
             if isinstance(entry, dict):

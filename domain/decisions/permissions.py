@@ -28,7 +28,7 @@ def role_for(caller: Caller, command: Command) -> Role | None:
     return min((caller.role_at(xid) for xid in _named_groups(command)), key=RANK.__getitem__)
 
 
-def may_ask(caller: Caller, command: Command) -> bool:
+def is_allowed(caller: Caller, command: Command) -> bool:
     """Whether the caller may execute a command, and may see what it refers to."""
     return RANK[role_for(caller, command)] >= RANK[Role.WRITER] and (
         caller.role is not None or all(map(caller.can_read, _xref_targets(command)))
@@ -39,7 +39,7 @@ def _named_groups(command: Command) -> Iterator[str]:
     """The Groups that a command affects; the registry if the command is not limited to named Groups."""
     match command:
         case WriteTree(xid=xids.REGISTRY, method=WriteMethod.POST, tree=tree) if tree:
-            yield from (f"/{plural}/{id}" for plural, members in tree.items() for id in _keys(members))
+            yield from (f"/{plural}/{id}" for plural, members in tree.items() for id in _member_ids(members))
         case WriteTree(xid=xid, tree=tree) if _is_collection_of_groups(xid) and tree:
             yield from (f"{xid}/{id}" for id in tree)
         case DeleteEntities(xid=xid, targets=targets) if _is_collection_of_groups(xid) and targets:
@@ -50,7 +50,7 @@ def _named_groups(command: Command) -> Iterator[str]:
             yield xids.REGISTRY
 
 
-def _keys(members: Any) -> Iterator[str]:
+def _member_ids(members: Any) -> Iterator[str]:
     yield from members if isinstance(members, dict) and members else ("",)
 
 
@@ -61,12 +61,12 @@ def _is_collection_of_groups(xid: str) -> bool:
 def _xref_targets(command: Command) -> Iterator[str]:
     """The Resources that xrefs in a body refer to, because the written Resource shows them."""
     if isinstance(command, WriteTree):
-        yield from _references(command.tree)
+        yield from _xref_values(command.tree)
 
 
-def _references(value: Any) -> Iterator[str]:
+def _xref_values(value: Any) -> Iterator[str]:
     if isinstance(value, Mapping):
         if isinstance(xref := value.get("xref"), str):
             yield xref
         for member in value.values():
-            yield from _references(member)
+            yield from _xref_values(member)

@@ -53,7 +53,7 @@ def replace_model(changes: ChangeSet, source: Json, *, patch: bool = False) -> N
     except CapabilityError as error:
         raise ModelError(error_detail=error.arguments["error_detail"] + ", which is switched off") from None
     _check_types(changes, previous)
-    _rebase(changes)
+    _update_levels(changes)
     names = ["modelsource"] if changes.model.full == previous.full else ["model", "modelsource"]
     record_model(changes, tuple(names))
     registry = changes.registry()
@@ -83,9 +83,9 @@ def entities_comply_with_model(changes: ChangeSet) -> None:
     if changes.model is changes.world.model:
         return
     offenders = StoredEntityErrors()
-    for xid in _affected(changes):
+    for xid in _affected_xids(changes):
         try:
-            _comply(changes, xid)
+            _comply_entity(changes, xid)
         except HasdocumentViolation:
             raise
         except Problem as problem:
@@ -93,17 +93,17 @@ def entities_comply_with_model(changes: ChangeSet) -> None:
     offenders.refuse()
 
 
-def _affected(changes: ChangeSet) -> Iterator[str]:
+def _affected_xids(changes: ChangeSet) -> Iterator[str]:
     types = changed_types(changes.world.model, changes.model)
     types |= related_types(changes.world.model, types)
     types |= {type.partition(".")[0] for type in types}  # a Group's constraints name attributes of its Resource types
     if xids.REGISTRY in types:
         yield xids.REGISTRY
     for type in sorted(types - {xids.REGISTRY}):
-        yield from (entity.xid for entity in _staying(changes, type))
+        yield from (entity.xid for entity in _remaining_entities(changes, type))
 
 
-def _comply(changes: ChangeSet, xid: str) -> None:
+def _comply_entity(changes: ChangeSet, xid: str) -> None:
     depth = xids.type_of(xid).count(".")
     if xid == xids.REGISTRY:
         changes.registry().comply_with_model()
@@ -154,13 +154,13 @@ def _check_resource_types(changes: ChangeSet, group: GroupType, new_group: Group
 
 
 def _check_unused(changes: ChangeSet, type: str) -> None:
-    for entity in _staying(changes, type):
+    for entity in _remaining_entities(changes, type):
         if xids.stream(entity.xid) not in changes.restored_streams:
             detail = f'"{entity.xid}" is an instance of "{type}", which the new model removes or renames'
             raise ModelComplianceError(detail=detail)
 
 
-def _staying(changes: ChangeSet, type: str) -> Iterator[Entity]:
+def _remaining_entities(changes: ChangeSet, type: str) -> Iterator[Entity]:
     """The entities of a type that must comply with a new model.
 
     If a link delivers the model, the entities in its scope are left out. Their own log deletes them together with the
@@ -173,7 +173,7 @@ def _staying(changes: ChangeSet, type: str) -> Iterator[Entity]:
             yield entity
 
 
-def _rebase(changes: ChangeSet) -> None:
+def _update_levels(changes: ChangeSet) -> None:
     """Drafts made under the old model get their levels from the new one."""
     for draft in changes.groups.values():
         if draft.xid == xids.REGISTRY:

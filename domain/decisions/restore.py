@@ -29,7 +29,7 @@ from domain.values import xid as xids
 from domain.values.json_text import dumps
 
 #: Attributes that result from the Versions of a Resource, or from the time of the write.
-_SETTLED: Final = frozenset({"modifiedat", "defaultversionid", "defaultversionsticky"})
+_SETTLED_NAMES: Final = frozenset({"modifiedat", "defaultversionid", "defaultversionsticky"})
 
 
 def restore(changes: ChangeSet, command: Restore) -> None:
@@ -38,15 +38,15 @@ def restore(changes: ChangeSet, command: Restore) -> None:
     Raises: NotFound if nothing existed there at the position; any Problem of a write.
     """
     past_registry = PastRegistry(changes.world, command.position)
-    _check_lived(past_registry, command.xid)
+    _check_existed(past_registry, command.xid)
     if xids.MODEL[1:] in command.include:
         _delete_obstacles(changes, past_registry)
-    for xid, record_definition in _DEFINITIONS.items():
+    for xid, record_definition in _RESTORE_DEFINITIONS.items():
         if command.xid == xid or xid[1:] in command.include:
             past_entity = past_registry.entity(xid)
             assert past_entity is not None, "it is as old as the registry"
             record_definition(changes, past_entity.attributes)
-    if command.xid not in _DEFINITIONS:
+    if command.xid not in _RESTORE_DEFINITIONS:
         _Restoration(changes, past_registry, command.xid).restore()
     changes.processed.append(command.xid)
 
@@ -86,10 +86,10 @@ class PastRegistry:
         return self.model.groups[group].resources[plural]
 
 
-def _check_lived(past_registry: PastRegistry, xid: str) -> None:
+def _check_existed(past_registry: PastRegistry, xid: str) -> None:
     """Raises: NotFound. A collection existed if its owner did; one of Versions only if the owner had no xref."""
     segments = xids.segments(xid)
-    owner = xids.parent(xid + "/x") if len(segments) % 2 and xid not in _DEFINITIONS else xid
+    owner = xids.parent(xid + "/x") if len(segments) % 2 and xid not in _RESTORE_DEFINITIONS else xid
     past_owner = past_registry.entity(owner or xids.REGISTRY)
     if past_owner is None or (segments[4:] == ("versions",) and xref_target(past_owner) is not None):
         raise NotFound(xid, detail=f"it did not exist at position {past_registry.position}")
@@ -129,7 +129,7 @@ class _Restoration:
     def restore(self) -> None:
         differences = self._changes.world.differences(self._xid, self._past.position)
         for xid, stream_differences in groupby(differences, key=_settling_stream):
-            if xid in _DEFINITIONS or self._changes.is_deleted(xid):
+            if xid in _RESTORE_DEFINITIONS or self._changes.is_deleted(xid):
                 continue
             if xids.type_of(xid).count(".") == 1:
                 self._resource(xid, list(stream_differences))
@@ -206,11 +206,11 @@ class _Restoration:
     def _bring_back_version(self, resource: ResourceDraft, past_entity: Entity, definition: Entity) -> None:
         draft, type = self._changes.version(resource, past_entity.id), resource.type
         level, is_manual = self._past.type(resource.xid).version, type.versionmode == "manual"
-        ordered, marks = _ordered(past_entity, type), past_entity.private.get(DEFAULT_MARKS, {})
+        ordered, marks = _ordering_time(past_entity, type), past_entity.private.get(DEFAULT_MARKS, {})
         is_same = draft.document == past_entity.document and ordered in (None, draft.ordered) and draft.marks == marks
         is_same = is_same and compat_restore.is_same_version(draft, past_entity)
-        if is_same and not _differs(
-            draft, past_entity.attributes, level, _SETTLED if is_manual else _SETTLED | {"ancestorid"}
+        if is_same and not _is_different(
+            draft, past_entity.attributes, level, _SETTLED_NAMES if is_manual else _SETTLED_NAMES | {"ancestorid"}
         ):
             return
         self._check(resource)
@@ -261,7 +261,7 @@ def _settling_stream(difference: StreamDifference) -> str:
     return xids.stream(xids.join(*xids.segments(difference.xid)[:4]))
 
 
-def _ordered(past_entity: Entity, type: ResourceType) -> str | None:
+def _ordering_time(past_entity: Entity, type: ResourceType) -> str | None:
     """The ordering time of a Version if its type needs one (ENT-101)."""
     return (
         str(past_entity.private.get("ordered", past_entity.attributes["modifiedat"]))
@@ -272,28 +272,28 @@ def _ordered(past_entity: Entity, type: ResourceType) -> str | None:
 
 def _restore_draft(draft: EntityDraft, past_attributes: Attributes, level: Level) -> bool:
     """Restores a draft if it differs; returns whether it was written."""
-    is_different = _differs(draft, past_attributes, level)
+    is_different = _is_different(draft, past_attributes, level)
     if is_different:
         draft.restore(past_attributes, level)
     return is_different
 
 
-def _differs(
-    draft: EntityDraft, past_attributes: Attributes, level: Level, ignored_names: frozenset[str] = _SETTLED
+def _is_different(
+    draft: EntityDraft, past_attributes: Attributes, level: Level, ignored_names: frozenset[str] = _SETTLED_NAMES
 ) -> bool:
     """Whether an entity differs from its past state, except in ignored attributes. level: of the past model."""
-    return draft.before is None or _comparable(level, past_attributes, ignored_names) != _comparable(
+    return draft.before is None or _comparable_json(level, past_attributes, ignored_names) != _comparable_json(
         draft.previous_level, draft.before, ignored_names
     )
 
 
-def _comparable(level: Level, attributes: Attributes, ignored_names: frozenset[str]) -> bytes:
+def _comparable_json(level: Level, attributes: Attributes, ignored_names: frozenset[str]) -> bytes:
     return dumps(
         sorted((name, value) for name, value in level.settable_values(attributes).items() if name not in ignored_names)
     )
 
 
-_DEFINITIONS: Final[dict[str, Callable[[ChangeSet, Attributes], Any]]] = {
+_RESTORE_DEFINITIONS: Final[dict[str, Callable[[ChangeSet, Attributes], Any]]] = {
     xids.CAPABILITIES: lambda changes, then: capabilities.write_capabilities(changes, then, patch=False),
     xids.MODEL: lambda changes, then: replace_model.replace_model(changes, then["modelsource"]),
 }

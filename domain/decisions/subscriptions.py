@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from domain.access.roles import Role
 from domain.decisions.commands import ControlSubscription, DeleteSubscription, SubscriptionCommand, WriteSubscription
-from domain.decisions.world import Context, Decision, Secret, World, changed_members, event_facts
+from domain.decisions.world import Context, Decision, Secret, World, changed_members, event_members
 from domain.errors.http_errors import QuotaExceeded
 from domain.errors.problems import NotFound
 from domain.registry.entities import Entity
@@ -25,23 +25,23 @@ from domain.values.json_text import Json
 
 COLLECTION: Final = "/" + TYPE
 #: The properties that define where a subscription starts; if they change, it starts again (SUB-502).
-_STARTS: Final = ("startposition", "starttime")
+_START_MEMBERS: Final = ("startposition", "starttime")
 
 
 def decide_subscription(command: SubscriptionCommand, world: World, context: Context) -> Decision:
     """The event of a command, if it changes anything. Raises: NotFound, InvalidSubscription, QuotaExceeded."""
     match command:
         case WriteSubscription(new=True):
-            return _create(command, world, context)
+            return _create_subscription(command, world, context)
         case WriteSubscription():
-            return _replace(command, world, context)
+            return _replace_subscription(command, world, context)
         case DeleteSubscription():
-            return _delete(command, world, context)
+            return _delete_subscription(command, world, context)
         case _:
-            return _control(command, world, context)
+            return _control_subscription(command, world, context)
 
 
-def may_see(owner: str, caller: str, role: Role | None) -> bool:
+def can_see_subscription(owner: str, caller: str, role: Role | None) -> bool:
     """Whether a caller may see a subscription (SUB-911)."""
     return owner == caller or role is Role.ADMIN
 
@@ -71,12 +71,12 @@ class _SecretChanges:
         self.applied.append(Secret(reference, self.xid, name))
 
 
-def _create(command: WriteSubscription, world: World, context: Context) -> Decision:
+def _create_subscription(command: WriteSubscription, world: World, context: Context) -> Decision:
     _check_quota(command, world, context)
     if command.needed:
         name = min(command.needed)
         raise invalid_subscription("required", secret_pointer(name), "it is needed")
-    _check_current(command, context)
+    _check_not_expired(command, context)
     secrets = _SecretChanges(command.xid, context.xregcorrelationid)
     for name, value in command.secrets.items():
         secrets.put(name, value)
@@ -84,18 +84,18 @@ def _create(command: WriteSubscription, world: World, context: Context) -> Decis
     private = {
         "owner": context.caller,
         "since": position,
-        "starts": _starts(command, position),
+        "starts": _first_position(command, position),
         **({"secrets": secrets.names} if secrets.names else {}),
         **({"groups": list(command.groups)} if command.groups is not None else {}),
     }
     created = EntityCreated(
-        attributes=dict(command.attributes), private=private, **event_facts(command.xid, TYPE, 1, world, context)
+        attributes=dict(command.attributes), private=private, **event_members(command.xid, TYPE, 1, world, context)
     )
-    return _decided(created, secrets)
+    return _decision_of_event(created, secrets)
 
 
-def _replace(command: WriteSubscription, world: World, context: Context) -> Decision:
-    entity = _existing(command.xid, world, context)
+def _replace_subscription(command: WriteSubscription, world: World, context: Context) -> Decision:
+    entity = _existing_subscription(command.xid, world, context)
     stored = Subscription.of(entity, entity.position)
     secrets = _secrets_after_update(command, stored, world, context)
     private = {name: value for name, value in entity.private.items() if name not in ("secrets", "action")}
@@ -108,30 +108,30 @@ def _replace(command: WriteSubscription, world: World, context: Context) -> Deci
     if not changed:
         return Decision((), {}, (command.xid,))
     position = context.position + 1
-    if _start(entity.attributes) != _start(command.attributes):
-        private |= {"since": position, "starts": _starts(command, position)}
+    if _start_values(entity.attributes) != _start_values(command.attributes):
+        private |= {"since": position, "starts": _first_position(command, position)}
     event = EntityUpdated(
         attributes=dict(command.attributes),
         private=private,
         changed=changed,
         born=entity.born,
-        **event_facts(command.xid, TYPE, entity.epoch + 1, world, context),
+        **event_members(command.xid, TYPE, entity.epoch + 1, world, context),
     )
-    return _decided(event, secrets)
+    return _decision_of_event(event, secrets)
 
 
-def _delete(command: DeleteSubscription, world: World, context: Context) -> Decision:
-    entity = _existing(command.xid, world, context)
+def _delete_subscription(command: DeleteSubscription, world: World, context: Context) -> Decision:
+    entity = _existing_subscription(command.xid, world, context)
     secrets = _SecretChanges(entity.xid, "")
     for name, reference in Subscription.of(entity, entity.position).secrets.items():
         secrets.gone(name, reference)
-    event = EntityDeleted(attributes={}, private={}, **event_facts(command.xid, TYPE, entity.epoch, world, context))
-    return _decided(event, secrets)
+    event = EntityDeleted(attributes={}, private={}, **event_members(command.xid, TYPE, entity.epoch, world, context))
+    return _decision_of_event(event, secrets)
 
 
-def _control(command: ControlSubscription, world: World, context: Context) -> Decision:
+def _control_subscription(command: ControlSubscription, world: World, context: Context) -> Decision:
     """The event of an action; none for pausing a paused or resuming a running subscription (SUB-833)."""
-    entity = _existing(command.xid, world, context)
+    entity = _existing_subscription(command.xid, world, context)
     is_paused = Subscription.of(entity, entity.position).paused
     is_without_effect = {"pause": is_paused, "resume": not is_paused and not command.stopped}
     if is_without_effect.get(command.name, False):
@@ -144,15 +144,15 @@ def _control(command: ControlSubscription, world: World, context: Context) -> De
         attributes=entity.attributes,
         private=private,
         born=entity.born,
-        **event_facts(command.xid, TYPE, entity.epoch, world, context),
+        **event_members(command.xid, TYPE, entity.epoch, world, context),
     )
-    return _decided(event, _SecretChanges(entity.xid, ""))
+    return _decision_of_event(event, _SecretChanges(entity.xid, ""))
 
 
-def _existing(xid: str, world: World, context: Context) -> Entity:
+def _existing_subscription(xid: str, world: World, context: Context) -> Entity:
     """An existing subscription that the caller may see. Raises: NotFound."""
     entity = world.get(xid)
-    if entity is None or entity.xid != xid or not may_see(entity.private["owner"], context.caller, context.role):
+    if entity is None or entity.xid != xid or not can_see_subscription(entity.private["owner"], context.caller, context.role):
         raise NotFound(xid)
     return entity
 
@@ -166,7 +166,7 @@ def _check_quota(command: WriteSubscription, world: World, context: Context) -> 
         raise QuotaExceeded(error_detail=detail, extensions={"code": "quotaexceeded"})
 
 
-def _check_current(command: WriteSubscription, context: Context) -> None:
+def _check_not_expired(command: WriteSubscription, context: Context) -> None:
     if credentials.is_expired(command.attributes.get("sinkcredential", {}), context.now):
         raise invalid_subscription("value", f"/sinkcredential/{credentials.EXPIRES}", "the token has expired")
 
@@ -188,7 +188,7 @@ def _secrets_after_update(
             else:
                 secrets.gone(name, reference)
         elif _is_retained(stored_secret, command, stored, world, context):
-            _check_same(name, command, stored)
+            _check_same_sink(name, command, stored)
             secrets.names[name] = reference
         else:
             secrets.gone(name, reference)
@@ -211,13 +211,13 @@ def _is_retained(
     if name.endswith(QUERY_SUFFIX):
         path = name.removesuffix(QUERY_SUFFIX)
         was_shown = context.caller == stored.owner and world.secret(secret) is not None
-        return not was_shown and _at(command.attributes, path) == _at(stored.attributes, path)
+        return not was_shown and _value_at(command.attributes, path) == _value_at(stored.attributes, path)
     if name.startswith(HEADERS_PREFIX):
         return "headers" in settings
     return name == SIGNINGKEY and command.attributes["protocol"] == sink_uris.HTTP
 
 
-def _check_same(name: str, command: WriteSubscription, stored: Subscription) -> None:
+def _check_same_sink(name: str, command: WriteSubscription, stored: Subscription) -> None:
     """Checks that a secret is sent to the same place as before (SUB-304). Raises: InvalidSubscription."""
     protocol, sink = stored.attributes["protocol"], stored.attributes["sink"]
     is_same_sink = command.place == (
@@ -247,7 +247,7 @@ def _replay_range(command: ControlSubscription, context: Context) -> dict[str, J
     return {**command.arguments, "from": first, "to": last}
 
 
-def _starts(command: WriteSubscription, position: int) -> int:
+def _first_position(command: WriteSubscription, position: int) -> int:
     """The first position that the subscription delivers. position: of the event that defines it (SUB-804).
 
     Raises: InvalidSubscription for a position beyond the end of the log: the events until then would be left out.
@@ -261,11 +261,11 @@ def _starts(command: WriteSubscription, position: int) -> int:
     return first_position
 
 
-def _start(attributes: Mapping[str, Any]) -> tuple[Any, ...]:
-    return tuple(attributes["config"].get(name) for name in _STARTS)
+def _start_values(attributes: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(attributes["config"].get(name) for name in _START_MEMBERS)
 
 
-def _at(attributes: Mapping[str, Any], path: str) -> Any:
+def _value_at(attributes: Mapping[str, Any], path: str) -> Any:
     """The value at a path of names with dots; None if there is none."""
     value: Any = attributes
     for name in path.split("."):
@@ -273,5 +273,5 @@ def _at(attributes: Mapping[str, Any], path: str) -> Any:
     return value
 
 
-def _decided(event: EntityEvent, secrets: _SecretChanges) -> Decision:
+def _decision_of_event(event: EntityEvent, secrets: _SecretChanges) -> Decision:
     return Decision((event,), {}, (event.xid,), secrets=tuple(secrets.applied))

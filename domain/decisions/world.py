@@ -158,7 +158,7 @@ class World(Protocol):
         """
 
 
-def event_facts(xid: str, type: str, epoch: int, world: World, context: Context) -> dict[str, Any]:
+def event_members(xid: str, type: str, epoch: int, world: World, context: Context) -> dict[str, Any]:
     """The members of an event that follow from its entity and its interaction."""
     return {
         "xid": xid,

@@ -55,7 +55,7 @@ def write_tree(changes: ChangeSet, command: WriteTree) -> None:
     options = WriteOptions(command.method is WriteMethod.PATCH, command.mediatype, command.ignore, command.keepids)
     segments = xids.segments(command.xid)
     depth = "meta" if len(segments) == 5 and segments[4] == "meta" else len(segments)
-    _WRITERS[depth](changes, command, options)
+    _WRITERS_BY_KIND[depth](changes, command, options)
     set_default_version(changes, command)
 
 
@@ -144,9 +144,9 @@ def _take_collections(attributes: dict[str, Json], plurals: Mapping[str, object]
 # --- one writer for each kind of path ------------------------------------------------------------------------------
 
 
-def _root(changes: ChangeSet, command: WriteTree, options: WriteOptions) -> None:
+def _write_registry_tree(changes: ChangeSet, command: WriteTree, options: WriteOptions) -> None:
     if command.method is not WriteMethod.POST:
-        write_registry(changes, _rootless(command, "registry"), options)
+        write_registry(changes, _without_root_ids(command, "registry"), options)
         changes.processed.append(xids.REGISTRY)
         return
     attributes = dict(command.tree)
@@ -156,16 +156,16 @@ def _root(changes: ChangeSet, command: WriteTree, options: WriteOptions) -> None
     changes.processed += _write_groups(changes, members, options)
 
 
-def _group_collection(changes: ChangeSet, command: WriteTree, options: WriteOptions) -> None:
+def _write_group_collection(changes: ChangeSet, command: WriteTree, options: WriteOptions) -> None:
     plural = xids.segments(command.xid)[0]
     entries = map_of_objects(dict(command.tree), plural, xids.REGISTRY)
     changes.processed += _write_groups(changes, {plural: entries}, options)
 
 
-def _group(changes: ChangeSet, command: WriteTree, options: WriteOptions) -> None:
+def _write_group_tree(changes: ChangeSet, command: WriteTree, options: WriteOptions) -> None:
     type = changes.group_type(command.xid)
     if command.method is not WriteMethod.POST:
-        write_group(changes, command.xid, _rootless(command, type.singular), options)
+        write_group(changes, command.xid, _without_root_ids(command, type.singular), options)
         changes.processed.append(command.xid)
         return
     attributes = dict(command.tree)
@@ -177,7 +177,7 @@ def _group(changes: ChangeSet, command: WriteTree, options: WriteOptions) -> Non
     changes.processed += _write_resources(changes, command.xid, members, options)
 
 
-def _resource_collection(changes: ChangeSet, command: WriteTree, options: WriteOptions) -> None:
+def _write_resource_collection(changes: ChangeSet, command: WriteTree, options: WriteOptions) -> None:
     group, plural = command.xid.rsplit("/", 1)
     entries = map_of_objects(dict(command.tree), plural, group)
     check_id(xids.entity_id(group))
@@ -185,12 +185,12 @@ def _resource_collection(changes: ChangeSet, command: WriteTree, options: WriteO
     changes.processed += _write_resources(changes, group, {plural: entries}, options)
 
 
-def _resource(changes: ChangeSet, command: WriteTree, options: WriteOptions) -> None:
+def _write_resource_tree(changes: ChangeSet, command: WriteTree, options: WriteOptions) -> None:
     _, type = changes.resource_type(command.xid)
     _check_parents(command.xid)
     check_writable(changes, command.xid, command.ignore)
     if command.method is not WriteMethod.POST:
-        write_resource(changes, command.xid, _rootless(command, type.singular), options, command.document)
+        write_resource(changes, command.xid, _without_root_ids(command, type.singular), options, command.document)
         changes.processed.append(command.xid)
         return
     attributes = {name: value for name, value in command.tree.items() if name not in RESOURCE_MEMBERS}
@@ -202,13 +202,13 @@ def _resource(changes: ChangeSet, command: WriteTree, options: WriteOptions) -> 
     changes.processed.append(version.xid)
 
 
-def _meta(changes: ChangeSet, command: WriteTree, options: WriteOptions) -> None:
+def _write_meta_tree(changes: ChangeSet, command: WriteTree, options: WriteOptions) -> None:
     xid = command.xid.removesuffix("/meta")
     _check_parents(xid)
     if not sets_readonly(changes, command.tree):
         check_writable(changes, xid, command.ignore)
     resource = changes.resource(xid)
-    _write_meta(changes, resource, _rootless(command, resource.type.singular), options)
+    _write_meta(changes, resource, _without_root_ids(command, resource.type.singular), options)
     changes.processed.append(command.xid)
 
 
@@ -221,11 +221,11 @@ def _write_meta(changes: ChangeSet, resource: ResourceDraft, body: Mapping[str, 
     if resource.xref is not None:
         xrefs.remove_xref(changes, resource)
     if not resource.live_versions() and resource.has_all_versions:
-        write_version(changes, resource, _first_version(body), {}, options)
+        write_version(changes, resource, _first_versionid(body), {}, options)
     write_meta(changes, resource, body, options)
 
 
-def _version_collection(changes: ChangeSet, command: WriteTree, options: WriteOptions) -> None:
+def _write_version_collection(changes: ChangeSet, command: WriteTree, options: WriteOptions) -> None:
     xid = command.xid.removesuffix("/versions")
     entries = map_of_objects(dict(command.tree), "versions", xid)
     _check_parents(xid)
@@ -238,29 +238,29 @@ def _version_collection(changes: ChangeSet, command: WriteTree, options: WriteOp
         changes.processed.append(write_version(changes, resource, versionid, entry, options).xid)
 
 
-def _version(changes: ChangeSet, command: WriteTree, options: WriteOptions) -> None:
+def _write_version_tree(changes: ChangeSet, command: WriteTree, options: WriteOptions) -> None:
     xid, versionid = command.xid.split("/versions/")
     _check_parents(xid)
     check_writable(changes, xid, command.ignore)
     resource = changes.resource(xid)
     check_no_xref(resource)
-    tree = _rootless(command, resource.type.singular, "version")
+    tree = _without_root_ids(command, resource.type.singular, "version")
     changes.processed.append(write_version(changes, resource, versionid, tree, options, command.document).xid)
 
 
-_WRITERS: Final[dict[int | str, Callable[[ChangeSet, WriteTree, WriteOptions], None]]] = {
-    0: _root,
-    1: _group_collection,
-    2: _group,
-    3: _resource_collection,
-    4: _resource,
-    5: _version_collection,
-    6: _version,
-    "meta": _meta,
+_WRITERS_BY_KIND: Final[dict[int | str, Callable[[ChangeSet, WriteTree, WriteOptions], None]]] = {
+    0: _write_registry_tree,
+    1: _write_group_collection,
+    2: _write_group_tree,
+    3: _write_resource_collection,
+    4: _write_resource_tree,
+    5: _write_version_collection,
+    6: _write_version_tree,
+    "meta": _write_meta_tree,
 }
 
 
-def _rootless(command: WriteTree, *singulars: str) -> Mapping[str, Json]:
+def _without_root_ids(command: WriteTree, *singulars: str) -> Mapping[str, Json]:
     """The body, without the ids of its root entity if `ignore=id` is given (ENT-35)."""
     if "id" not in command.ignore:
         return command.tree
@@ -276,7 +276,7 @@ def _check_parents(resource: str) -> None:
     check_id(id)
 
 
-def _first_version(meta: Mapping[str, Json]) -> str | None:
+def _first_versionid(meta: Mapping[str, Json]) -> str | None:
     """The id for the first Version of a Resource that is created through its meta."""
     versionid = meta.get("defaultversionid")
     return versionid if isinstance(versionid, str) else None
@@ -296,7 +296,7 @@ def set_default_version(changes: ChangeSet, command: WriteTree) -> None:
     resource = changes.resource(xids.join(*segments[:4]))
     check_no_xref(resource, "defaultversionid")
     if value == "request":
-        value = _requested(changes, command, resource)
+        value = _requested_default(changes, command, resource)
     request_default_version(resource, value)
 
 
@@ -315,7 +315,7 @@ def request_default_version(resource: ResourceDraft, value: str) -> None:
     resource.needs_settling = True
 
 
-def _requested(changes: ChangeSet, command: WriteTree, resource: ResourceDraft) -> str:
+def _requested_default(changes: ChangeSet, command: WriteTree, resource: ResourceDraft) -> str:
     if command.method is not WriteMethod.POST:
         raise BadFlag(flag="setdefaultversionid")
     if len(changes.processed) > 1:

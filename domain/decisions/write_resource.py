@@ -52,7 +52,7 @@ def write_resource(
     check_id(xids.entity_id(xid))
     resource = changes.resource(xid)
     take_id(attributes, resource.type.singular, xids.entity_id(xid), xid)
-    meta, versions = _object(attributes.pop("meta", None), xid), attributes.pop("versions", None)
+    meta, versions = _parse_meta(attributes.pop("meta", None), xid), attributes.pop("versions", None)
     navigation = {name: attributes.pop(name) for name in NAVIGATION if name in attributes}
     xid_member = {"xid": navigation["xid"]} if "xid" in navigation else {}
     entries = map_of_objects(versions, "versions", xid)
@@ -64,7 +64,7 @@ def write_resource(
         return
     if resource.xref is not None:
         xrefs.remove_xref(changes, resource)
-    targets = _targets(resource, attributes, meta, entries)
+    targets = _target_versionids(resource, attributes, meta, entries)
     for versionid, entry in pop_entries(entries):
         write_version(changes, resource, versionid, entry, options)
     for target in targets:
@@ -128,7 +128,7 @@ def write_meta(changes: ChangeSet, resource: ResourceDraft, body: Mapping[str, J
     resource.needs_settling = True
 
 
-def _object(meta: Json, xid: str) -> dict[str, Json] | None:
+def _parse_meta(meta: Json, xid: str) -> dict[str, Json] | None:
     if meta is not None and not isinstance(meta, dict):
         raise InvalidAttribute(xid, name="meta", error_detail="it has to be an object")
     return meta
@@ -162,7 +162,7 @@ def map_of_objects(value: Json, name: str, xid: str) -> dict[str, dict[str, Json
     return value
 
 
-def _targets(
+def _target_versionids(
     resource: ResourceDraft, attributes: dict[str, Json], meta: Json, entries: Mapping[str, Any]
 ) -> list[str | None]:
     """The Version that the top-level attributes apply to: none or one; None is one whose id the server chooses.

@@ -45,13 +45,13 @@ def set_xref(
     for name in (*other_members, *(name for name in meta_members if name not in _NAVIGATION)):
         raise extra_xref_attribute(resource, name)
     check_epoch(resource.meta.xid, epoch, resource.meta.before["epoch"] if resource.meta.before else None)
-    target = _target(changes, resource, pointer)
+    target = _parse_target(changes, resource, pointer)
     changes.load_versions(resource)
     for version in resource.live_versions():
         version.gone = "deleted"
         resource.membership_changed = True
     resource.xref = target
-    resource.always_changed = _shown_names(changes, target) if resource.membership_changed else frozenset()
+    resource.always_changed = _target_names(changes, target) if resource.membership_changed else frozenset()
     resource.meta.become_pointer()
 
 
@@ -83,7 +83,7 @@ def is_of_same_type(changes: ChangeSet, resource: ResourceDraft, pointer: str) -
     return group is not None and type in group.resources and group.resources[type].origin == resource.type.origin
 
 
-def _target(changes: ChangeSet, resource: ResourceDraft, pointer: Json) -> str:
+def _parse_target(changes: ChangeSet, resource: ResourceDraft, pointer: Json) -> str:
     """The xid of another Resource of the same type, which need not exist (ENT-130)."""
     if not isinstance(pointer, str):
         raise MalformedXref(xref=pointer, error_detail="it has to be a string")
@@ -98,7 +98,7 @@ def _target(changes: ChangeSet, resource: ResourceDraft, pointer: Json) -> str:
     return pointer
 
 
-def _shown_names(changes: ChangeSet, xid: str) -> frozenset[str]:
+def _target_names(changes: ChangeSet, xid: str) -> frozenset[str]:
     target = changes.find(xid)
     attributes: Mapping[str, Any] = target.attributes if target is not None else {}
     return frozenset(attributes.keys() - {"meta", "versionscount"})

@@ -65,7 +65,7 @@ class Problem(Exception):
                 f"{self.name}: a subject is {'given by the type' if self.fixed_subject is not None else 'missing'}"
             )
         self.subject = subject if subject is not None else self.fixed_subject
-        self.arguments = {key: _text(value) for key, value in arguments.items()}
+        self.arguments = {key: _argument_text(value) for key, value in arguments.items()}
         self.detail = detail
         self.extensions = extensions or {}
         super().__init__(self.text())
@@ -86,7 +86,7 @@ class Problem(Exception):
         return _PLACEHOLDER.sub(lambda found: values[found[1]], self.title)
 
 
-def _text(value: object) -> str:
+def _argument_text(value: object) -> str:
     """Strings unchanged, other values as JSON."""
     return dumps(value).decode() if isinstance(value, (bool, float, list, dict)) else str(value)
 

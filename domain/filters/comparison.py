@@ -15,13 +15,13 @@ from typing import Any, Final
 Number = int | float | Decimal
 
 #: Below this limit, a double represents every integer exactly.
-_WHOLE: Final = 2**53
+_SAFE_INTEGER_LIMIT: Final = 2**53
 #: The remainder of a number that equals its double.
 NO_REMAINDER: Final = "1"
 #: An offset that makes every exponent of a Decimal a positive number of 19 digits.
-_EXPONENTS: Final = 2 * 10**18
+_EXPONENT_RANGE: Final = 2 * 10**18
 #: Inverts digits, so that a larger remainder below the double sorts lower.
-_TURNED: Final = str.maketrans("0123456789", "9876543210")
+_NINES_COMPLEMENT: Final = str.maketrans("0123456789", "9876543210")
 
 _TIMESTAMP: Final = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:(\.\d*?)0*)?Z\Z", re.ASCII)
 
@@ -66,7 +66,7 @@ def is_rounded(number: Number) -> bool:
     match number:
         case float():
             return False
-        case int() if abs(number) < _WHOLE:
+        case int() if abs(number) < _SAFE_INTEGER_LIMIT:
             return False
     return to_decimal(float(number)) != number
 
@@ -78,13 +78,13 @@ def number_remainder(number: Number, limit: int) -> str:
     """
     if not is_rounded(number):
         return NO_REMAINDER
-    remainder = _rest(to_decimal(number), float(number))
+    remainder = _exact_remainder(to_decimal(number), float(number))
     digits, _, exponent = format(remainder.copy_abs(), "e").partition("e")
-    text = f"{int(exponent) + _EXPONENTS:019d}{digits.replace('.', '').rstrip('0')}"
-    return (f"0{text.translate(_TURNED)}~" if remainder.is_signed() else f"2{text}")[:limit]
+    text = f"{int(exponent) + _EXPONENT_RANGE:019d}{digits.replace('.', '').rstrip('0')}"
+    return (f"0{text.translate(_NINES_COMPLEMENT)}~" if remainder.is_signed() else f"2{text}")[:limit]
 
 
-def _rest(number: Decimal, double: float) -> Decimal:
+def _exact_remainder(number: Decimal, double: float) -> Decimal:
     """The number minus its double, exactly; the number itself where the double is zero or infinite."""
     if not double or math.isinf(double):
         return number

@@ -75,7 +75,7 @@ def parse_filter(alternatives: Sequence[Sequence[str]], scope: PathScope, model:
             )
         return ()
     conjunctions = (
-        Conjunction(tuple(_expression(text, scope, model) for text in texts)) for texts in alternatives if texts
+        Conjunction(tuple(_parse_expression(text, scope, model) for text in texts)) for texts in alternatives if texts
     )
     return tuple(dict.fromkeys(conjunction for conjunction in conjunctions if _on_one_branch(conjunction)))
 
@@ -91,12 +91,12 @@ def parse_sort(text: str, scope: PathScope, model: Model) -> Sort:
         raise _bad_sort(text, str(error)) from None
     if invalid_name := _invalid_name(path):
         raise _bad_sort(text, f"no attribute can have the name {invalid_name!r}")
-    if path[0] in _collections(scope.type, model):
+    if path[0] in _collection_names(scope.type, model):
         raise _bad_sort(text, f'"{path[0]}" is a nested collection')
-    if _follows_id(path, scope.type, model):
+    if _is_id_order(path, scope.type, model):
         return Sort((), direction == "desc")
-    definition = _definition(path, scope.type, model)
-    if definition is _UNKNOWN and len(path) == 1:
+    definition = _definition_at(path, scope.type, model)
+    if definition is _NO_DEFINITION and len(path) == 1:
         raise _bad_sort(text, f'there is no attribute "{path[0]}"')
     if definition and definition["type"] not in SCALARS | {"any"}:
         raise _bad_sort(text, "the attribute is not a scalar")
@@ -107,7 +107,7 @@ def _on_one_branch(conjunction: Conjunction) -> bool:
     return all(is_above(expression.type, conjunction.type) for expression in conjunction.expressions)
 
 
-def _expression(text: str, scope: PathScope, model: Model) -> FilterExpression:
+def _parse_expression(text: str, scope: PathScope, model: Model) -> FilterExpression:
     match = _EXPRESSION.match(text)
     if match is None:
         raise _bad_filter(text, "a bracket is not closed")
@@ -118,7 +118,7 @@ def _expression(text: str, scope: PathScope, model: Model) -> FilterExpression:
     if invalid_name := _invalid_name(path):
         raise _bad_filter(text, f"no attribute can have the name {invalid_name!r}")
     type, attribute_path = _split_type(path, scope, model, text)
-    definition = _definition(attribute_path, type, model)
+    definition = _definition_at(attribute_path, type, model)
     attribute_type = definition["type"] if definition else None
     operator, filter_value = _operator_and_value(match["operator"], match["value"], attribute_type, text)
     source = f"{dot_path.text(attribute_path)}{match['operator'] or ''}{match['value'] or ''}"
@@ -143,7 +143,7 @@ def _split_type(path: tuple[Step, ...], scope: PathScope, model: Model, text: st
     if scope.meta:
         return scope.type, ("meta", *path)
     type, remaining = scope.type, path
-    while remaining[0] in _collections(type, model):
+    while remaining[0] in _collection_names(type, model):
         type = str(remaining[0]) if type == xids.REGISTRY else f"{type}.{remaining[0]}"
         remaining = remaining[1:]
         if not remaining:
@@ -153,8 +153,8 @@ def _split_type(path: tuple[Step, ...], scope: PathScope, model: Model, text: st
 
 def _derived_attribute(type: str, path: Sequence[Step], model: Model) -> DerivedAttribute | None:
     names = {
-        **_SHARED,
-        **{f"{plural}url": DerivedAttribute(True, f"/{plural}") for plural in _collections(type, model)},
+        **_SHARED_ATTRIBUTES,
+        **{f"{plural}url": DerivedAttribute(True, f"/{plural}") for plural in _collection_names(type, model)},
     }
     if depth(type) < depth("groups.resources"):
         return names.get(str(path[0])) if len(path) == 1 else None
@@ -167,10 +167,10 @@ def _derived_attribute(type: str, path: Sequence[Step], model: Model) -> Derived
     return names.get(".".join(map(str, path)))
 
 
-_SHARED: Final = {"self": DerivedAttribute(True), "xid": DerivedAttribute(False)}
+_SHARED_ATTRIBUTES: Final = {"self": DerivedAttribute(True), "xid": DerivedAttribute(False)}
 
 
-def _follows_id(path: Sequence[Step], type: str, model: Model) -> bool:
+def _is_id_order(path: Sequence[Step], type: str, model: Model) -> bool:
     """Whether sorting a collection by this attribute equals sorting it by id."""
     match type.split("."):
         case [group]:
@@ -182,7 +182,7 @@ def _follows_id(path: Sequence[Step], type: str, model: Model) -> bool:
     return path == (name,) or _derived_attribute(type, path, model) is not None
 
 
-def _collections(type: str, model: Model) -> Sequence[str]:
+def _collection_names(type: str, model: Model) -> Sequence[str]:
     match type.split("."):
         case [xids.REGISTRY]:
             return tuple(model.groups)
@@ -215,20 +215,20 @@ def _operator_and_value(
 
 
 def _filter_value(value: str, attribute_type: str | None) -> FilterValue:
-    parts = _pieces(value)
+    parts = _split_wildcards(value)
     if len(parts) > 1:
         return FilterValue(pieces=tuple(map(fold_text, parts)))
     text = parts[0]
     scalar_type = attribute_type if attribute_type in SCALARS else None
     return FilterValue(
         pieces=(fold_text(text),),
-        text=_text(text, scalar_type) if scalar_type is None or scalar_type not in _NUMERIC | {"boolean"} else None,
-        number=_number(text) if scalar_type is None or scalar_type in _NUMERIC else None,
+        text=_comparable_text(text, scalar_type) if scalar_type is None or scalar_type not in _NUMERIC | {"boolean"} else None,
+        number=_parse_number(text) if scalar_type is None or scalar_type in _NUMERIC else None,
         boolean={"true": True, "false": False}.get(text) if scalar_type in (None, "boolean") else None,
     )
 
 
-def _pieces(value: str) -> tuple[str, ...]:
+def _split_wildcards(value: str) -> tuple[str, ...]:
     """The texts between the wildcards, without escapes."""
     parts = [""]
     index = 0
@@ -245,7 +245,7 @@ def _has_star(value: str) -> bool:
     return any(star[2] for star in _STAR.finditer(value))
 
 
-def _text(value: str, attribute_type: str | None) -> str:
+def _comparable_text(value: str, attribute_type: str | None) -> str:
     if attribute_type == "timestamp":
         try:
             return text_sort_key(to_utc(value.replace(" ", "+")))
@@ -254,7 +254,7 @@ def _text(value: str, attribute_type: str | None) -> str:
     return text_sort_key(value)
 
 
-def _number(value: str) -> Decimal | None:
+def _parse_number(value: str) -> Decimal | None:
     if not _NUMBER.match(value):
         return None
     try:
@@ -264,67 +264,67 @@ def _number(value: str) -> Decimal | None:
 
 
 #: The definition of an attribute that the model does not define.
-_UNKNOWN: Final[dict[str, Any]] = {}
+_NO_DEFINITION: Final[dict[str, Any]] = {}
 
 
-def _definition(path: Sequence[Step], type: str, model: Model) -> dict[str, Any]:
+def _definition_at(path: Sequence[Step], type: str, model: Model) -> dict[str, Any]:
     """The model's definition of an attribute; empty where it has none."""
-    definitions, steps = _level(path, type, model)
+    definitions, steps = _definitions_at(path, type, model)
     definition = {"type": "object", "attributes": definitions}
     for step in steps:
-        definition = _inside(definition, step)
+        definition = _nested_definition(definition, step)
     return definition
 
 
-def _level(path: Sequence[Step], type: str, model: Model) -> tuple[dict[str, Any], Sequence[Step]]:
+def _definitions_at(path: Sequence[Step], type: str, model: Model) -> tuple[dict[str, Any], Sequence[Step]]:
     """The attribute definitions at the start of a path, and the path within them."""
     match type.split("."):
         case [xids.REGISTRY]:
-            return _definitions(model.registry), path
+            return _definitions_of_level(model.registry), path
         case [group]:
-            return _definitions(model.groups[group].level), path
+            return _definitions_of_level(model.groups[group].level), path
         case [group, resource] if path[0] == "meta":
-            meta_definitions = _definitions(model.groups[group].resources[resource].meta)
+            meta_definitions = _definitions_of_level(model.groups[group].resources[resource].meta)
             return {"meta": {"type": "object", "attributes": meta_definitions}}, path
         case [group, resource]:
-            return _definitions(model.groups[group].resources[resource].version) | _RESOURCE, path
+            return _definitions_of_level(model.groups[group].resources[resource].version) | _RESOURCE_DEFINITIONS, path
         case [group, resource, _]:
-            return _definitions(model.groups[group].resources[resource].version), path
+            return _definitions_of_level(model.groups[group].resources[resource].version), path
     return {}, path
 
 
-_RESOURCE: Final = {
+_RESOURCE_DEFINITIONS: Final = {
     "metaurl": {"type": "url"},
     "versionsurl": {"type": "url"},
     "versionscount": {"type": "uinteger"},
 }
 
 
-def _definitions(level: Level) -> dict[str, Any]:
+def _definitions_of_level(level: Level) -> dict[str, Any]:
     return dict(level.definitions)
 
 
-def _inside(definition: dict[str, Any], step: Step) -> dict[str, Any]:
+def _nested_definition(definition: dict[str, Any], step: Step) -> dict[str, Any]:
     match definition.get("type"), step:
         case "object", str():
             attributes: dict[str, Any] = definition.get("attributes", {})
-            return attributes.get(step) or _sibling(attributes, step) or attributes.get("*", _UNKNOWN)
+            return attributes.get(step) or _sibling_definition(attributes, step) or attributes.get("*", _NO_DEFINITION)
         case ("map", str() | PathWildcard.MEMBER) | ("array", int() | PathWildcard.ITEM):
             item: dict[str, Any] = definition["item"]
             return item
         case "any", _:
             return definition
-    return _UNKNOWN
+    return _NO_DEFINITION
 
 
-def _sibling(attributes: dict[str, Any], name: str) -> dict[str, Any]:
+def _sibling_definition(attributes: dict[str, Any], name: str) -> dict[str, Any]:
     """The definition of an attribute that only some value of another attribute adds; its type is `any`."""
     for row in attributes.values():
         for block in row.get("ifvalues", {}).values():
             siblings = block.get("siblingattributes", {})
-            if name in siblings or "*" in siblings or _sibling(siblings, name):
+            if name in siblings or "*" in siblings or _sibling_definition(siblings, name):
                 return {"type": "any"}
-    return _UNKNOWN
+    return _NO_DEFINITION
 
 
 def _bad_filter(text: str, detail: str) -> problems.Problem:

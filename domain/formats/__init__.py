@@ -54,13 +54,13 @@ class FormatModule:
         return cast(SchemaFormat, import_module(f"{__name__}.{self.module}"))
 
 
-def _releases(family: str, *releases: str) -> tuple[str, ...]:
+def _release_names(family: str, *releases: str) -> tuple[str, ...]:
     return tuple(name for release in releases for name in (f"{family}/{release}", f"{family}/{release}.*"))
 
 
 #: Every format that this registry supports.
 FORMAT_MODULES: Final[tuple[FormatModule, ...]] = (
-    FormatModule("avro", _releases("Avro", "1.8", "1.9", "1.10", "1.11", "1.12"), is_cheap=True),
+    FormatModule("avro", _release_names("Avro", "1.8", "1.9", "1.10", "1.11", "1.12"), is_cheap=True),
     FormatModule(
         "jsonschema",
         (
@@ -75,7 +75,7 @@ FORMAT_MODULES: Final[tuple[FormatModule, ...]] = (
     FormatModule(
         "graphql", tuple(f"GraphQL/{name}" for name in ("June2018", "October2021", "September2025")), text=True
     ),
-    FormatModule("openapi", _releases("OpenAPI", "2.0", "3.0", "3.1", "3.2"), can_compare=False),
+    FormatModule("openapi", _release_names("OpenAPI", "2.0", "3.0", "3.1", "3.2"), can_compare=False),
 )
 
 

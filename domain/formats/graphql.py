@@ -44,7 +44,7 @@ from domain.formats.contract import (
 __all__ = ["GraphqlDocument", "canonical_form", "incompatibilities", "parse"]
 
 #: The largest published schemas have some 200,000 tokens.
-_MOST_TOKENS: Final = 1_000_000
+_MAX_TOKENS: Final = 1_000_000
 
 #: The editions, oldest first. Features refer to them by index.
 _EDITIONS: Final = ("june2018", "october2021", "september2025")
@@ -53,7 +53,7 @@ _DEPRECATION: Final = "is not deprecated, so implementation field"
 #: The subject of a change: `Type`, `Type.field`, `Type.field(argument:)`, `@directive`.
 _COORDINATE: Final = re.compile(r"@?[A-Za-z_]\w*(?:\.\w+)?(?:\((\w+):?\))?")
 #: Keys of syntax nodes whose lists have no significant order.
-_FREE: Final = {"definitions", "fields", "arguments", "types", "interfaces", "locations", "operation_types"}
+_UNORDERED_KEYS: Final = {"definitions", "fields", "arguments", "types", "interfaces", "locations", "operation_types"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def canonical_form(parsed: GraphqlDocument) -> bytes:
     Extensions stay extensions. O(n log n).
     """
     tree = parse_document(parsed.text, no_location=True)
-    return strip_ignored_characters(print_ast(_normal(tree))).encode()
+    return strip_ignored_characters(print_ast(_normal_form(tree))).encode()
 
 
 def incompatibilities(
@@ -111,7 +111,7 @@ def incompatibilities(
         and str(reader_root) != str(writer_root)
     ]
     for change in find_breaking_changes(old, new)[:MAX_INCOMPATIBILITIES]:
-        names = list(_names(change.description, is_last_first=change.type.name == "TYPE_REMOVED_FROM_UNION"))
+        names = list(_change_subjects(change.description, is_last_first=change.type.name == "TYPE_REMOVED_FROM_UNION"))
         rule = change.type.name.lower().replace("_", "-")
         differences.append(
             Incompatibility(
@@ -125,7 +125,7 @@ def incompatibilities(
 
 
 def _build_document(text: str, edition: str) -> GraphqlDocument:
-    tree = parse_document(text, max_tokens=_MOST_TOKENS)
+    tree = parse_document(text, max_tokens=_MAX_TOKENS)
     for definition in tree.definitions:
         if not isinstance(definition, TypeSystemDefinitionNode | TypeSystemExtensionNode):
             raise InvalidDocument(
@@ -211,24 +211,24 @@ def _walk(tree: Node) -> Iterator[Any]:
             pending.extend(reversed(node))
 
 
-def _normal(node: Any) -> Any:
+def _normal_form(node: Any) -> Any:
     """The syntax tree without parts that have no meaning, in a fixed order."""
     if isinstance(node, list | tuple):
-        return tuple(map(_normal, node))
+        return tuple(map(_normal_form, node))
     if not isinstance(node, Node):
         return node
-    members = {key: _normal(getattr(node, key, None)) for key in node.keys if key != "loc"}
+    members = {key: _normal_form(getattr(node, key, None)) for key in node.keys if key != "loc"}
     if "description" in members:
         members["description"] = None
     if node.kind == "string_value":
         members["block"] = False
     for key, value in members.items():
-        if isinstance(value, tuple) and (key in _FREE or (key == "values" and node.kind.startswith("enum"))):
-            members[key] = tuple(sorted(value, key=_order))
+        if isinstance(value, tuple) and (key in _UNORDERED_KEYS or (key == "values" and node.kind.startswith("enum"))):
+            members[key] = tuple(sorted(value, key=_sort_key))
     return node.__class__(**members)
 
 
-def _order(node: Any) -> tuple[str, str]:
+def _sort_key(node: Any) -> tuple[str, str]:
     has_name = "extension" not in node.kind and hasattr(node, "name")
     return node.kind, node.name.value if has_name else print_ast(node)
 
@@ -261,7 +261,7 @@ def _error_location(text: str, error: GraphQLError) -> DocumentLocation | None:
     return DocumentLocation(line=1)
 
 
-def _names(description: str, is_last_first: bool) -> Iterator[str]:
+def _change_subjects(description: str, is_last_first: bool) -> Iterator[str]:
     """The subjects of a change, taken from graphql-core's description, the most specific name first."""
     names = [coordinate[0] for coordinate in _COORDINATE.finditer(description)]
     names = names[::-1] if is_last_first else names
@@ -275,12 +275,12 @@ def _names(description: str, is_last_first: bool) -> Iterator[str]:
 
 def _first_location(document: GraphqlDocument, *names: str) -> DocumentLocation | None:
     for name in names:
-        if (node := _find(document.schema, name)) is not None:
+        if (node := _find_node(document.schema, name)) is not None:
             return _node_location(document.text, node)
     return None
 
 
-def _find(schema: GraphQLSchema, name: str) -> Any:
+def _find_node(schema: GraphQLSchema, name: str) -> Any:
     """The syntax node of a coordinate; None where nothing has that name."""
     path, _, argument = name.partition("(")
     if path.startswith("@"):

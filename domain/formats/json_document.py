@@ -15,10 +15,10 @@ def load_json(document: bytes) -> Any:
     try:
         return json_text.loads(document)
     except json_text.InvalidJson as error:
-        raise InvalidDocument(f"the document is not JSON: {error}", _line(error)) from None
+        raise InvalidDocument(f"the document is not JSON: {error}", _error_location(error)) from None
 
 
-def _line(error: Exception) -> DocumentLocation | None:
+def _error_location(error: Exception) -> DocumentLocation | None:
     line = getattr(error.__context__, "lineno", None)
     text = getattr(error.__context__, "doc", "")
     return DocumentLocation(line=line, fragment=text.split("\n", line)[line - 1][:MAX_FRAGMENT]) if line else None

@@ -53,7 +53,7 @@ def group_references(group: str, references: object, lookup: GroupLookup) -> Gro
     for uri in references if isinstance(references, list) else ():
         if not isinstance(uri, str):
             continue
-        if uri.startswith("/") and _names_messages(uri) and lookup.messages(uri) is not None:
+        if uri.startswith("/") and _is_messagegroup(uri) and lookup.messages(uri) is not None:
             groups.append(uri)
         else:
             unresolved.append(UnresolvedReference(uri, unresolved_reason(uri)))
@@ -69,7 +69,7 @@ def effective_messages(groups: Iterable[str], lookup: GroupLookup) -> Iterator[E
                 yield EffectiveMessage(xid, definition, resolve_message(definition, lookup))
 
 
-def _names_messages(uri: str) -> bool:
+def _is_messagegroup(uri: str) -> bool:
     """Whether an xid is that of a message group."""
     segments = xids.segments(uri)
     return len(segments) == 2 and segments[0] == MESSAGEGROUPS

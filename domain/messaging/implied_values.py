@@ -20,7 +20,7 @@ MEDIA_TYPES: Final = {
 }
 _ENVELOPE: Final = "cloudevents/1.0"
 _METADATA: Final = "envelopemetadata"
-_TYPES: Final = {"datacontenttype": "string", "dataschema": "uritemplate"}
+_ATTRIBUTE_TYPES: Final = {"datacontenttype": "string", "dataschema": "uritemplate"}
 
 
 def add_implied_values(attributes: Attributes) -> tuple[Attributes, tuple[str, ...]]:
@@ -33,7 +33,7 @@ def add_implied_values(attributes: Attributes) -> tuple[Attributes, tuple[str, .
     for name, value in implied.items():
         declared = metadata.get(name) or {}
         if value is not None and declared.get("value") is None:
-            metadata[name] = {"type": _TYPES[name], "required": False, **declared, "value": value}
+            metadata[name] = {"type": _ATTRIBUTE_TYPES[name], "required": False, **declared, "value": value}
             pointers.append(f"/{_METADATA}/{name}/value")
     return ({**attributes, _METADATA: metadata} if pointers else attributes), tuple(pointers)
 

@@ -61,7 +61,7 @@ class _ProtocolLayout(NamedTuple):
 
 _HEADERS: Final = frozenset({"headers"})
 _MQTT: Final = ("topic_name", "response_topic", "correlation_data", "content_type", "payload_format_indicator")
-_SHAPES: Final[dict[str, _ProtocolLayout]] = {
+_LAYOUTS: Final[dict[str, _ProtocolLayout]] = {
     "http": _ProtocolLayout(plain=("method", "path"), lists=("headers", "query"), folded=_HEADERS),
     "amqp/1.0": _ProtocolLayout(
         maps=("properties", "application-properties", "message-annotations", "delivery-annotations", "footer")
@@ -81,29 +81,29 @@ def match_message(definition: Attributes, message: MessageParts) -> MessageMatch
     part_properties: list[tuple[MessagePart, list[_DeclaredProperty], _ProtocolLayout]] = []
     parts: list[str] = []
     for part, actual, properties in (
-        ("envelope", message.envelope, _of_envelope),
-        ("protocol", message.protocol, _of_protocol),
+        ("envelope", message.envelope, _envelope_properties),
+        ("protocol", message.protocol, _protocol_properties),
     ):
         declared_name = definition.get(part)
         if actual is None or not isinstance(declared_name, str):
             continue
         if fold_name(declared_name) != actual.name:
             return None
-        part_properties.append((actual, list(properties(definition)), _SHAPES.get(actual.name, _ProtocolLayout())))
+        part_properties.append((actual, list(properties(definition)), _LAYOUTS.get(actual.name, _ProtocolLayout())))
         parts.append(part)
-    bindings = _bound(part_properties) if parts else None
+    bindings = _match_parts(part_properties) if parts else None
     return None if bindings is None else MessageMatch(bindings, tuple(parts))
 
 
-def _of_envelope(definition: Attributes) -> Iterator[_DeclaredProperty]:
+def _envelope_properties(definition: Attributes) -> Iterator[_DeclaredProperty]:
     metadata = definition.get("envelopemetadata")
     for name, declared in metadata.items() if isinstance(metadata, dict) else ():
-        yield _property("", name, declared)
+        yield _declared_property("", name, declared)
 
 
-def _of_protocol(definition: Attributes) -> Iterator[_DeclaredProperty]:
+def _protocol_properties(definition: Attributes) -> Iterator[_DeclaredProperty]:
     options = definition.get("protocoloptions")
-    layout = _SHAPES.get(fold_name(definition["protocol"]))
+    layout = _LAYOUTS.get(fold_name(definition["protocol"]))
     if layout is None or not isinstance(options, dict):
         return
     for name in layout.plain:
@@ -111,14 +111,14 @@ def _of_protocol(definition: Attributes) -> Iterator[_DeclaredProperty]:
             yield _DeclaredProperty("", name, "uritemplate", string_form(options[name]), True)
     for section in layout.maps:
         for key, declared in (options.get(section) or {}).items():
-            yield _property(section, declared.get("name", key), declared)
+            yield _declared_property(section, declared.get("name", key), declared)
     for section in layout.lists:
         for declared in options.get(section) or ():
             # An entry of a list is present in the message; MQTT properties have no other way to be required.
-            yield _property(section, declared["name"], declared)
+            yield _declared_property(section, declared["name"], declared)
 
 
-def _property(section: str, name: str, declared: Mapping[str, Any]) -> _DeclaredProperty:
+def _declared_property(section: str, name: str, declared: Mapping[str, Any]) -> _DeclaredProperty:
     value = declared.get("value")
     type = declared.get("type", "string")
     is_required = bool(declared.get("required")) or value is not None
@@ -126,19 +126,19 @@ def _property(section: str, name: str, declared: Mapping[str, Any]) -> _Declared
     return _DeclaredProperty(section, name, type, None if accepts_any else string_form(value), is_required)
 
 
-def _bound(part_properties: list[tuple[MessagePart, list[_DeclaredProperty], _ProtocolLayout]]) -> Bindings | None:
+def _match_parts(part_properties: list[tuple[MessagePart, list[_DeclaredProperty], _ProtocolLayout]]) -> Bindings | None:
     """The values of placeholders if the message has all declared properties; otherwise None."""
     pairs: list[tuple[str, str]] = []
     for actual, properties, layout in part_properties:
         for declared in properties:
-            actual_values = _values(actual, declared, layout)
+            actual_values = _actual_values(actual, declared, layout)
             if not actual_values:
                 if declared.required:
                     return None
                 continue
             if declared.value is None:
                 continue
-            matching_values = [value for value in actual_values if _fits(declared, value)]
+            matching_values = [value for value in actual_values if _is_match(declared, value)]
             if not matching_values:
                 return None
             if placeholder_names(declared.value):
@@ -146,31 +146,31 @@ def _bound(part_properties: list[tuple[MessagePart, list[_DeclaredProperty], _Pr
     return match_templates(pairs)
 
 
-def _values(actual: MessagePart, declared: _DeclaredProperty, layout: _ProtocolLayout) -> list[str]:
+def _actual_values(actual: MessagePart, declared: _DeclaredProperty, layout: _ProtocolLayout) -> list[str]:
     section: PartValues = actual.sections.get(declared.section, {})
     if declared.section not in layout.folded:
         return section.get(declared.name, [])
     return [value for name, values in section.items() if name.lower() == declared.name.lower() for value in values]
 
 
-def _fits(declared: _DeclaredProperty, value: str) -> bool:
+def _is_match(declared: _DeclaredProperty, value: str) -> bool:
     """Whether one value alone fits; a value with placeholders is a template, whatever its type."""
     assert declared.value is not None, "there is nothing to compare with"
     if placeholder_names(declared.value):
         return match_templates([(declared.value, value)]) is not None
     if declared.name.lower() in _MEDIA_TYPES:
-        return _media_type(declared.value) == _media_type(value)
-    return declared.value == value or _alike(declared.type, declared.value, value)
+        return _comparable_media_type(declared.value) == _comparable_media_type(value)
+    return declared.value == value or _is_same_value(declared.type, declared.value, value)
 
 
-def _media_type(text: str) -> tuple[str, frozenset[tuple[str, str]]]:
+def _comparable_media_type(text: str) -> tuple[str, frozenset[tuple[str, str]]]:
     """A media type in comparable form: its name and the names of its parameters without case (RFC 2045, 5.1)."""
     name, *parameters = text.split(";")
     pairs = (parameter.partition("=")[::2] for parameter in parameters)
     return name.strip().lower(), frozenset((key.strip().lower(), value.strip().strip('"')) for key, value in pairs)
 
 
-def _alike(type: str, first: str, other: str) -> bool:
+def _is_same_value(type: str, first: str, other: str) -> bool:
     """Whether two texts are the same value of a type."""
     try:
         if type in _NUMBERS:

@@ -24,7 +24,7 @@ INHERITED: Final = (
     *("dataschemaformat", "dataschema", "dataschemauri", "dataschemaxid", "datacontenttype"),
 )
 #: An inline schema is a document: a mixture of two would be invalid.
-_WHOLE: Final = frozenset({"dataschema"})
+_REPLACED_NAMES: Final = frozenset({"dataschema"})
 #: The maximum number of bases. Chains written by people have two or three.
 MAX_BASES: Final = 256
 
@@ -80,9 +80,9 @@ class ResolvedMessage:
 
 def resolve_message(definition: MessageDefinition, lookup: DefinitionLookup) -> ResolvedMessage:
     """A message with all attributes from its bases. Never fails: a broken chain is reported in the result (MS-18)."""
-    chain, unresolved = _chain(definition, lookup)
+    chain, unresolved = _follow_bases(definition, lookup)
     return ResolvedMessage(
-        {**definition.attributes, **_merged(chain)},
+        {**definition.attributes, **_merge_chain(chain)},
         tuple(base_definition.xid for base_definition in chain[1:]),
         unresolved,
     )
@@ -93,7 +93,7 @@ def unresolved_reason(uri: str) -> UnresolvedReason:
     return UnresolvedReason.DANGLING if uri.startswith("/") else UnresolvedReason.EXTERNAL
 
 
-def _chain(
+def _follow_bases(
     definition: MessageDefinition, lookup: DefinitionLookup
 ) -> tuple[list[MessageDefinition], UnresolvedReference | None]:
     chain = [definition]
@@ -111,26 +111,26 @@ def _chain(
     return chain, None
 
 
-def _merged(chain: Iterable[MessageDefinition]) -> Attributes:
+def _merge_chain(chain: Iterable[MessageDefinition]) -> Attributes:
     """All inherited attributes: defaults at the bottom, above them the explicit values, the nearest on top."""
     base_first = list(chain)[::-1]
-    all_layers = [_inherited(definition.attributes) for definition in base_first]
+    all_layers = [_inherited_attributes(definition.attributes) for definition in base_first]
     explicit_layers = [
-        _inherited(explicit_values(definition.attributes, definition.marks)) for definition in base_first
+        _inherited_attributes(explicit_values(definition.attributes, definition.marks)) for definition in base_first
     ]
-    return reduce(lambda below, above: _over(below, above, _WHOLE), [*all_layers, *explicit_layers], {})
+    return reduce(lambda below, above: _merge(below, above, _REPLACED_NAMES), [*all_layers, *explicit_layers], {})
 
 
-def _inherited(attributes: Attributes) -> Attributes:
+def _inherited_attributes(attributes: Attributes) -> Attributes:
     return {name: attributes[name] for name in INHERITED if name in attributes}
 
 
-def _over(lower: Attributes, upper: Attributes, replaced_names: frozenset[str] = frozenset()) -> Attributes:
+def _merge(lower: Attributes, upper: Attributes, replaced_names: frozenset[str] = frozenset()) -> Attributes:
     merged = dict(lower)
     for name, value in upper.items():
         lower_value = lower.get(name)
         if isinstance(value, dict) and isinstance(lower_value, dict) and name not in replaced_names:
-            merged[name] = _over(lower_value, value)
+            merged[name] = _merge(lower_value, value)
         else:
             merged[name] = value
     return merged

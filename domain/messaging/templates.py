@@ -22,9 +22,9 @@ MAX_TRIES: Final = 10_000
 _MAX_CHARACTERS: Final = MAX_TRIES * 1_000
 
 _PLACEHOLDER: Final = re.compile(r"\{([A-Za-z0-9_]+)\}")
-_BRACED: Final = re.compile(r"\{[^{}]*\}|[{}]")
+_BRACES: Final = re.compile(r"\{[^{}]*\}|[{}]")
 _OPERATORS: Final = "+#./;?&"
-_RESERVED: Final = "=,!@|"
+_RESERVED_CHARACTERS: Final = "=,!@|"
 
 
 class _TriesExhausted(Exception):
@@ -57,7 +57,7 @@ def match_templates(pairs: Iterable[tuple[str, str]]) -> Bindings | None:
                 return None
     try:
         attempts = max(2 * MAX_PLACEHOLDERS, min(MAX_TRIES, _MAX_CHARACTERS // (length + 1)))
-        return _fitted(open_segments, {}, iter(range(attempts)))
+        return _match_segments(open_segments, {}, iter(range(attempts)))
     except _TriesExhausted:
         return None
 
@@ -65,18 +65,18 @@ def match_templates(pairs: Iterable[tuple[str, str]]) -> Bindings | None:
 def template_problems(template: str) -> tuple[str, ...]:
     """Why a text is not a level 1 template; empty if it is one, and for text without braces (CM-12)."""
     return tuple(
-        f"{match[0]} {reason}" for match in _BRACED.finditer(template) if (reason := _problem(match[0], match[0][1:-1]))
+        f"{match[0]} {reason}" for match in _BRACES.finditer(template) if (reason := _placeholder_problem(match[0], match[0][1:-1]))
     )
 
 
-def _problem(braced: str, expression: str) -> str | None:
+def _placeholder_problem(braced: str, expression: str) -> str | None:
     if len(braced) == 1:
         return "has no matching brace"
     if _PLACEHOLDER.fullmatch(braced):
         return None
     if not expression:
         return "names nothing"
-    if expression[0] in _OPERATORS or expression[0] in _RESERVED:
+    if expression[0] in _OPERATORS or expression[0] in _RESERVED_CHARACTERS:
         return f"has the operator {expression[0]}"
     if "," in expression:
         return "is a list of names"
@@ -85,7 +85,7 @@ def _problem(braced: str, expression: str) -> str | None:
     return "is not a name of letters, digits and underscores"
 
 
-def _fitted(open_segments: list[tuple[list[str], str]], bindings: Bindings, attempts: Iterator[int]) -> Bindings | None:
+def _match_segments(open_segments: list[tuple[list[str], str]], bindings: Bindings, attempts: Iterator[int]) -> Bindings | None:
     """The bindings with which all segments fit. Segments with the fewest unknown names come first: they decide most."""
     if not open_segments:
         return bindings
@@ -94,13 +94,13 @@ def _fitted(open_segments: list[tuple[list[str], str]], bindings: Bindings, atte
     )
     parts, text_segment = open_segments[next_index]
     remaining = open_segments[:next_index] + open_segments[next_index + 1 :]
-    for candidate in _ways(parts, text_segment, bindings, attempts):
-        if (fitted := _fitted(remaining, candidate, attempts)) is not None:
+    for candidate in _segment_matches(parts, text_segment, bindings, attempts):
+        if (fitted := _match_segments(remaining, candidate, attempts)) is not None:
             return fitted
     return None
 
 
-def _ways(parts: list[str], text_segment: str, bindings: Bindings, attempts: Iterator[int]) -> Iterator[Bindings]:
+def _segment_matches(parts: list[str], text_segment: str, bindings: Bindings, attempts: Iterator[int]) -> Iterator[Bindings]:
     """Every possible match of one segment, shortest first.
 
     parts: a literal, then name and literal in turn. For names that are used once, the first match of a literal leaves
@@ -116,15 +116,15 @@ def _ways(parts: list[str], text_segment: str, bindings: Bindings, attempts: Ite
         return
     name, *remaining = remaining
     if name in bindings:
-        yield from _ways([bindings[name] + remaining[0], *remaining[1:]], text_segment, bindings, attempts)
+        yield from _segment_matches([bindings[name] + remaining[0], *remaining[1:]], text_segment, bindings, attempts)
         return
-    for end in _ends(remaining, text_segment):
+    for end in _placeholder_ends(remaining, text_segment):
         if next(attempts, None) is None:
             raise _TriesExhausted
-        yield from _ways(remaining, text_segment[end:], {**bindings, name: text_segment[:end]}, attempts)
+        yield from _segment_matches(remaining, text_segment[end:], {**bindings, name: text_segment[:end]}, attempts)
 
 
-def _ends(remaining: list[str], text_segment: str) -> Iterator[int]:
+def _placeholder_ends(remaining: list[str], text_segment: str) -> Iterator[int]:
     """The possible ends of a placeholder, before the next literal. remaining: begins with that literal."""
     if len(remaining) == 1:
         end = len(text_segment) - len(remaining[0])

@@ -38,7 +38,7 @@ ASPECTS: Final = {
 ITEM_ASPECTS: Final = {name: ASPECTS[name] for name in ("type", "target", "namecharset", "attributes", "item")}
 
 #: Flags that a full model writes only when they are true.
-_FLAGS: Final = ("matchversions", "readonly", "immutable", "required")
+_FLAG_ASPECTS: Final = ("matchversions", "readonly", "immutable", "required")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +64,10 @@ def full_definitions(definitions: Any, model_path: ModelPath, scope: DefinitionC
     """
     rows = object_members(definitions, model_path)
     inner_scope = replace(scope, taken=scope.taken | rows.keys())
-    return {name: _attribute(name, row, (*model_path, name), inner_scope) for name, row in rows.items()}
+    return {name: _full_attribute(name, row, (*model_path, name), inner_scope) for name, row in rows.items()}
 
 
-def _attribute(name: str, definition: Any, model_path: ModelPath, scope: DefinitionContext) -> Definition:
+def _full_attribute(name: str, definition: Any, model_path: ModelPath, scope: DefinitionContext) -> Definition:
     row = checked_aspects(definition, ASPECTS, model_path)
     # Names derived from a type's own may be longer than an extension's (ENT-11).
     if name not in scope.specified and name != "*" and not CHARSETS[scope.charset].match(name):
@@ -75,16 +75,16 @@ def _attribute(name: str, definition: Any, model_path: ModelPath, scope: Definit
     if row.get("name", name) != name:
         raise model_error((*model_path, "name"), "it differs from its key")
     _check_common(row, model_path, scope)
-    nested = _nested(name, row, model_path, scope)
+    nested = _full_nested(name, row, model_path, scope)
     for rule in _RULES:
         rule(name, row, model_path, scope)
-    return _written({**row, "name": name, **nested})
+    return _normal_definition({**row, "name": name, **nested})
 
 
-def _item(definition: Any, model_path: ModelPath, scope: DefinitionContext) -> Definition:
+def _full_item(definition: Any, model_path: ModelPath, scope: DefinitionContext) -> Definition:
     row = checked_aspects(definition, ITEM_ASPECTS, model_path)
     _check_common(row, model_path, scope)
-    return _written({**row, **_nested("", row, model_path, replace(scope, versions=False))})
+    return _normal_definition({**row, **_full_nested("", row, model_path, replace(scope, versions=False))})
 
 
 def _check_common(row: Definition, model_path: ModelPath, scope: DefinitionContext) -> None:
@@ -111,7 +111,7 @@ def _check_target(target: str, type_name: str, model_path: ModelPath, scope: Def
         )
 
 
-def _nested(name: str, row: Definition, model_path: ModelPath, scope: DefinitionContext) -> dict[str, Any]:
+def _full_nested(name: str, row: Definition, model_path: ModelPath, scope: DefinitionContext) -> dict[str, Any]:
     """The definitions inside a definition, in the form of a full model."""
     specified = scope.specified.get(name, {})
     inner_scope = DefinitionContext(
@@ -124,13 +124,13 @@ def _nested(name: str, row: Definition, model_path: ModelPath, scope: Definition
     if row["type"] == "object" and "attributes" in row:
         nested["attributes"] = full_definitions(row["attributes"], (*model_path, "attributes"), inner_scope)
     if "item" in row:
-        nested["item"] = _item(row["item"], (*model_path, "item"), inner_scope)
+        nested["item"] = _full_item(row["item"], (*model_path, "item"), inner_scope)
     if row.get("ifvalues"):
-        nested["ifvalues"] = _ifvalues(row, (*model_path, "ifvalues"), scope)
+        nested["ifvalues"] = _full_ifvalues(row, (*model_path, "ifvalues"), scope)
     return nested
 
 
-def _ifvalues(row: Definition, model_path: ModelPath, scope: DefinitionContext) -> dict[str, Any]:
+def _full_ifvalues(row: Definition, model_path: ModelPath, scope: DefinitionContext) -> dict[str, Any]:
     inner_scope = replace(scope, specified={}, versions=False)
     keys: set[str] = set()
     branches = {}
@@ -154,9 +154,9 @@ def _ifvalues(row: Definition, model_path: ModelPath, scope: DefinitionContext) 
     return branches
 
 
-def _written(row: Definition) -> Definition:
+def _normal_definition(row: Definition) -> Definition:
     """A definition in its order, without redundant aspects (MOD-99)."""
-    retained = {name: value for name, value in row.items() if name not in _FLAGS or value}
+    retained = {name: value for name, value in row.items() if name not in _FLAG_ASPECTS or value}
     if not retained.get("enum"):
         retained.pop("enum", None)
         if retained.get("strict", True):

@@ -10,7 +10,7 @@ from domain.model.types import Model
 from domain.values import xid as xids
 
 #: Aspects that are descriptions only.
-_DESCRIPTIVE: Final = frozenset(
+_DESCRIPTIVE_ASPECTS: Final = frozenset(
     {"description", "documentation", "icon", "labels", "modelversion", "modelcompatiblewith"}
 )
 
@@ -21,7 +21,7 @@ def changed_types(old: Model, new: Model) -> set[str]:
     A Resource type includes its Versions and metas. It does not matter whether a definition comes from an include
     (MOD-75). An import does matter, because it decides which xrefs are legal.
     """
-    old_definitions, new_definitions = dict(_definitions(old)), dict(_definitions(new))
+    old_definitions, new_definitions = dict(_comparable_types(old)), dict(_comparable_types(new))
     return {
         type
         for type in old_definitions.keys() | new_definitions.keys()
@@ -40,38 +40,38 @@ def related_types(model: Model, types: Collection[str]) -> set[str]:
     return {type for type, origin in origins.items() if origin in shared_origins}
 
 
-def _definitions(model: Model) -> Iterator[tuple[str, Any]]:
-    yield xids.REGISTRY, _attributes(model.full["attributes"])
+def _comparable_types(model: Model) -> Iterator[tuple[str, Any]]:
+    yield xids.REGISTRY, _comparable_attributes(model.full["attributes"])
     for plural, group in model.full["groups"].items():
         constraints = group.get("constraints", {})
-        yield plural, (group["singular"], _attributes(group["attributes"]), constraints)
+        yield plural, (group["singular"], _comparable_attributes(group["attributes"]), constraints)
         for name, row in group["resources"].items():
             bounds = {
                 key: constraint for key, constraint in constraints.items() if parse_constraint_key(key)[0] == name
             }
-            yield f"{plural}.{name}", (model.groups[plural].resources[name].origin, _resource(row), bounds)
+            yield f"{plural}.{name}", (model.groups[plural].resources[name].origin, _comparable_resource(row), bounds)
 
 
-def _resource(row: dict[str, Any]) -> dict[str, Any]:
+def _comparable_resource(row: dict[str, Any]) -> dict[str, Any]:
     levels = ("attributes", "resourceattributes", "metaattributes")
     return {
-        name: _attributes(value) if name in levels else value for name, value in row.items() if name not in _DESCRIPTIVE
+        name: _comparable_attributes(value) if name in levels else value for name, value in row.items() if name not in _DESCRIPTIVE_ASPECTS
     }
 
 
-def _attributes(rows: dict[str, Any]) -> dict[str, Any]:
-    return {name: _definition(row) for name, row in rows.items()}
+def _comparable_attributes(rows: dict[str, Any]) -> dict[str, Any]:
+    return {name: _comparable_definition(row) for name, row in rows.items()}
 
 
-def _definition(row: dict[str, Any]) -> dict[str, Any]:
+def _comparable_definition(row: dict[str, Any]) -> dict[str, Any]:
     """An attribute's definition without its descriptions, at every depth."""
     retained = {name: value for name, value in row.items() if name != "description"}
     if "attributes" in row:
-        retained["attributes"] = _attributes(row["attributes"])
+        retained["attributes"] = _comparable_attributes(row["attributes"])
     if "item" in row:
-        retained["item"] = _definition(row["item"])
+        retained["item"] = _comparable_definition(row["item"])
     if "ifvalues" in row:
         retained["ifvalues"] = {
-            key: _attributes(branch["siblingattributes"]) for key, branch in row["ifvalues"].items()
+            key: _comparable_attributes(branch["siblingattributes"]) for key, branch in row["ifvalues"].items()
         }
     return retained

@@ -16,10 +16,10 @@ from domain.model.targets import Types
 from domain.model.types import Model
 from domain.values import xid as xids
 
-_ABOUT: Final = {"description": "string", "documentation": "url", "icon": "url", "labels": "labels"}
-_ORIGINAL: Final = {"modelversion": "string", "modelcompatiblewith": "uri"}
+_DOCUMENTATION_ASPECTS: Final = {"description": "string", "documentation": "url", "icon": "url", "labels": "labels"}
+_ORIGIN_ASPECTS: Final = {"modelversion": "string", "modelcompatiblewith": "uri"}
 
-_MODEL: Final = {
+_MODEL_ASPECTS: Final = {
     "$schema": "any",
     "description": "string",
     "documentation": "url",
@@ -27,21 +27,21 @@ _MODEL: Final = {
     "attributes": "object",
     "groups": "object",
 }
-_GROUP: Final = {
+_GROUP_ASPECTS: Final = {
     "plural": "nonempty",
     "singular": "nonempty",
-    **_ABOUT,
-    **_ORIGINAL,
+    **_DOCUMENTATION_ASPECTS,
+    **_ORIGIN_ASPECTS,
     "attributes": "object",
     "constraints": "object",
     "ximportresources": "array",
     "resources": "object",
 }
-_RESOURCE: Final = {
+_RESOURCE_ASPECTS: Final = {
     "plural": "nonempty",
     "singular": "nonempty",
-    **_ABOUT,
-    **_ORIGINAL,
+    **_DOCUMENTATION_ASPECTS,
+    **_ORIGIN_ASPECTS,
     "maxversions": "uinteger",
     "setversionid": "boolean",
     "hasdocument": "boolean",
@@ -57,8 +57,8 @@ _RESOURCE: Final = {
 }
 
 #: Collections append `count` to a plural, and a Resource type `base64` to its singular: both must fit (ENT-11).
-_SHORT: Final = 57
-_LONG: Final = 63
+_MAX_SHORT_NAME: Final = 57
+_MAX_LONG_NAME: Final = 63
 
 
 def compile_model(source: Any, include: Include | None = None, is_lenient: bool = False) -> Model:
@@ -71,14 +71,14 @@ def compile_model(source: Any, include: Include | None = None, is_lenient: bool 
     Raises: ModelError, ModelRequiredTrue, ModelScalarDefault.
     """
     source = {} if source is None else source
-    model_source = checked_aspects(includes.expand_includes(source, include, is_lenient), _MODEL, ())
+    model_source = checked_aspects(includes.expand_includes(source, include, is_lenient), _MODEL_ASPECTS, ())
     groups = object_members(model_source.get("groups", {}), ("groups",))
     resources = imports.expand_imports(groups)
     types: Types = {plural: tuple(rows) for plural, rows in resources.items()}
-    group_types = {plural: _group(plural, groups[plural], resources[plural], types) for plural in groups}
-    _check_names([(("groups", plural), row) for plural, row in group_types.items()], _LONG)
+    group_types = {plural: _compile_group(plural, groups[plural], resources[plural], types) for plural in groups}
+    _check_names([(("groups", plural), row) for plural, row in group_types.items()], _MAX_LONG_NAME)
     _check_collections(group_types, spec_attributes.registry(()), ("groups",))
-    registry = _level(spec_attributes.registry(group_types), model_source.get("attributes"), ("attributes",), types)
+    registry = _compile_level(spec_attributes.registry(group_types), model_source.get("attributes"), ("attributes",), types)
     full_model: dict[str, Any] = {
         name: model_source[name] for name in ("description", "documentation", "labels") if name in model_source
     }
@@ -92,17 +92,17 @@ def compile_model(source: Any, include: Include | None = None, is_lenient: bool 
     return Model.build(dict(source), full_model, origins)
 
 
-def _group(plural: str, group_definition: Any, resources: imports.Resources, types: Types) -> dict[str, Any]:
+def _compile_group(plural: str, group_definition: Any, resources: imports.Resources, types: Types) -> dict[str, Any]:
     model_path: ModelPath = ("groups", plural)
-    row = _named(plural, checked_aspects(group_definition, _GROUP, model_path), model_path)
+    row = _with_names(plural, checked_aspects(group_definition, _GROUP_ASPECTS, model_path), model_path)
     if plural in spec_attributes.RESERVED_PATHS:
         raise model_error(model_path, "the name is taken, so no Group type can have it")
     resource_types = {
-        name: _resource(name, definition, (*model_path, "resources", name), types)
+        name: _compile_resource(name, definition, (*model_path, "resources", name), types)
         for name, (definition, _) in resources.items()
     }
     _check_names(
-        [((*model_path, "resources", name), resource_type) for name, resource_type in resource_types.items()], _SHORT
+        [((*model_path, "resources", name), resource_type) for name, resource_type in resource_types.items()], _MAX_SHORT_NAME
     )
     level = spec_attributes.group(row["singular"], resource_types)
     if f"{row['singular']}id" in spec_attributes.group("", ()).attributes:
@@ -110,7 +110,7 @@ def _group(plural: str, group_definition: Any, resources: imports.Resources, typ
             (*model_path, "singular"), f"its id attribute would be {row['singular']}id, which has another meaning"
         )
     _check_collections(resource_types, spec_attributes.group(row["singular"], ()), (*model_path, "resources"))
-    attributes = _level(level, row.get("attributes"), (*model_path, "attributes"), types)
+    attributes = _compile_level(level, row.get("attributes"), (*model_path, "attributes"), types)
     versions = {name: resource_type["attributes"] for name, resource_type in resource_types.items()}
     bounds = constraints.check_constraints(
         row.pop("constraints", {}), attributes, versions, types, (*model_path, "constraints")
@@ -118,12 +118,12 @@ def _group(plural: str, group_definition: Any, resources: imports.Resources, typ
     row |= {"attributes": attributes, "resources": resource_types}
     if bounds:
         row["constraints"] = bounds
-    return _in_order(row, [name for name in _GROUP if name != "ximportresources"])
+    return _order_members(row, [name for name in _GROUP_ASPECTS if name != "ximportresources"])
 
 
-def _resource(plural: str, definition: Any, model_path: ModelPath, types: Types) -> dict[str, Any]:
-    row = RESOURCE_DEFAULTS | _named(plural, checked_aspects(definition, _RESOURCE, model_path), model_path)
-    row |= _validation(row, model_path) | _versionmode(row, object_members(definition, model_path), model_path)
+def _compile_resource(plural: str, definition: Any, model_path: ModelPath, types: Types) -> dict[str, Any]:
+    row = RESOURCE_DEFAULTS | _with_names(plural, checked_aspects(definition, _RESOURCE_ASPECTS, model_path), model_path)
+    row |= _check_validation(row, model_path) | _check_versionmode(row, object_members(definition, model_path), model_path)
     if "typemap" in row:
         row["typemap"] = typemap.check_typemap(object_members(row["typemap"], model_path), (*model_path, "typemap"))
     conflicting_names = (
@@ -140,17 +140,17 @@ def _resource(plural: str, definition: Any, model_path: ModelPath, types: Types)
         "metaattributes": spec_attributes.meta(row["singular"]),
     }
     for name, level in levels.items():
-        row[name] = _level(level, row.get(name), (*model_path, name), types, versions=name == "attributes")
+        row[name] = _compile_level(level, row.get(name), (*model_path, name), types, versions=name == "attributes")
     additional_names = row["resourceattributes"].keys() - levels["resourceattributes"].attributes.keys()
     if additional_names:
         raise model_error(
             (*model_path, "resourceattributes", min(additional_names)),
             "Resources cannot have attributes other than those of their Versions",
         )
-    return _in_order(row, _RESOURCE)
+    return _order_members(row, _RESOURCE_ASPECTS)
 
 
-def _named(plural: str, row: dict[str, Any], model_path: ModelPath) -> dict[str, Any]:
+def _with_names(plural: str, row: dict[str, Any], model_path: ModelPath) -> dict[str, Any]:
     if row.get("plural", plural) != plural:
         raise model_error((*model_path, "plural"), "it differs from its key")
     if "singular" not in row:
@@ -158,7 +158,7 @@ def _named(plural: str, row: dict[str, Any], model_path: ModelPath) -> dict[str,
     return {"plural": plural, **row}
 
 
-def _validation(row: dict[str, Any], model_path: ModelPath) -> dict[str, Any]:
+def _check_validation(row: dict[str, Any], model_path: ModelPath) -> dict[str, Any]:
     if row["validatecompatibility"] and not row["validateformat"]:
         raise model_error((*model_path, "validatecompatibility"), "it needs validateformat to be true")
     max_versions = row["maxversions"]
@@ -166,7 +166,7 @@ def _validation(row: dict[str, Any], model_path: ModelPath) -> dict[str, Any]:
     return {"maxversions": int(max_versions) if max_versions < 1 << 63 else max_versions}
 
 
-def _versionmode(row: dict[str, Any], definition: Mapping[str, Any], model_path: ModelPath) -> dict[str, Any]:
+def _check_versionmode(row: dict[str, Any], definition: Mapping[str, Any], model_path: ModelPath) -> dict[str, Any]:
     mode = row["versionmode"].lower()
     if mode not in spec_attributes.VERSIONMODES:
         raise model_error(
@@ -179,7 +179,7 @@ def _versionmode(row: dict[str, Any], definition: Mapping[str, Any], model_path:
     return {"versionmode": mode, "singleversionroot": True}
 
 
-def _level(
+def _compile_level(
     level: SpecAttributes, definitions: Any, model_path: ModelPath, types: Types, versions: bool = False
 ) -> Definitions:
     overlaid = overlay.overlay_level(level, definitions or {}, model_path)
@@ -191,7 +191,7 @@ def _check_names(rows: Iterable[tuple[ModelPath, Mapping[str, Any]]], singular: 
     """Refuses type names of a wrong form, and duplicates. singular: the maximum length of singular names."""
     known_names: set[str] = set()
     for model_path, row in rows:
-        for aspect, max_length in (("plural", _SHORT), ("singular", singular)):
+        for aspect, max_length in (("plural", _MAX_SHORT_NAME), ("singular", singular)):
             name = row[aspect]
             if not xids.NAME.match(name) or len(name) > max_length:
                 raise model_error((*model_path, aspect), f"{name!r} is not a name of at most {max_length} characters")
@@ -212,5 +212,5 @@ def _check_collections(plurals: Iterable[str], level: SpecAttributes, model_path
         known_names |= names
 
 
-def _in_order(row: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+def _order_members(row: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
     return {name: row[name] for name in names if name in row}

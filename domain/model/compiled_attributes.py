@@ -78,12 +78,12 @@ class CompiledAttributes:
         }
         wildcard = compiled_by_name.pop("*", None)
         self._star = wildcard.check if wildcard else None
-        self._sized = _sized(definitions["*"]) if wildcard else None
+        self._sized = _extension_size_check(definitions["*"]) if wildcard else None
         self._star_accept = wildcard.accept if wildcard else None
         self._deep = {
             name: compiled.accept for name, compiled in compiled_by_name.items() if compiled.accept is not None
         }
-        rows = [_row(name, definitions[name], compiled) for name, compiled in compiled_by_name.items()]
+        rows = [_attribute_row(name, definitions[name], compiled) for name, compiled in compiled_by_name.items()]
         self._head = [row for row in rows if row.name not in rules.last]
         self._tail = [row for row in rows if row.name in rules.last]
         self._names = frozenset(compiled_by_name) | rules.served
@@ -102,7 +102,7 @@ class CompiledAttributes:
             for siblings_of_value in keys.values()
             for row in siblings_of_value.values()
         )
-        return bool(self._readonly or self._deep or self._star_accept or any(_says_readonly(row) for row in siblings))
+        return bool(self._readonly or self._deep or self._star_accept or any(_has_readonly(row) for row in siblings))
 
     def complete(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
         """The attributes without nulls, with defaults, with every value checked, in serialization order.
@@ -112,10 +112,10 @@ class CompiledAttributes:
         variant = self.active(attributes)
         completed: dict[str, Any] = {}
         missing: list[ValuePath] = []
-        _fill(variant._head, attributes, completed, missing)
+        _fill_rows(variant._head, attributes, completed, missing)
         if not variant._names.issuperset(attributes):
             variant._extensions(attributes, completed, missing)
-        _fill(variant._tail, attributes, completed, missing)
+        _fill_rows(variant._tail, attributes, completed, missing)
         if missing:
             raise MissingValues(missing)
         return completed
@@ -164,7 +164,7 @@ class CompiledAttributes:
         switch_values = []
         for name, keys in self._switches.items():
             value = attributes.get(name)
-            key = _key(self._definitions[name].get("default") if value is None else value)
+            key = _switch_key(self._definitions[name].get("default") if value is None else value)
             if key in keys:
                 switch_values.append((name, key))
         return tuple(switch_values)
@@ -191,7 +191,7 @@ class CompiledAttributes:
             if name in self._rules.reserved:
                 raise InvalidValue("the name is taken by the registry itself", (name,))
         if self._star:
-            _fill(
+            _fill_rows(
                 [AttributeRow(name, self._extension(name), None, False) for name in names],
                 attributes,
                 completed,
@@ -212,13 +212,13 @@ def compile_definition(name: str, definition: Definition, rules: AttributeRules)
     extra_checks = [rules.extra[name]] if name in rules.extra else []
     if type_name in values.SCALARS:
         return CompiledDefinition(
-            values.chained_check([*_scalar(definition, rules.types), values.size_check(name), *extra_checks]), None
+            values.chained_check([*_scalar_checks(definition, rules.types), values.size_check(name), *extra_checks]), None
         )
-    compiled = _COMPLEX[type_name](definition, rules.types)
+    compiled = _COMPILERS[type_name](definition, rules.types)
     return CompiledDefinition(values.chained_check([compiled.check, *extra_checks]), compiled.accept)
 
 
-def _scalar(definition: Definition, types: Types, inherited: Definition | None = None) -> list[ValueCheck]:
+def _scalar_checks(definition: Definition, types: Types, inherited: Definition | None = None) -> list[ValueCheck]:
     """The checks of a scalar value. inherited: the array whose `enum` applies to its items (EP-02)."""
     bounds = inherited or definition
     checks = [values.scalar_check(definition["type"], types, definition.get("target"))]
@@ -227,12 +227,12 @@ def _scalar(definition: Definition, types: Types, inherited: Definition | None =
     return checks
 
 
-def _array(definition: Definition, types: Types) -> CompiledDefinition:
+def _compile_array(definition: Definition, types: Types) -> CompiledDefinition:
     item = definition["item"]
     compiled_item = (
-        CompiledDefinition(values.chained_check(_scalar(item, types, definition)), None)
+        CompiledDefinition(values.chained_check(_scalar_checks(item, types, definition)), None)
         if item["type"] in values.SCALARS
-        else _COMPLEX[item["type"]](item, types)
+        else _COMPILERS[item["type"]](item, types)
     )
     unchecked_types = frozenset[type]() if definition.get("enum") else values.PLAIN.get(item["type"], frozenset())
 
@@ -253,16 +253,16 @@ def _array(definition: Definition, types: Types) -> CompiledDefinition:
         return items
 
     accept_item = compiled_item.accept
-    return CompiledDefinition(check, accept_item and (lambda value: _items(accept_item, value)))
+    return CompiledDefinition(check, accept_item and (lambda value: _accept_items(accept_item, value)))
 
 
-def _map(definition: Definition, types: Types) -> CompiledDefinition:
+def _compile_map(definition: Definition, types: Types) -> CompiledDefinition:
     item = definition["item"]
     is_scalar = item["type"] in values.SCALARS
     compiled_item = (
-        CompiledDefinition(values.chained_check(_scalar(item, types)), None)
+        CompiledDefinition(values.chained_check(_scalar_checks(item, types)), None)
         if is_scalar
-        else _COMPLEX[item["type"]](item, types)
+        else _COMPILERS[item["type"]](item, types)
     )
 
     def check(value: Any) -> dict[str, Any]:
@@ -286,10 +286,10 @@ def _map(definition: Definition, types: Types) -> CompiledDefinition:
         return members
 
     accept_item = compiled_item.accept
-    return CompiledDefinition(check, accept_item and (lambda value: _members(accept_item, value)))
+    return CompiledDefinition(check, accept_item and (lambda value: _accept_members(accept_item, value)))
 
 
-def _object(definition: Definition, types: Types) -> CompiledDefinition:
+def _compile_object(definition: Definition, types: Types) -> CompiledDefinition:
     names = CHARSETS[definition.get("namecharset", "strict")]
     compiled = CompiledAttributes(definition.get("attributes", {}), AttributeRules(types, names))
 
@@ -304,12 +304,12 @@ def _object(definition: Definition, types: Types) -> CompiledDefinition:
     return CompiledDefinition(check, accept if compiled.readonly_inside else None)
 
 
-def _any(definition: Definition, types: Types) -> CompiledDefinition:
+def _compile_any(definition: Definition, types: Types) -> CompiledDefinition:
     # Below `any` a server cannot distinguish attributes from map keys, so only JSON's own rules apply there.
     return CompiledDefinition(lambda value: value, None)
 
 
-def _sized(definition: Definition) -> Callable[[str], ValueCheck] | None:
+def _extension_size_check(definition: Definition) -> Callable[[str], ValueCheck] | None:
     """The size check of an extension, by the type that `*` allows; objects check their own attributes."""
     if definition["type"] in values.SCALARS:
         return values.size_check
@@ -319,15 +319,15 @@ def _sized(definition: Definition) -> Callable[[str], ValueCheck] | None:
     return None if innermost["type"] == "object" else values.nested_size_check
 
 
-_COMPLEX: Final[dict[str, Callable[[Definition, Types], CompiledDefinition]]] = {
-    "any": _any,
-    "array": _array,
-    "map": _map,
-    "object": _object,
+_COMPILERS: Final[dict[str, Callable[[Definition, Types], CompiledDefinition]]] = {
+    "any": _compile_any,
+    "array": _compile_array,
+    "map": _compile_map,
+    "object": _compile_object,
 }
 
 
-def _fill(
+def _fill_rows(
     rows: list[AttributeRow], attributes: Mapping[str, Any], completed: dict[str, Any], missing: list[ValuePath]
 ) -> None:
     for name, check, default, required in rows:
@@ -345,7 +345,7 @@ def _fill(
             raise invalid_value.under(name) from None
 
 
-def _row(name: str, definition: Definition, compiled: CompiledDefinition) -> AttributeRow:
+def _attribute_row(name: str, definition: Definition, compiled: CompiledDefinition) -> AttributeRow:
     default = definition.get("default")
     default_value = None if default is None else compiled.check(default)
     return AttributeRow(name, compiled.check, default_value, bool(definition.get("required")))
@@ -360,12 +360,12 @@ def _switches(definitions: Definitions, names: Iterable[str]) -> dict[str, dict[
     }
 
 
-def _key(value: Any) -> str:
+def _switch_key(value: Any) -> str:
     """The text that `ifvalues` compares; for a value that is not a scalar it is empty, which no key is."""
     return values.fold_value(value) if isinstance(value, (str, bool, int, float, Decimal)) else ""
 
 
-def _says_readonly(definition: Definition) -> bool:
+def _has_readonly(definition: Definition) -> bool:
     """Whether a definition or one below it is read-only."""
     nested = [*definition.get("attributes", {}).values(), *filter(None, [definition.get("item")])]
     nested += [
@@ -373,12 +373,12 @@ def _says_readonly(definition: Definition) -> bool:
         for branch in definition.get("ifvalues", {}).values()
         for row in branch.get("siblingattributes", {}).values()
     ]
-    return bool(definition.get("readonly")) or any(_says_readonly(inner_definition) for inner_definition in nested)
+    return bool(definition.get("readonly")) or any(_has_readonly(inner_definition) for inner_definition in nested)
 
 
-def _items(accept: DropReadonly, value: Any) -> Any:
+def _accept_items(accept: DropReadonly, value: Any) -> Any:
     return [accept(item) for item in value] if isinstance(value, list) else value
 
 
-def _members(accept: DropReadonly, value: Any) -> Any:
+def _accept_members(accept: DropReadonly, value: Any) -> Any:
     return {key: accept(member) for key, member in value.items()} if isinstance(value, dict) else value

@@ -27,7 +27,7 @@ def check_constraints(
     Raises: ModelError.
     """
     return {
-        key: _constraint(key, constraint, group, versions, types, (*model_path, key))
+        key: _full_constraint(key, constraint, group, versions, types, (*model_path, key))
         for key, constraint in object_members(rows, model_path).items()
     }
 
@@ -40,7 +40,7 @@ def parse_constraint_key(key: str) -> tuple[str, tuple[str, ...]]:
     plural, *path = dot_path.parse(key)
     if not isinstance(plural, str) or not path:
         raise ValueError(f"{key!r} does not name an attribute of a Resource type")
-    return plural, _names(path, key)
+    return plural, _path_names(path, key)
 
 
 def with_defaults(definitions: Definitions, plural: str, constraints: Mapping[str, Any]) -> Definitions:
@@ -60,7 +60,7 @@ def definition_at(definitions: Definitions, path: tuple[str, ...]) -> Definition
     return definition_at(row.get("attributes", {}), path[1:]) if row["type"] == "object" else None
 
 
-def _constraint(
+def _full_constraint(
     key: str,
     definition: Any,
     group: Definitions,
@@ -71,7 +71,7 @@ def _constraint(
     row = {
         name: value for name, value in checked_aspects(definition, ASPECTS, model_path).items() if value not in ("", [])
     }
-    attribute = _attribute(key, versions, model_path)
+    attribute = _constrained_attribute(key, versions, model_path)
     enum = row.get("enum")
     attribute_enum = attribute.get("enum") if attribute.get("strict", True) else None
     for index, value in enumerate(enum or ()):
@@ -86,33 +86,33 @@ def _constraint(
     return row
 
 
-def _attribute(key: str, versions: Mapping[str, Definitions], model_path: ModelPath) -> Definition:
+def _constrained_attribute(key: str, versions: Mapping[str, Definitions], model_path: ModelPath) -> Definition:
     try:
         plural, path = parse_constraint_key(key)
     except ValueError as error:
         raise model_error(model_path, str(error)) from None
     if plural not in versions:
         raise model_error(model_path, f"this Group type has no Resource type {plural}")
-    return _scalar(definition_at(versions[plural], path), model_path)
+    return _require_scalar(definition_at(versions[plural], path), model_path)
 
 
 def _check_equals(path: str, attribute: Definition, group: Definitions, model_path: ModelPath) -> None:
     try:
-        names = _names(dot_path.parse(path), path)
+        names = _path_names(dot_path.parse(path), path)
     except ValueError as error:
         raise model_error(model_path, str(error)) from None
-    group_attribute = _scalar(definition_at(group, names), model_path)
+    group_attribute = _require_scalar(definition_at(group, names), model_path)
     if group_attribute["type"] != attribute["type"]:
         raise model_error(model_path, f"{group_attribute['type']} and {attribute['type']} are never equal")
 
 
-def _scalar(definition: Definition | None, model_path: ModelPath) -> Definition:
+def _require_scalar(definition: Definition | None, model_path: ModelPath) -> Definition:
     if definition is None or definition["type"] not in values.SCALARS:
         raise model_error(model_path, "it does not name a scalar attribute that is statically defined")
     return definition
 
 
-def _names(path: Any, text: str) -> tuple[str, ...]:
+def _path_names(path: Any, text: str) -> tuple[str, ...]:
     if not all(isinstance(step, str) for step in path):
         raise ValueError(f"{text!r} goes through an array")
     return tuple(path)

@@ -12,31 +12,31 @@ from domain.registry.explicit_values import DefaultMarks
 
 def assumed_defaults(definitions: Definitions, values: Mapping[str, Any]) -> DefaultMarks:
     """Marks (see `domain.registry.explicit_values`) of the values that equal their defaults; an array is one value."""
-    definitions_in_force = dict(_in_force(definitions, values))
+    definitions_in_force = dict(_active_definitions(definitions, values))
     wildcard = definitions_in_force.pop("*", None)
     marks: DefaultMarks = {}
     for name, value in values.items():
-        if (definition := definitions_in_force.get(name, wildcard)) is not None and (mark := _mark(definition, value)):
+        if (definition := definitions_in_force.get(name, wildcard)) is not None and (mark := _default_mark(definition, value)):
             marks[name] = mark
     return marks
 
 
 def has_defaults(definitions: Definitions) -> bool:
     """Whether any definition has a default, at any depth."""
-    return any("default" in row or any(map(has_defaults, _below(row))) for row in definitions.values())
+    return any("default" in row or any(map(has_defaults, _nested_definitions(row))) for row in definitions.values())
 
 
-def _mark(definition: Definition, value: Any) -> Any:
+def _default_mark(definition: Definition, value: Any) -> Any:
     if definition.get("default") is not None and value == definition["default"]:
         return True
     if not isinstance(value, dict):
         return None
     if definition["type"] == "map":
-        return {key: mark for key, member in value.items() if (mark := _mark(definition["item"], member))}
+        return {key: mark for key, member in value.items() if (mark := _default_mark(definition["item"], member))}
     return assumed_defaults(definition.get("attributes", {}), value)
 
 
-def _in_force(definitions: Definitions, values: Mapping[str, Any]) -> Iterator[tuple[str, Definition]]:
+def _active_definitions(definitions: Definitions, values: Mapping[str, Any]) -> Iterator[tuple[str, Definition]]:
     """The definitions with the siblings that the values enable, and those that the siblings enable."""
     for name, row in definitions.items():
         yield name, row
@@ -44,10 +44,10 @@ def _in_force(definitions: Definitions, values: Mapping[str, Any]) -> Iterator[t
         if value is not None and not isinstance(value, dict | list):
             for key, branch in row.get("ifvalues", {}).items():
                 if key.casefold() == fold_value(value):
-                    yield from _in_force(branch["siblingattributes"], values)
+                    yield from _active_definitions(branch["siblingattributes"], values)
 
 
-def _below(row: Definition) -> Iterator[Definitions]:
+def _nested_definitions(row: Definition) -> Iterator[Definitions]:
     yield row.get("attributes", {})
     yield {"item": row["item"]} if row.get("item") else {}
     yield from (branch.get("siblingattributes", {}) for branch in row.get("ifvalues", {}).values())

@@ -22,23 +22,23 @@ def group_constraints(group: GroupType, rows: Mapping[str, Any] | None, xid: str
 
     Raises: InvalidAttribute if it is not a valid constraint, or wider than that of the type.
     """
-    bounds = {_key(key): row for key, row in group.constraints.items()}
+    bounds = {_constraint_path(key): row for key, row in group.constraints.items()}
     try:
         for key, row in (rows or {}).items():
-            bounds |= _narrowed(group, key, row, bounds)
+            bounds |= _narrow_constraint(group, key, row, bounds)
     except ModelError as problem:
         model_path, _, detail = problem.arguments["error_detail"].partition(": ")
         raise InvalidAttribute(xid, name=model_path, error_detail=detail) from None
     return bounds
 
 
-def _narrowed(group: GroupType, key: str, definition: Any, bounds: ConstraintsByPath) -> ConstraintsByPath:
+def _narrow_constraint(group: GroupType, key: str, definition: Any, bounds: ConstraintsByPath) -> ConstraintsByPath:
     model_path = ("constraints", key)
     own_aspects = {
         aspect: value for aspect, value in object_members(definition, model_path).items() if value not in ("", [])
     }
     try:
-        type_constraint = bounds.get(_key(key), {})
+        type_constraint = bounds.get(_constraint_path(key), {})
     except ValueError as error:
         raise model_error(model_path, str(error)) from None
     versions = {plural: type.version.definitions for plural, type in group.resources.items()}
@@ -53,9 +53,9 @@ def _narrowed(group: GroupType, key: str, definition: Any, bounds: ConstraintsBy
         and own_aspects.get("equals", type_constraint["equals"]) != type_constraint["equals"]
     ):
         raise model_error((*model_path, "equals"), f"the Group type's constraint says {type_constraint['equals']}")
-    return {_key(key): validated[key]}
+    return {_constraint_path(key): validated[key]}
 
 
-def _key(key: str) -> tuple[str, ...]:
+def _constraint_path(key: str) -> tuple[str, ...]:
     plural, path = constraints.parse_constraint_key(key)
     return (plural, *path)

@@ -29,7 +29,7 @@ def expand_imports(groups: Mapping[str, Any]) -> dict[str, Resources]:
     types = len(groups)
     for plural in groups:
         if types <= MAX_TYPES:
-            resources[plural] = _resources(plural, groups, ())
+            resources[plural] = _resources_of_group(plural, groups, ())
             types += len(resources[plural])
     if types > MAX_TYPES:
         raise model_error(
@@ -38,20 +38,20 @@ def expand_imports(groups: Mapping[str, Any]) -> dict[str, Resources]:
     return resources
 
 
-def _resources(plural: str, groups: Mapping[str, Any], chain: tuple[str, ...]) -> Resources:
+def _resources_of_group(plural: str, groups: Mapping[str, Any], chain: tuple[str, ...]) -> Resources:
     group = object_members(groups[plural], ("groups", plural))
     model_path: ModelPath = ("groups", plural, "ximportresources")
     own_resources = object_members(group.get("resources", {}), ("groups", plural, "resources"))
     resources: Resources = {name: (row, xids.join(plural, name)) for name, row in own_resources.items()}
-    for reference in _references(group.get("ximportresources", []), model_path):
+    for reference in _parse_references(group.get("ximportresources", []), model_path):
         name = reference.rpartition("/")[2]
         if name in resources:
             raise model_error(model_path, f"this Group type has a Resource type {name} already, so {reference} clashes")
-        resources[name] = _imported(reference, plural, groups, chain)
+        resources[name] = _imported_definition(reference, plural, groups, chain)
     return resources
 
 
-def _imported(reference: str, importer: str, groups: Mapping[str, Any], chain: tuple[str, ...]) -> tuple[Any, str]:
+def _imported_definition(reference: str, importer: str, groups: Mapping[str, Any], chain: tuple[str, ...]) -> tuple[Any, str]:
     model_path: ModelPath = ("groups", importer, "ximportresources")
     names = xids.segments(reference) if reference.startswith("/") else ()
     if len(names) != 2 or names[0] not in groups:
@@ -61,10 +61,10 @@ def _imported(reference: str, importer: str, groups: Mapping[str, Any], chain: t
         raise model_error(model_path, f"{reference} is of this Group type itself")
     if f"{importer} {reference}" in chain:
         raise model_error(model_path, f"{reference} imports itself through other types")
-    return _owner(group, resource, reference, groups, (*chain, f"{importer} {reference}"))
+    return _owner_definition(group, resource, reference, groups, (*chain, f"{importer} {reference}"))
 
 
-def _owner(
+def _owner_definition(
     group: str, resource: str, reference: str, groups: Mapping[str, Any], chain: tuple[str, ...]
 ) -> tuple[Any, str]:
     """The definition of a reference; its Group type may itself import it."""
@@ -73,13 +73,13 @@ def _owner(
     if resource in own_resources:
         return own_resources[resource], xids.join(group, resource)
     model_path: ModelPath = ("groups", group, "ximportresources")
-    for next_reference in _references(definition.get("ximportresources", []), model_path):
+    for next_reference in _parse_references(definition.get("ximportresources", []), model_path):
         if next_reference.rpartition("/")[2] == resource:
-            return _imported(next_reference, group, groups, chain)
+            return _imported_definition(next_reference, group, groups, chain)
     raise model_error(model_path[:2], f"it has no Resource type {resource} that {reference} could import")
 
 
-def _references(value: Any, model_path: ModelPath) -> list[str]:
+def _parse_references(value: Any, model_path: ModelPath) -> list[str]:
     if not isinstance(value, list) or not all(isinstance(reference, str) for reference in value):
         raise model_error(model_path, "it needs to be an array of Resource types such as /dirs/files")
     return value

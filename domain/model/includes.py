@@ -17,8 +17,8 @@ from domain.model.model_errors import ModelPath, model_error
 Include = Callable[[str], Any]
 
 #: The maximum number of includes in one model, and their maximum depth: small documents can expand to large ones.
-_MOST: Final = 200
-_DEEPEST: Final = 50
+_MAX_INCLUDES: Final = 200
+_MAX_DEPTH: Final = 50
 #: The maximum number of objects in one model; included ones count each time. They are compiled while other writers
 #: wait.
 MAX_OBJECTS: Final = 20_000
@@ -51,33 +51,33 @@ def expand_includes(source: Any, include: Include | None = None, is_lenient: boo
     is_lenient: whether a fragment may lack its leading slash, as in a published model file (CM-05).
     Raises: ModelError.
     """
-    return _resolved(source, (), _IncludeContext("", source, include, is_lenient))
+    return _resolve(source, (), _IncludeContext("", source, include, is_lenient))
 
 
-def _resolved(value: Any, model_path: ModelPath, source: _IncludeContext) -> Any:
+def _resolve(value: Any, model_path: ModelPath, source: _IncludeContext) -> Any:
     if isinstance(value, list):
         source.elements[0] += len(value)
         if source.elements[0] > MAX_ELEMENTS:
             raise model_error((), f"its arrays have more than {MAX_ELEMENTS} elements; list fewer values")
-        return [_resolved(member, (*model_path, index), source) for index, member in enumerate(value)]
+        return [_resolve(member, (*model_path, index), source) for index, member in enumerate(value)]
     if not isinstance(value, dict):
         return value
     source.objects[0] += 1
     if source.objects[0] > MAX_OBJECTS:
         raise model_error((), f"it has more than {MAX_OBJECTS} objects; define fewer types and attributes")
     result = {
-        name: _resolved(member, (*model_path, name), source)
+        name: _resolve(member, (*model_path, name), source)
         for name, member in value.items()
         if name not in ("$include", "$includes")
     }
-    for reference in _references(value, model_path):
-        for name, member in _included(reference, model_path, source).items():
+    for reference in _parse_references(value, model_path):
+        for name, member in _read_include(reference, model_path, source).items():
             # An existing member has precedence: a sibling of the directive, or a member of an earlier reference.
             result.setdefault(name, member)
     return result
 
 
-def _references(value: dict[str, Any], model_path: ModelPath) -> list[str]:
+def _parse_references(value: dict[str, Any], model_path: ModelPath) -> list[str]:
     single, multiple = value.get("$include"), value.get("$includes")
     if single is not None and multiple is not None:
         raise model_error(model_path, "it has both $include and $includes")
@@ -87,22 +87,22 @@ def _references(value: dict[str, Any], model_path: ModelPath) -> list[str]:
     return references
 
 
-def _included(reference: str, model_path: ModelPath, source: _IncludeContext) -> dict[str, Any]:
+def _read_include(reference: str, model_path: ModelPath, source: _IncludeContext) -> dict[str, Any]:
     path, _, fragment = reference.partition("#")
-    name = _joined(source.name, path) if path else source.name
+    name = _join_name(source.name, path) if path else source.name
     if (name, fragment) in source.chain:
         raise model_error(model_path, f"{reference} includes itself")
     source.spent[0] += 1
-    if source.spent[0] > _MOST or len(source.chain) > _DEEPEST:
+    if source.spent[0] > _MAX_INCLUDES or len(source.chain) > _MAX_DEPTH:
         raise model_error(model_path, "it includes too much")
-    document = source.document if name == source.name else _read(name, reference, model_path, source)
-    target = _pointed(document, fragment, reference, model_path, source.loose)
+    document = source.document if name == source.name else _read_document(name, reference, model_path, source)
+    target = _value_at_pointer(document, fragment, reference, model_path, source.loose)
     inner_source = replace(source, name=name, document=document, chain=(*source.chain, (name, fragment)))
-    members: dict[str, Any] = _resolved(target, model_path, inner_source)
+    members: dict[str, Any] = _resolve(target, model_path, inner_source)
     return {key: member for key, member in members.items() if key != "$schema"}
 
 
-def _read(name: str, reference: str, model_path: ModelPath, source: _IncludeContext) -> Any:
+def _read_document(name: str, reference: str, model_path: ModelPath, source: _IncludeContext) -> Any:
     if source.include is None:
         raise model_error(model_path, f"{reference} cannot be included: no base for includes is configured")
     if name not in source.read:
@@ -113,14 +113,14 @@ def _read(name: str, reference: str, model_path: ModelPath, source: _IncludeCont
     return source.read[name]
 
 
-def _joined(base_name: str, path: str) -> str:
+def _join_name(base_name: str, path: str) -> str:
     """The name of a document to which another one refers."""
     if urlsplit(path).scheme or urlsplit(base_name).scheme:
         return urljoin(base_name, path)
     return posixpath.normpath(posixpath.join(posixpath.dirname(base_name), path))
 
 
-def _pointed(document: Any, fragment: str, reference: str, model_path: ModelPath, is_lenient: bool) -> dict[str, Any]:
+def _value_at_pointer(document: Any, fragment: str, reference: str, model_path: ModelPath, is_lenient: bool) -> dict[str, Any]:
     """The value that a JSON Pointer (RFC 6901), written as a fragment, names."""
     pointer = unquote(fragment)
     if pointer and not pointer.startswith("/"):

@@ -41,14 +41,14 @@ class Level:
             served=specified.served,
             compared=specified.compared,
             reserved=specified.reserved,
-            extra=_extra(specified, types),
+            extra=_extra_checks(specified, types),
         )
         self.definitions = definitions
         self.specified = frozenset(specified.attributes)
         self.types = types
         self._fills_in = has_defaults(definitions)
         self._shape = CompiledAttributes(
-            {name: _checked_as(name, row, specified) for name, row in definitions.items()}, rules
+            {name: _checked_definition(name, row, specified) for name, row in definitions.items()}, rules
         )
 
     def accept(self, requested: Mapping[str, Any], stored: Mapping[str, Any] | None = None) -> Attributes:
@@ -99,7 +99,7 @@ class Level:
         return self._shape.order(attributes)
 
 
-def _checked_as(name: str, definition: dict[str, Any], specified: SpecAttributes) -> dict[str, Any]:
+def _checked_definition(name: str, definition: dict[str, Any], specified: SpecAttributes) -> dict[str, Any]:
     """A definition in the form that checks values, which differs from the published full model (C-15)."""
     if name not in specified.attributes:
         return definition
@@ -114,20 +114,20 @@ def _is_document_url(name: str, definition: dict[str, Any], specified: SpecAttri
     return name in specified.last and name.endswith("url") and not definition.get("readonly")
 
 
-def _extra(specified: SpecAttributes, types: Types) -> dict[str, ValueCheck]:
+def _extra_checks(specified: SpecAttributes, types: Types) -> dict[str, ValueCheck]:
     """The rules about spec-defined attributes that the model language cannot express."""
     rules: dict[str, ValueCheck] = {**_RULES, "xref": lambda value: targets.check_xref(value, types)}
-    rules |= {name: _not_empty for name, row in specified.attributes.items() if _is_document_url(name, row, specified)}
+    rules |= {name: _check_not_empty for name, row in specified.attributes.items() if _is_document_url(name, row, specified)}
     return {name: rules[name] for name in specified.attributes if name in rules}
 
 
-def _not_empty(value: Any) -> Any:
+def _check_not_empty(value: Any) -> Any:
     if value == "":
         raise InvalidValue("it is empty")
     return value
 
 
-def _media_type(value: Any) -> Any:
+def _check_media_type(value: Any) -> Any:
     if not _MEDIA_TYPE.match(value):
         raise InvalidValue(f"{value!r} is not a media type")
     return value
@@ -141,10 +141,10 @@ def _removed_after_effective(value: Any) -> Any:
 
 
 _RULES: Final[dict[str, ValueCheck]] = {
-    "name": _not_empty,
-    "documentation": _not_empty,
-    "icon": _not_empty,
-    "format": _not_empty,
-    "contenttype": _media_type,
+    "name": _check_not_empty,
+    "documentation": _check_not_empty,
+    "icon": _check_not_empty,
+    "format": _check_not_empty,
+    "contenttype": _check_media_type,
     "deprecated": _removed_after_effective,
 }

@@ -14,7 +14,7 @@ from domain.values import dot_path
 ModelPath = tuple[str | int, ...]
 
 #: Aspects of older drafts, and their replacements.
-_OLD: Final = {
+_RENAMED_ASPECTS: Final = {
     "compatiblewith": "use its new name, modelcompatiblewith",
     "matchcase": "the specification no longer has it; remove it",
     "setdefaultversionsticky": 'give defaultversionsticky an enum of one value in "metaattributes" instead',
@@ -41,7 +41,7 @@ def checked_aspects(value: Any, kinds: Mapping[str, str], model_path: ModelPath)
     aspects = object_members(value, model_path)
     for name, aspect_value in aspects.items():
         if name not in kinds:
-            hint = f", {_OLD[name]}" if name in _OLD else ""
+            hint = f", {_RENAMED_ASPECTS[name]}" if name in _RENAMED_ASPECTS else ""
             raise model_error((*model_path, name), f"the model language has no such aspect here{hint}")
         check_kind(aspect_value, kinds[name], (*model_path, name))
     return aspects
@@ -62,9 +62,9 @@ def check_kind(value: Any, kind: str, model_path: ModelPath) -> None:
                 if not isinstance(value, list):
                     raise InvalidValue("it is not an array")
             case "labels":
-                _LABELS.check(value)
+                _CHECK_LABELS.check(value)
             case "nonempty":
-                if not _TEXT(value):
+                if not _CHECK_TEXT(value):
                     raise InvalidValue("it is empty")
             case _:
                 values.scalar_check(kind, {})(value)
@@ -72,7 +72,7 @@ def check_kind(value: Any, kind: str, model_path: ModelPath) -> None:
         raise model_error((*model_path, *invalid_value.path), invalid_value.detail) from None
 
 
-_TEXT: Final = values.scalar_check("string", {})
-_LABELS: Final = compiled_attributes.compile_definition(
+_CHECK_TEXT: Final = values.scalar_check("string", {})
+_CHECK_LABELS: Final = compiled_attributes.compile_definition(
     "labels", {"type": "map", "item": {"type": "string"}}, compiled_attributes.AttributeRules({})
 )

@@ -29,7 +29,7 @@ def overlay_definitions(specified: Definitions, definitions: Any, model_path: Mo
     """Spec-defined attributes in their order, overlaid, then the extensions in theirs. Raises: ModelError."""
     rows = object_members(definitions, model_path)
     spec = {
-        name: _overlaid(row, rows[name], (*model_path, name)) if name in rows else row
+        name: _overlay_definition(row, rows[name], (*model_path, name)) if name in rows else row
         for name, row in specified.items()
         if name != "*"
     }
@@ -38,7 +38,7 @@ def overlay_definitions(specified: Definitions, definitions: Any, model_path: Mo
     return spec | extensions | object_members(wildcard, model_path)
 
 
-def _overlaid(specified: Definition, definition: Any, model_path: ModelPath) -> Definition:
+def _overlay_definition(specified: Definition, definition: Any, model_path: ModelPath) -> Definition:
     # The result of `object_members` is not used here: a default set to null, and so removed, must stay visible.
     object_members(definition, model_path)
     row: Definition = {**specified, **definition}
@@ -55,5 +55,5 @@ def _overlaid(specified: Definition, definition: Any, model_path: ModelPath) -> 
             specified["attributes"], definition.get("attributes") or {}, (*model_path, "attributes")
         )
     if specified.get("item") and definition.get("item"):
-        row["item"] = _overlaid(specified["item"], definition["item"], (*model_path, "item"))
+        row["item"] = _overlay_definition(specified["item"], definition["item"], (*model_path, "item"))
     return row

@@ -33,7 +33,7 @@ RESOURCE_DEFAULTS: Final[dict[str, Any]] = {
 
 
 #: Descriptive attributes: if a Resource type has the name of one, its document replaces the attribute.
-_REPLACEABLE: Final = frozenset({"name", "description", "documentation", "icon", "labels", "format"})
+_REPLACEABLE_NAMES: Final = frozenset({"name", "description", "documentation", "icon", "labels", "format"})
 
 #: First path segments that are in use, so no Group type and no Registry attribute may have these names (HTTP-4).
 RESERVED_PATHS: Final = ("subscriptions", "compat", "export", "capabilitiesoffered")
@@ -58,52 +58,52 @@ class SpecAttributes:
     reserved: frozenset[str] = frozenset()
 
 
-def _attribute(name: str, type_name: str, flags: str = "", **aspects: Any) -> Definition:
+def _define(name: str, type_name: str, flags: str = "", **aspects: Any) -> Definition:
     return {"name": name, "type": type_name, **dict.fromkeys(flags.split(), True), **aspects}
 
 
-def _table(*rows: Definition) -> Definitions:
+def _definitions_by_name(*rows: Definition) -> Definitions:
     return {row["name"]: row for row in rows}
 
 
-_FIXED: Final = "readonly immutable required"
-_ANYTHING: Final[dict[str, Any]] = {"attributes": {"*": _attribute("*", "any")}}
-_TEXT: Final[dict[str, Any]] = {"item": {"type": "string"}}
+_FIXED_FLAGS: Final = "readonly immutable required"
+_ANY_ATTRIBUTES: Final[dict[str, Any]] = {"attributes": {"*": _define("*", "any")}}
+_TEXT_ITEM: Final[dict[str, Any]] = {"item": {"type": "string"}}
 
-_ADDRESS: Final = (
-    _attribute("self", "url", _FIXED),
-    _attribute("shortself", "url", "readonly immutable"),
-    _attribute("xid", "xid", _FIXED),
+_ADDRESS_ATTRIBUTES: Final = (
+    _define("self", "url", _FIXED_FLAGS),
+    _define("shortself", "url", "readonly immutable"),
+    _define("xid", "xid", _FIXED_FLAGS),
 )
-_EPOCH: Final = _attribute("epoch", "uinteger", "readonly required")
-_NAME: Final = _attribute("name", "string")
-_ABOUT: Final = (
-    _attribute("description", "string"),
-    _attribute("documentation", "url"),
-    _attribute("icon", "url"),
+_EPOCH: Final = _define("epoch", "uinteger", "readonly required")
+_NAME: Final = _define("name", "string")
+_DOCUMENTATION_ATTRIBUTES: Final = (
+    _define("description", "string"),
+    _define("documentation", "url"),
+    _define("icon", "url"),
 )
-_LABELS: Final = _attribute("labels", "map", **_TEXT)
-_TIMES: Final = (_attribute("createdat", "timestamp", "required"), _attribute("modifiedat", "timestamp", "required"))
-_DEPRECATED: Final = _attribute(
+_LABELS: Final = _define("labels", "map", **_TEXT_ITEM)
+_TIMESTAMPS: Final = (_define("createdat", "timestamp", "required"), _define("modifiedat", "timestamp", "required"))
+_DEPRECATED: Final = _define(
     "deprecated",
     "object",
-    attributes=_table(
-        _attribute("alternative", "url"),
-        _attribute("documentation", "url"),
-        _attribute("effective", "timestamp"),
-        _attribute("removal", "timestamp"),
-        _attribute("*", "any"),
+    attributes=_definitions_by_name(
+        _define("alternative", "url"),
+        _define("documentation", "url"),
+        _define("effective", "timestamp"),
+        _define("removal", "timestamp"),
+        _define("*", "any"),
     ),
 )
-_CONSTRAINTS: Final = _attribute(
+_CONSTRAINTS: Final = _define(
     "constraints",
     "map",
     item={
         "type": "object",
-        "attributes": _table(
-            _attribute("default", "any"),
-            _attribute("enum", "array", item={"type": "any"}),
-            _attribute("equals", "string"),
+        "attributes": _definitions_by_name(
+            _define("default", "any"),
+            _define("enum", "array", item={"type": "any"}),
+            _define("equals", "string"),
         ),
     },
 )
@@ -115,31 +115,31 @@ _COMPATIBILITIES: Final = [
     "full",
     "full_transitive",
 ]
-_VALIDATED: Final = (
-    _attribute("formatvalidated", "boolean", "readonly"),
-    _attribute("formatvalidatedreason", "string", "readonly"),
-    _attribute("compatibilityvalidated", "boolean", "readonly"),
-    _attribute("compatibilityvalidatedreason", "string", "readonly"),
+_VALIDATION_ATTRIBUTES: Final = (
+    _define("formatvalidated", "boolean", "readonly"),
+    _define("formatvalidatedreason", "string", "readonly"),
+    _define("compatibilityvalidated", "boolean", "readonly"),
+    _define("compatibilityvalidatedreason", "string", "readonly"),
 )
-_SERVED: Final = frozenset({"self", "shortself", "xid", "epoch"})
+_SERVED_NAMES: Final = frozenset({"self", "shortself", "xid", "epoch"})
 
 
 def registry(groups: Iterable[str]) -> SpecAttributes:
     """The Registry level, with the collections of its Group types."""
-    attributes = _table(
-        _attribute("specversion", "string", "readonly required", default=SPECVERSION),
-        _attribute("registryid", "string", _FIXED),
-        *_ADDRESS,
+    attributes = _definitions_by_name(
+        _define("specversion", "string", "readonly required", default=SPECVERSION),
+        _define("registryid", "string", _FIXED_FLAGS),
+        *_ADDRESS_ATTRIBUTES,
         _EPOCH,
         _NAME,
-        *_ABOUT,
+        *_DOCUMENTATION_ATTRIBUTES,
         _LABELS,
-        *_TIMES,
-        _attribute("capabilities", "object", **_ANYTHING),
-        _attribute("model", "object", "readonly", **_ANYTHING),
-        _attribute("modelsource", "object", **_ANYTHING),
+        *_TIMESTAMPS,
+        _define("capabilities", "object", **_ANY_ATTRIBUTES),
+        _define("model", "object", "readonly", **_ANY_ATTRIBUTES),
+        _define("modelsource", "object", **_ANY_ATTRIBUTES),
     )
-    served_names = _SERVED | {"specversion", "capabilities", "model", "modelsource"}
+    served_names = _SERVED_NAMES | {"specversion", "capabilities", "model", "modelsource"}
     return replace(
         _with_collections(attributes, served_names, groups),
         compared=frozenset({"registryid"}),
@@ -149,30 +149,30 @@ def registry(groups: Iterable[str]) -> SpecAttributes:
 
 def group(singular: str, resources: Iterable[str]) -> SpecAttributes:
     """The level of a Group type, with the collections of its Resource types."""
-    attributes = _table(_id(singular), *_ADDRESS, _EPOCH, _NAME, *_ABOUT, _LABELS, *_TIMES, _DEPRECATED, _CONSTRAINTS)
-    return _with_collections(attributes, _SERVED, resources)
+    attributes = _definitions_by_name(_id_attribute(singular), *_ADDRESS_ATTRIBUTES, _EPOCH, _NAME, *_DOCUMENTATION_ATTRIBUTES, _LABELS, *_TIMESTAMPS, _DEPRECATED, _CONSTRAINTS)
+    return _with_collections(attributes, _SERVED_NAMES, resources)
 
 
 def version(singular: str, hasdocument: bool) -> SpecAttributes:
     """The level of a Resource type's Versions, whose attributes its Resources show too."""
-    attributes = _table(
-        _id(singular),
-        _id("version"),
-        *_ADDRESS,
+    attributes = _definitions_by_name(
+        _id_attribute(singular),
+        _id_attribute("version"),
+        *_ADDRESS_ATTRIBUTES,
         _EPOCH,
         _NAME,
-        _attribute("isdefault", "boolean", "readonly required", default=False),
-        *_ABOUT,
+        _define("isdefault", "boolean", "readonly required", default=False),
+        *_DOCUMENTATION_ATTRIBUTES,
         _LABELS,
-        *_TIMES,
-        _attribute("ancestorid", "string", "required"),
-        _attribute("contenttype", "string"),
-        _attribute("format", "string"),
-        *_VALIDATED,
+        *_TIMESTAMPS,
+        _define("ancestorid", "string", "required"),
+        _define("contenttype", "string"),
+        _define("format", "string"),
+        *_VALIDATION_ATTRIBUTES,
     )
-    document = _document(singular) if hasdocument else {}
-    navigation = tuple(_NAVIGATION)
-    served_names = _SERVED | {"isdefault", *(row["name"] for row in _VALIDATED), *navigation}
+    document = _document_attributes(singular) if hasdocument else {}
+    navigation = tuple(_NAVIGATION_ATTRIBUTES)
+    served_names = _SERVED_NAMES | {"isdefault", *(row["name"] for row in _VALIDATION_ATTRIBUTES), *navigation}
     return SpecAttributes(
         # A type may be called `format`; then its document replaces the attribute of that name.
         attributes={name: row for name, row in attributes.items() if name not in document} | document,
@@ -184,63 +184,63 @@ def version(singular: str, hasdocument: bool) -> SpecAttributes:
 
 def resource(singular: str) -> SpecAttributes:
     """The attributes of a Resource in addition to its default Version's: all of them are navigation."""
-    attributes = _table(_id(singular), *_ADDRESS) | _NAVIGATION
-    return SpecAttributes(attributes, last=tuple(_NAVIGATION), served=frozenset(attributes))
+    attributes = _definitions_by_name(_id_attribute(singular), *_ADDRESS_ATTRIBUTES) | _NAVIGATION_ATTRIBUTES
+    return SpecAttributes(attributes, last=tuple(_NAVIGATION_ATTRIBUTES), served=frozenset(attributes))
 
 
 def meta(singular: str) -> SpecAttributes:
     """The level of a Resource type's `meta`."""
-    attributes = _table(
-        _id(singular),
-        *_ADDRESS,
-        _attribute("xref", "url"),
+    attributes = _definitions_by_name(
+        _id_attribute(singular),
+        *_ADDRESS_ATTRIBUTES,
+        _define("xref", "url"),
         _EPOCH,
         _LABELS,
-        *_TIMES,
-        _attribute("readonly", "boolean", "readonly required", default=False),
-        _attribute("compatibility", "string", enum=_COMPATIBILITIES, strict=True),
+        *_TIMESTAMPS,
+        _define("readonly", "boolean", "readonly required", default=False),
+        _define("compatibility", "string", enum=_COMPATIBILITIES, strict=True),
         _DEPRECATED,
-        _attribute("defaultversionid", "string", "required"),
-        _attribute("defaultversionurl", "url", "readonly required"),
-        _attribute("defaultversionsticky", "boolean", "required", default=False),
+        _define("defaultversionid", "string", "required"),
+        _define("defaultversionurl", "url", "readonly required"),
+        _define("defaultversionsticky", "boolean", "required", default=False),
     )
-    return SpecAttributes(attributes, served=_SERVED | {"defaultversionurl"})
+    return SpecAttributes(attributes, served=_SERVED_NAMES | {"defaultversionurl"})
 
 
 def fixed_names() -> frozenset[str]:
     """Names on a Resource, its Versions or its meta that no name derived from its type's `singular` may hide."""
     levels = (version("", False), resource(""), meta(""))
-    return frozenset(name for level in levels for name in level.attributes) - _REPLACEABLE - {"id"}
+    return frozenset(name for level in levels for name in level.attributes) - _REPLACEABLE_NAMES - {"id"}
 
 
 def collection(plural: str) -> Definitions:
     """The three attributes with which an entity shows one of its collections."""
-    return _table(
-        _attribute(f"{plural}url", "url", _FIXED),
-        _attribute(f"{plural}count", "uinteger", "readonly required"),
-        _attribute(plural, "map", item={"type": "object", **_ANYTHING}),
+    return _definitions_by_name(
+        _define(f"{plural}url", "url", _FIXED_FLAGS),
+        _define(f"{plural}count", "uinteger", "readonly required"),
+        _define(plural, "map", item={"type": "object", **_ANY_ATTRIBUTES}),
     )
 
 
-_NAVIGATION: Final = _table(
-    _attribute("metaurl", "url", _FIXED), _attribute("meta", "object", **_ANYTHING)
+_NAVIGATION_ATTRIBUTES: Final = _definitions_by_name(
+    _define("metaurl", "url", _FIXED_FLAGS), _define("meta", "object", **_ANY_ATTRIBUTES)
 ) | collection("versions")
 
 
-def _id(singular: str) -> Definition:
-    return _attribute(f"{singular}id", "string", "immutable required")
+def _id_attribute(singular: str) -> Definition:
+    return _define(f"{singular}id", "string", "immutable required")
 
 
 def singular_names(singular: str, hasdocument: bool) -> frozenset[str]:
     """The attribute names that are derived from the `singular` of a Resource type."""
-    return frozenset({f"{singular}id", *(_document(singular) if hasdocument else ())})
+    return frozenset({f"{singular}id", *(_document_attributes(singular) if hasdocument else ())})
 
 
-def _document(singular: str) -> Definitions:
-    return _table(
-        _attribute(f"{singular}url", "url"),
-        _attribute(singular, "any"),
-        _attribute(f"{singular}base64", "string"),
+def _document_attributes(singular: str) -> Definitions:
+    return _definitions_by_name(
+        _define(f"{singular}url", "url"),
+        _define(singular, "any"),
+        _define(f"{singular}base64", "string"),
     )
 
 

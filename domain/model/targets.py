@@ -17,7 +17,7 @@ Types = Mapping[str, Collection[str]]
 
 _TARGET: Final = re.compile(r"/([^/\[\]]+)(?:/([^/\[\]]+)(/versions|\[/versions\])?)?\Z")
 #: The text after `/<GROUPS>/<RESOURCES>` in a target, and the kinds of entity that it allows.
-_KINDS: Final = {None: {"resource"}, "/versions": {"version"}, "[/versions]": {"resource", "version"}}
+_KINDS_BY_SUFFIX: Final = {None: {"resource"}, "/versions": {"version"}, "[/versions]": {"resource", "version"}}
 
 
 def check_xid(value: str, types: Types) -> str:
@@ -25,14 +25,14 @@ def check_xid(value: str, types: Types) -> str:
 
     Raises: InvalidXid.
     """
-    _kind(value, types)
+    _kind_of_xid(value, types)
     return value
 
 
 def check_xref(value: str, types: Types) -> str:
     """The value, if it is the xid of a Resource, which need not exist. Raises: InvalidXref."""
     try:
-        kind = _kind(value, types)
+        kind = _kind_of_xid(value, types)
     except InvalidXid as invalid_xid:
         raise InvalidXref(value, invalid_xid.detail) from None
     if kind != "resource":
@@ -43,7 +43,7 @@ def check_xref(value: str, types: Types) -> str:
 def check_xidtype(value: str, types: Types) -> str:
     """The value, if it names the Registry or an existing type. Raises: InvalidValue."""
     group, *remaining = xids.segments(value) or ("",)
-    if value == xids.REGISTRY or (value.startswith("/") and group in types and _known_below(remaining, types[group])):
+    if value == xids.REGISTRY or (value.startswith("/") and group in types and _is_known_below(remaining, types[group])):
         return value
     raise InvalidValue("it does not name a type of this registry such as /dirs or /dirs/files")
 
@@ -62,10 +62,10 @@ def target_check(target: str, types: Types) -> Callable[[str], str]:
     match = _TARGET.match(target)
     assert match, "definitions are checked before they are compiled"
     group, resource = match[1], match[2]
-    kinds = _KINDS[match[3]] if resource else {"group"}
+    kinds = _KINDS_BY_SUFFIX[match[3]] if resource else {"group"}
 
     def check(value: str) -> str:
-        kind, names = _kind(value, types), xids.segments(value)
+        kind, names = _kind_of_xid(value, types), xids.segments(value)
         if kind not in kinds or names[0] != group or (resource and names[2] != resource):
             raise InvalidValue(f"it does not match the target {target}")
         return value
@@ -73,11 +73,11 @@ def target_check(target: str, types: Types) -> Callable[[str], str]:
     return check
 
 
-def _known_below(names: list[str], resources: Collection[str]) -> bool:
+def _is_known_below(names: list[str], resources: Collection[str]) -> bool:
     return not names or (names[0] in resources and names[1:] in ([], ["versions"]))
 
 
-def _kind(value: str, types: Types) -> str:
+def _kind_of_xid(value: str, types: Types) -> str:
     """The kind of an xid: `registry`, `group`, `resource`, `meta` or `version`. Raises: InvalidXid."""
     if not value.startswith("/"):
         raise InvalidXid(value, "it does not start with /")

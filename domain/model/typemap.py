@@ -12,7 +12,7 @@ from typing import Final
 from domain.model.model_errors import ModelPath, check_kind, model_error
 
 DOCUMENT_FORMS: Final = ("binary", "json", "string")
-_IMPLICIT: Final = {"application/json": "json", "*+json": "json", "text/plain": "string"}
+_IMPLICIT_FORMS: Final = {"application/json": "json", "*+json": "json", "text/plain": "string"}
 
 
 def check_typemap(entries: Mapping[str, str], model_path: ModelPath) -> dict[str, str]:
@@ -29,14 +29,14 @@ def check_typemap(entries: Mapping[str, str], model_path: ModelPath) -> dict[str
 def document_form(typemap: Mapping[str, str], contenttype: str | None) -> str:
     """`json`, `string` or `binary`; case and parameters of the media type are ignored."""
     media_type = (contenttype or "").partition(";")[0].strip().lower()
-    for rules in (typemap, _IMPLICIT):
-        matching_forms = {value for pattern, value in rules.items() if _matches(pattern, media_type)}
+    for rules in (typemap, _IMPLICIT_FORMS):
+        matching_forms = {value for pattern, value in rules.items() if _is_match(pattern, media_type)}
         if matching_forms:
             return matching_forms.pop() if len(matching_forms) == 1 else "binary"
     return "binary"
 
 
-def _matches(pattern: str, media_type: str) -> bool:
+def _is_match(pattern: str, media_type: str) -> bool:
     prefix, wildcard, suffix = pattern.lower().partition("*")
     if not wildcard:
         return prefix == media_type

@@ -123,20 +123,20 @@ def _resource_type(row: Mapping[str, Any], origin: str, bounds: Mapping[str, Any
         origin=origin,
         **{name: row[name] for name in RESOURCE_DEFAULTS},
         typemap=row.get("typemap", {}),
-        matchversions=tuple(_matching(row["attributes"])),
+        matchversions=tuple(_matchversions_paths(row["attributes"])),
         version=Level(attributes, spec_attributes.version(singular, row["hasdocument"]), types),
         meta=Level(row["metaattributes"], spec_attributes.meta(singular), types),
     )
 
 
-def _matching(definitions: Definitions) -> list[tuple[str, ...]]:
+def _matchversions_paths(definitions: Definitions) -> list[tuple[str, ...]]:
     """Paths of the attributes with `matchversions`, which may be inside objects."""
     paths: list[tuple[str, ...]] = []
     for name, row in definitions.items():
         if row.get("matchversions"):
             paths.append((name,))
         if row["type"] == "object":
-            paths += [(name, *path) for path in _matching(row.get("attributes", {}))]
+            paths += [(name, *path) for path in _matchversions_paths(row.get("attributes", {}))]
     return paths
 
 
@@ -147,10 +147,10 @@ def _plain_origins(source: Any, full_model: Mapping[str, Any]) -> dict[str, str]
     for plural in full_model.get("groups", {}):
         for reference in (groups.get(plural) or {}).get("ximportresources") or ():
             origins[f"{plural}.{reference.rpartition('/')[2]}"] = reference
-    return {name: _end(origin, origins) for name, origin in origins.items()}
+    return {name: _final_origin(origin, origins) for name, origin in origins.items()}
 
 
-def _end(origin: str, origins: Mapping[str, str]) -> str:
+def _final_origin(origin: str, origins: Mapping[str, str]) -> str:
     """The origin at the end of a chain of imports."""
     next_origin = origins.get(".".join(xids.segments(origin)))
-    return _end(next_origin, origins) if next_origin else origin
+    return _final_origin(next_origin, origins) if next_origin else origin

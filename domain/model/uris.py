@@ -26,13 +26,13 @@ _TEMPLATE: Final = re.compile(
 
 def reference(value: str) -> str:
     """A URI reference, absolute or relative. Raises: ValueError."""
-    _parsed(value)
+    _match_uri(value)
     return value
 
 
 def absolute(value: str) -> str:
     """An absolute URI: it has a scheme and no fragment. Raises: ValueError."""
-    match = _parsed(value)
+    match = _match_uri(value)
     if not match["scheme"] or match["fragment"] is not None:
         raise ValueError("it is not an absolute URI, which has a scheme and no fragment")
     return value
@@ -40,7 +40,7 @@ def absolute(value: str) -> str:
 
 def relative(value: str) -> str:
     """A relative URI reference: it has no scheme. Raises: ValueError."""
-    if _parsed(value)["scheme"]:
+    if _match_uri(value)["scheme"]:
         raise ValueError("it is not a relative URI: it has a scheme")
     return value
 
@@ -59,7 +59,7 @@ def template(value: str) -> str:
     return value
 
 
-def _parsed(value: str) -> re.Match[str]:
+def _match_uri(value: str) -> re.Match[str]:
     match = _REFERENCE.match(value)
     if match is None:
         raise ValueError("it is not a URI (RFC 3986)")

@@ -25,17 +25,17 @@ _INT_DIGITS: Final = 18
 #: The maximum size in bytes of a scalar attribute's name and value together, so that they fit in a header (ENT-13).
 MAX_HEADER_BYTES: Final = 4096
 #: Types with short values, and their maximum length; Decimals are not included, because they can have any length.
-_SHORT: Final = frozenset((bool, float, int, type(None)))
-_LONGEST: Final = 32
+_SHORT_TYPES: Final = frozenset((bool, float, int, type(None)))
+_MAX_SCALAR_LENGTH: Final = 32
 
 
 def scalar_check(type_name: str, types: Types, target: str | None = None) -> ValueCheck:
     """The check of a scalar data type. target: as the definition has it."""
-    if type_name in _NUMBERS:
-        return _NUMBERS[type_name]
+    if type_name in _NUMBER_CHECKS:
+        return _NUMBER_CHECKS[type_name]
     if type_name == "boolean":
-        return _boolean
-    return _text(type_name, _parser(type_name, types, target))
+        return _check_boolean
+    return _typed_text_check(type_name, _parser(type_name, types, target))
 
 
 def enum_check(values: Sequence[Any], ignore_case: bool = False) -> ValueCheck:
@@ -79,14 +79,14 @@ def nested_size_check(name: str) -> ValueCheck:
                 ]
             elif isinstance(current, list):
                 # All numbers of an array are checked in one step: it may have millions of them.
-                if not (_is_short(nearest_name, 0) and _SHORT.issuperset(map(type, current))):
+                if not (_is_short(nearest_name, 0) and _SHORT_TYPES.issuperset(map(type, current))):
                     pending += [
                         (nearest_name, (trail, index), member)
                         for index, member in enumerate(current)
                         if not _is_short(nearest_name, member)
                     ]
             elif current is not None:
-                _fits_at(nearest_name, trail, current)
+                _check_size_at(nearest_name, trail, current)
         return value
 
     return check
@@ -95,11 +95,11 @@ def nested_size_check(name: str) -> ValueCheck:
 def _is_short(name: str, value: Any) -> bool:
     """Whether a value is a scalar that fits even if each of its characters takes four bytes, the maximum."""
     value_type = type(value)
-    length = len(value) if value_type is str else _LONGEST if value_type in _SHORT else MAX_HEADER_BYTES
+    length = len(value) if value_type is str else _MAX_SCALAR_LENGTH if value_type in _SHORT_TYPES else MAX_HEADER_BYTES
     return 4 * (len(name) + length) <= MAX_HEADER_BYTES
 
 
-def _fits_at(name: str, trail: ValueTrail, value: Any) -> None:
+def _check_size_at(name: str, trail: ValueTrail, value: Any) -> None:
     try:
         size_check(name)(value)
     except InvalidValue as invalid_value:
@@ -111,7 +111,7 @@ def _fits_at(name: str, trail: ValueTrail, value: Any) -> None:
 
 def text_check(name: str) -> ValueCheck:
     """The check of a string attribute, in one step because most attributes are strings."""
-    full_check = chained_check([_plain, size_check(name)])
+    full_check = chained_check([_check_plain_string, size_check(name)])
     max_characters = (MAX_HEADER_BYTES - len(name.encode())) // 4
 
     def check(value: Any) -> Any:
@@ -144,16 +144,16 @@ def string_form(value: Any) -> str:
             return "true" if value else "false"
         case int():
             return str(value)
-        case float() if _exact(value):
+        case float() if _is_exact_integer(value):
             return str(int(value))
         case Decimal():
-            return _canonical(value)
+            return _canonical_number(value)
         case float():
             return number_text(value)
     return type(value).__name__
 
 
-def _canonical(number: Decimal) -> str:
+def _canonical_number(number: Decimal) -> str:
     """The same text for equal numbers: without exponent where plain digits fit, without trailing zeros."""
     if abs(number.adjusted()) > MAX_HEADER_BYTES:
         return number_text(number)
@@ -166,24 +166,24 @@ def fold_value(value: Any) -> str:
     return string_form(value).casefold()
 
 
-def _boolean(value: Any) -> bool:
+def _check_boolean(value: Any) -> bool:
     if value is True or value is False:
         return value
-    raise InvalidValue(f"it is not a boolean but {_shape(value)}")
+    raise InvalidValue(f"it is not a boolean but {_describe_value(value)}")
 
 
-def _decimal(value: Any) -> Any:
+def _check_decimal(value: Any) -> Any:
     # A bool is an int to Python, but not in xRegistry.
     if type(value) in (int, float, Decimal):
         return value
-    raise InvalidValue(f"it is not a number but {_shape(value)}")
+    raise InvalidValue(f"it is not a number but {_describe_value(value)}")
 
 
-def _integer(value: Any) -> Any:
+def _check_integer(value: Any) -> Any:
     if type(value) is int:
         return value
-    number = _decimal(value)
-    if _exact(number):
+    number = _check_decimal(value)
+    if _is_exact_integer(number):
         return int(number)
     if number == Decimal(number).to_integral_value():
         return _plain_digits(Decimal(number))
@@ -197,40 +197,40 @@ def _plain_digits(number: Decimal) -> Any:
     return int(number) if number.adjusted() < _INT_DIGITS else Decimal(int(number))
 
 
-def _exact(number: float | Decimal) -> bool:
+def _is_exact_integer(number: float | Decimal) -> bool:
     """Whether a float is an integer that it represents exactly."""
     return isinstance(number, float) and number.is_integer() and abs(number) < 2**53
 
 
-def _uinteger(value: Any) -> Any:
-    number = _integer(value)
+def _check_uinteger(value: Any) -> Any:
+    number = _check_integer(value)
     if number < 0:
         raise InvalidValue(f"{string_form(number)} is negative")
     return number
 
 
-def _string(value: str) -> str:
+def _any_string(value: str) -> str:
     return value
 
 
-def _url(parse: Callable[[str], str]) -> Callable[[str], str]:
+def _url_parser(parse: Callable[[str], str]) -> Callable[[str], str]:
     return lambda value: uris.locator(parse(value))
 
 
-_NUMBERS: Final[dict[str, ValueCheck]] = {"decimal": _decimal, "integer": _integer, "uinteger": _uinteger}
+_NUMBER_CHECKS: Final[dict[str, ValueCheck]] = {"decimal": _check_decimal, "integer": _check_integer, "uinteger": _check_uinteger}
 #: Parsers of the data types that are strings in JSON and need no model.
-_STRINGS: Final[dict[str, Callable[[str], str]]] = {
-    "string": _string,
+_STRING_PARSERS: Final[dict[str, Callable[[str], str]]] = {
+    "string": _any_string,
     "timestamp": rfc3339.to_utc,
     "uri": uris.reference,
     "uriabsolute": uris.absolute,
     "urirelative": uris.relative,
-    "url": _url(uris.reference),
-    "urlabsolute": _url(uris.absolute),
-    "urlrelative": _url(uris.relative),
+    "url": _url_parser(uris.reference),
+    "urlabsolute": _url_parser(uris.absolute),
+    "urlrelative": _url_parser(uris.relative),
     "uritemplate": uris.template,
 }
-_NAMING: Final = {"xid": targets.check_xid, "xidtype": targets.check_xidtype}
+_XID_CHECKS: Final = {"xid": targets.check_xid, "xidtype": targets.check_xidtype}
 
 #: The Python types of values that need no check beyond their type, by data type.
 PLAIN: Final[dict[str, frozenset[type]]] = {
@@ -240,7 +240,7 @@ PLAIN: Final[dict[str, frozenset[type]]] = {
     "string": frozenset((str,)),
 }
 #: Names of the scalar data types.
-SCALARS: Final = frozenset({"boolean", *_NUMBERS, *_STRINGS, *_NAMING})
+SCALARS: Final = frozenset({"boolean", *_NUMBER_CHECKS, *_STRING_PARSERS, *_XID_CHECKS})
 #: Names of the other data types.
 COMPLEX: Final = frozenset({"any", "array", "map", "object"})
 #: Data types that may have a `target`.
@@ -248,34 +248,34 @@ TARGETABLE: Final = frozenset({"uri", "url", "xid"})
 
 
 def _parser(type_name: str, types: Types, target: str | None) -> Callable[[str], str]:
-    if type_name in _NAMING:
-        return targets.target_check(target, types) if target else lambda value: _NAMING[type_name](value, types)
-    parse = _STRINGS[type_name]
+    if type_name in _XID_CHECKS:
+        return targets.target_check(target, types) if target else lambda value: _XID_CHECKS[type_name](value, types)
+    parse = _STRING_PARSERS[type_name]
     if target is None:
         return parse
     check_target = targets.target_check(target, types)
     return lambda value: check_target(value) if value.startswith("/") else parse(value)
 
 
-def _text(type_name: str, parse: Callable[[str], str]) -> ValueCheck:
+def _typed_text_check(type_name: str, parse: Callable[[str], str]) -> ValueCheck:
     def check(value: Any) -> str:
         if type(value) is not str:
-            raise InvalidValue(f"it is not a {type_name} but {_shape(value)}")
+            raise InvalidValue(f"it is not a {type_name} but {_describe_value(value)}")
         try:
             return parse(value)
         except (ValueError, OverflowError) as error:
             raise InvalidValue(f"{value!r} is not a {type_name}: {error}") from None
 
-    return check if type_name != "string" else _plain
+    return check if type_name != "string" else _check_plain_string
 
 
-def _plain(value: Any) -> str:
+def _check_plain_string(value: Any) -> str:
     if type(value) is not str:
-        raise InvalidValue(f"it is not a string but {_shape(value)}")
+        raise InvalidValue(f"it is not a string but {_describe_value(value)}")
     return value
 
 
-def _shape(value: Any) -> str:
+def _describe_value(value: Any) -> str:
     """A description of a JSON value for people."""
     match value:
         case bool():

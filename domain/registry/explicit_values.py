@@ -87,15 +87,15 @@ def mark_equal_defaults(
     """The marks of an image with additional defaults by path, which have precedence: equal values are marked."""
     all_marks = marks
     for path, default in defaults.items():
-        all_marks = _set(all_marks, path, image, default)
+        all_marks = _set_mark(all_marks, path, image, default)
     return all_marks
 
 
-def _set(marks: DefaultMarks, path: tuple[str, ...], image: Mapping[str, Any], default: Any) -> DefaultMarks:
+def _set_mark(marks: DefaultMarks, path: tuple[str, ...], image: Mapping[str, Any], default: Any) -> DefaultMarks:
     name, *remaining = path
     value = image.get(name)
     if remaining:
-        nested_marks = _set(marks.get(name, {}), tuple(remaining), value, default) if isinstance(value, Mapping) else {}
+        nested_marks = _set_mark(marks.get(name, {}), tuple(remaining), value, default) if isinstance(value, Mapping) else {}
         return {**marks, name: nested_marks} if nested_marks else marks
     other_marks = {mark_name: mark for mark_name, mark in marks.items() if mark_name != name}
     return {**other_marks, name: True} if value == default and value is not None else other_marks

@@ -41,7 +41,7 @@ def describe_link(link: Link, registry: str, progress: Mapping[str, Any]) -> dic
     The description ends where it leads back to this registry, so the description of a cycle does not grow.
     """
     remote_members = {name: progress[name] for name in ("registry", "follows") if progress.get(name)}
-    follows = [_shown(hop, registry) for hop in parse_hops(remote_members.pop("follows", None), MAX_DEPTH - 1)]
+    follows = [_hop_members(hop, registry) for hop in parse_hops(remote_members.pop("follows", None), MAX_DEPTH - 1)]
     hop = {"url": link.url, "link": link.id, "scope": link.attributes["scope"], **remote_members}
     return {**hop, "follows": follows} if follows else hop
 
@@ -59,7 +59,7 @@ def parse_hops(items: Any, max_depth: int = MAX_DEPTH) -> tuple[LinkHop, ...]:
             parse_hops(item.get("follows"), max_depth - 1),
         )
         for item in items[:MAX_LINKS]
-        if isinstance(item, dict) and isinstance(item.get("scope"), dict) and _named(item)
+        if isinstance(item, dict) and isinstance(item.get("scope"), dict) and _is_hop(item)
     )
 
 
@@ -69,7 +69,7 @@ def find_path(hops: Iterable[LinkHop], registry: str, url: str | None, scope: Ma
     url: of that registry, for links that do not know which registry they lead to.
     """
     for hop in hops:
-        if not _meet(hop.scope, scope):
+        if not _have_overlap(hop.scope, scope):
             continue
         if hop.registry == registry or (not hop.registry and url is not None and hop.url == url):
             return (hop,)
@@ -86,20 +86,20 @@ def cycle_text(first: str, hops: Iterable[LinkHop]) -> str:
     return description
 
 
-def _shown(hop: LinkHop, registry: str) -> dict[str, Any]:
+def _hop_members(hop: LinkHop, registry: str) -> dict[str, Any]:
     members: dict[str, Any] = {"url": hop.url, "link": hop.link, "scope": hop.scope}
     if hop.registry:
         members["registry"] = hop.registry
     if hop.follows and hop.registry != registry:
-        members["follows"] = [_shown(next_hop, registry) for next_hop in hop.follows]
+        members["follows"] = [_hop_members(next_hop, registry) for next_hop in hop.follows]
     return members
 
 
-def _named(item: Mapping[str, Any]) -> bool:
+def _is_hop(item: Mapping[str, Any]) -> bool:
     return isinstance(item.get("url"), str) and isinstance(item.get("link"), str)
 
 
-def _meet(first: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+def _have_overlap(first: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     if first == other:
         return True
     try:

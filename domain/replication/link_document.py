@@ -39,13 +39,13 @@ SECRET: Final = ("token", "password")
 
 #: Ids of links; they are part of paths and of the names under which other systems know the links.
 ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._~\-]{0,63}\Z")
-_TOPIC: Final = re.compile(
+_TOPIC_URL: Final = re.compile(
     r"(?:kafka|ssl)://[A-Za-z0-9.\-_]+:[0-9]{1,5}(?:,[A-Za-z0-9.\-_]+:[0-9]{1,5})*/[A-Za-z0-9._\-]{1,249}\Z"
 )
 #: Default seconds between checks of the other registry. A log is read as a continuous stream, and
 #: repairs are rare.
-_INTERVALS: Final[Mapping[str, float]] = {PULL: 60, PUSH: 60, EVENTS: 3600}
-_LONGEST: Final = 7 * 86400
+_DEFAULT_INTERVALS: Final[Mapping[str, float]] = {PULL: 60, PUSH: 60, EVENTS: 3600}
+_MAX_INTERVAL: Final = 7 * 86400
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +66,14 @@ def parse_link(body: Any) -> LinkDocument:
         raise root.at("mode").error("value", f"the dialect {dialect} takes only: {', '.join(MODES[dialect])}")
     _check_url(str(members["url"]), dialect, root.at("url"))
     _check_scope(members, root)
-    members.setdefault("interval", _INTERVALS.get(mode, 60))
+    members.setdefault("interval", _DEFAULT_INTERVALS.get(mode, 60))
     secrets = _take_secrets(members)
     return LinkDocument({name: members[name] for name in PROPERTIES if name in members}, secrets)
 
 
 def _check_url(url: str, dialect: str, place: ErrorPlace) -> None:
     if dialect == KAFKA:
-        if not _TOPIC.match(url):
+        if not _TOPIC_URL.match(url):
             raise place.error("value", "kafka://<host>:<port>/<topic> is needed, or ssl:// for TLS")
         return
     try:
@@ -117,18 +117,18 @@ def _check_credential(members: dict[str, Any], place: ErrorPlace) -> None:
         raise place.at("username").error("required", "it is needed")
 
 
-def _url(value: Any, place: ErrorPlace) -> str:
+def _parse_url(value: Any, place: ErrorPlace) -> str:
     return parse_line(value, place).rstrip("/")
 
 
-def _id(value: Any, place: ErrorPlace) -> str:
+def _parse_id(value: Any, place: ErrorPlace) -> str:
     text = parse_line(value, place)
     if not ID.match(text):
         raise place.error("value", "it is not the id of a link")
     return text
 
 
-def _xid(length: int, entity_kind: str) -> MemberType:
+def _xid_type(length: int, entity_kind: str) -> MemberType:
     def parse(value: Any, place: ErrorPlace) -> str:
         text = parse_line(value, place).rstrip("/")
         segments = xids.segments(text) if text.startswith("/") else ()
@@ -140,7 +140,7 @@ def _xid(length: int, entity_kind: str) -> MemberType:
     return MemberType("xid", parse)
 
 
-def _list_of(item_type: MemberType) -> MemberType:
+def _list_type(item_type: MemberType) -> MemberType:
     def parse(value: Any, place: ErrorPlace) -> list[Json]:
         if not isinstance(value, list) or not value:
             raise place.error("type", "an array that is not empty is needed")
@@ -149,7 +149,7 @@ def _list_of(item_type: MemberType) -> MemberType:
     return MemberType("array", parse, {"item": {"type": item_type.type}})
 
 
-def _filters(value: Any, place: ErrorPlace) -> list[Json]:
+def _parse_filters(value: Any, place: ErrorPlace) -> list[Json]:
     if not isinstance(value, list) or not value:
         raise place.error("type", "an array that is not empty is needed")
     try:
@@ -159,13 +159,13 @@ def _filters(value: Any, place: ErrorPlace) -> list[Json]:
     return value
 
 
-_GROUP: Final = _xid(2, "Group")
-_SCOPE: Final[MemberTable] = {
-    "groups": Member(_list_of(_GROUP)),
-    "resources": Member(_list_of(_xid(4, "Resource"))),
-    "filters": Member(MemberType("array", _filters)),
+_GROUP_XID_TYPE: Final = _xid_type(2, "Group")
+_SCOPE_MEMBERS: Final[MemberTable] = {
+    "groups": Member(_list_type(_GROUP_XID_TYPE)),
+    "resources": Member(_list_type(_xid_type(4, "Resource"))),
+    "filters": Member(MemberType("array", _parse_filters)),
 }
-_CREDENTIAL: Final[MemberTable] = {
+_CREDENTIAL_MEMBERS: Final[MemberTable] = {
     "type": Member(choice_type("bearer", "basic"), "bearer"),
     "token": Member(MemberType("string", parse_line, {"secret": True})),
     "username": Member(TEXT),
@@ -173,14 +173,14 @@ _CREDENTIAL: Final[MemberTable] = {
 }
 #: The properties, in the order in which responses have them.
 PROPERTIES: Final[MemberTable] = {
-    "url": Member(MemberType("url", _url), required=True),
+    "url": Member(MemberType("url", _parse_url), required=True),
     "dialect": Member(choice_type(*MODES), LOG),
     "mode": Member(choice_type(*dict.fromkeys(mode for modes in MODES.values() for mode in modes)), PULL),
-    "scope": Member(object_type(_SCOPE), {}),
-    "names": Member(map_type(_GROUP, _GROUP), {}),
-    "interval": Member(number_type(0.05, _LONGEST)),
+    "scope": Member(object_type(_SCOPE_MEMBERS), {}),
+    "names": Member(map_type(_GROUP_XID_TYPE, _GROUP_XID_TYPE), {}),
+    "interval": Member(number_type(0.05, _MAX_INTERVAL)),
     "conflicts": Member(choice_type("rename", "skip"), "rename"),
-    "remote": Member(MemberType("string", _id)),
-    "credential": Member(object_type(_CREDENTIAL, _check_credential)),
+    "remote": Member(MemberType("string", _parse_id)),
+    "credential": Member(object_type(_CREDENTIAL_MEMBERS, _check_credential)),
     "enabled": Member(BOOLEAN, True),
 }

@@ -33,7 +33,7 @@ class LinkScope:
         return cls(
             frozenset(map(str.lower, members.get("groups", ()))),
             frozenset(map(str.lower, members.get("resources", ()))),
-            _passing(members.get("filters", ())),
+            _compile_group_filter(members.get("filters", ())),
         )
 
     @property
@@ -83,7 +83,7 @@ class LinkScope:
         return self.whole or self.group_filter is not None or plural in group_types
 
 
-def _passing(expressions: Sequence[Any]) -> Callable[[str], bool] | None:
+def _compile_group_filter(expressions: Sequence[Any]) -> Callable[[str], bool] | None:
     if not expressions:
         return None
     matches = filters.compile_filters(list(expressions), "/scope/filters").matches

@@ -34,7 +34,7 @@ SECRET_MEMBERS: Final = frozenset(("secret", "accesstoken", "refreshtoken"))
 BINDING: Final = ("credentialtype", "identifier", ENDPOINT)
 
 
-def _time(value: Any, place: ErrorPlace) -> str:
+def _parse_expiry(value: Any, place: ErrorPlace) -> str:
     timestamp = parse_time(value, place)
     try:
         datetime.fromisoformat(timestamp)
@@ -43,7 +43,7 @@ def _time(value: Any, place: ErrorPlace) -> str:
     return timestamp
 
 
-def _endpoint(value: Any, place: ErrorPlace) -> str:
+def _parse_endpoint(value: Any, place: ErrorPlace) -> str:
     sink = sink_uris.parse_sink(value, HTTP, place)
     if not sink.tls:
         raise place.error("value", "an https URL is needed")
@@ -54,7 +54,7 @@ _TYPE: Final = Member(choice_type("PLAIN", "ACCESSTOKEN", "REFRESHTOKEN"), requi
 _SECRET: Final = Member(MemberType("string", parse_line, {"secret": True}))
 _TOKEN: Final[MemberTable] = {
     "accesstoken": _SECRET,
-    EXPIRES: Member(MemberType("timestamp", _time), required=True),
+    EXPIRES: Member(MemberType("timestamp", _parse_expiry), required=True),
     "accesstokentype": Member(pattern_type(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+", "it is not the type of a token"), "bearer"),
 }
 #: The members of each kind; the secret ones are required too, in the request or in the stored subscription.
@@ -65,7 +65,7 @@ CREDENTIAL_MEMBERS: Final[Mapping[str, MemberTable]] = {
         "credentialtype": _TYPE,
         **_TOKEN,
         "refreshtoken": _SECRET,
-        ENDPOINT: Member(MemberType("url", _endpoint), required=True),
+        ENDPOINT: Member(MemberType("url", _parse_endpoint), required=True),
     },
 }
 _NAMES: Final = frozenset(name for table in CREDENTIAL_MEMBERS.values() for name in table)
@@ -79,7 +79,7 @@ def parse_credential(value: Any, protocol: str, place: ErrorPlace) -> dict[str, 
     members = parse_object(value, place)
     aliases = {name: name.lower() for name in members if name not in _NAMES and name.lower() in _NAMES}
     members = rename_aliases(members, aliases, place)
-    type = _TYPE.kind.parse(members["credentialtype"], place.at("credentialtype")) if _typed(members, place) else ""
+    type = _TYPE.kind.parse(members["credentialtype"], place.at("credentialtype")) if _check_type(members, place) else ""
     credential = parse_members(members, CREDENTIAL_MEMBERS[type], place)
     if protocol == HTTP and ":" in credential.get("identifier", ""):
         raise place.at("identifier").error("value", "HTTP does not allow a colon in it")
@@ -100,7 +100,7 @@ def is_expired(credential: Mapping[str, Json], now: datetime) -> bool:
     return EXPIRES in credential and datetime.fromisoformat(credential[EXPIRES]) <= now
 
 
-def _typed(members: Mapping[str, Any], place: ErrorPlace) -> bool:
+def _check_type(members: Mapping[str, Any], place: ErrorPlace) -> bool:
     if "credentialtype" not in members:
         raise place.at("credentialtype").error("required", "it is needed")
     return True

@@ -62,7 +62,7 @@ def compile_filters(filters: Any, pointer: str = "/filters") -> Filter:
     """
     if filters is None or filters == []:
         return Filter(lambda _: True)
-    return _all(filters, _FilterPlace(pointer, 0, [0]))
+    return _compile_all(filters, _FilterPlace(pointer, 0, [0]))
 
 
 def dialect(name: str) -> Callable[[FilterDialect], FilterDialect]:
@@ -98,7 +98,7 @@ class _FilterPlace:
         return _FilterPlace(self.pointer, self.depth + 1, self.seen)
 
 
-def _filter(value: Any, place: _FilterPlace) -> Filter:
+def _compile_filter(value: Any, place: _FilterPlace) -> Filter:
     """A filter object: one dialect and its argument."""
     if not isinstance(value, dict):
         raise FilterError(place.pointer, "a filter has to be an object")
@@ -116,21 +116,21 @@ def _filter(value: Any, place: _FilterPlace) -> Filter:
 
 
 @dialect("exact")
-def _exact(texts_by_attribute: Any, place: _FilterPlace) -> Filter:
-    return _comparison(texts_by_attribute, place, str.__eq__, needed.attribute_equals)
+def _compile_exact(texts_by_attribute: Any, place: _FilterPlace) -> Filter:
+    return _compile_comparison(texts_by_attribute, place, str.__eq__, needed.attribute_equals)
 
 
 @dialect("prefix")
-def _prefix(texts_by_attribute: Any, place: _FilterPlace) -> Filter:
-    return _comparison(texts_by_attribute, place, str.startswith, needed.attribute_starts_with)
+def _compile_prefix(texts_by_attribute: Any, place: _FilterPlace) -> Filter:
+    return _compile_comparison(texts_by_attribute, place, str.startswith, needed.attribute_starts_with)
 
 
 @dialect("suffix")
-def _suffix(texts_by_attribute: Any, place: _FilterPlace) -> Filter:
-    return _comparison(texts_by_attribute, place, str.endswith, lambda _name, _text: None)
+def _compile_suffix(texts_by_attribute: Any, place: _FilterPlace) -> Filter:
+    return _compile_comparison(texts_by_attribute, place, str.endswith, lambda _name, _text: None)
 
 
-def _comparison(
+def _compile_comparison(
     texts_by_attribute: Any,
     place: _FilterPlace,
     compare: Callable[[str, str], bool],
@@ -139,7 +139,7 @@ def _comparison(
     """Compares several attributes, as canonical strings, with a text each (SUB-404 to SUB-406)."""
     if not isinstance(texts_by_attribute, dict) or not texts_by_attribute:
         raise FilterError(place.pointer, "an object with at least one attribute is needed")
-    pairs = [(_named(name, place), _wanted(wanted, place.at(name))) for name, wanted in texts_by_attribute.items()]
+    pairs = [(_check_name(name, place), _check_text(wanted, place.at(name))) for name, wanted in texts_by_attribute.items()]
 
     def matches(event: ContextAttributes) -> bool:
         for name, expected in pairs:
@@ -151,27 +151,27 @@ def _comparison(
     return Filter(matches, needed.all_conditions(make_conditions(name, wanted) for name, wanted in pairs))
 
 
-def _named(name: str, place: _FilterPlace) -> str:
+def _check_name(name: str, place: _FilterPlace) -> str:
     if not _NAME.match(name) or name == DATA_MEMBER:
         raise FilterError(place.at(name).pointer, f"{name!r} is not the name of a context attribute")
     return name
 
 
-def _wanted(text: Any, place: _FilterPlace) -> str:
+def _check_text(text: Any, place: _FilterPlace) -> str:
     if not isinstance(text, str) or not text:
         raise FilterError(place.pointer, "a string that is not empty is needed")
     return text
 
 
-def _several(value: Any, place: _FilterPlace) -> list[Filter]:
+def _compile_several(value: Any, place: _FilterPlace) -> list[Filter]:
     if not isinstance(value, list) or not value:
         raise FilterError(place.pointer, "an array with at least one filter is needed")
-    return [_filter(item, place.at(index)) for index, item in enumerate(value)]
+    return [_compile_filter(item, place.at(index)) for index, item in enumerate(value)]
 
 
 @dialect("all")
-def _all(value: Any, place: _FilterPlace) -> Filter:
-    filters = _several(value, place)
+def _compile_all(value: Any, place: _FilterPlace) -> Filter:
+    filters = _compile_several(value, place)
     if len(filters) == 1:
         return filters[0]
     tests = [child_filter.matches for child_filter in filters]
@@ -186,8 +186,8 @@ def _all(value: Any, place: _FilterPlace) -> Filter:
 
 
 @dialect("any")
-def _any(value: Any, place: _FilterPlace) -> Filter:
-    filters = _several(value, place)
+def _compile_any(value: Any, place: _FilterPlace) -> Filter:
+    filters = _compile_several(value, place)
     if len(filters) == 1:
         return filters[0]
     tests = [child_filter.matches for child_filter in filters]
@@ -202,13 +202,13 @@ def _any(value: Any, place: _FilterPlace) -> Filter:
 
 
 @dialect("not")
-def _not(value: Any, place: _FilterPlace) -> Filter:
-    child_matches = _filter(value, place).matches
+def _compile_not(value: Any, place: _FilterPlace) -> Filter:
+    child_matches = _compile_filter(value, place).matches
     return Filter(lambda event: not child_matches(event))
 
 
 @dialect("sql")
-def _sql(value: Any, place: _FilterPlace) -> Filter:
+def _compile_sql(value: Any, place: _FilterPlace) -> Filter:
     """An expression that results in true and has no error (SUB-421)."""
     if not isinstance(value, str) or not value:
         raise FilterError(place.pointer, "an expression is needed as a string that is not empty")

@@ -24,12 +24,12 @@ from domain.cesql.syntax import (
 from domain.cesql.values import SPEC_ATTRIBUTES
 
 #: The number of characters of a prefix that the index compares; the filter itself compares the rest.
-_LOOKED_AT: Final = 128
+_MAX_PREFIX_LENGTH: Final = 128
 #: The maximum number of conditions of one filter, to limit the size of the index.
-_MOST: Final = 100
+_MAX_CONDITIONS: Final = 100
 #: The selectivity of attributes, the most selective first; `source` is equal in most events of a registry.
-_WORTH: Final = {"id": 0, "subject": 1, "type": 4, "source": 6, "specversion": 8}
-_OTHER: Final = 2
+_ATTRIBUTE_BREADTH: Final = {"id": 0, "subject": 1, "type": 4, "source": 6, "specversion": 8}
+_OTHER_BREADTH: Final = 2
 
 
 class IndexCondition(NamedTuple):
@@ -51,19 +51,19 @@ def attribute_equals(attribute: str, text: str) -> IndexConditions:
 
 def attribute_starts_with(attribute: str, text: str) -> IndexConditions:
     """The conditions for an attribute to start with a text."""
-    return frozenset((IndexCondition(attribute, text[:_LOOKED_AT], False),)) if text else None
+    return frozenset((IndexCondition(attribute, text[:_MAX_PREFIX_LENGTH], False),)) if text else None
 
 
 def all_conditions(alternatives: Iterable[IndexConditions]) -> IndexConditions:
     """The conditions for several filters to match at once: those of the most selective filter are sufficient."""
-    return min((conditions for conditions in alternatives if conditions is not None), key=_width, default=None)
+    return min((conditions for conditions in alternatives if conditions is not None), key=_conditions_breadth, default=None)
 
 
 def any_condition(alternatives: Iterable[IndexConditions]) -> IndexConditions:
     """The conditions for one of several filters to match."""
     union: set[IndexCondition] = set()
     for conditions in alternatives:
-        if conditions is None or len(union) + len(conditions) > _MOST:
+        if conditions is None or len(union) + len(conditions) > _MAX_CONDITIONS:
             return None
         union |= conditions
     return frozenset(union)
@@ -77,15 +77,15 @@ def expression_conditions(node: SyntaxNode) -> IndexConditions:
     if (
         isinstance(first, ContextAttribute)
         and len(steps) == 1
-        and (attribute_conditions := _of_attribute(first.name, steps[0])) is not None
+        and (attribute_conditions := _attribute_conditions(first.name, steps[0])) is not None
     ):
         return attribute_conditions
     if isinstance(steps[0], BinaryStep) and steps[0].operator in ("and", "or", "xor"):
-        return reduce(_joined, steps, expression_conditions(first))
+        return reduce(_join_conditions, steps, expression_conditions(first))
     return None
 
 
-def _of_attribute(name: str, step: ChainStep) -> IndexConditions:
+def _attribute_conditions(name: str, step: ChainStep) -> IndexConditions:
     match step:
         case BinaryStep(operator="=", operand=LiteralValue(value=str(text))):
             return attribute_equals(name, text)
@@ -107,7 +107,7 @@ def _of_attribute(name: str, step: ChainStep) -> IndexConditions:
     return None
 
 
-def _joined(left_conditions: IndexConditions, step: ChainStep) -> IndexConditions:
+def _join_conditions(left_conditions: IndexConditions, step: ChainStep) -> IndexConditions:
     """The conditions of a chain, evaluated from left to right; an operand of `xor` adds none."""
     match step:
         case BinaryStep(operator="and", operand=operand):
@@ -117,11 +117,11 @@ def _joined(left_conditions: IndexConditions, step: ChainStep) -> IndexCondition
     return None
 
 
-def _width(conditions: frozenset[IndexCondition]) -> tuple[int, int]:
+def _conditions_breadth(conditions: frozenset[IndexCondition]) -> tuple[int, int]:
     """A measure of how many events match the conditions, for comparisons."""
-    return max(map(_reach, conditions), default=0), len(conditions)
+    return max(map(_condition_breadth, conditions), default=0), len(conditions)
 
 
-def _reach(condition: IndexCondition) -> int:
+def _condition_breadth(condition: IndexCondition) -> int:
     selectivity = 0 if condition.whole else 2 if len(condition.text) > 8 else 5
-    return _WORTH.get(condition.attribute, _OTHER) + selectivity
+    return _ATTRIBUTE_BREADTH.get(condition.attribute, _OTHER_BREADTH) + selectivity

@@ -153,13 +153,13 @@ def number_type(minimum: float, maximum: float) -> MemberType:
     return MemberType("number", parse, {"minimum": minimum, "maximum": maximum})
 
 
-def _boolean(value: Any, place: ErrorPlace) -> bool:
+def _parse_boolean(value: Any, place: ErrorPlace) -> bool:
     if not isinstance(value, bool):
         raise place.error("type", "true or false is needed")
     return value
 
 
-BOOLEAN: Final = MemberType("boolean", _boolean)
+BOOLEAN: Final = MemberType("boolean", _parse_boolean)
 
 
 def map_type(key_type: MemberType, value_type: MemberType) -> MemberType:

@@ -37,34 +37,34 @@ SIGNINGKEY: Final = "protocolsettings.signingkey"
 ALIASES: Final = {"linkName": "linkname", "linkProperties": "linkproperties", "ackmode": "acks"}
 
 _TOKEN: Final = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
-_REFUSED: Final = re.compile(
+_REFUSED_HEADERS: Final = re.compile(
     r"(?:host|content-length|content-type|transfer-encoding|connection|upgrade|te|trailer|ce-.*|webhook-.*)\Z"
 )
-_SECRET: Final = re.compile(r"auth|cookie|token|key|secret")
-_YEARS: Final = 10**9
+_SECRET_HEADER: Final = re.compile(r"auth|cookie|token|key|secret")
+_MAX_SECONDS: Final = 10**9
 _STRUCTURED: Final = "structured"
 
 
-def _retry_adds_up(settings: dict[str, Json], place: ErrorPlace) -> None:
+def _check_retry(settings: dict[str, Json], place: ErrorPlace) -> None:
     if settings["maxdelay"] < settings["initialdelay"]:
         raise place.at("maxdelay").error("value", "it is less than initialdelay")
 
 
-_RETRY: Final[MemberTable] = {
+_RETRY_MEMBERS: Final[MemberTable] = {
     "maxattempts": Member(integer_type(1, 1000), 20),
-    "maxage": Member(integer_type(1, _YEARS), 86400),
-    "initialdelay": Member(number_type(0.001, _YEARS), 1),
-    "maxdelay": Member(number_type(0.001, _YEARS), 300),
+    "maxage": Member(integer_type(1, _MAX_SECONDS), 86400),
+    "initialdelay": Member(number_type(0.001, _MAX_SECONDS), 1),
+    "maxdelay": Member(number_type(0.001, _MAX_SECONDS), 300),
     "multiplier": Member(number_type(1, 1000), 2),
 }
-_DEADLETTER: Final[MemberTable] = {
+_DEADLETTER_MEMBERS: Final[MemberTable] = {
     "mode": Member(choice_type("store", "drop", "sink"), "store"),
     "uri": Member(TEXT),
 }
-_COMMON: Final[MemberTable] = {
+_COMMON_MEMBERS: Final[MemberTable] = {
     "contentmode": Member(choice_type(_STRUCTURED, "binary", "batched"), _STRUCTURED),
-    "retry": Member(object_type(_RETRY, _retry_adds_up), {name: member.default for name, member in _RETRY.items()}),
-    "deadletter": Member(object_type(_DEADLETTER), {"mode": "store"}),
+    "retry": Member(object_type(_RETRY_MEMBERS, _check_retry), {name: member.default for name, member in _RETRY_MEMBERS.items()}),
+    "deadletter": Member(object_type(_DEADLETTER_MEMBERS), {"mode": "store"}),
     "timeout": Member(integer_type(1, 120), 30),
     "ordering": Member(choice_type("subject", "source", "none"), "subject"),
 }
@@ -75,7 +75,7 @@ _MODES: Final = {
 }
 
 
-def _header(value: Any, place: ErrorPlace) -> str:
+def _parse_header(value: Any, place: ErrorPlace) -> str:
     """The value of a header: printable ASCII and spaces."""
     if not isinstance(value, str):
         raise place.error("type", "a string is needed")
@@ -84,32 +84,32 @@ def _header(value: Any, place: ErrorPlace) -> str:
     return value
 
 
-def _header_name(value: Any, place: ErrorPlace) -> str:
+def _parse_header_name(value: Any, place: ErrorPlace) -> str:
     name: Json = pattern_type(_TOKEN, "it is not the name of a header").parse(value, place)
-    if _REFUSED.match(name.lower()):
+    if _REFUSED_HEADERS.match(name.lower()):
         raise place.error("value", "a subscription cannot set this header")
     return str(name)
 
 
-def _property_name(value: Any, place: ErrorPlace) -> str:
+def _parse_property_name(value: Any, place: ErrorPlace) -> str:
     name = parse_line(value, place)
-    if name in _ATTRIBUTES:
+    if name in _CLOUDEVENTS_ATTRIBUTES:
         raise place.error("value", "it is the name of a CloudEvents attribute")
     return name
 
 
-def _text(value: Any, place: ErrorPlace) -> str:
+def _parse_text(value: Any, place: ErrorPlace) -> str:
     """A string that may be empty, without control characters (SUB-907)."""
     return "" if value == "" else parse_line(value, place)
 
 
-def _acks(value: Any, place: ErrorPlace) -> str:
+def _parse_acks(value: Any, place: ErrorPlace) -> str:
     """Integers are accepted, because an older description of the API has them."""
     text = str(value) if type(value) is int else value
     return str(choice_type("0", "1", "all", "-1").parse(text, place))
 
 
-def _signing_key(value: Any, place: ErrorPlace) -> str:
+def _parse_signing_key(value: Any, place: ErrorPlace) -> str:
     """A key of Standard Webhooks: `whsec_` and base64 of 24 to 64 bytes."""
     text = parse_line(value, place)
     try:
@@ -121,40 +121,40 @@ def _signing_key(value: Any, place: ErrorPlace) -> str:
     return text
 
 
-_ATTRIBUTES: Final = frozenset(
+_CLOUDEVENTS_ATTRIBUTES: Final = frozenset(
     (
         *("specversion", "id", "source", "type", "subject", "time", "datacontenttype", "dataschema", "data"),
         *("xregcorrelationid", "sequence"),
     )
 )
-_HEADERS: Final = map_type(MemberType("string", _header_name), MemberType("string", _header))
-_STRINGS: Final = MemberType("string", _text)
-_TOPIC: Final = pattern_type(r"[^+#\x00]+", "a topic to send to cannot have wildcards", 65535)
-_MQTT: Final[MemberTable] = {
-    "topicname": Member(_TOPIC, required=True),
+_HEADERS_TYPE: Final = map_type(MemberType("string", _parse_header_name), MemberType("string", _parse_header))
+_TEXT_TYPE: Final = MemberType("string", _parse_text)
+_TOPIC_TYPE: Final = pattern_type(r"[^+#\x00]+", "a topic to send to cannot have wildcards", 65535)
+_MQTT_MEMBERS: Final[MemberTable] = {
+    "topicname": Member(_TOPIC_TYPE, required=True),
     "qos": Member(integer_type(0, 2), 1),
     "retain": Member(BOOLEAN, False),
 }
-_OWN: Final[Mapping[str, MemberTable]] = {
+_PROTOCOL_MEMBERS: Final[Mapping[str, MemberTable]] = {
     HTTP: {
-        "headers": Member(_HEADERS),
+        "headers": Member(_HEADERS_TYPE),
         "method": Member(choice_type("POST", "PUT", "PATCH"), "POST"),
         "maxbatchsize": Member(integer_type(1, 1000)),
         "maxbatchwait": Member(integer_type(0, 10000)),
-        "requestrate": Member(integer_type(1, _YEARS)),
-        "signingkey": Member(MemberType("string", _signing_key, {"secret": True})),
+        "requestrate": Member(integer_type(1, _MAX_SECONDS)),
+        "signingkey": Member(MemberType("string", _parse_signing_key, {"secret": True})),
     },
-    MQTT3: _MQTT,
+    MQTT3: _MQTT_MEMBERS,
     MQTT5: {
-        **_MQTT,
+        **_MQTT_MEMBERS,
         "expiry": Member(integer_type(1, (1 << 32) - 1)),
-        "userproperties": Member(map_type(MemberType("string", _property_name), _STRINGS)),
+        "userproperties": Member(map_type(MemberType("string", _parse_property_name), _TEXT_TYPE)),
     },
     AMQP: {
         "address": Member(TEXT),
         "linkname": Member(TEXT),
         "sendersettlementmode": Member(choice_type("settled", "unsettled"), "unsettled"),
-        "linkproperties": Member(map_type(TEXT, _STRINGS)),
+        "linkproperties": Member(map_type(TEXT, _TEXT_TYPE)),
     },
     KAFKA: {
         "topicname": Member(
@@ -164,7 +164,7 @@ _OWN: Final[Mapping[str, MemberTable]] = {
             pattern_type(r"[a-z0-9]+", "it is not the name of a context attribute"), "subject"
         ),
         "clientid": Member(TEXT),
-        "acks": Member(MemberType("string", _acks, {"values": ["0", "1", "all", "-1"]}), "all"),
+        "acks": Member(MemberType("string", _parse_acks, {"values": ["0", "1", "all", "-1"]}), "all"),
     },
     NATS: {
         "subject": Member(
@@ -177,10 +177,10 @@ _OWN: Final[Mapping[str, MemberTable]] = {
 }
 #: All settings of each protocol.
 SETTINGS_BY_PROTOCOL: Final[Mapping[str, MemberTable]] = {
-    protocol: {**own, **_COMMON} for protocol, own in _OWN.items()
+    protocol: {**own, **_COMMON_MEMBERS} for protocol, own in _PROTOCOL_MEMBERS.items()
 }
 #: Defaults for batches.
-_BATCHES: Final = {"maxbatchsize": 100, "maxbatchwait": 200}
+_BATCH_DEFAULTS: Final = {"maxbatchsize": 100, "maxbatchwait": 200}
 
 
 def parse_settings(
@@ -192,7 +192,7 @@ def parse_settings(
     if settings["contentmode"] not in _MODES[protocol]:
         raise place.at("contentmode").error("value", f"{protocol} takes only: {', '.join(_MODES[protocol])}")
     _check_deadletter(settings["deadletter"], place.at("deadletter"))
-    if check := _CHECKS.get(protocol):
+    if check := _COMPLETIONS.get(protocol):
         check(settings, sink, place)
     if has_credential and any(name.lower() == "authorization" for name in settings.get("headers", {})):
         raise place.at("headers", "authorization").error("value", "use sinkcredential for this header")
@@ -201,7 +201,7 @@ def parse_settings(
 
 def is_secret_header(header: str) -> bool:
     """Whether the value of a header is stored as a secret (SUB-915)."""
-    return _SECRET.search(header.lower()) is not None
+    return _SECRET_HEADER.search(header.lower()) is not None
 
 
 def rename_aliases(members: Mapping[str, Any], aliases: Mapping[str, str], place: ErrorPlace) -> dict[str, Any]:
@@ -226,19 +226,19 @@ def _check_deadletter(settings: dict[str, Json], place: ErrorPlace) -> None:
         sink_uris.parse_sink(settings["uri"], HTTP, place.at("uri"))
 
 
-def _http(settings: dict[str, Json], sink: SinkAddress, place: ErrorPlace) -> None:
+def _complete_http(settings: dict[str, Json], sink: SinkAddress, place: ErrorPlace) -> None:
     names = [name.lower() for name in settings.get("headers", {})]
     if len(set(names)) != len(names):
         raise place.at("headers").error("value", "a header is present twice, in different letter case")
     if settings["contentmode"] == "batched":
-        settings.update({name: settings.get(name, default) for name, default in _BATCHES.items()})
+        settings.update({name: settings.get(name, default) for name, default in _BATCH_DEFAULTS.items()})
         return
-    for name in _BATCHES:
+    for name in _BATCH_DEFAULTS:
         if name in settings:
             raise place.at(name).error("value", 'it is allowed with the contentmode "batched" only')
 
 
-def _amqp(settings: dict[str, Json], sink: SinkAddress, place: ErrorPlace) -> None:
+def _complete_amqp(settings: dict[str, Json], sink: SinkAddress, place: ErrorPlace) -> None:
     path = unquote(sink.path.removeprefix("/")) if sink.scheme.startswith("amqp") else ""
     address = settings.setdefault("address", path)
     if not address:
@@ -248,7 +248,7 @@ def _amqp(settings: dict[str, Json], sink: SinkAddress, place: ErrorPlace) -> No
     parse_line(address, place.at("address"))
 
 
-def _kafka(settings: dict[str, Json], sink: SinkAddress, place: ErrorPlace) -> None:
+def _complete_kafka(settings: dict[str, Json], sink: SinkAddress, place: ErrorPlace) -> None:
     if "topicname" not in settings:
         path = sink.path.strip("/")
         default_topic = path if path and "/" not in path else "cloudevents"
@@ -258,8 +258,8 @@ def _kafka(settings: dict[str, Json], sink: SinkAddress, place: ErrorPlace) -> N
 
 
 #: Checks that depend on several members.
-_CHECKS: Final[Mapping[str, Callable[[dict[str, Json], SinkAddress, ErrorPlace], None]]] = {
-    HTTP: _http,
-    AMQP: _amqp,
-    KAFKA: _kafka,
+_COMPLETIONS: Final[Mapping[str, Callable[[dict[str, Json], SinkAddress, ErrorPlace], None]]] = {
+    HTTP: _complete_http,
+    AMQP: _complete_amqp,
+    KAFKA: _complete_kafka,
 }

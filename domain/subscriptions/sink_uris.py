@@ -32,18 +32,18 @@ class SinkScheme:
     port: int
 
 
-_WEB: Final = {"https": SinkScheme(True, 443), "http": SinkScheme(False, 80)}
-_SOCKETS: Final = {"wss": SinkScheme(True, 443), "ws": SinkScheme(False, 80)}
-_MQTT: Final = {
+_WEB_SCHEMES: Final = {"https": SinkScheme(True, 443), "http": SinkScheme(False, 80)}
+_SOCKET_SCHEMES: Final = {"wss": SinkScheme(True, 443), "ws": SinkScheme(False, 80)}
+_MQTT_SCHEMES: Final = {
     **{"mqtts": SinkScheme(True, 8883), "mqtt": SinkScheme(False, 1883)},
     **{"ssl": SinkScheme(True, 8883), "tcp": SinkScheme(False, 1883)},
-    **_SOCKETS,
+    **_SOCKET_SCHEMES,
 }
 SCHEMES: Final[Mapping[str, Mapping[str, SinkScheme]]] = {
-    HTTP: _WEB,
-    MQTT3: _MQTT,
-    MQTT5: _MQTT,
-    AMQP: {"amqps": SinkScheme(True, 5671), "amqp": SinkScheme(False, 5672), **_SOCKETS},
+    HTTP: _WEB_SCHEMES,
+    MQTT3: _MQTT_SCHEMES,
+    MQTT5: _MQTT_SCHEMES,
+    AMQP: {"amqps": SinkScheme(True, 5671), "amqp": SinkScheme(False, 5672), **_SOCKET_SCHEMES},
     KAFKA: {
         "ssl": SinkScheme(True, 9092),
         "sasl_ssl": SinkScheme(True, 9092),
@@ -54,10 +54,10 @@ SCHEMES: Final[Mapping[str, Mapping[str, SinkScheme]]] = {
 }
 
 _URI: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.\-_]*)://([^/?#]*)([^?#]*)(?:\?([^#]*))?(#.*)?\Z")
-_LEGAL: Final = re.compile(r"(?:[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=]|%[0-9A-Fa-f]{2})*\Z")
+_LEGAL_CHARACTERS: Final = re.compile(r"(?:[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=]|%[0-9A-Fa-f]{2})*\Z")
 _SERVER: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.\-_]+)(?::([0-9]{1,5}))?\Z")
-_NUMERIC: Final = re.compile(r"(?:[0-9]+|0[xX][0-9A-Fa-f]*)\Z")
-_LOOPBACK: Final = re.compile(r"(?:localhost|.+\.localhost|127\.[0-9.]+|::1)\Z", re.IGNORECASE)
+_NUMERIC_LABEL: Final = re.compile(r"(?:[0-9]+|0[xX][0-9A-Fa-f]*)\Z")
+_LOOPBACK_HOST: Final = re.compile(r"(?:localhost|.+\.localhost|127\.[0-9.]+|::1)\Z", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class SinkAddress:
     @property
     def is_loopback(self) -> bool:
         """Whether the URI itself shows that its hosts are on the local machine."""
-        return all(_LOOPBACK.match(host) for host, _ in self.servers)
+        return all(_LOOPBACK_HOST.match(host) for host, _ in self.servers)
 
     @property
     def secret_binding(self) -> tuple[object, ...]:
@@ -89,7 +89,7 @@ def parse_sink(value: Any, protocol: str, place: ErrorPlace) -> SinkAddress:
     """The address of a sink. Raises: InvalidSubscription."""
     text = parse_line(value, place)
     match = _URI.match(text)
-    if match is None or not _LEGAL.match(text):
+    if match is None or not _LEGAL_CHARACTERS.match(text):
         raise place.error("value", "an absolute URI is needed, such as https://example.com/events")
     scheme, authority, path, query, fragment = match.groups()
     schemes = SCHEMES[protocol]
@@ -101,11 +101,11 @@ def parse_sink(value: Any, protocol: str, place: ErrorPlace) -> SinkAddress:
         raise place.error("value", "a sink cannot have a fragment")
     default = schemes[scheme.lower()]
     server_texts = authority.split(",") if protocol == KAFKA else [authority]
-    servers = tuple(_server(server_text, default.port, protocol == NATS, place) for server_text in server_texts)
+    servers = tuple(_parse_server(server_text, default.port, protocol == NATS, place) for server_text in server_texts)
     return SinkAddress(scheme.lower(), servers, path, query, text.partition("?")[0], default.tls)
 
 
-def _server(text: str, default: int, port_required: bool, place: ErrorPlace) -> tuple[str, int]:
+def _parse_server(text: str, default: int, port_required: bool, place: ErrorPlace) -> tuple[str, int]:
     """A host and its port."""
     match = _SERVER.match(text)
     if match is None:
@@ -115,14 +115,14 @@ def _server(text: str, default: int, port_required: bool, place: ErrorPlace) -> 
         raise place.error("host", "a port is needed")
     if port is not None and not 0 < int(port) < 1 << 16:
         raise place.error("host", "the port is not from 1 to 65535")
-    return _host(host, place), int(port) if port is not None else default
+    return _parse_host(host, place), int(port) if port is not None else default
 
 
-def _host(text: str, place: ErrorPlace) -> str:
+def _parse_host(text: str, place: ErrorPlace) -> str:
     try:
         if text.startswith("["):
             return str(IPv6Address(text[1:-1]))
-        if _NUMERIC.match(text.rstrip(".").rpartition(".")[2]):
+        if _NUMERIC_LABEL.match(text.rstrip(".").rpartition(".")[2]):
             return str(IPv4Address(text))
     except AddressValueError:
         # A network client would read 2130706433 or 0x7f.1 as an address (SUB-902).

@@ -70,8 +70,8 @@ def parse_subscription(body: Any, support: SubscriptionSupport) -> SubscriptionD
     root = ErrorPlace()
     document = _canonical_properties(parse_object(body, root), root)
     attributes = parse_selection(document, support)
-    protocol = _protocol(document, support, root)
-    sink = sink_uris.parse_sink(_required(document, "sink", root), protocol, root.at("sink"))
+    protocol = _parse_protocol(document, support, root)
+    sink = sink_uris.parse_sink(_required_member(document, "sink", root), protocol, root.at("sink"))
     if body.get("protocol") == "HTTPS" and not sink.tls:
         raise root.at("sink").error("scheme", "the protocol HTTPS needs a sink with https")
     credential_member = document.get("sinkcredential")
@@ -89,8 +89,8 @@ def parse_subscription(body: Any, support: SubscriptionSupport) -> SubscriptionD
     return SubscriptionDocument(
         attributes={name: attributes[name] for name in PROPERTIES if name in attributes},
         secrets=secret_values,
-        needed=_needed(credential, secret_values),
-        dropped=_dropped(document.get("protocolsettings")),
+        needed=_missing_secrets(credential, secret_values),
+        dropped=_dropped_secrets(document.get("protocolsettings")),
         place=(protocol, *sink.secret_binding),
     )
 
@@ -100,11 +100,11 @@ def parse_selection(document: Mapping[str, Any], support: SubscriptionSupport) -
     root = ErrorPlace()
     selection: dict[str, Json] = {}
     if "source" in document:
-        selection["source"] = _source(document["source"], support, root.at("source"))
+        selection["source"] = _parse_source(document["source"], support, root.at("source"))
     if "types" in document:
-        selection["types"] = _types(document["types"], root.at("types"))
+        selection["types"] = _parse_types(document["types"], root.at("types"))
     types, source = selection.get("types", ()), selection.get("source")
-    selection["config"] = _config(
+    selection["config"] = _parse_config(
         document.get("config", {}), event_families.families_in_scope(source, types, support.sources), root.at("config")
     )
     excluded_families = set(event_families.families_of_types(types)) - set(selection["config"]["families"])
@@ -112,7 +112,7 @@ def parse_selection(document: Mapping[str, Any], support: SubscriptionSupport) -
         reason = f"types name the family {min(excluded_families)}; add it here"
         raise root.at("config", "families").error("value", reason)
     if document.get("filters", []) != []:
-        selection["filters"] = _filters(document["filters"], support)
+        selection["filters"] = _parse_filters(document["filters"], support)
     return selection
 
 
@@ -136,32 +136,32 @@ def _canonical_properties(members: dict[str, Any], place: ErrorPlace) -> dict[st
             raise place.at("filter").error(
                 "alias", "it is another name of filters, which is present too; remove one of them"
             )
-        members["filters"] = _split(members.pop("filter"), place.at("filter"))
+        members["filters"] = _split_filter(members.pop("filter"), place.at("filter"))
     for name in members:
         if name not in PROPERTIES and name not in SERVER_PROPERTIES:
             raise place.at(name).error("unknown", f"the property is unknown; known properties: {', '.join(PROPERTIES)}")
     return {name: value for name, value in members.items() if name not in SERVER_PROPERTIES}
 
 
-def _split(filter_members: Any, place: ErrorPlace) -> list[Json]:
+def _split_filter(filter_members: Any, place: ErrorPlace) -> list[Json]:
     """One filter for each member of `filter`, the property's name in older descriptions (SUB-106)."""
     if not isinstance(filter_members, dict):
         raise place.error("type", "an object is needed")
     if not filter_members:
         raise place.error("filter", "a filter needs a member, the name of its dialect")
     for name, value in filter_members.items():
-        _compiled([{name: value}], place.pointer, f"{place.pointer}/0")
+        _check_filters([{name: value}], place.pointer, f"{place.pointer}/0")
     return [{name: value} for name, value in filter_members.items()]
 
 
-def _required(document: Mapping[str, Any], name: str, place: ErrorPlace) -> Any:
+def _required_member(document: Mapping[str, Any], name: str, place: ErrorPlace) -> Any:
     if name not in document:
         raise place.at(name).error("required", "it is needed")
     return document[name]
 
 
-def _protocol(document: Mapping[str, Any], support: SubscriptionSupport, place: ErrorPlace) -> str:
-    text = _required(document, "protocol", place)
+def _parse_protocol(document: Mapping[str, Any], support: SubscriptionSupport, place: ErrorPlace) -> str:
+    text = _required_member(document, "protocol", place)
     text = HTTP if text == "HTTPS" else text
     protocol = str(choice_type(*sink_uris.PROTOCOLS).parse(text, place.at("protocol")))
     if protocol not in support.protocols:
@@ -170,7 +170,7 @@ def _protocol(document: Mapping[str, Any], support: SubscriptionSupport, place: 
     return protocol
 
 
-def _source(value: Any, support: SubscriptionSupport, place: ErrorPlace) -> str:
+def _parse_source(value: Any, support: SubscriptionSupport, place: ErrorPlace) -> str:
     """The `source` of the selected events; a slash at the end of one of our own is removed (SUB-103)."""
     text = parse_line(value, place)
     try:
@@ -181,7 +181,7 @@ def _source(value: Any, support: SubscriptionSupport, place: ErrorPlace) -> str:
     return without_slash if without_slash in support.sources.values() else text
 
 
-def _types(value: Any, place: ErrorPlace) -> list[Json]:
+def _parse_types(value: Any, place: ErrorPlace) -> list[Json]:
     if not isinstance(value, list):
         raise place.error("type", "an array is needed")
     if not value:
@@ -189,7 +189,7 @@ def _types(value: Any, place: ErrorPlace) -> list[Json]:
     return [parse_line(item, place.at(index)) for index, item in enumerate(value)]
 
 
-def _config(value: Any, default_families: list[str], place: ErrorPlace) -> dict[str, Json]:
+def _parse_config(value: Any, default_families: list[str], place: ErrorPlace) -> dict[str, Json]:
     """`config` with its defaults. default_families: the families if none are named (SUB-107, SUB-111)."""
     members = parse_object(value, place)
     for name in members:
@@ -197,15 +197,15 @@ def _config(value: Any, default_families: list[str], place: ErrorPlace) -> dict[
             raise place.at(name).error("unknown", f"the key is unknown; known keys: {', '.join(CONFIG_MEMBERS)}")
     config: dict[str, Json] = {"families": default_families}
     if "families" in members:
-        config["families"] = _families(members["families"], place.at("families"))
+        config["families"] = _parse_families(members["families"], place.at("families"))
     if "starttime" in members:
         if "startposition" in members:
             raise place.at("startposition").error("value", "it cannot be combined with starttime")
         return config | {"starttime": parse_time(members["starttime"], place.at("starttime"))}
-    return config | {"startposition": _position(members.get("startposition", "latest"), place.at("startposition"))}
+    return config | {"startposition": _parse_position(members.get("startposition", "latest"), place.at("startposition"))}
 
 
-def _families(value: Any, place: ErrorPlace) -> list[Json]:
+def _parse_families(value: Any, place: ErrorPlace) -> list[Json]:
     items = [part.strip() for part in value.split(",")] if isinstance(value, str) else value
     if not isinstance(items, list):
         raise place.error("type", "an array is needed")
@@ -217,7 +217,7 @@ def _families(value: Any, place: ErrorPlace) -> list[Json]:
     return [family for family in event_families.FAMILIES if family in requested_families]
 
 
-def _position(value: Any, place: ErrorPlace) -> int | str:
+def _parse_position(value: Any, place: ErrorPlace) -> int | str:
     if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 19:
         value = int(value)
     if value in START_WORDS:
@@ -227,17 +227,17 @@ def _position(value: Any, place: ErrorPlace) -> int | str:
     return value
 
 
-def _filters(value: Any, support: SubscriptionSupport) -> list[Json]:
+def _parse_filters(value: Any, support: SubscriptionSupport) -> list[Json]:
     if isinstance(value, list) and len(value) > support.filters:
         raise QuotaExceeded(
             error_detail=f"a subscription has at most {support.filters} filters",
             extensions={"code": "quotaexceeded", "pointer": "/filters"},
         )
-    _compiled(value, "/filters", "/filters")
+    _check_filters(value, "/filters", "/filters")
     return list(value)
 
 
-def _compiled(filter_objects: Any, shown_pointer: str, pointer: str) -> None:
+def _check_filters(filter_objects: Any, shown_pointer: str, pointer: str) -> None:
     """Raises: InvalidSubscription.
 
     shown_pointer: replaces `pointer` in errors if the client's document has another form.
@@ -278,13 +278,13 @@ def _take_secrets(attributes: dict[str, Json]) -> dict[str, str]:
     if "signingkey" in options:
         secrets[SIGNINGKEY] = options.pop("signingkey")
     options["deadletter"] = dict(options["deadletter"])
-    for owner, member, name in _uris(attributes):
+    for owner, member, name in _uri_members(attributes):
         if member in owner and "?" in owner[member]:
             owner[member], _, secrets[name + QUERY_SUFFIX] = owner[member].partition("?")
     return secrets
 
 
-def _uris(attributes: dict[str, Json]) -> tuple[tuple[dict[str, Json], str, str], ...]:
+def _uri_members(attributes: dict[str, Json]) -> tuple[tuple[dict[str, Json], str, str], ...]:
     """Each object with a URI, the member that holds it, and its name."""
     credential, deadletter = attributes.get("sinkcredential", {}), attributes["protocolsettings"]["deadletter"]
     return (
@@ -294,14 +294,14 @@ def _uris(attributes: dict[str, Json]) -> tuple[tuple[dict[str, Json], str, str]
     )
 
 
-def _needed(credential: Mapping[str, Json] | None, secrets: Mapping[str, str]) -> frozenset[str]:
+def _missing_secrets(credential: Mapping[str, Json] | None, secrets: Mapping[str, str]) -> frozenset[str]:
     if credential is None:
         return frozenset()
     names = (credentials.PREFIX + name for name in credentials.missing_secrets(credential))
     return frozenset(name for name in names if name not in secrets)
 
 
-def _dropped(options: Any) -> frozenset[str]:
+def _dropped_secrets(options: Any) -> frozenset[str]:
     """The secrets that are given as null. Responses do not show secrets, so an omitted secret stays."""
     headers = options.get("headers") if isinstance(options, dict) else None
     dropped_names = (

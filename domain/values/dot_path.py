@@ -29,7 +29,7 @@ _STEP: Final = re.compile(
       | \.?\["(?P<double>(?:[^"\\]|\\.)*)"\]""",
     re.VERBOSE | re.DOTALL,
 )
-_BARE: Final = re.compile(r"(?![0-9]+\Z)[^.\[\]'\"\\*\s]+\Z")
+_BARE_NAME: Final = re.compile(r"(?![0-9]+\Z)[^.\[\]'\"\\*\s]+\Z")
 _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 
 
@@ -46,7 +46,7 @@ def parse(text: str, wildcards: bool = False) -> tuple[Step, ...]:
         # Only the first name may lack its dot: in "a['b']c" the dot before c is missing.
         if match is None or (index and match["name"] and not match["dot"]):
             raise ValueError(f"unexpected {text[index]!r} at character {index + 1} of {text!r}")
-        steps.append(_step(match))
+        steps.append(_parse_step(match))
         index = match.end()
     if not steps:
         raise ValueError("the path is empty")
@@ -57,7 +57,7 @@ def parse(text: str, wildcards: bool = False) -> tuple[Step, ...]:
 
 def text(steps: Sequence[str | int | PathWildcard]) -> str:
     """The inverse of `parse`: names that could be read as an operator or an index are quoted."""
-    parts = [_text(step) for step in steps]
+    parts = [_step_text(step) for step in steps]
     return "".join(parts).removeprefix(".")
 
 
@@ -73,7 +73,7 @@ def find(value: Any, steps: Sequence[Step]) -> Any:
     return value
 
 
-def _step(match: re.Match[str]) -> Step:
+def _parse_step(match: re.Match[str]) -> Step:
     if match["index"]:
         return int(match["index"])
     if match["item"]:
@@ -85,11 +85,11 @@ def _step(match: re.Match[str]) -> Step:
     return _ESCAPED.sub(r"\1", match["single"] if match["single"] is not None else match["double"])
 
 
-def _text(step: Step) -> str:
+def _step_text(step: Step) -> str:
     if isinstance(step, PathWildcard):
         return step.value
     if isinstance(step, int):
         return f"[{step}]"
-    if _BARE.match(step):
+    if _BARE_NAME.match(step):
         return f".{step}"
     return "['" + step.replace("\\", "\\\\").replace("'", "\\'") + "']"

@@ -27,8 +27,8 @@ class _PercentEncoder(dict[int, str]):
         return "".join(f"%{byte:02X}" for byte in chr(code).encode("utf-8"))
 
 
-_VALUE: Final = _PercentEncoder(0x21, always_encoded='"%')
-_TEXT: Final = _PercentEncoder(0x20)
+_VALUE_ENCODER: Final = _PercentEncoder(0x21, always_encoded='"%')
+_TEXT_ENCODER: Final = _PercentEncoder(0x20)
 
 
 class InvalidHeaderValue(ValueError):
@@ -38,12 +38,12 @@ class InvalidHeaderValue(ValueError):
 @lru_cache(maxsize=4096)  # a value with spaces is often a fixed sentence of the registry
 def encode(value: str) -> str:
     """A value as a header carries it: printable ASCII without space, quote and percent sign."""
-    return value.translate(_VALUE)
+    return value.translate(_VALUE_ENCODER)
 
 
 def encode_text(value: str) -> str:
     """The value of a standard HTTP header, such as a URL: only characters illegal in headers are encoded."""
-    return value.translate(_TEXT)
+    return value.translate(_TEXT_ENCODER)
 
 
 def decode(value: str) -> str:

@@ -32,7 +32,7 @@ def loads(text: bytes | str) -> Json:
         # Writing the value once finds what could not be written later: half a surrogate pair, or nesting beyond the
         # writer's limit. The limit is checked eight levels early, because an entity's after-image wraps what a client
         # sent.
-        orjson.dumps([[[[[[[[value]]]]]]]], default=_number)
+        orjson.dumps([[[[[[[[value]]]]]]]], default=_encode_decimal)
     except UnicodeDecodeError as error:
         raise InvalidJson(f"the text is not valid UTF-8 at byte {error.start}") from None
     except RecursionError:
@@ -64,7 +64,7 @@ def loads_trusted(text: bytes | str) -> Json:
 
 def dumps(value: Json) -> bytes:
     """Compact UTF-8 JSON; member order is kept."""
-    return orjson.dumps(value, default=_number)
+    return orjson.dumps(value, default=_encode_decimal)
 
 
 def differing_names(before: Mapping[str, Json], after: Mapping[str, Json]) -> set[str]:
@@ -77,31 +77,31 @@ def number_text(number: float | Decimal) -> str:
     return dumps(number).decode()
 
 
-def _number(value: object) -> orjson.Fragment:
+def _encode_decimal(value: object) -> orjson.Fragment:
     if isinstance(value, Decimal):
         return orjson.Fragment(str(value))
     raise TypeError(f"{type(value).__name__} is not JSON")
 
 
-def _float(text: str) -> float | Decimal:
+def _parse_float(text: str) -> float | Decimal:
     value = float(text)
     # Compared with our own writer, not repr, so that a written number is always read and written the same.
-    return value if orjson.dumps(value) == text.encode() else _decimal(text)
+    return value if orjson.dumps(value) == text.encode() else _parse_decimal(text)
 
 
-def _decimal(text: str) -> Decimal:
+def _parse_decimal(text: str) -> Decimal:
     try:
         return Decimal(text)
     except ArithmeticError:
         raise InvalidJson(f"the number {text[:40]}... is out of range") from None
 
 
-def _int(text: str) -> int | Decimal:
+def _parse_int(text: str) -> int | Decimal:
     # No int is minus zero, and none beyond 64 bits can be written.
     return int(text) if len(text) < 19 and text != "-0" else Decimal(text)
 
 
-def _members(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+def _unique_members(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     members = dict(pairs)
     if len(members) != len(pairs):
         duplicate = next(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
@@ -109,10 +109,10 @@ def _members(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     return members
 
 
-def _constant(text: str) -> Json:
+def _refuse_constant(text: str) -> Json:
     raise InvalidJson(f"{text} is not a JSON number")
 
 
 _DECODER: Final = json.JSONDecoder(
-    object_pairs_hook=_members, parse_float=_float, parse_int=_int, parse_constant=_constant
+    object_pairs_hook=_unique_members, parse_float=_parse_float, parse_int=_parse_int, parse_constant=_refuse_constant
 )

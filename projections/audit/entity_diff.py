@@ -51,14 +51,14 @@ def diff_entity(before: EntityEvent | None, after: EntityEvent | None) -> Iterat
     counts as another entity.
     """
     if before and after and before.xid == after.xid:
-        diff = _difference("changed", after, before, after)
+        diff = _entity_diff("changed", after, before, after)
         if diff.values or diff.documents[0] != diff.documents[1]:
             yield diff
         return
     if before:
-        yield _difference("deleted", before, before, None)
+        yield _entity_diff("deleted", before, before, None)
     if after:
-        yield _difference("created", after, None, after)
+        yield _entity_diff("created", after, None, after)
 
 
 def diff_values(before: Any, after: Any, steps: tuple[str, ...] = ()) -> Iterator[AttributeDiff]:
@@ -68,7 +68,7 @@ def diff_values(before: Any, after: Any, steps: tuple[str, ...] = ()) -> Iterato
     distinguished.
     """
     if not (isinstance(before, Mapping) and isinstance(after, Mapping)):
-        if not _same(before, after):
+        if not _is_same_json(before, after):
             yield AttributeDiff(dot_path.text(steps), before, after)
         return
     for name in sorted(before.keys() | after.keys()):
@@ -80,18 +80,18 @@ def unless_deleted(event: EntityEvent | None) -> EntityEvent | None:
     return None if isinstance(event, EntityDeleted) else event
 
 
-def _difference(
+def _entity_diff(
     change: ChangeKind, identity: EntityEvent, before: EntityEvent | None, after: EntityEvent | None
 ) -> EntityDiff:
     values = diff_values(before.attributes if before else {}, after.attributes if after else {})
-    return EntityDiff(identity.xid, identity.type, change, tuple(values), (_document(before), _document(after)))
+    return EntityDiff(identity.xid, identity.type, change, tuple(values), (_document_hash(before), _document_hash(after)))
 
 
-def _document(event: EntityEvent | None) -> str | None:
+def _document_hash(event: EntityEvent | None) -> str | None:
     return event.private.get("document") if event else None
 
 
-def _same(first: Any, second: Any) -> bool:
+def _is_same_json(first: Any, second: Any) -> bool:
     """Whether two values have the same JSON text: 1 equals neither 1.0 nor true."""
     if first is ABSENT or second is ABSENT:
         return first is second

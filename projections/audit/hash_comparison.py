@@ -19,7 +19,7 @@ HashSource = Callable[[HashQuery], dict[str, Any]]
 
 PARTS: Final = 16
 #: The number of parts requested from one side where the other has no entities.
-_MOST: Final = 256
+_MAX_PARTS: Final = 256
 
 
 class HashDifference(NamedTuple):
@@ -47,21 +47,21 @@ def first_difference(local: HashSource, remote: HashSource) -> HashDifference | 
 
 def differences(local: HashSource, remote: HashSource) -> Iterator[HashDifference]:
     """All entities that differ between the sides, in tree order, found lazily."""
-    return _within({}, local, remote)
+    return _differences_in({}, local, remote)
 
 
-def _within(bounds: HashQuery, local: HashSource, remote: HashSource) -> Iterator[HashDifference]:
+def _differences_in(bounds: HashQuery, local: HashSource, remote: HashSource) -> Iterator[HashDifference]:
     tree_ranges = list(_tree_ranges(local({**bounds, "parts": [str(PARTS)]})["parts"]))
     response = remote({**bounds, "at": [following.place for following in tree_ranges[1:]]})
     for tree_range, part in zip(tree_ranges, response["parts"], strict=True):
-        if _same(tree_range, part):
+        if _is_same(tree_range, part):
             continue
         if tree_range.count > 1:
-            yield from _within(_narrow_query(tree_range, part), local, remote)
+            yield from _differences_in(_narrow_query(tree_range, part), local, remote)
         elif tree_range.count:
             yield HashDifference(tree_range.place, tree_range.hash, part["hash"] if part["count"] else None)
         else:
-            yield from _missing(part, remote)
+            yield from _missing_entities(part, remote)
 
 
 def _tree_ranges(parts: list[dict[str, Any]]) -> Iterator[_TreeRange]:
@@ -73,7 +73,7 @@ def _tree_ranges(parts: list[dict[str, Any]]) -> Iterator[_TreeRange]:
             yield _TreeRange(f"{part['from']}/", "", 0, "")
 
 
-def _same(tree_range: _TreeRange, part: dict[str, Any]) -> bool:
+def _is_same(tree_range: _TreeRange, part: dict[str, Any]) -> bool:
     return tree_range.count == part["count"] and (not tree_range.count or tree_range.hash == part["hash"])
 
 
@@ -83,7 +83,7 @@ def _narrow_query(tree_range: _TreeRange, part: dict[str, Any]) -> HashQuery:
     return {"from": [tree_range.place], "to": [last]}
 
 
-def _missing(part: dict[str, Any], remote: HashSource) -> Iterator[HashDifference]:
+def _missing_entities(part: dict[str, Any], remote: HashSource) -> Iterator[HashDifference]:
     """The entities of a part that has no local entities."""
     first, last = part["from"], part["to"]
     first_part = part if part["count"] == 1 else remote({"from": [first], "to": [first]})
@@ -93,7 +93,7 @@ def _missing(part: dict[str, Any], remote: HashSource) -> Iterator[HashDifferenc
 
 
 def _list_missing(bounds: HashQuery, remote: HashSource) -> Iterator[HashDifference]:
-    for part in remote({**bounds, "parts": [str(_MOST)]})["parts"]:
+    for part in remote({**bounds, "parts": [str(_MAX_PARTS)]})["parts"]:
         if part["count"] == 1:
             yield HashDifference(part["from"], None, part["hash"])
         else:

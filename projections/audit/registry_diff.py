@@ -17,23 +17,23 @@ from projections.database.drivers import Database
 #: The positions of an entity's last event at each of the two moments.
 LastPositions = tuple[int | None, int | None]
 
-_LAST: Final = "SELECT position FROM log WHERE stream = {} AND position <= ? ORDER BY revision DESC LIMIT 1"
-_OF_ONE: Final = f"SELECT ({_LAST.format('?')}), ({_LAST.format('?')})"
-_STREAM: Final = "replace(h.tree_key, '!', '/')"
-_OF_HEAD: Final = f"({_LAST.format(_STREAM)})"
+_LAST_POSITION: Final = "SELECT position FROM log WHERE stream = {} AND position <= ? ORDER BY revision DESC LIMIT 1"
+_POSITIONS_OF_ENTITY: Final = f"SELECT ({_LAST_POSITION.format('?')}), ({_LAST_POSITION.format('?')})"
+_STREAM_OF_HEAD: Final = "replace(h.tree_key, '!', '/')"
+_LAST_POSITION_OF_HEAD: Final = f"({_LAST_POSITION.format(_STREAM_OF_HEAD)})"
 BY_HEAD: Final = (
-    f"SELECT {_OF_HEAD}, {_OF_HEAD} FROM head h"
+    f"SELECT {_LAST_POSITION_OF_HEAD}, {_LAST_POSITION_OF_HEAD} FROM head h"
     " WHERE h.tree_key >= ? AND h.tree_key < ? AND h.position > ? ORDER BY h.tree_key"
 )
 _KEY: Final = "replace(stream, '/', '!')"
-_AT: Final = "(SELECT position FROM log WHERE stream = m.stream AND revision = m.{})"
+_POSITION_OF_REVISION: Final = "(SELECT position FROM log WHERE stream = m.stream AND revision = m.{})"
 BY_LOG: Final = (
-    f"SELECT {_AT.format('before')}, {_AT.format('after')} FROM ("
+    f"SELECT {_POSITION_OF_REVISION.format('before')}, {_POSITION_OF_REVISION.format('after')} FROM ("
     f"SELECT stream, {_KEY} AS tree_key, min(revision) - 1 AS before, max(revision) AS after FROM log"
     f" WHERE position > ? AND position <= ? AND {_KEY} >= ? AND {_KEY} < ? GROUP BY stream"
     ") AS m ORDER BY m.tree_key"
 )
-_COUNT: Final = (
+_COUNT_HEADS: Final = (
     "SELECT count(*) FROM (SELECT 1 FROM head h WHERE h.tree_key >= ? AND h.tree_key < ? LIMIT ?) AS counted"
 )
 
@@ -50,7 +50,7 @@ class RegistryDiff:
     def of_entity(self, xid: str) -> Iterator[EntityDiff]:
         """The changes of one entity; in between, its id may have had another spelling."""
         stream = xids.stream(xid)
-        positions = self._db.one(_OF_ONE, (stream, self._low, stream, self._high))
+        positions = self._db.one(_POSITIONS_OF_ENTITY, (stream, self._low, stream, self._high))
         return self._differences(iter([tuple(positions)]))
 
     def of_tree(self, xid: str) -> Iterator[EntityDiff]:
@@ -59,7 +59,7 @@ class RegistryDiff:
         keys = (xids.tree_key(xid), xids.subtree(xid)[1])
         if not distance:
             return iter(())
-        if self._db.one(_COUNT, (*keys, distance))[0] < distance:
+        if self._db.one(_COUNT_HEADS, (*keys, distance))[0] < distance:
             position_pairs = self._db.stream(BY_HEAD, (self._low, self._high, *keys, self._low))
         else:
             position_pairs = self._db.stream(BY_LOG, (self._low, self._high, *keys))

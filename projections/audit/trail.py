@@ -20,41 +20,41 @@ from projections.log.reader import stored_event, stored_interaction
 #: The number of rows held in memory at once.
 BATCH: Final = 100
 
-_FACTS: Final = ", ".join(Interaction._fields)
-_WIDTH: Final = len(LogRow._fields)
-_ROW: Final = ", ".join(f"l.{name}" for name in LogRow._fields)
-_BEFORE: Final = ", ".join(f"b.{name}" for name in LogRow._fields)
-_END: Final = "(SELECT last FROM interaction WHERE last >= l.position ORDER BY last LIMIT 1)"
-_EVENTS: Final = f"SELECT {_ROW} FROM log l WHERE "
-_ALONE: Final = f"SELECT {_ROW}, {_END} FROM log l WHERE "
-_WITH_BEFORE: Final = (
-    f"SELECT {_ROW}, {_END}, {_BEFORE}"
+_INTERACTION_COLUMNS: Final = ", ".join(Interaction._fields)
+_EVENT_WIDTH: Final = len(LogRow._fields)
+_EVENT_COLUMNS: Final = ", ".join(f"l.{name}" for name in LogRow._fields)
+_PREVIOUS_COLUMNS: Final = ", ".join(f"b.{name}" for name in LogRow._fields)
+_INTERACTION_END: Final = "(SELECT last FROM interaction WHERE last >= l.position ORDER BY last LIMIT 1)"
+_SELECT_EVENTS: Final = f"SELECT {_EVENT_COLUMNS} FROM log l WHERE "
+_WITHOUT_PREVIOUS: Final = f"SELECT {_EVENT_COLUMNS}, {_INTERACTION_END} FROM log l WHERE "
+_WITH_PREVIOUS: Final = (
+    f"SELECT {_EVENT_COLUMNS}, {_INTERACTION_END}, {_PREVIOUS_COLUMNS}"
     " FROM log l LEFT JOIN log b ON b.stream = l.stream AND b.revision = l.revision - 1 WHERE "
 )
-_INTERACTIONS: Final = f"SELECT {_FACTS} FROM interaction WHERE "
+_SELECT_INTERACTIONS: Final = f"SELECT {_INTERACTION_COLUMNS} FROM interaction WHERE "
 
 _REVISION_AT: Final = (
     "SELECT revision + ? - position FROM log WHERE position IN (?, ?) AND stream = ? ORDER BY position LIMIT 1"
 )
 _REVISION_BY: Final = "SELECT revision FROM log WHERE stream = ? AND position <= ? ORDER BY revision DESC LIMIT 1"
-OF_STREAM: Final = "SELECT position FROM log WHERE stream = ? AND revision > ? AND revision <= ? ORDER BY revision"
-_OF_ALL: Final = "SELECT position FROM log WHERE position > ? AND position <= ?{} ORDER BY position"
+POSITIONS_OF_STREAM: Final = "SELECT position FROM log WHERE stream = ? AND revision > ? AND revision <= ? ORDER BY revision"
+_ALL_POSITIONS: Final = "SELECT position FROM log WHERE position > ? AND position <= ?{} ORDER BY position"
 #: The condition that excludes the streams outside the registry's tree; `0` follows `/`.
-_INSIDE: Final = "".join(f" AND NOT ({{0}} >= '{start}' AND {{0}} < '{start[:-1]}0')" for start in xids.OUTSIDE_TREE)
+_IN_TREE: Final = "".join(f" AND NOT ({{0}} >= '{start}' AND {{0}} < '{start[:-1]}0')" for start in xids.OUTSIDE_TREE)
 # The plus sign hides the column from its own index: SQLite then reads the subtree's part of the index by stream, not
 # the whole log.
-OF_TREE: Final = (
+POSITIONS_OF_TREE: Final = (
     "SELECT position FROM log WHERE stream >= ? AND stream < ? AND (stream = ? OR stream >= ?)"
     " AND +position > ? AND +position <= ? ORDER BY +position"
 )
-_ENDS: Final = "SELECT last FROM interaction WHERE last > ? AND last <= ?{} ORDER BY last"
+_INTERACTION_ENDS: Final = "SELECT last FROM interaction WHERE last > ? AND last <= ?{} ORDER BY last"
 _BY_CALLER: Final = " AND caller = ?"
 # Entities outside the tree are changed by separate interactions.
-_OF_INSIDE: Final = (
-    " AND EXISTS (SELECT 1 FROM log WHERE log.position = interaction.last" + _INSIDE.format("log.stream") + ")"
+_ENDS_IN_TREE: Final = (
+    " AND EXISTS (SELECT 1 FROM log WHERE log.position = interaction.last" + _IN_TREE.format("log.stream") + ")"
 )
-_KNOWN: Final = "SELECT 1 FROM head WHERE tree_key = ?"
-_KNOWN_BELOW: Final = "SELECT 1 FROM head WHERE tree_key > ? AND tree_key < ? LIMIT 1"
+_HAS_EXISTED: Final = "SELECT 1 FROM head WHERE tree_key = ?"
+_HAS_EXISTED_BELOW: Final = "SELECT 1 FROM head WHERE tree_key > ? AND tree_key < ? LIMIT 1"
 
 
 class LogRange(NamedTuple):
@@ -90,11 +90,11 @@ class AuditTrail:
 
     def has_existed(self, xid: str) -> bool:
         """Whether an entity with this xid ever existed, ignoring case."""
-        return self._db.one(_KNOWN, (xids.tree_key(xid),)) is not None
+        return self._db.one(_HAS_EXISTED, (xids.tree_key(xid),)) is not None
 
     def has_existed_below(self, xid: str) -> bool:
         """Whether an entity below this xid ever existed."""
-        return self._db.one(_KNOWN_BELOW, xids.subtree(xid)) is not None
+        return self._db.one(_HAS_EXISTED_BELOW, xids.subtree(xid)) is not None
 
     def of_entity(self, xid: str, log_range: LogRange) -> Iterator[int]:
         """Positions of one entity's events.
@@ -103,7 +103,7 @@ class AuditTrail:
         """
         stream = xids.stream(xid)
         bounds = (stream, self._revision(stream, log_range.after), self._revision(stream, log_range.until))
-        return self._numbers(log_range.ordered(OF_STREAM), bounds)
+        return self._numbers(log_range.ordered(POSITIONS_OF_STREAM), bounds)
 
     def of_tree(self, xid: str, log_range: LogRange, include_outside_tree: bool = True) -> Iterator[int]:
         """Positions of the events at and below an entity or collection. Cost: O(all events there, whatever the range).
@@ -112,11 +112,11 @@ class AuditTrail:
         """
         if xid == xids.REGISTRY:
             return self._numbers(
-                log_range.ordered(_OF_ALL.format("" if include_outside_tree else _INSIDE.format("stream"))),
+                log_range.ordered(_ALL_POSITIONS.format("" if include_outside_tree else _IN_TREE.format("stream"))),
                 log_range[:2],
             )
         stream = xids.stream(xid)
-        return self._numbers(log_range.ordered(OF_TREE), (stream, f"{stream}0", stream, f"{stream}/", *log_range[:2]))
+        return self._numbers(log_range.ordered(POSITIONS_OF_TREE), (stream, f"{stream}0", stream, f"{stream}/", *log_range[:2]))
 
     def interaction_ends(
         self, log_range: LogRange, caller: str | None = None, include_outside_tree: bool = True
@@ -126,8 +126,8 @@ class AuditTrail:
         include_outside_tree: whether to include interactions that changed something outside the registry's tree.
         """
         caller_values = () if caller is None else (caller,)
-        conditions = (_BY_CALLER if caller_values else "") + ("" if include_outside_tree else _OF_INSIDE)
-        return self._numbers(log_range.ordered(_ENDS.format(conditions)), (*log_range[:2], *caller_values))
+        conditions = (_BY_CALLER if caller_values else "") + ("" if include_outside_tree else _ENDS_IN_TREE)
+        return self._numbers(log_range.ordered(_INTERACTION_ENDS.format(conditions)), (*log_range[:2], *caller_values))
 
     def revisions(self, positions: Iterable[int], before: bool = False) -> Iterator[Revision]:
         """The revisions at some positions, in their order. before: with the previous event of each stream."""
@@ -142,22 +142,22 @@ class AuditTrail:
 
     def events_at(self, positions: Sequence[Any]) -> dict[int, EntityEvent]:
         """The events at a few positions."""
-        rows = self._db.all(_EVENTS + self._db.in_list("l.position"), [self._db.list_parameter(positions)])
+        rows = self._db.all(_SELECT_EVENTS + self._db.in_list("l.position"), [self._db.list_parameter(positions)])
         return {row[0]: self._event(row) for row in rows}
 
     def _revisions(self, batch: Sequence[Any], before: bool) -> Iterator[Revision]:
-        statement = (_WITH_BEFORE if before else _ALONE) + self._db.in_list("l.position")
+        statement = (_WITH_PREVIOUS if before else _WITHOUT_PREVIOUS) + self._db.in_list("l.position")
         rows = {row[0]: row for row in self._db.all(statement, [self._db.list_parameter(batch)])}
-        interactions_by_end = self._interactions({row[_WIDTH] for row in rows.values()})
+        interactions_by_end = self._interactions({row[_EVENT_WIDTH] for row in rows.values()})
         for row in map(rows.__getitem__, batch):
-            previous_columns = row[_WIDTH + 1 :]
+            previous_columns = row[_EVENT_WIDTH + 1 :]
             previous_event = (
                 self._event(previous_columns) if previous_columns and previous_columns[0] is not None else None
             )
-            yield Revision(row[0], self._event(row), interactions_by_end[row[_WIDTH]], previous_event)
+            yield Revision(row[0], self._event(row), interactions_by_end[row[_EVENT_WIDTH]], previous_event)
 
     def _interactions(self, end_positions: Iterable[Any]) -> dict[int, Interaction]:
-        rows = self._db.all(_INTERACTIONS + self._db.in_list("last"), [self._db.list_parameter(end_positions)])
+        rows = self._db.all(_SELECT_INTERACTIONS + self._db.in_list("last"), [self._db.list_parameter(end_positions)])
         return {interaction.last: interaction for interaction in map(stored_interaction, rows)}
 
     def _revision(self, stream: str, position: int) -> int:
@@ -170,7 +170,7 @@ class AuditTrail:
         return row[0] if row else 0
 
     def _event(self, row: Sequence[Any]) -> EntityEvent:
-        return self._mapper.event_of_row(stored_event(row[:_WIDTH]))
+        return self._mapper.event_of_row(stored_event(row[:_EVENT_WIDTH]))
 
     def _numbers(self, statement: str, values: Sequence[Any]) -> Iterator[int]:
         return (row[0] for row in self._db.stream(statement, values))

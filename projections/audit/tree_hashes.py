@@ -15,35 +15,35 @@ from itertools import groupby, islice
 from typing import Any, Final, NamedTuple
 
 from commands.store import hashes
-from commands.store.mapper import assemble_after_image, blob
+from commands.store.mapper import assemble_after_image, require_bytes
 from domain.values import xid as xids
 from projections.audit.trail import batches
 from projections.database.drivers import Database
 from projections.log.reader import Log
 
-_APART: Final = "".join(
+_IN_TREE: Final = "".join(
     " AND NOT (h.tree_key >= '{}' AND h.tree_key < '{}')".format(*xids.subtree(start[:-1]))
     for start in xids.OUTSIDE_TREE
 )
-_RANGE: Final = f"h.tree_key >= ? AND h.tree_key < ?{_APART}"
-_HASHED: Final = "SELECT h.tree_key, h.xid, h.hash"
+_IN_RANGE: Final = f"h.tree_key >= ? AND h.tree_key < ?{_IN_TREE}"
+_HASH_COLUMNS: Final = "SELECT h.tree_key, h.xid, h.hash"
 # Without explicit types, PostgreSQL would sort both halves of a union together instead of merging them.
-_NONE: Final = ", ".join(f"CAST(NULL AS {type})" for type in ("text", "bigint", "text", "text"))
-_LIVING: Final = f" FROM head h WHERE {_RANGE} AND h.live"
+_NULL_COLUMNS: Final = ", ".join(f"CAST(NULL AS {type})" for type in ("text", "bigint", "text", "text"))
+_LIVE_HEADS: Final = f" FROM head h WHERE {_IN_RANGE} AND h.live"
 # The past image is looked up separately, because an entity that changes with its descendants has many other images.
-_REPLACED: Final = (
+_REPLACED_ROWS: Final = (
     " FROM head h CROSS JOIN entity_history e"
-    f" WHERE {_RANGE} AND h.position > ? AND e.tree_key = h.tree_key AND e.since ="
+    f" WHERE {_IN_RANGE} AND h.position > ? AND e.tree_key = h.tree_key AND e.since ="
     " (SELECT max(s.since) FROM entity_history s WHERE s.tree_key = h.tree_key AND s.since <= ?) AND e.until > ?"
 )
-NOW: Final = f"{_HASHED}{_LIVING} ORDER BY h.tree_key"
-THEN: Final = (
-    f"{_HASHED}, {_NONE}{_LIVING} AND h.position <= ? UNION ALL"
-    f" SELECT h.tree_key, e.xid, CAST(NULL AS bytea), e.type, e.epoch, e.attributes, e.private{_REPLACED} ORDER BY 1"
+CURRENT_HASHES: Final = f"{_HASH_COLUMNS}{_LIVE_HEADS} ORDER BY h.tree_key"
+PAST_HASHES: Final = (
+    f"{_HASH_COLUMNS}, {_NULL_COLUMNS}{_LIVE_HEADS} AND h.position <= ? UNION ALL"
+    f" SELECT h.tree_key, e.xid, CAST(NULL AS bytea), e.type, e.epoch, e.attributes, e.private{_REPLACED_ROWS} ORDER BY 1"
 )
-COUNT_NOW: Final = f"SELECT count(*){_LIVING}"
-COUNT_THEN: Final = (
-    f"SELECT (SELECT count(*){_LIVING} AND h.position <= ?) + (SELECT count(*){_REPLACED})"  # the parameters of THEN
+COUNT_CURRENT: Final = f"SELECT count(*){_LIVE_HEADS}"
+COUNT_PAST: Final = (
+    f"SELECT (SELECT count(*){_LIVE_HEADS} AND h.position <= ?) + (SELECT count(*){_REPLACED_ROWS})"  # the parameters of THEN
 )
 
 
@@ -95,7 +95,7 @@ class TreeHashes:
 
     def split_evenly(self, keys: KeyRange, parts: int) -> list[TreePart]:
         """A range split into at most `parts` parts of nearly equal size, none of them empty."""
-        count = self._db.one(COUNT_NOW if self._is_now else COUNT_THEN, self._values(keys))[0]
+        count = self._db.one(COUNT_CURRENT if self._is_now else COUNT_PAST, self._values(keys))[0]
         size, remainder = divmod(count, parts)
         entities = self._entities(keys)
         sizes = (size + (number < remainder) for number in range(min(parts, count)))
@@ -112,8 +112,8 @@ class TreeHashes:
 
     def _entities(self, keys: KeyRange) -> Iterator[_HashedEntity]:
         """The entities in tree order, streamed."""
-        rows = self._db.stream(NOW if self._is_now else THEN, self._values(keys))
-        return map(_entity, rows)
+        rows = self._db.stream(CURRENT_HASHES if self._is_now else PAST_HASHES, self._values(keys))
+        return map(_hashed_entity, rows)
 
     def _values(self, keys: KeyRange) -> Sequence[Any]:
         position = self._position
@@ -129,9 +129,9 @@ def merge_parts(parts: Sequence[TreePart]) -> TreePart:
     return TreePart(nonempty_parts[0].first, nonempty_parts[-1].last, sum(part.count for part in nonempty_parts), hash)
 
 
-def _entity(row: Sequence[Any]) -> _HashedEntity:
+def _hashed_entity(row: Sequence[Any]) -> _HashedEntity:
     key, xid, hash, *image = row
-    return _HashedEntity(key, xid, blob(hash) if hash is not None else _hash_image(xid, *image))
+    return _HashedEntity(key, xid, require_bytes(hash) if hash is not None else _hash_image(xid, *image))
 
 
 def _hash_image(xid: str, type: str, epoch: int, attributes: str, private: str) -> bytes:

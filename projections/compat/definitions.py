@@ -98,8 +98,8 @@ def read_definition(
     if resource is None or group is None:
         return None
     version_attributes, facade = loads_trusted(compat_version.row.attributes), facade_of(resource)
-    format = _format(family, group, facade, compat_version, version_attributes)
-    content, contenttype = _document(view, family, format, compat_version, version_attributes, root)
+    format = _effective_format(family, group, facade, compat_version, version_attributes)
+    content, contenttype = _document_content(view, family, format, compat_version, version_attributes, root)
     groupid, id = (to_legacy_id(part) for part in xids.segments(xid)[1:4:2])
     return CompatDefinition(
         family=family,
@@ -134,12 +134,12 @@ def schema_by_uri(
     may_read: whether the caller may read the entity with an xid.
     """
     compat_version = version_by_uri(view, SCHEMAREGISTRY, uri, roots)
-    row = compat_version.row if compat_version is not None else _schema_at(view, uri, roots)
+    row = compat_version.row if compat_version is not None else _schema_by_path(view, uri, roots)
     format = loads_trusted(row.attributes).get("format") if row is not None and may_read(row.xid) else None
     return catalog.SchemaReference(row.xid, format) if row is not None and format else None
 
 
-def _schema_at(view: View, uri: str, roots: tuple[str, ...]) -> EntityRow | None:
+def _schema_by_path(view: View, uri: str, roots: tuple[str, ...]) -> EntityRow | None:
     """The schema whose xid equals the URI, or the URI's part after the registry's root."""
     root = next((root for root in roots if uri.startswith(f"{root}/")), "")
     xid = uri.removeprefix(root)
@@ -157,7 +157,7 @@ def _latest_description(
     return description
 
 
-def _format(
+def _effective_format(
     family: LegacyApi,
     group: EntityRow,
     facade: Mapping[str, Any],
@@ -175,7 +175,7 @@ def _format(
     return formats.displayed_format(actual_format, facade.get("format"), format_of_group)
 
 
-def _document(
+def _document_content(
     view: View,
     family: LegacyApi,
     format: str | None,

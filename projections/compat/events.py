@@ -26,9 +26,9 @@ DELETED: Final = "deleted.v1"
 
 _MAPPER: Final = EventMapper()
 #: The number of cached paths: each write concerns a Group, a definition and a Version below it.
-_KNOWN: Final = 10_000
+_PATH_CACHE_SIZE: Final = 10_000
 #: The number of slashes in a Version's xid.
-_VERSION: Final = 6
+_VERSION_DEPTH: Final = 6
 
 
 class CompatEvents:
@@ -90,7 +90,7 @@ def _describe_event(family: LegacyApi, row: LogRow) -> _ObjectEventDescription |
     fields = _read_fields(row)
     if fields.reason == "pruned" or legacy_api_of(fields.xid) is not family:
         return None
-    subject = _subject(fields)
+    subject = _subject_path(fields)
     if subject is None:
         return None
     if fields.reason:
@@ -98,17 +98,17 @@ def _describe_event(family: LegacyApi, row: LogRow) -> _ObjectEventDescription |
     return _ObjectEventDescription(UPDATED, subject, _TIMES[fields.xid.count("/")](fields), fields.xid)
 
 
-def _subject(fields: _StoredObjectFields) -> str | None:
+def _subject_path(fields: _StoredObjectFields) -> str | None:
     """The path of an object below the base of its API (LEG-1005); None for a Version without a number."""
-    if fields.xid.count("/") < _VERSION:
-        return _path(fields.xid)
+    if fields.xid.count("/") < _VERSION_DEPTH:
+        return _cached_path(fields.xid)
     definition, _, versionid = fields.xid.rsplit("/", 2)
     # The last event of a deleted Version has the number itself.
     number = fields.private.get("number") or version_number(versionid, fields.private)
-    return f"{_path(definition)}/versions/{number}" if number else None
+    return f"{_cached_path(definition)}/versions/{number}" if number else None
 
 
-_path: Final = lru_cache(_KNOWN)(entity_path)
+_cached_path: Final = lru_cache(_PATH_CACHE_SIZE)(entity_path)
 
 
 def _time_of_group(fields: _StoredObjectFields) -> str:
@@ -134,7 +134,7 @@ def _read_fields(row: LogRow) -> _StoredObjectFields:
     """The fields of a stored event; an event of an older layout is converted."""
     if row.topic not in TOPICS:
         return _fields_of(_MAPPER.event_of_row(row))
-    state = _read(row.state)
+    state = _load_state(row.state)
     return _StoredObjectFields(state["xid"], state["attributes"], state["private"], state.get("reason", ""))
 
 
@@ -143,7 +143,7 @@ def _fields_of(event: EntityEvent) -> _StoredObjectFields:
     return _StoredObjectFields(event.xid, event.attributes, event.private, reason)
 
 
-def _read(state: bytes) -> Any:
+def _load_state(state: bytes) -> Any:
     # No event shows a number that orjson rounds, so the slower check for rounding is skipped.
     try:
         return orjson.loads(state)

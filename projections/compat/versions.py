@@ -15,9 +15,9 @@ from projections.entities.query import View
 from projections.entities.rows import EntityRow
 
 #: Members of the façade that a Version of a Resource with an xref does not share with its target's Version.
-_OWN: Final = ("number", "id", "uri")
+_VERSION_MEMBERS: Final = ("number", "id", "uri")
 #: Text that occurs in private members that have a façade.
-_FACADE: Final = f'"{FACADE}":'
+_FACADE_MEMBER: Final = f'"{FACADE}":'
 
 
 class CompatVersion(NamedTuple):
@@ -73,7 +73,7 @@ class CompatVersions:
     def version(self, xid: str, number: int) -> CompatVersion | None:
         """The Version of a Resource with a number. Cost: lookups by key, unless its id differs from its number."""
         row = self._view.entity(f"{xid}/versions/{number}")
-        if row is not None and _number(row) == number:
+        if row is not None and _number_of_row(row) == number:
             return self._shown(xid, row, False)
         definition = self._definition(xid)
         if definition is None:
@@ -121,7 +121,7 @@ class CompatVersions:
         """The numbers of the Versions that the registry shows, by versionid."""
         privates = self._view.private_members(f"{definition}/versions")
         return {
-            id: version_number(id, loads_trusted(private) if _FACADE in private else {}) for id, private in privates
+            id: version_number(id, loads_trusted(private) if _FACADE_MEMBER in private else {}) for id, private in privates
         }
 
     def _at(self, family: LegacyApi, location: VersionLocation) -> CompatVersion | None:
@@ -151,12 +151,12 @@ class CompatVersions:
 
     def _shown(self, xid: str, row: EntityRow, is_retained: bool) -> CompatVersion:
         """A row as a Version of the requested definition."""
-        number = _number(row)
+        number = _number_of_row(row)
         created_position = row.since if row.born is None else row.born
         facade: dict[str, Any] = loads_trusted(row.private).get(FACADE, {})
         if not row.xid.startswith(f"{xid}/"):
             row = _rename_row(row, xid)
-            facade = {name: value for name, value in facade.items() if name not in _OWN}
+            facade = {name: value for name, value in facade.items() if name not in _VERSION_MEMBERS}
         path = entity_path(xid, number)
         uri = facade.get("uri") or self._base(xid, created_position) + path
         return CompatVersion(row, number, facade, is_retained, uri, facade.get("id") or path)
@@ -168,7 +168,7 @@ class CompatVersions:
         return (interaction.registry_url.rstrip("/") or UNCONFIGURED_URL) + family.base
 
 
-def _number(row: EntityRow) -> int:
+def _number_of_row(row: EntityRow) -> int:
     return version_number(row.id, loads_trusted(row.private))
 
 

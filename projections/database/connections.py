@@ -70,7 +70,7 @@ def connect(url: str) -> ReadConnection:
     return (
         SqliteReadConnection(_open_file(parsed))
         if parsed.get_backend_name() == "sqlite"
-        else PostgresReadConnection(_dial(parsed))
+        else PostgresReadConnection(_connect_server(parsed))
     )
 
 
@@ -185,7 +185,7 @@ def _open_file(url: URL) -> sqlite3.Connection:
     return connection
 
 
-def _dial(url: URL) -> psycopg.Connection[tuple[object, ...]]:
+def _connect_server(url: URL) -> psycopg.Connection[tuple[object, ...]]:
     connection_uri = url.set(drivername="postgresql").render_as_string(hide_password=False)
     connection = psycopg.connect(connection_uri, autocommit=True)
     for setting in PLANNER_SETTINGS:

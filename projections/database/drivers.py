@@ -25,8 +25,8 @@ CHUNK: Final = 2000
 #: From this number of rows, COPY is faster than a prepared INSERT.
 MIN_COPY_ROWS: Final = 200
 
-_CURSORS: Final = count()
-_ARRAYS: Final = {str: "text[]", int: "bigint[]", float: "double precision[]"}
+_CURSOR_NUMBERS: Final = count()
+_ARRAY_TYPES: Final = {str: "text[]", int: "bigint[]", float: "double precision[]"}
 
 
 class Database(Protocol):
@@ -107,13 +107,13 @@ class SqliteDatabase:
         return dumps(list(values)).decode()
 
     def insert(self, table: Table, rows: Sequence[Values]) -> None:
-        self._connection.executemany(_insert(table), rows)
+        self._connection.executemany(_insert_statement(table), rows)
 
     def upsert(self, table: Table, rows: Sequence[Values]) -> None:
-        self._connection.executemany(f"{_insert(table)} {_on_conflict(table)}", rows)
+        self._connection.executemany(f"{_insert_statement(table)} {_on_conflict(table)}", rows)
 
     def delete(self, table: Table, keys: Sequence[Values]) -> None:
-        key_condition = " AND ".join(f"{key} = ?" for key in _keys(table))
+        key_condition = " AND ".join(f"{key} = ?" for key in _key_names(table))
         self._connection.executemany(f"DELETE FROM {table.name} WHERE {key_condition}", keys)
 
 
@@ -131,21 +131,21 @@ class PostgresDatabase:
         self._cursor = connection.cursor()  # reused, because a new one costs a tenth of a lookup
 
     def run(self, sql: str, values: Values = ()) -> None:
-        self._connection.execute(_format(sql), values)
+        self._connection.execute(_psycopg_sql(sql), values)
 
     def one(self, sql: str, values: Values = ()) -> Any:
-        return self._cursor.execute(_format(sql), values, prepare=True).fetchone()
+        return self._cursor.execute(_psycopg_sql(sql), values, prepare=True).fetchone()
 
     def all(self, sql: str, values: Values = ()) -> list[Any]:
-        return self._connection.execute(_format(sql), values, prepare=True).fetchall()
+        return self._connection.execute(_psycopg_sql(sql), values, prepare=True).fetchall()
 
     def stream(self, sql: str, values: Values = ()) -> Generator[Any, None, None]:
         if self._connection.autocommit and self._connection.info.transaction_status is TransactionStatus.IDLE:
             yield from self.all(sql, values)  # a server-side cursor needs a transaction
             return
-        with self._connection.cursor(name=f"stream_{next(_CURSORS)}") as cursor:
+        with self._connection.cursor(name=f"stream_{next(_CURSOR_NUMBERS)}") as cursor:
             cursor.itersize = CHUNK
-            yield from cursor.execute(_format(sql), values)
+            yield from cursor.execute(_psycopg_sql(sql), values)
 
     def in_list(self, column: str) -> str:
         return f"{column} = ANY(?)"
@@ -165,7 +165,7 @@ class PostgresDatabase:
         self._with_arrays(f"INSERT INTO {table.name} SELECT * FROM {_unnest(table)} {_on_conflict(table)}", rows)
 
     def delete(self, table: Table, keys: Sequence[Values]) -> None:
-        names = _keys(table)
+        names = _key_names(table)
         key_condition = " AND ".join(f"{table.name}.{name} = gone.{name}" for name in names)
         deleted_keys = f"{_unnest(table, len(names))} AS gone ({', '.join(names)})"
         self._with_arrays(f"DELETE FROM {table.name} USING {deleted_keys} WHERE {key_condition}", keys)
@@ -176,18 +176,18 @@ class PostgresDatabase:
 
 
 @lru_cache(maxsize=256)
-def _format(sql: str) -> str:
+def _psycopg_sql(sql: str) -> str:
     return sql.replace("%", "%%").replace("?", "%s")
 
 
 @lru_cache(maxsize=256)
-def _insert(table: Table) -> str:
+def _insert_statement(table: Table) -> str:
     return f"INSERT INTO {table.name} VALUES ({', '.join('?' for _ in table.columns)})"
 
 
 @lru_cache(maxsize=256)
 def _on_conflict(table: Table) -> str:
-    keys = _keys(table)
+    keys = _key_names(table)
     assignments = ", ".join(
         f"{name} = excluded.{name}" for name in (column.name for column in table.columns) if name not in keys
     )
@@ -197,12 +197,12 @@ def _on_conflict(table: Table) -> str:
 @lru_cache(maxsize=256)
 def _unnest(table: Table, column_count: int | None = None) -> str:
     # Binary, because psycopg quotes each text of an array with a regular expression.
-    arrays = (f"%b::{_ARRAYS[column.type.python_type]}" for column in list(table.columns)[:column_count])
+    arrays = (f"%b::{_ARRAY_TYPES[column.type.python_type]}" for column in list(table.columns)[:column_count])
     return f"unnest({', '.join(arrays)})"
 
 
 @lru_cache(maxsize=256)
-def _keys(table: Table) -> tuple[str, ...]:
+def _key_names(table: Table) -> tuple[str, ...]:
     return tuple(column.name for column in table.primary_key)
 
 

@@ -19,7 +19,7 @@ from projections.database import drivers
 from projections.database.drivers import Database, Values
 from projections.entities.leaves import MAX_LEAVES, OMITTED_PATH, PRESENT_LEAF, UNINDEXED_TYPES, Leaf, leaves
 from projections.entities.publications import retained_publications
-from projections.entities.rows import EntityRow, publication_row, row, stored_row
+from projections.entities.rows import EntityRow, publication_row, entity_row, stored_row
 from projections.entities.tables import ReadModelTables, tables
 from projections.log.positions import delete_position, save_position
 
@@ -141,7 +141,7 @@ class RowChanges:
         row_versions = [
             previous,
             *(
-                None if isinstance(event, EntityDeleted) else row(event, event_position)
+                None if isinstance(event, EntityDeleted) else entity_row(event, event_position)
                 for event_position, event in events
             ),
         ]
@@ -154,7 +154,7 @@ class RowChanges:
         current, last_event = row_versions[-1], events[-1][1]
         if previous is None and current is not None:
             self.inserted.append(current)
-            self.inserted_leaves += _rows(current, self._leaves(last_event))
+            self.inserted_leaves += _leaf_rows(current, self._leaves(last_event))
         elif previous is not None and current is not None:
             self.updated.append(current)
             self._add_changes(current, self._stored_leaves(previous), self._leaves(last_event))
@@ -174,7 +174,7 @@ class RowChanges:
 
     def _add_changes(self, current: EntityRow, old_leaves: dict[str, Leaf], new_leaves: dict[str, Leaf]) -> None:
         self.deleted_leaves += [(current.tree_key, path) for path in old_leaves if path not in new_leaves]
-        self.updated_leaves += _rows(
+        self.updated_leaves += _leaf_rows(
             current, {path: leaf for path, leaf in new_leaves.items() if old_leaves.get(path) != leaf}
         )
 
@@ -194,7 +194,7 @@ def _by_stream(positioned_events: PositionedEvents) -> dict[str, list[tuple[int,
     return streams
 
 
-def _rows(entity: EntityRow, leaves_by_path: dict[str, Leaf]) -> list[Values]:
+def _leaf_rows(entity: EntityRow, leaves_by_path: dict[str, Leaf]) -> list[Values]:
     # In the order of the primary key: SQLite then appends to one page of the table, which saves a sixth of an import.
     key, type_ = entity.tree_key, entity.type
     return [(key, path, type_, *leaves_by_path[path]) for path in sorted(leaves_by_path)]

@@ -14,16 +14,16 @@ from domain.values import xid as xids
 from projections.database.connections import ReadConnection
 from projections.log.positions import checked_position
 
-_MEMBER: Final = "type = ? AND tree_key > ? AND tree_key < ?"
+_IS_MEMBER: Final = "type = ? AND tree_key > ? AND tree_key < ?"
 #: The position of the last event of the entity at a tree key.
-SINCE: Final = "(SELECT since FROM entity WHERE tree_key = '{}')"
+ENTITY_SINCE: Final = "(SELECT since FROM entity WHERE tree_key = '{}')"
 _POSITION: Final = "SELECT max(position) FROM projection WHERE name = 'entities'"
 _COLUMNS: Final = "attributes, meta"
-_LISTED: Final = (
-    f"FROM entity WHERE {_MEMBER}"
-    f" AND {SINCE.format(xids.tree_key(xids.MODEL))} = ? AND {SINCE.format(xids.tree_key(xids.CAPABILITIES))} = ?"
+_FROM_MEMBERS: Final = (
+    f"FROM entity WHERE {_IS_MEMBER}"
+    f" AND {ENTITY_SINCE.format(xids.tree_key(xids.MODEL))} = ? AND {ENTITY_SINCE.format(xids.tree_key(xids.CAPABILITIES))} = ?"
     " AND EXISTS (SELECT 1 FROM entity WHERE tree_key = ? AND xid = ?)"
-    f" AND NOT EXISTS (SELECT 1 FROM attribute WHERE {_MEMBER} AND path = 'meta.xref' AND text IS NOT NULL)"
+    f" AND NOT EXISTS (SELECT 1 FROM attribute WHERE {_IS_MEMBER} AND path = 'meta.xref' AND text IS NOT NULL)"
     " ORDER BY tree_key"
 )
 
@@ -51,7 +51,7 @@ def stream_collection(
     owner = xids.parent(f"{collection}/-") or xids.REGISTRY
     members = (xids.type_of(collection), *xids.subtree(collection))
     values = (*members, *definitions, xids.tree_key(owner), owner, *members)
-    with reader.stream_at(_POSITION, _COLUMNS, _LISTED, values) as (position, texts):
+    with reader.stream_at(_POSITION, _COLUMNS, _FROM_MEMBERS, values) as (position, texts):
         yield None if position is None else CollectionStream(checked_position(position), _checked_texts(texts))
 
 

@@ -43,8 +43,8 @@ Leaf = tuple[str | None, float | None, str | None]
 PRESENT_LEAF: Final[Leaf] = (None, None, None)
 #: The path of the only leaf of an entity that has more leaves than the index accepts.
 OMITTED_PATH: Final = ""
-_TRUE: Final[Leaf] = ("true", 1.0, None)
-_FALSE: Final[Leaf] = ("false", 0.0, None)
+_TRUE_LEAF: Final[Leaf] = ("true", 1.0, None)
+_FALSE_LEAF: Final[Leaf] = ("false", 0.0, None)
 
 _PLAIN_KEY: Final = re.compile(r"(?!\d+\Z)[^.\[\]'\"*]+\Z")
 
@@ -57,7 +57,7 @@ def leaves(attributes: Mapping[str, Any], max_leaves: int = sys.maxsize) -> dict
     leaves_by_path: dict[str, Leaf] = {}
     if len(attributes) <= max_leaves:
         for name, value in attributes.items():
-            _add(leaves_by_path, name, value, max_leaves)
+            _add_leaves(leaves_by_path, name, value, max_leaves)
     if len(attributes) > max_leaves or len(leaves_by_path) > max_leaves:
         return {OMITTED_PATH: PRESENT_LEAF}
     return (
@@ -101,18 +101,18 @@ def path_step(key: str) -> str:
     return f".{key}" if _PLAIN_KEY.match(key) else f"['{quoted}']"
 
 
-def _add(leaves_by_path: dict[str, Leaf], path: str, value: Any, max_leaves: int) -> None:
+def _add_leaves(leaves_by_path: dict[str, Leaf], path: str, value: Any, max_leaves: int) -> None:
     """Adds the leaves of a value; stops after more than `max_leaves`."""
     # An import calls this twenty times for each entity, so the frequent types are tested first.
     value_type = type(value)
     if value_type is str:
         leaves_by_path[path] = (_short_text_key(value) if len(value) <= TEXT_LIMIT else text_key(value), None, None)
     elif value_type is bool:
-        leaves_by_path[path] = _TRUE if value else _FALSE
+        leaves_by_path[path] = _TRUE_LEAF if value else _FALSE_LEAF
     elif value_type is dict:
         previous_count = len(leaves_by_path)
         for key, member in value.items():
-            _add(leaves_by_path, path + path_step(key), member, max_leaves)
+            _add_leaves(leaves_by_path, path + path_step(key), member, max_leaves)
             if len(leaves_by_path) > max_leaves:
                 return
         if len(leaves_by_path) == previous_count:
@@ -120,7 +120,7 @@ def _add(leaves_by_path: dict[str, Leaf], path: str, value: Any, max_leaves: int
     elif value_type is list:
         previous_count = len(leaves_by_path)
         for index, item in enumerate(value):
-            _add(leaves_by_path, f"{path}[{index}]", item, max_leaves)
+            _add_leaves(leaves_by_path, f"{path}[{index}]", item, max_leaves)
             if len(leaves_by_path) > max_leaves:
                 return
         if len(leaves_by_path) == previous_count:

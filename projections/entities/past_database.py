@@ -16,18 +16,18 @@ from projections.database.drivers import Database, Values
 from projections.entities.rows import EntityRow
 
 _COLUMNS: Final = ", ".join(EntityRow._fields)
-_THEN: Final = (
+_PAST_ENTITY_TABLE: Final = (
     f"WITH entity AS NOT MATERIALIZED (SELECT {_COLUMNS} FROM {{}}entity WHERE since <= ?"
     f" UNION ALL SELECT {_COLUMNS} FROM entity_history WHERE since <= ? AND until > ?) "
 )
 #: An entity that changes with its descendants has many history rows, so the last one is looked up separately.
-_ENTITY: Final = (
+_SELECT_ENTITY: Final = (
     f"SELECT {_COLUMNS} FROM entity WHERE tree_key = ? AND since <= ? UNION ALL"
     f" SELECT {_COLUMNS} FROM (SELECT * FROM entity_history WHERE tree_key = ? AND since <= ?"
     " ORDER BY since DESC LIMIT 1) AS last WHERE until > ?"
 )
 _WITH_DOCUMENT: Final = (
-    f"SELECT found.*, document.bytes FROM ({_ENTITY}) AS found LEFT JOIN document ON document.sha256 = found.document"
+    f"SELECT found.*, document.bytes FROM ({_SELECT_ENTITY}) AS found LEFT JOIN document ON document.sha256 = found.document"
 )
 
 
@@ -42,13 +42,13 @@ class PastDatabase:
             db.table_prefix,
         )
         self._db = db
-        self._then = _THEN.format(db.table_prefix)
+        self._then = _PAST_ENTITY_TABLE.format(db.table_prefix)
         self._position = position
 
     def entity(self, tree_key: str) -> Any:
         """The columns of an entity's row, or None. Cost: two lookups, however often it has changed."""
         position = self._position
-        return self._db.one(_ENTITY, (tree_key, position, tree_key, position, position))
+        return self._db.one(_SELECT_ENTITY, (tree_key, position, tree_key, position, position))
 
     def entity_with_document(self, tree_key: str) -> Any:
         """The same columns and the bytes of its document, None if it has none."""

@@ -17,15 +17,15 @@ from projections.database import drivers
 from projections.database.drivers import Database, Values
 from projections.entities.rows import EntityRow, index_key, stored_row
 
-_NAMES: Final = ", ".join(f"p.{name}" for name in Publication._fields)
-_ROW: Final = ", ".join(f"h.{name}" for name in EntityRow._fields)
-_FROM: Final = f"SELECT {_NAMES} FROM published p WHERE "
-_IMAGE: Final = f"SELECT {_ROW} FROM entity_history h WHERE h.tree_key = ? AND h.since = ?"
-_IMAGES: Final = (
-    f"SELECT {_NAMES}, {_ROW} FROM published p"
+_PUBLICATION_COLUMNS: Final = ", ".join(f"p.{name}" for name in Publication._fields)
+_ENTITY_COLUMNS: Final = ", ".join(f"h.{name}" for name in EntityRow._fields)
+_SELECT_PUBLICATIONS: Final = f"SELECT {_PUBLICATION_COLUMNS} FROM published p WHERE "
+_SELECT_ROW: Final = f"SELECT {_ENTITY_COLUMNS} FROM entity_history h WHERE h.tree_key = ? AND h.since = ?"
+_SELECT_WITH_ROWS: Final = (
+    f"SELECT {_PUBLICATION_COLUMNS}, {_ENTITY_COLUMNS} FROM published p"
     " JOIN entity_history h ON h.tree_key = p.tree_key AND h.since = p.since WHERE "
 )
-_AT: Final = "p.tree_key >= ? AND p.tree_key < ?"
+_IN_RANGE: Final = "p.tree_key >= ? AND p.tree_key < ?"
 
 
 def retained_publications(db: Database, table: str, keys: Collection[str]) -> dict[str, Publication]:
@@ -33,7 +33,7 @@ def retained_publications(db: Database, table: str, keys: Collection[str]) -> di
     if not keys:
         return {}
     rows = db.all(
-        f"SELECT {_NAMES} FROM {table} p WHERE p.pruned IS NOT NULL AND p.gone IS NULL AND {db.in_list('p.tree_key')}",
+        f"SELECT {_PUBLICATION_COLUMNS} FROM {table} p WHERE p.pruned IS NOT NULL AND p.gone IS NULL AND {db.in_list('p.tree_key')}",
         [db.list_parameter(keys)],
     )
     return {xids.tree_key(publication.xid): publication for publication in map(Publication._make, rows)}
@@ -48,8 +48,8 @@ class StoredPublications:
 
     def rows(self, xid: str) -> list[tuple[Publication, EntityRow]]:
         """The retained Versions of a Resource with their last rows, by number."""
-        where = f"{_AT} AND {self._pruned} ORDER BY p.number"
-        value_rows = self._db.all(_IMAGES + where, (*_range(xid), *self._moment))
+        where = f"{_IN_RANGE} AND {self._pruned} ORDER BY p.number"
+        value_rows = self._db.all(_SELECT_WITH_ROWS + where, (*_key_range(xid), *self._moment))
         publication_width = len(Publication._fields)
         return [
             (Publication._make(row_values[:publication_width]), stored_row(row_values[publication_width:]))
@@ -62,29 +62,29 @@ class StoredPublications:
 
     def row(self, xid: str, number: int) -> EntityRow | None:
         """The last row of a Resource's retained Version with a number."""
-        where = f"{_AT} AND {self._pruned} AND p.number = ?"
-        values = self._db.one(_IMAGES + where, (*_range(xid), *self._moment, number))
+        where = f"{_IN_RANGE} AND {self._pruned} AND p.number = ?"
+        values = self._db.one(_SELECT_WITH_ROWS + where, (*_key_range(xid), *self._moment, number))
         return stored_row(values[len(Publication._fields) :]) if values else None
 
     def by_uri(self, family: LegacyApi, uri: str) -> tuple[Publication, EntityRow | None] | None:
         """The Version with a URI of its own, which must be normalised, and its last row if it is retained."""
         values = self._db.one(
-            _FROM + f"p.uri = ? AND {_AT} AND {self._there}", (index_key(uri), *_family(family), *self._ends)
+            _SELECT_PUBLICATIONS + f"p.uri = ? AND {_IN_RANGE} AND {self._there}", (index_key(uri), *_family_range(family), *self._ends)
         )
         if values is None:
             return None
         publication = Publication._make(values)
         is_pruned = publication.pruned is not None and (self._position is None or publication.pruned <= self._position)
-        pruned_row = self._db.one(_IMAGE, (xids.tree_key(publication.xid), publication.since)) if is_pruned else None
+        pruned_row = self._db.one(_SELECT_ROW, (xids.tree_key(publication.xid), publication.since)) if is_pruned else None
         return publication, stored_row(pruned_row) if pruned_row else None
 
     def _numbers(self, xid: str) -> list[Any]:
-        where = f"SELECT p.xid, p.number FROM published p WHERE {_AT} AND {self._pruned} ORDER BY p.number"
-        return self._db.all(where, (*_range(xid), *self._moment))
+        where = f"SELECT p.xid, p.number FROM published p WHERE {_IN_RANGE} AND {self._pruned} ORDER BY p.number"
+        return self._db.all(where, (*_key_range(xid), *self._moment))
 
     @property
     def _pruned(self) -> str:
-        return "p.pruned IS NOT NULL AND p.gone IS NULL" if self._position is None else f"p.pruned <= ? AND {_LEFT}"
+        return "p.pruned IS NOT NULL AND p.gone IS NULL" if self._position is None else f"p.pruned <= ? AND {_NOT_GONE_YET}"
 
     @property
     def _moment(self) -> Values:
@@ -92,12 +92,12 @@ class StoredPublications:
 
     @property
     def _there(self) -> str:
-        return "p.gone IS NULL" if self._position is None else f"p.born <= ? AND {_LEFT}"
+        return "p.gone IS NULL" if self._position is None else f"p.born <= ? AND {_NOT_GONE_YET}"
 
     _ends = _moment
 
 
-_LEFT: Final = "(p.gone IS NULL OR p.gone > ?)"
+_NOT_GONE_YET: Final = "(p.gone IS NULL OR p.gone > ?)"
 
 
 class SqlPublications:
@@ -107,8 +107,8 @@ class SqlPublications:
         self._db = drivers.database_of(connection)
 
     def retained_versions(self, xid: str) -> Sequence[Publication]:
-        where = f"{_AT} AND p.pruned IS NOT NULL AND p.gone IS NULL ORDER BY p.tree_key"
-        return [Publication._make(values) for values in self._db.all(_FROM + where, _range(xid))]
+        where = f"{_IN_RANGE} AND p.pruned IS NOT NULL AND p.gone IS NULL ORDER BY p.tree_key"
+        return [Publication._make(values) for values in self._db.all(_SELECT_PUBLICATIONS + where, _key_range(xid))]
 
     def by_uri(self, family: LegacyApi, uri: str) -> Publication | None:
         return self._find_by("uri", family, uri)
@@ -117,26 +117,26 @@ class SqlPublications:
         return self._find_by("id", family, id)
 
     def pruned_entity(self, publication: Publication) -> Entity:
-        values = self._db.one(_IMAGE, (xids.tree_key(publication.xid), publication.since))
+        values = self._db.one(_SELECT_ROW, (xids.tree_key(publication.xid), publication.since))
         if values is None:
             raise LookupError(f"the image of {publication.xid} at {publication.since} is missing")
-        return _entity(stored_row(values))
+        return _entity_of_row(stored_row(values))
 
     def _find_by(self, name: str, family: LegacyApi, value: str) -> Publication | None:
-        where = f"p.{name} = ? AND {_AT} AND p.gone IS NULL"
-        values = self._db.one(_FROM + where, (index_key(value), *_family(family)))
+        where = f"p.{name} = ? AND {_IN_RANGE} AND p.gone IS NULL"
+        values = self._db.one(_SELECT_PUBLICATIONS + where, (index_key(value), *_family_range(family)))
         return Publication._make(values) if values else None
 
 
-def _entity(row: EntityRow) -> Entity:
+def _entity_of_row(row: EntityRow) -> Entity:
     attributes, private = loads_trusted(row.attributes), loads_trusted(row.private)
     return Entity(row.xid, row.type, row.epoch, attributes, private, position=row.since, born=row.born)
 
 
-def _range(xid: str) -> tuple[str, str]:
+def _key_range(xid: str) -> tuple[str, str]:
     """The key range at and below an xid."""
     return xids.tree_key(xid), xids.subtree(xid)[1]
 
 
-def _family(family: LegacyApi) -> tuple[str, str]:
+def _family_range(family: LegacyApi) -> tuple[str, str]:
     return xids.subtree(f"/{family.groups}")

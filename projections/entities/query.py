@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection
 
-from commands.store.mapper import blob
+from commands.store.mapper import require_bytes
 from domain.filters import EntityFilter, Sort
 from domain.values.xid import CAPABILITIES, MODEL, REGISTRY, join, segments, subtree, tree_key, type_of
 from projections.audit.registry_diff import RegistryDiff
@@ -23,7 +23,7 @@ from projections.database import drivers
 from projections.database.connections import ReadConnection, connect
 from projections.database.drivers import Database
 from projections.entities import xref
-from projections.entities.collection_stream import SINCE, CollectionStream, stream_collection
+from projections.entities.collection_stream import ENTITY_SINCE, CollectionStream, stream_collection
 from projections.entities.filters.by_index import RowOverrides
 from projections.entities.filters.missing_attributes import MissingAttributeCache
 from projections.entities.filters.pages import CollectionMembers, past_overrides
@@ -39,10 +39,10 @@ from projections.log.reader import Log
 from projections.subscriptions.state.subscriptions import StoredSubscriptions
 
 _COLUMNS: Final = ", ".join(EntityRow._fields)
-_WIDTH: Final = len(EntityRow._fields)
-_ENTITY: Final = f"SELECT {_COLUMNS} FROM entity WHERE tree_key = ?"
-_DEFINITIONS: Final = ", ".join(SINCE.format(tree_key(name)) for name in (MODEL, CAPABILITIES))
-_HEADS: Final = f"SELECT (SELECT position FROM projection WHERE name = 'entities'), {_DEFINITIONS}"
+_ROW_WIDTH: Final = len(EntityRow._fields)
+_SELECT_ENTITY: Final = f"SELECT {_COLUMNS} FROM entity WHERE tree_key = ?"
+_DEFINITIONS: Final = ", ".join(ENTITY_SINCE.format(tree_key(name)) for name in (MODEL, CAPABILITIES))
+_SELECT_HEADS: Final = f"SELECT (SELECT position FROM projection WHERE name = 'entities'), {_DEFINITIONS}"
 _WITH_DEFINITIONS: Final = (
     f"SELECT entity.*, {_DEFINITIONS} FROM (SELECT 1) AS always LEFT JOIN entity ON entity.tree_key = ?"
 )
@@ -50,10 +50,10 @@ _WITH_DOCUMENT: Final = (
     f"SELECT entity.*, {_DEFINITIONS}, document.bytes FROM (SELECT 1) AS always"
     " LEFT JOIN entity ON entity.tree_key = ? LEFT JOIN document ON document.sha256 = entity.document"
 )
-_SUBTREE: Final = f"SELECT {_COLUMNS} FROM entity WHERE tree_key > ? AND tree_key < ?{{}} ORDER BY tree_key"
-_PRIVATES: Final = "SELECT id, private FROM entity WHERE tree_key > ? AND tree_key < ? AND type = ? ORDER BY tree_key"
-_LOCKED: Final = tuple(table.name for table in tables())
-_DOCUMENT: Final = "SELECT bytes FROM document WHERE sha256 = ?"
+_SELECT_SUBTREE: Final = f"SELECT {_COLUMNS} FROM entity WHERE tree_key > ? AND tree_key < ?{{}} ORDER BY tree_key"
+_SELECT_PRIVATES: Final = "SELECT id, private FROM entity WHERE tree_key > ? AND tree_key < ? AND type = ? ORDER BY tree_key"
+_LOCKED_TABLES: Final = tuple(table.name for table in tables())
+_SELECT_DOCUMENT: Final = "SELECT bytes FROM document WHERE sha256 = ?"
 
 
 #: Lists the entities of some types below an entity or collection, in tree order.
@@ -131,12 +131,12 @@ class View:
 
     def entity(self, xid: str) -> EntityRow | None:
         """The live entity with exactly this xid, including letter case. Cost: one lookup by primary key."""
-        return _exact(self._db.one(_ENTITY, (tree_key(xid),)), xid)
+        return _exact_row(self._db.one(_SELECT_ENTITY, (tree_key(xid),)), xid)
 
     def entity_with_definitions(self, xid: str) -> tuple[EntityRow | None, int, int]:
         """`entity` and `definitions` in one statement."""
         values = self._db.one(_WITH_DEFINITIONS, (tree_key(xid),))
-        return _exact(values[:_WIDTH], xid), values[_WIDTH] or 0, values[_WIDTH + 1] or 0
+        return _exact_row(values[:_ROW_WIDTH], xid), values[_ROW_WIDTH] or 0, values[_ROW_WIDTH + 1] or 0
 
     def entity_with_document(self, xid: str) -> tuple[EntityRow | None, int, int, bytes]:
         """`entity_with_definitions` and the entity's document, empty if it has none, in one statement.
@@ -144,9 +144,9 @@ class View:
         Raises: MissingDocument.
         """
         values = self._db.one(_WITH_DOCUMENT, (tree_key(xid),))
-        model, capabilities, content = values[_WIDTH:]
-        row = _exact(values[:_WIDTH], xid)
-        return row, model or 0, capabilities or 0, _content(row, content)
+        model, capabilities, content = values[_ROW_WIDTH:]
+        row = _exact_row(values[:_ROW_WIDTH], xid)
+        return row, model or 0, capabilities or 0, _document_content(row, content)
 
     def entities(self, xids: Sequence[str]) -> list[EntityRow]:
         """The named entities that are live, in the given order."""
@@ -160,12 +160,12 @@ class View:
         type_names = tuple(types) if types is not None else ()
         if types is not None and not type_names:
             return iter(())
-        sql = _SUBTREE.format(_of_types(xid, len(type_names)))
+        sql = _SELECT_SUBTREE.format(_type_condition(xid, len(type_names)))
         return map(stored_row, self._db.stream(sql, (*subtree(xid), *type_names)))
 
     def private_members(self, collection: str) -> list[tuple[str, str]]:
         """The id and the private members, as text, of each member of a collection, in order."""
-        return self._db.all(_PRIVATES, (*subtree(collection), type_of(collection)))
+        return self._db.all(_SELECT_PRIVATES, (*subtree(collection), type_of(collection)))
 
     def tree(self, xid: str, types: Iterable[str]) -> ListSubtree:
         """`subtree` as readers see it, with xrefs resolved. types: of the Resources below the path."""
@@ -190,7 +190,7 @@ class View:
         low, high = subtree(xid)
         overrides = past_overrides(self._db, position, low, high) if position is not None else None
         images: dict[str, EntityRow | None] = dict(overrides.images) if overrides else {}
-        own_rows = [row for row in (self.entity(resource),) if row] if (resource := _resource(xid)) != REGISTRY else []
+        own_rows = [row for row in (self.entity(resource),) if row] if (resource := _resource_or_registry(xid)) != REGISTRY else []
         candidates = chain(own_rows, xref.find_xrefs(self._db, types, low, high), filter(None, images.values()))
         unchanged_rows = (row for row in candidates if images.get(row.tree_key, row) is row)
         images |= xref.resolve_xrefs(self._db, unchanged_rows, position)
@@ -201,19 +201,19 @@ class View:
         row = self.entity(xid)
         if row is not None and xref.xref_of(row) is None:
             return row
-        resource = self.entity(_resource(xid)) if _resource(xid) != REGISTRY else None
+        resource = self.entity(_resource_or_registry(xid)) if _resource_or_registry(xid) != REGISTRY else None
         return xref.resolve_xrefs(self._db, [resource] if resource else []).get(tree_key(xid), row)
 
     def document(self, sha256: str) -> bytes:
         """The bytes of a document. Raises: MissingDocument."""
-        row = self._db.one(_DOCUMENT, (sha256,))
+        row = self._db.one(_SELECT_DOCUMENT, (sha256,))
         if row is None:
             raise MissingDocument(sha256)
-        return blob(row[0])
+        return require_bytes(row[0])
 
 
 class SnapshotView(View):
-    """A view in a snapshot transaction. heads: the result of `_HEADS` in it."""
+    """A view in a snapshot transaction. heads: the result of `_SELECT_HEADS` in it."""
 
     def __init__(self, db: Database, missing_attributes: MissingAttributeCache, heads: Sequence[int | None]) -> None:
         super().__init__(db, missing_attributes)
@@ -268,15 +268,15 @@ class PastView(View):
         return self._definitions
 
     def entity(self, xid: str) -> EntityRow | None:
-        return _exact(self._past.entity(tree_key(xid)), xid)
+        return _exact_row(self._past.entity(tree_key(xid)), xid)
 
     def entity_with_definitions(self, xid: str) -> tuple[EntityRow | None, int, int]:
         return self.entity(xid), *self.definitions()
 
     def entity_with_document(self, xid: str) -> tuple[EntityRow | None, int, int, bytes]:
         values = self._past.entity_with_document(tree_key(xid))
-        row = _exact(values[:_WIDTH], xid) if values else None
-        return row, *self.definitions(), _content(row, values[_WIDTH] if values else None)
+        row = _exact_row(values[:_ROW_WIDTH], xid) if values else None
+        return row, *self.definitions(), _document_content(row, values[_ROW_WIDTH] if values else None)
 
     def tree(self, xid: str, types: Iterable[str]) -> ListSubtree:
         return _subtree_lister(self.selection(xid, None, ""))
@@ -312,7 +312,7 @@ class ViewPool:
     @contextmanager
     def view(self) -> Iterator[View]:
         """A view of one moment, for the duration of the block."""
-        with self._reader() as reader, reader.snapshot(_LOCKED, _HEADS) as heads:
+        with self._reader() as reader, reader.snapshot(_LOCKED_TABLES, _SELECT_HEADS) as heads:
             yield SnapshotView(reader, self._presence, heads)
 
     @contextmanager
@@ -352,28 +352,28 @@ class ViewPool:
                 self._idle.append(reader)
 
 
-def _exact(values: Any, xid: str) -> EntityRow | None:
+def _exact_row(values: Any, xid: str) -> EntityRow | None:
     return stored_row(values) if values is not None and values[1] == xid else None
 
 
-def _content(row: EntityRow | None, content: Any) -> bytes:
+def _document_content(row: EntityRow | None, content: Any) -> bytes:
     """The bytes of a row's document, empty if it has none. Raises: MissingDocument."""
     if row is not None and row.document is not None and content is None:
         raise MissingDocument(row.document)
-    return b"" if content is None else blob(content)
+    return b"" if content is None else require_bytes(content)
 
 
 def _subtree_lister(selection: Selection) -> ListSubtree:
     return lambda xid, types: selection.rows(selection.state, types, *subtree(xid))
 
 
-def _resource(xid: str) -> str:
+def _resource_or_registry(xid: str) -> str:
     """The Resource at or above a path; the registry if there is none."""
     parts = segments(xid)
     return join(*parts[:4]) if len(parts) >= 4 else REGISTRY
 
 
-def _of_types(xid: str, count: int) -> str:
+def _type_condition(xid: str, count: int) -> str:
     if count == 1:
         return " AND type = ?"
     if count:

@@ -47,11 +47,11 @@ VACUUM_LOCK_TIMEOUT: Final = "3s"
 #: Called with the position reached and the final position.
 ProgressCallback = Callable[[int, int], None]
 
-_LEFT_OVER: Final = re.compile(r"(?:entity|entity_history|attribute|published)_r[0-9a-f]{8}(?:_old)?\Z")
+_LEFTOVER_TABLE: Final = re.compile(r"(?:entity|entity_history|attribute|published)_r[0-9a-f]{8}(?:_old)?\Z")
 # The oid of the log's table is the write lock, so its negative is used here.
-_REBUILDING: Final = "-('log'::regclass::oid::bigint)"
-_IMAGES: Final = "SELECT xid, type, epoch, attributes, private FROM {}"
-_STATE: Final = "SELECT state FROM interaction WHERE last = ?"
+_REBUILD_LOCK_KEY: Final = "-('log'::regclass::oid::bigint)"
+_SELECT_IMAGES: Final = "SELECT xid, type, epoch, attributes, private FROM {}"
+_SELECT_STATE_HASH: Final = "SELECT state FROM interaction WHERE last = ?"
 
 
 class RebuildDiverged(RuntimeError):
@@ -123,11 +123,11 @@ def _rebuild_lock(store: Store) -> Iterator[None]:
         yield
         return
     with store.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        connection.exec_driver_sql(f"SELECT pg_advisory_lock({_REBUILDING})")
+        connection.exec_driver_sql(f"SELECT pg_advisory_lock({_REBUILD_LOCK_KEY})")
         try:
             yield
         finally:
-            connection.exec_driver_sql(f"SELECT pg_advisory_unlock({_REBUILDING})")
+            connection.exec_driver_sql(f"SELECT pg_advisory_unlock({_REBUILD_LOCK_KEY})")
 
 
 def _run_rebuild(
@@ -195,8 +195,8 @@ class Rebuild:
     def check(self) -> None:
         """Compares the rows with the state hash of the last interaction they contain."""
         with self._store.engine.begin() as connection:
-            self._state = hashes.update_state_hash(hashes.EMPTY_HASH, (), _hashes(connection, self._tables))
-            if self._state != _state_at(connection, self.position):
+            self._state = hashes.update_state_hash(hashes.EMPTY_HASH, (), _row_hashes(connection, self._tables))
+            if self._state != _state_hash_at(connection, self.position):
                 raise RebuildDiverged(f"the entities at position {self.position} do not add up to the log's state hash")
 
     def swap(self) -> None:
@@ -231,9 +231,9 @@ class Rebuild:
         position, state = self.position, self._state
         while batch := self._store.events(position, BATCH):
             keys = {xids.tree_key(event.xid) for _, event in batch}
-            old_hashes = [*_hashes(connection, self._tables, keys)]
+            old_hashes = [*_row_hashes(connection, self._tables, keys)]
             self._projection.apply(connection, batch)
-            state = hashes.update_state_hash(state, old_hashes, _hashes(connection, self._tables, keys))
+            state = hashes.update_state_hash(state, old_hashes, _row_hashes(connection, self._tables, keys))
             position = batch[-1][0]
         if (position, state) != (log_end.position, log_end.state):
             raise RebuildDiverged(
@@ -253,7 +253,7 @@ class Rebuild:
 
     def _drop_left_overs(self) -> None:
         # A transaction for each table, because SQLite needs time to free the pages of a large table.
-        for name in filter(_LEFT_OVER.match, inspect(self._store.engine).get_table_names()):
+        for name in filter(_LEFTOVER_TABLE.match, inspect(self._store.engine).get_table_names()):
             with self._transaction() as connection:
                 connection.exec_driver_sql(f"DROP TABLE {name}")
         names = f"{EntityProjection.name}_r"
@@ -274,17 +274,17 @@ class Rebuild:
         self._progress(min(position, total), total)
 
 
-def _hashes(
+def _row_hashes(
     connection: Connection, target_tables: ReadModelTables, keys: Collection[str] | None = None
 ) -> Iterator[bytes]:
     """The hash of each row, or of the rows with some tree keys."""
-    db, images = drivers.database_of(connection), _IMAGES.format(target_tables.entity.name)
+    db, images = drivers.database_of(connection), _SELECT_IMAGES.format(target_tables.entity.name)
     sql = f"{images} WHERE {db.in_list('tree_key')}"
     rows = db.stream(images) if keys is None else db.all(sql, [db.list_parameter(keys)])
     for xid, type_, epoch, attributes, private in rows:
         yield hashes.entity_hash(assemble_after_image(xid, type_, epoch, attributes.encode(), private.encode()))
 
 
-def _state_at(connection: Connection, position: int) -> bytes:
-    row = drivers.database_of(connection).one(_STATE, (position,))
+def _state_hash_at(connection: Connection, position: int) -> bytes:
+    row = drivers.database_of(connection).one(_SELECT_STATE_HASH, (position,))
     return bytes(row[0]) if row else hashes.EMPTY_HASH

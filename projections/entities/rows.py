@@ -41,7 +41,7 @@ class EntityRow(NamedTuple):
     meta: int
 
 
-def row(event: EntityEvent, position: int) -> EntityRow:
+def entity_row(event: EntityEvent, position: int) -> EntityRow:
     """The read-model row of an event, which must not be a deletion."""
     timed_attributes = (
         event.attributes.get("meta", event.attributes) if event.type.count(".") == 1 else event.attributes
@@ -61,21 +61,21 @@ def row(event: EntityEvent, position: int) -> EntityRow:
         document=event.private.get("document"),
         since=position,
         born=event.creation_position(position),
-        meta=_meta(event, attributes),
+        meta=_meta_offset(event, attributes),
     )
 
 
-_TEXT: Final = (str,)
-_NUMBER: Final = (int,)
+_TEXT_TYPES: Final = (str,)
+_NUMBER_TYPES: Final = (int,)
 #: The possible types of each column.
-_KINDS: Final[dict[str, tuple[type, ...]]] = {
-    **dict.fromkeys(EntityRow._fields, _TEXT),
-    **dict.fromkeys(("epoch", "since", "meta"), _NUMBER),
+_COLUMN_TYPES: Final[dict[str, tuple[type, ...]]] = {
+    **dict.fromkeys(EntityRow._fields, _TEXT_TYPES),
+    **dict.fromkeys(("epoch", "since", "meta"), _NUMBER_TYPES),
     **dict.fromkeys(("parent", "document"), (str, type(None))),
     "born": (int, type(None)),
 }
-_SOUND: Final = frozenset(itertools.product(*_KINDS.values()))
-_ATTRIBUTES: Final = EntityRow._fields.index("attributes")
+_VALID_TYPES: Final = frozenset(itertools.product(*_COLUMN_TYPES.values()))
+_ATTRIBUTES_INDEX: Final = EntityRow._fields.index("attributes")
 
 
 def stored_row(values: Sequence[Any]) -> EntityRow:
@@ -83,7 +83,7 @@ def stored_row(values: Sequence[Any]) -> EntityRow:
 
     Raises: UnreadableRow for a value of another type than its column's, which SQLite can store as well.
     """
-    if tuple(map(type, values)) not in _SOUND or not values[_ATTRIBUTES].startswith("{"):
+    if tuple(map(type, values)) not in _VALID_TYPES or not values[_ATTRIBUTES_INDEX].startswith("{"):
         raise UnreadableRow(f"a row of the read model cannot be read: {values[:3]!r}")
     return EntityRow._make(values)
 
@@ -100,25 +100,25 @@ def publication_row(publication: Publication) -> tuple[Any, ...]:
 
 
 #: The maximum bytes of a key in a PostgreSQL index, with a margin.
-_LONGEST: Final = 1000
+_MAX_KEY_LENGTH: Final = 1000
 
 
 def index_key(text: str | None) -> str | None:
     """The index form of a text: a text too long for the index is replaced by its hash."""
-    is_too_long = text is not None and len(text.encode()) > _LONGEST
+    is_too_long = text is not None and len(text.encode()) > _MAX_KEY_LENGTH
     return f"sha256:{sha256(text.encode()).hexdigest()}" if text is not None and is_too_long else text
 
 
 #: The start of a Resource's meta in the text of its attributes.
-_META: Final = ',"meta":{'
+_META_MEMBER: Final = ',"meta":{'
 
 
-def _meta(event: EntityEvent, text: str) -> int:
+def _meta_offset(event: EntityEvent, text: str) -> int:
     meta = event.attributes.get("meta") if event.type.count(".") == 1 else None
     if meta is None or "xref" in meta:
         return 0
-    offset = text.find(_META)
-    if text.find(_META, offset + 1) > 0:
+    offset = text.find(_META_MEMBER)
+    if text.find(_META_MEMBER, offset + 1) > 0:
         # The same text also occurs in an earlier attribute or inside `meta`, so the offset is computed from what
         # precedes it.
         preceding_names = itertools.takewhile(lambda name: name != "meta", event.attributes)

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from commands.store.damage import report_once
 from commands.store.hashes import LogRow
-from commands.store.mapper import EventMapper, UnreadableEvent, blob
+from commands.store.mapper import EventMapper, UnreadableEvent, require_bytes
 from commands.store.secrets import Vault
 from domain.decisions.world import Secret
 from domain.registry.evolve import evolve
@@ -16,10 +16,10 @@ from domain.values import xid as xids
 from projections.database.drivers import Database
 from projections.subscriptions.state.subscriptions import reveal_secret
 
-_ROW: Final = ", ".join(f"l.{name}" for name in LogRow._fields)
-_LIVING: Final = f"SELECT {_ROW} FROM head h JOIN log l ON l.position = h.position WHERE h.live AND "
-_ONE: Final = _LIVING + "h.tree_key = ?"
-_ALL: Final = _LIVING + "h.tree_key >= ? AND h.tree_key < ? ORDER BY h.tree_key"
+_EVENT_COLUMNS: Final = ", ".join(f"l.{name}" for name in LogRow._fields)
+_SELECT_LIVE: Final = f"SELECT {_EVENT_COLUMNS} FROM head h JOIN log l ON l.position = h.position WHERE h.live AND "
+_SELECT_ONE: Final = _SELECT_LIVE + "h.tree_key = ?"
+_SELECT_ALL: Final = _SELECT_LIVE + "h.tree_key >= ? AND h.tree_key < ? ORDER BY h.tree_key"
 
 
 class StoredLinks:
@@ -33,13 +33,13 @@ class StoredLinks:
         """A live link by its exact id."""
         if "\0" in id:
             return None
-        row = self._db.one(_ONE, (xids.tree_key(f"{COLLECTION}/{id}"),))
+        row = self._db.one(_SELECT_ONE, (xids.tree_key(f"{COLLECTION}/{id}"),))
         link = self._link(row) if row else None
         return link if link is not None and link.id == id else None
 
     def all(self) -> Iterator[Link]:
         """The live links, by id; a link whose event is damaged is reported and skipped."""
-        for row in self._db.all(_ALL, xids.subtree(COLLECTION)):
+        for row in self._db.all(_SELECT_ALL, xids.subtree(COLLECTION)):
             try:
                 link = self._link(row)
             except (UnreadableEvent, KeyError, TypeError) as error:
@@ -61,5 +61,5 @@ class StoredLinks:
 
     def _link(self, row: Sequence[Any]) -> Link | None:
         position, stream, revision, topic, state = row
-        entity = evolve(self._mapper.event_of_row(LogRow(position, stream, revision, topic, blob(state))), position)
+        entity = evolve(self._mapper.event_of_row(LogRow(position, stream, revision, topic, require_bytes(state))), position)
         return Link.of(entity, position) if entity is not None else None

@@ -77,14 +77,14 @@ def tables(suffix: str = "") -> ReadModelTables:
     metadata = MetaData()
     return ReadModelTables(
         metadata,
-        entity=_entity(f"entity{suffix}", metadata),
-        history=_history(f"entity_history{suffix}", metadata),
-        attribute=_attribute(f"attribute{suffix}", metadata),
-        published=_published(f"published{suffix}", metadata),
+        entity=_entity_table(f"entity{suffix}", metadata),
+        history=_history_table(f"entity_history{suffix}", metadata),
+        attribute=_attribute_table(f"attribute{suffix}", metadata),
+        published=_published_table(f"published{suffix}", metadata),
     )
 
 
-def _entity(name: str, metadata: MetaData) -> Table:
+def _entity_table(name: str, metadata: MetaData) -> Table:
     return Table(
         name,
         metadata,
@@ -95,7 +95,7 @@ def _entity(name: str, metadata: MetaData) -> Table:
     )
 
 
-def _history(name: str, metadata: MetaData) -> Table:
+def _history_table(name: str, metadata: MetaData) -> Table:
     return Table(
         name,
         metadata,
@@ -107,7 +107,7 @@ def _history(name: str, metadata: MetaData) -> Table:
     )
 
 
-def _attribute(name: str, metadata: MetaData) -> Table:
+def _attribute_table(name: str, metadata: MetaData) -> Table:
     # Clustered by entity, and each leaf is in exactly one of the two partial indexes: two B-trees on SQLite, not four.
     table = Table(
         name,
@@ -121,14 +121,14 @@ def _attribute(name: str, metadata: MetaData) -> Table:
         PrimaryKeyConstraint("tree_key", "path"),
         sqlite_with_rowid=False,
     )
-    _partial(f"{name}_by_text", table, ("text",), table.c.text.is_not(None))
-    _partial(f"{name}_by_number", table, ("number", "remainder"), table.c.text.is_(None))
+    _add_partial_index(f"{name}_by_text", table, ("text",), table.c.text.is_not(None))
+    _add_partial_index(f"{name}_by_number", table, ("number", "remainder"), table.c.text.is_(None))
     # For the few numbers that differ from their doubles, for which the rows themselves are read.
-    _partial(f"{name}_by_rounded", table, ("number",), table.c.remainder != literal_column(f"'{NO_REMAINDER}'"))
+    _add_partial_index(f"{name}_by_rounded", table, ("number",), table.c.remainder != literal_column(f"'{NO_REMAINDER}'"))
     return table
 
 
-def _published(name: str, metadata: MetaData) -> Table:
+def _published_table(name: str, metadata: MetaData) -> Table:
     table = Table(
         name,
         metadata,
@@ -168,6 +168,6 @@ def _row_columns() -> list[Column[object]]:
     ]
 
 
-def _partial(name: str, table: Table, values: tuple[str, ...], where: ColumnElement[bool]) -> None:
+def _add_partial_index(name: str, table: Table, values: tuple[str, ...], where: ColumnElement[bool]) -> None:
     columns = (table.c[key] for key in ("type", "path", *values, "tree_key"))
     Index(name, *columns, sqlite_where=where, postgresql_where=where)

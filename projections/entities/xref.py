@@ -20,10 +20,10 @@ from projections.entities.rows import EntityRow, stored_row
 RESOLVED_XREF: Final = '{"pointed":true}'
 
 _COLUMNS: Final = ", ".join(EntityRow._fields)
-_NAMED: Final = ", ".join(f"e.{name}" for name in EntityRow._fields)
-_TREE: Final = f"SELECT {_COLUMNS} FROM entity WHERE tree_key >= ? AND tree_key < ?"
-_TREE_THEN: Final = (
-    f"{_TREE} AND since <= ? UNION ALL SELECT {_COLUMNS} FROM entity_history"
+_ENTITY_COLUMNS: Final = ", ".join(f"e.{name}" for name in EntityRow._fields)
+_SELECT_TREE: Final = f"SELECT {_COLUMNS} FROM entity WHERE tree_key >= ? AND tree_key < ?"
+_SELECT_PAST_TREE: Final = (
+    f"{_SELECT_TREE} AND since <= ? UNION ALL SELECT {_COLUMNS} FROM entity_history"
     " WHERE tree_key >= ? AND tree_key < ? AND since <= ? AND until > ?"
 )
 
@@ -40,7 +40,7 @@ def find_xrefs(db: Database, types: Iterable[str], low: str, high: str) -> Itera
     """The Resources with an xref of some types between two keys. Cost: one index lookup for each type."""
     for type in types:
         select = SqlFragment(
-            f"SELECT {_NAMED} FROM attribute AS a CROSS JOIN entity AS e WHERE e.tree_key = a.tree_key"
+            f"SELECT {_ENTITY_COLUMNS} FROM attribute AS a CROSS JOIN entity AS e WHERE e.tree_key = a.tree_key"
             f" AND a.type = '{type}' AND a.path = 'meta.xref' AND a.text IS NOT NULL"
         )
         yield from map(stored_row, db.all(*and_(select, between("a.tree_key", low, high))))
@@ -56,7 +56,7 @@ def resolve_xrefs(db: Database, rows: Iterable[EntityRow], position: int | None 
         target = xref_of(row)
         if target is not None:
             resolved_rows |= {
-                resolved_row.tree_key: resolved_row for resolved_row in _under(row, target, _tree(db, target, position))
+                resolved_row.tree_key: resolved_row for resolved_row in _rows_under_pointer(row, target, _read_tree(db, target, position))
             }
     return resolved_rows
 
@@ -77,18 +77,18 @@ def resource_types(types: Mapping[str, Collection[str]], xid: str) -> list[str]:
     ]
 
 
-def _tree(db: Database, xid: str, position: int | None) -> list[EntityRow]:
+def _read_tree(db: Database, xid: str, position: int | None) -> list[EntityRow]:
     """A Resource and its Versions, the Resource first."""
     key = xids.tree_key(xid)
     key_range = (key, f'{key}"')
     query = (
-        (_TREE, key_range) if position is None else (_TREE_THEN, (*key_range, position, *key_range, position, position))
+        (_SELECT_TREE, key_range) if position is None else (_SELECT_PAST_TREE, (*key_range, position, *key_range, position, position))
     )
     rows = sorted(map(stored_row, db.all(*query)))
     return rows if rows and rows[0].xid == xid else []
 
 
-def _under(pointer: EntityRow, xref: str, tree: list[EntityRow]) -> Iterator[EntityRow]:
+def _rows_under_pointer(pointer: EntityRow, xref: str, tree: list[EntityRow]) -> Iterator[EntityRow]:
     """A target's rows, renamed to the Resource that points to it; nothing if the target has an xref too."""
     if not tree or xref_of(tree[0]) is not None:
         return
@@ -98,7 +98,7 @@ def _under(pointer: EntityRow, xref: str, tree: list[EntityRow]) -> Iterator[Ent
         attributes = {**loads(row.attributes), name: id}
         xid = pointer.xid + row.xid[len(xref) :]
         if row is tree[0]:
-            attributes["meta"] = {name: id, "xref": xref, **_without(attributes["meta"], name)}
+            attributes["meta"] = {name: id, "xref": xref, **_without_member(attributes["meta"], name)}
         yield row._replace(
             tree_key=xids.tree_key(xid),
             xid=xid,
@@ -112,5 +112,5 @@ def _under(pointer: EntityRow, xref: str, tree: list[EntityRow]) -> Iterator[Ent
         )
 
 
-def _without(members: Mapping[str, Json], name: str) -> dict[str, Json]:
+def _without_member(members: Mapping[str, Json], name: str) -> dict[str, Json]:
     return {key: value for key, value in members.items() if key != name}

@@ -28,7 +28,7 @@ def interactions(open_log: OpenLog, after: int, end: int) -> Iterator[tuple[Inte
     """
     while after < end and (page := open_log().interactions(after, min(PAGE_SIZE, end - after))):
         last = min(page[-1].last, end)
-        rows = _events(open_log, after, last)
+        rows = _read_events(open_log, after, last)
         for interaction in page:
             count = min(interaction.last, end) - max(interaction.first - 1, after)
             if count > 0:
@@ -53,7 +53,7 @@ def page_end(open_log: OpenLog, after: int, limit: int) -> int:
     return last
 
 
-def _events(open_log: OpenLog, after: int, last: int) -> Iterator[LogRow]:
+def _read_events(open_log: OpenLog, after: int, last: int) -> Iterator[LogRow]:
     for start in range(after + 1, last + 1, PAGE_SIZE):
         page = list(open_log().events(start, min(start + PAGE_SIZE - 1, last)))
         if not page:  # a damaged interaction claims an end beyond that of the log

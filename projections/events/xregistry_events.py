@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 from cloudevents.core.v1.event import CloudEvent
 
-from commands.store.hashes import Interaction, LogRow, image_in
+from commands.store.hashes import Interaction, LogRow, extract_image
 from commands.store.mapper import EventMapper
 from commands.store.registry_url import UNCONFIGURED_URL
 from domain.registry.events import TOPICS, EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
@@ -23,7 +23,7 @@ from domain.values import xid as xids
 #: The prefix of every event type.
 PREFIX: Final = "io.xregistry."
 
-_JSON: Final = "application/json"
+_JSON_TYPE: Final = "application/json"
 
 
 class ChangeEvent(NamedTuple):
@@ -60,12 +60,12 @@ class ChangeEvent(NamedTuple):
             "time": self.time,
             "xregcorrelationid": self.xregcorrelationid,
         }
-        return members if self.changed is None else members | {"datacontenttype": _JSON}
+        return members if self.changed is None else members | {"datacontenttype": _JSON_TYPE}
 
     def cloudevent(self, **extensions: str) -> CloudEvent:
         """The event as the CloudEvents library represents it, for its bindings. extensions: additional attributes."""
         data = None if self.changed is None else {"changed": list(self.changed)}
-        return CloudEvent(self.attributes() | extensions | {"time": _instant(self.time)}, data)
+        return CloudEvent(self.attributes() | extensions | {"time": _parse_instant(self.time)}, data)
 
     def json(self) -> bytes:
         """The event in structured mode, on one line without a line end; the library would write the same values."""
@@ -84,7 +84,7 @@ class _Instant(datetime):
         return self.text
 
 
-def _instant(text: str) -> _Instant:
+def _parse_instant(text: str) -> _Instant:
     instant = _Instant.fromisoformat(text)
     instant.text = text
     return instant
@@ -146,7 +146,7 @@ class _RootEventType(NamedTuple):
 
 
 #: By the updated stream, in the order of EV-77; the creation of these streams has no event (EV-03).
-_ROOT: Final[dict[str, tuple[_RootEventType, ...]]] = {
+_ROOT_EVENT_TYPES: Final[dict[str, tuple[_RootEventType, ...]]] = {
     xids.REGISTRY: (_RootEventType(PREFIX + "registry.updated", "/", lists=True),),
     xids.MODEL: (
         _RootEventType(PREFIX + "model.updated", "/model", lists=False, when="model"),
@@ -155,27 +155,27 @@ _ROOT: Final[dict[str, tuple[_RootEventType, ...]]] = {
     xids.CAPABILITIES: (_RootEventType(PREFIX + "capabilities.updated", "/capabilities", lists=True),),
 }
 #: By the number of slashes in an xid.
-_ENTITIES: Final = {2: "group", 4: "resource", 6: "version"}
+_ENTITY_NAMES: Final = {2: "group", 4: "resource", 6: "version"}
 _ACTIONS: Final = {EntityCreated.TOPIC: "created", EntityUpdated.TOPIC: "updated", EntityDeleted.TOPIC: "deleted"}
-_TYPES: Final = {
+_EVENT_TYPES: Final = {
     (topic, slashes): f"{PREFIX}{entity}.{action}"
     for topic, action in _ACTIONS.items()
-    for slashes, entity in _ENTITIES.items()
+    for slashes, entity in _ENTITY_NAMES.items()
 }
-_DEPRECATIONS: Final = {slashes: f"{PREFIX}{entity}.deprecation" for slashes, entity in _ENTITIES.items()}
+_DEPRECATION_TYPES: Final = {slashes: f"{PREFIX}{entity}.deprecation" for slashes, entity in _ENTITY_NAMES.items()}
 
 
 def _describe_events(fields: _StoredEventFields) -> list[_EventDescription]:
     """The change events of one stored event; none for a refresh (EV-47) or for members that only façades had."""
     if fields.topic == EntityRefreshed.TOPIC or fields.forgotten:
         return []
-    if fields.xid in _ROOT:
+    if fields.xid in _ROOT_EVENT_TYPES:
         return _describe_root_events(fields)
     slashes = fields.xid.count("/")
     changed = fields.changed if fields.topic == EntityUpdated.TOPIC else None
-    descriptions = [_EventDescription(_TYPES[fields.topic, slashes], fields.xid, changed)]
+    descriptions = [_EventDescription(_EVENT_TYPES[fields.topic, slashes], fields.xid, changed)]
     if fields.deprecated_changed is not None:
-        descriptions.append(_EventDescription(_DEPRECATIONS[slashes], fields.xid, fields.deprecated_changed))
+        descriptions.append(_EventDescription(_DEPRECATION_TYPES[slashes], fields.xid, fields.deprecated_changed))
     return descriptions
 
 
@@ -184,7 +184,7 @@ def _describe_root_events(fields: _StoredEventFields) -> list[_EventDescription]
         return []
     return [
         _EventDescription(root_type.type, root_type.subject, fields.changed if root_type.lists else None)
-        for root_type in _ROOT[fields.xid]
+        for root_type in _ROOT_EVENT_TYPES[fields.xid]
         if root_type.when is None or root_type.when in fields.changed
     ]
 
@@ -195,9 +195,9 @@ def _describe_root_events(fields: _StoredEventFields) -> list[_EventDescription]
 
 _MAPPER: Final = EventMapper()
 _WITHOUT_CHANGED: Final = frozenset({EntityRefreshed.TOPIC, EntityDeleted.TOPIC})
-_XID: Final = len(b'{"xid":"')
+_XID_START: Final = len(b'{"xid":"')
 #: The reason of deletions of Versions that only the façades still had; they left the registry earlier (LEG-707).
-_FORGOTTEN: Final = b',"reason":"forgotten",'
+_FORGOTTEN_REASON: Final = b',"reason":"forgotten",'
 
 
 def _read_fields(row: LogRow) -> _StoredEventFields:
@@ -213,10 +213,10 @@ def _read_fields(row: LogRow) -> _StoredEventFields:
 def _read_ends(row: LogRow) -> _StoredEventFields:
     """The fields from the first and last bytes of an event of the current layout."""
     state = row.state
-    xid = state[_XID : state.index(b'"', _XID)].decode()  # no character of an xid is escaped in JSON
+    xid = state[_XID_START : state.index(b'"', _XID_START)].decode()  # no character of an xid is escaped in JSON
     if row.topic in _WITHOUT_CHANGED:
-        return _StoredEventFields(row.topic, xid, forgotten=row.topic == EntityDeleted.TOPIC and _FORGOTTEN in state)
-    trailing_members = orjson.loads(b"{" + state[len(image_in(state)) :])
+        return _StoredEventFields(row.topic, xid, forgotten=row.topic == EntityDeleted.TOPIC and _FORGOTTEN_REASON in state)
+    trailing_members = orjson.loads(b"{" + state[len(extract_image(state)) :])
     deprecated = trailing_members.get("deprecated_changed")
     return _StoredEventFields(
         row.topic, xid, tuple(trailing_members["changed"]), None if deprecated is None else tuple(deprecated)

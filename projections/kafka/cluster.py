@@ -26,11 +26,11 @@ from projections.subscriptions.transport.connect import target_address
 #: unreachable.
 CONNECT_SECONDS: Final = 10.0
 ACKNOWLEDGE_SECONDS: Final = 30.0
-_TIMES: Final = {"bootstrap_timeout_ms": int(1000 * CONNECT_SECONDS), "reconnect_backoff_max_ms": 1000}
+_TIMEOUTS: Final = {"bootstrap_timeout_ms": int(1000 * CONNECT_SECONDS), "reconnect_backoff_max_ms": 1000}
 OnConnectionError = Callable[[Exception], None]
 _LOOPBACK: Final = "localhost"
 #: The settings of created topics: records stay forever, as in the log.
-_FOR_EVER: Final = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
+_RETENTION_SETTINGS: Final = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
 
 
 class InsecureCredential(Exception):
@@ -73,7 +73,7 @@ class KafkaCluster:
         """
         target = SinkTarget("", uri, {"clientid": "annals-publishing", "acks": "all"}, credential=credential)
         sink_address = target_address(target, KAFKA)
-        if credential and not sink_address.tls and not all(_is_own(host) for host, _ in sink_address.servers):
+        if credential and not sink_address.tls and not all(_is_loopback(host) for host, _ in sink_address.servers):
             raise InsecureCredential("credentials are sent over TLS only; begin with SSL://")
         settings = producer_config(target)
         shared_names = ("bootstrap_servers", "client_id", "security_protocol")
@@ -85,7 +85,7 @@ class KafkaCluster:
             if sink_address.tls
             else {}
         )
-        self._config = shared_settings | tls_settings | _TIMES
+        self._config = shared_settings | tls_settings | _TIMEOUTS
         self._resolver = resolver
         #: Additional settings of a producer.
         self.producer_settings: Mapping[str, Any] = {
@@ -100,7 +100,7 @@ class KafkaCluster:
         with closing(self.open_client(KafkaAdminClient)) as admin:
             missing_topics = sorted({*topics} - {*admin.list_topics()})
             if missing_topics:
-                topic_settings = {"num_partitions": partitions, "replication_factor": -1, "configs": _FOR_EVER}
+                topic_settings = {"num_partitions": partitions, "replication_factor": -1, "configs": _RETENTION_SETTINGS}
                 admin.create_topics(dict.fromkeys(missing_topics, topic_settings), wait_for_metadata=True)
 
     def topic_contents(self, topic: str) -> TopicContents:
@@ -122,7 +122,7 @@ class KafkaCluster:
                 consumer.seek(topic_partition, end_offsets[topic_partition] - 1)
             last_positions = [
                 last_position
-                for record in _one_each(consumer, nonempty_partitions)
+                for record in _next_of_each_partition(consumer, nonempty_partitions)
                 if (last_position := record_position(record.headers))
             ]
         return TopicContents(sum(end_offsets.values()), max(last_positions, default=None))
@@ -159,7 +159,7 @@ class KafkaCluster:
             raise
 
 
-def _one_each(consumer: Any, topic_partitions: set[TopicPartition]) -> Iterator[Any]:
+def _next_of_each_partition(consumer: Any, topic_partitions: set[TopicPartition]) -> Iterator[Any]:
     """The next record of each partition. Raises: KafkaTimeoutError."""
     deadline = time.monotonic() + ACKNOWLEDGE_SECONDS
     remaining = set(topic_partitions)
@@ -172,7 +172,7 @@ def _one_each(consumer: Any, topic_partitions: set[TopicPartition]) -> Iterator[
                 yield records[0]
 
 
-def _is_own(host: str) -> bool:
+def _is_loopback(host: str) -> bool:
     try:
         return ip_address(host).is_loopback
     except ValueError:

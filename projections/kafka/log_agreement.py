@@ -8,7 +8,7 @@ from projections.kafka.cluster import TopicContents
 from projections.kafka.progress import PublishingProgress
 from projections.kafka.records import EVENTS, LOG, PublishedCounts, RecordPosition
 
-_WAY_OUT = "publish under another prefix, or delete the topics, so that they are created again"
+_REMEDY = "publish under another prefix, or delete the topics, so that they are created again"
 
 
 class TopicsDiverged(Exception):
@@ -36,7 +36,7 @@ def find_start(progress: PublishingProgress, read_topics: Callable[[], Mapping[s
         if contents.last is not None and contents.last.number < counts[topic]:
             raise TopicsDiverged(
                 f"the topic {progress.prefix}.{topic} ends at number {contents.last.number}, but {counts[topic]} were"
-                f" acknowledged: records are lost; {_WAY_OUT}."
+                f" acknowledged: records are lost; {_REMEDY}."
             )
     return stored_counts
 
@@ -47,10 +47,10 @@ def _check_same_interaction(progress: PublishingProgress, topic: str, last_recor
     if last_record.position > (head := progress.log_end()):
         raise TopicsDiverged(
             f"the topic {name} is at position {last_record.position}, further than the log, which ends at {head}: the"
-            f" database was replaced or restored; {_WAY_OUT}."
+            f" database was replaced or restored; {_REMEDY}."
         )
     log_interaction = progress.interaction(last_record.position)
     if log_interaction is None or log_interaction.xregcorrelationid != last_record.interaction:
         raise TopicsDiverged(
-            f"at position {last_record.position} the topic {name} holds another interaction than the log; {_WAY_OUT}."
+            f"at position {last_record.position} the topic {name} holds another interaction than the log; {_REMEDY}."
         )

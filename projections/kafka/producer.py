@@ -22,10 +22,10 @@ from projections.subscriptions.sinks.kafka.outcomes import is_final
 #: The maximum bytes of records in flight, unless a single record has more.
 MAX_IN_FLIGHT_BYTES: Final = 8 << 20
 #: The maximum bytes of a record: more than brokers accept, so that they decide.
-_LARGEST: Final = 1 << 30
+_MAX_RECORD_BYTES: Final = 1 << 30
 #: The client's own timeout in milliseconds: never, because giving up one record would let later ones pass it.
-_NEVER: Final = 365 * 86_400_000
-_LOOK: Final = 0.2
+_NO_TIMEOUT_MS: Final = 365 * 86_400_000
+_CHECK_SECONDS: Final = 0.2
 
 
 class RecordFailed(Exception):
@@ -60,8 +60,8 @@ class Producer:
             # here.
             **{**cluster.producer_settings, "enable_idempotence": True},
             max_block_ms=int(1000 * ACKNOWLEDGE_SECONDS),
-            delivery_timeout_ms=_NEVER,
-            max_request_size=_LARGEST,
+            delivery_timeout_ms=_NO_TIMEOUT_MS,
+            max_request_size=_MAX_RECORD_BYTES,
             metrics_enabled=False,
         )
 
@@ -117,7 +117,7 @@ class Producer:
                     waiting_count, changed_at = self._waiting, time.monotonic()
                 elif time.monotonic() - changed_at > ACKNOWLEDGE_SECONDS:
                     raise TimeoutError
-                self._change.wait(_LOOK)
+                self._change.wait(_CHECK_SECONDS)
 
     # Runs in the client's thread.
 

@@ -38,7 +38,7 @@ SCHEMA: Final = "annals_schema"
 #: Header of the log's records if documents are published: the bytes of the document that a Version refers to. A
 #: Resource refers to the document of a Version, which has its own event.
 DOCUMENT: Final = "annals_document"
-_VERSION: Final = 6
+_VERSION_SEGMENTS: Final = 6
 
 Headers = list[tuple[str, bytes]]
 #: Returns the bytes of a document by its hash, None if it is lost.
@@ -102,7 +102,7 @@ class RecordBuilder:
 
     def _event_record(self, interaction: Interaction, message: ChangeEvent, number: int) -> PublishedRecord:
         kafka_record = records.encode_record(message.cloudevent(), self._contentmode, records.KEYLESS)
-        position_headers = _facts(
+        position_headers = _position_headers(
             number, message.position, interaction.first, interaction.last, message.xregcorrelationid
         )
         key = partition_key(xids.stream(message.subject))
@@ -122,25 +122,25 @@ def partition_key(stream: str) -> bytes:
 
 
 def _log_record(row: LogTableRow) -> PublishedRecord:
-    position_headers = _facts(row.position, row.position, row.first, row.last, row.xregcorrelationid)
-    headers = [("content-type", b"application/json"), (SCHEMA, _text(SCHEMA_VERSION)), *position_headers]
+    position_headers = _position_headers(row.position, row.position, row.first, row.last, row.xregcorrelationid)
+    headers = [("content-type", b"application/json"), (SCHEMA, _encode_number(SCHEMA_VERSION)), *position_headers]
     return PublishedRecord(
         LOG, row.position, partition_key(row.stream), orjson.dumps(row._asdict(), default=_base64), headers
     )
 
 
 def _with_document(record: PublishedRecord, row: LogRow, find_document: FindDocument) -> PublishedRecord:
-    sha256 = referenced_document(row) if len(xids.segments(row.stream)) == _VERSION else None
+    sha256 = referenced_document(row) if len(xids.segments(row.stream)) == _VERSION_SEGMENTS else None
     content = find_document(sha256) if sha256 is not None else None
     return record if content is None else record._replace(headers=[*record.headers, (DOCUMENT, content)])
 
 
-def _facts(number: int, position: int, first: int, last: int, interaction: str) -> Headers:
+def _position_headers(number: int, position: int, first: int, last: int, interaction: str) -> Headers:
     numbers = {NUMBER: number, POSITION: position, FIRST: first, LAST: last}
-    return [*((name, _text(value)) for name, value in numbers.items()), (INTERACTION, interaction.encode())]
+    return [*((name, _encode_number(value)) for name, value in numbers.items()), (INTERACTION, interaction.encode())]
 
 
-def _text(number: int) -> bytes:
+def _encode_number(number: int) -> bytes:
     return str(number).encode()
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from commands.store.hashes import LogRow
-from commands.store.mapper import EventMapper, blob
+from commands.store.mapper import EventMapper, require_bytes
 from domain.compat.legacy_apis import document_hash
 from domain.values import xid as xids
 from projections.database.drivers import Database
 
-_BYTES: Final = "SELECT bytes FROM document WHERE sha256 = ?"
-_REFERS: Final = (
+_SELECT_BYTES: Final = "SELECT bytes FROM document WHERE sha256 = ?"
+_HAS_REFERENCE: Final = (
     "SELECT 1 FROM (SELECT tree_key, document FROM entity"
     " UNION ALL SELECT tree_key, document FROM entity_history) AS every"
     " WHERE tree_key > ? AND tree_key < ? AND document = ? LIMIT 1"
@@ -31,8 +31,8 @@ def referenced_document(row: LogRow) -> str | None:
 
 def document_bytes(db: Database, sha256: str) -> bytes | None:
     """The bytes of a document; None if it does not exist."""
-    row = db.one(_BYTES, (sha256,))
-    return None if row is None else blob(row[0])
+    row = db.one(_SELECT_BYTES, (sha256,))
+    return None if row is None else require_bytes(row[0])
 
 
 def is_document_below(db: Database, sha256: str, xid: str) -> bool:
@@ -40,4 +40,4 @@ def is_document_below(db: Database, sha256: str, xid: str) -> bool:
 
     Cost: O(entities there, including past ones).
     """
-    return db.one(_REFERS, (*xids.subtree(xid), sha256)) is not None
+    return db.one(_HAS_REFERENCE, (*xids.subtree(xid), sha256)) is not None

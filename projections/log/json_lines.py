@@ -18,7 +18,7 @@ DOCUMENT: Final = "document"
 #: this number of others sends it again, and needs no more memory than any other.
 MAX_SENT_DOCUMENTS: Final = 1 << 16
 
-_FACTS: Final = {
+_INTERACTION_MEMBERS: Final = {
     **{name: name for name in ("first", "last", "xregcorrelationid", "time", "caller", "command")},
     "registryurl": "registry_url",
 }
@@ -45,12 +45,12 @@ def log_lines(
     preceding_lines: tuple[LogLine, ...] = (LogLine(INTERACTION, interaction_line(interaction)),)
     sent_hashes: dict[str, None] = {}
     for row in rows:
-        document_lines = _document(row, sent_hashes, find_document) if find_document is not None else ()
+        document_lines = _document_lines(row, sent_hashes, find_document) if find_document is not None else ()
         yield row.position, (*preceding_lines, *document_lines, LogLine(row.topic, event_line(row)))
         preceding_lines = ()
 
 
-def _document(row: LogRow, sent_hashes: dict[str, None], find_document: FindDocument) -> Iterator[LogLine]:
+def _document_lines(row: LogRow, sent_hashes: dict[str, None], find_document: FindDocument) -> Iterator[LogLine]:
     """The document that an event refers to, unless it was already sent."""
     sha256 = referenced_document(row)
     if sha256 is None or sha256 in sent_hashes:
@@ -70,7 +70,7 @@ def document_line(sha256: str, content: bytes) -> bytes:
 
 def interaction_line(interaction: Interaction) -> bytes:
     """An interaction as JSON: its columns under the API's names, the correlation id unfolded, and hashes in hex."""
-    members = {member_name: getattr(interaction, name) for member_name, name in _FACTS.items()}
+    members = {member_name: getattr(interaction, name) for member_name, name in _INTERACTION_MEMBERS.items()}
     salt = {"salt": interaction.salt} if interaction.salt else {}
     return dumps(members | {"chain": interaction.chain.hex(), "state": interaction.state.hex()} | salt)
 

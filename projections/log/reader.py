@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from commands.store.clock import format_time
 from commands.store.hashes import NO_INTERACTION, Interaction, LogRow
-from commands.store.mapper import UnreadableEvent, blob
+from commands.store.mapper import UnreadableEvent, require_bytes
 from domain.errors.problems import BadRequest, Problem
 from domain.model.rfc3339 import to_utc
 from domain.replication.link import COLLECTION
@@ -17,57 +17,57 @@ from domain.values import xid as xids
 from projections.database.drivers import Database
 from projections.log.documents import document_bytes
 
-_FACTS: Final = ", ".join(Interaction._fields)
-_EVENT: Final = ", ".join(LogRow._fields)
-_HEAD: Final = f"SELECT {_FACTS} FROM interaction ORDER BY last DESC LIMIT 1"
-_NAMED: Final = f"SELECT {_FACTS} FROM interaction WHERE folded = ?"
-_ENDED: Final = f"SELECT {_FACTS} FROM interaction WHERE last <= ? ORDER BY last DESC LIMIT 1"
-_APART: Final = " OR ".join(f"stream LIKE '{start}%'" for start in xids.OUTSIDE_TREE)
+_INTERACTION_COLUMNS: Final = ", ".join(Interaction._fields)
+_EVENT_COLUMNS: Final = ", ".join(LogRow._fields)
+_LAST_INTERACTION: Final = f"SELECT {_INTERACTION_COLUMNS} FROM interaction ORDER BY last DESC LIMIT 1"
+_BY_CORRELATION_ID: Final = f"SELECT {_INTERACTION_COLUMNS} FROM interaction WHERE folded = ?"
+_LAST_BY_POSITION: Final = f"SELECT {_INTERACTION_COLUMNS} FROM interaction WHERE last <= ? ORDER BY last DESC LIMIT 1"
+_IS_OUTSIDE_TREE: Final = " OR ".join(f"stream LIKE '{start}%'" for start in xids.OUTSIDE_TREE)
 #: Interactions that changed the registry's tree after a time. Entities outside the tree have interactions of their own,
 #: whose times differ if the tree came from another registry. So do the times of the log's first interaction, which
 #: created this registry, and of those that created registries between this one and the other.
-_OF_TREE_LATER: Final = (
+_LATER_IN_TREE: Final = (
     "FROM interaction AS later WHERE later.time > ? AND later.first > 1 AND later.command <> 'CreateRegistry'"
-    f" AND NOT (SELECT {_APART} FROM log WHERE log.position = later.last)"
+    f" AND NOT (SELECT {_IS_OUTSIDE_TREE} FROM log WHERE log.position = later.last)"
 )
-_WENT_ON: Final = f"SELECT later.last {_OF_TREE_LATER} ORDER BY later.time LIMIT 1"
+_FIRST_LATER: Final = f"SELECT later.last {_LATER_IN_TREE} ORDER BY later.time LIMIT 1"
 #: The last interaction before that position. The empty text hides the column from its index, which could otherwise be
 #: used to sort half the log.
 LAST_BY_TIME: Final = (
-    f"SELECT {_FACTS} FROM interaction WHERE last < coalesce(({_WENT_ON}), {2**63 - 1}) AND time || '' <= ?"
+    f"SELECT {_INTERACTION_COLUMNS} FROM interaction WHERE last < coalesce(({_FIRST_LATER}), {2**63 - 1}) AND time || '' <= ?"
     " ORDER BY last DESC LIMIT 1"
 )
 #: The first position of the log at which the tree changed later. It differs only if Groups of several registries
 #: coexist. The sum keeps databases from reading the log from its beginning.
-_EARLIER: Final = f"SELECT min(later.last) {_OF_TREE_LATER} AND later.last + 0 < ?"
-_BACK: Final = f"SELECT {_FACTS} FROM interaction WHERE last < ? AND time || '' <= ? ORDER BY last DESC LIMIT 1"
-_SINCE: Final = "SELECT 1 FROM interaction WHERE time >= ? LIMIT 1"
-_BEFORE: Final = "SELECT last FROM interaction WHERE time < ? ORDER BY time DESC, last DESC LIMIT 1"
-_BY: Final = _BEFORE.replace("time <", "time <=")
+_FIRST_LATER_BEFORE: Final = f"SELECT min(later.last) {_LATER_IN_TREE} AND later.last + 0 < ?"
+_LAST_BEFORE_BY_TIME: Final = f"SELECT {_INTERACTION_COLUMNS} FROM interaction WHERE last < ? AND time || '' <= ? ORDER BY last DESC LIMIT 1"
+_HAS_INTERACTION_SINCE: Final = "SELECT 1 FROM interaction WHERE time >= ? LIMIT 1"
+_LAST_END_BEFORE: Final = "SELECT last FROM interaction WHERE time < ? ORDER BY time DESC, last DESC LIMIT 1"
+_LAST_END_BY: Final = _LAST_END_BEFORE.replace("time <", "time <=")
 #: Only a log with links has recorded interactions of other registries; `0` follows `/`.
-_LINKED: Final = f"SELECT 1 FROM log WHERE stream > '{COLLECTION}/' AND stream < '{COLLECTION}0' LIMIT 1"
-_DURING: Final = (
+_HAS_LINKS: Final = f"SELECT 1 FROM log WHERE stream > '{COLLECTION}/' AND stream < '{COLLECTION}0' LIMIT 1"
+_POSITIONS_BETWEEN: Final = (
     "SELECT coalesce(min(first) - 1, 0), coalesce(max(last), 0) FROM interaction WHERE time >= ? AND time <= ?"
 )
-_BEYOND: Final = f"SELECT {_FACTS} FROM interaction WHERE last > ? ORDER BY last LIMIT ?"
-_OF_TREE: Final = (
-    f"SELECT {_FACTS} FROM interaction WHERE NOT (SELECT {_APART} FROM log WHERE log.position = interaction.last)"
+_INTERACTIONS_AFTER: Final = f"SELECT {_INTERACTION_COLUMNS} FROM interaction WHERE last > ? ORDER BY last LIMIT ?"
+_TREE_INTERACTIONS: Final = (
+    f"SELECT {_INTERACTION_COLUMNS} FROM interaction WHERE NOT (SELECT {_IS_OUTSIDE_TREE} FROM log WHERE log.position = interaction.last)"
     " ORDER BY last"
 )
-_EVENTS: Final = f"SELECT {_EVENT} FROM log WHERE position >= ? AND position <= ? ORDER BY position"
-_REVISIONS: Final = (
-    f"SELECT {_EVENT} FROM log WHERE stream = ? AND revision > ? AND position <= ? ORDER BY revision LIMIT ?"
+_SELECT_EVENTS: Final = f"SELECT {_EVENT_COLUMNS} FROM log WHERE position >= ? AND position <= ? ORDER BY position"
+_SELECT_REVISIONS: Final = (
+    f"SELECT {_EVENT_COLUMNS} FROM log WHERE stream = ? AND revision > ? AND position <= ? ORDER BY revision LIMIT ?"
 )
-_LATEST: Final = f"SELECT {_EVENT} FROM log WHERE stream = ? ORDER BY revision DESC LIMIT ?"
+_SELECT_LATEST: Final = f"SELECT {_EVENT_COLUMNS} FROM log WHERE stream = ? ORDER BY revision DESC LIMIT ?"
 
 #: Beyond the end of any log.
-_BEYOND_ALL: Final = 2**62
+_MAX_POSITION: Final = 2**62
 #: Types of the columns, without those of bytes.
-_INTERACTION: Final = (int, int, str, str, str, str, str, str, str)
-_LOG_ROW: Final = (int, str, int, str)
+_INTERACTION_TYPES: Final = (int, int, str, str, str, str, str, str, str)
+_LOG_ROW_TYPES: Final = (int, str, int, str)
 
-_POSITION: Final = re.compile(r"[0-9]{1,19}\Z")
-_TIME: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ]")
+_POSITION_TEXT: Final = re.compile(r"[0-9]{1,19}\Z")
+_TIME_START: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ]")
 
 
 def stored_interaction(row: Sequence[Any]) -> Interaction:
@@ -76,18 +76,18 @@ def stored_interaction(row: Sequence[Any]) -> Interaction:
     Raises: UnreadableEvent for a value of another type than its column's, which SQLite can store as well.
     """
     *columns, chain, state, salt = row
-    is_valid = tuple(map(type, (*columns, salt))) == _INTERACTION and columns[1] <= columns[0] < _BEYOND_ALL
-    if not is_valid or not _TIME.match(columns[4]):
+    is_valid = tuple(map(type, (*columns, salt))) == _INTERACTION_TYPES and columns[1] <= columns[0] < _MAX_POSITION
+    if not is_valid or not _TIME_START.match(columns[4]):
         raise UnreadableEvent(f"an interaction cannot be read: {row[:3]!r}")
-    return Interaction._make((*columns, blob(chain), blob(state), salt))
+    return Interaction._make((*columns, require_bytes(chain), require_bytes(state), salt))
 
 
 def stored_event(row: Sequence[Any]) -> LogRow:
     """The event of a row. Raises: UnreadableEvent as above."""
     *columns, state = row
-    if tuple(map(type, columns)) != _LOG_ROW:
+    if tuple(map(type, columns)) != _LOG_ROW_TYPES:
         raise UnreadableEvent(f"an event cannot be read: {columns!r}")
-    return LogRow._make((*columns, blob(state)))
+    return LogRow._make((*columns, require_bytes(state)))
 
 
 class Log:
@@ -98,39 +98,39 @@ class Log:
 
     def head(self) -> Interaction:
         """The last interaction; `NO_INTERACTION` if there is none."""
-        return self._read_one(_HEAD)
+        return self._read_one(_LAST_INTERACTION)
 
     def interaction(self, xregcorrelationid: str) -> Interaction | None:
         """The interaction of a correlation id, ignoring case (EV-25)."""
         if "\0" in xregcorrelationid:
             return None  # PostgreSQL refuses such a text, even in a search
-        named_interaction = self._read_one(_NAMED, xregcorrelationid.casefold())
+        named_interaction = self._read_one(_BY_CORRELATION_ID, xregcorrelationid.casefold())
         return None if named_interaction is NO_INTERACTION else named_interaction
 
     def interaction_at(self, position: int) -> Interaction:
         """The last interaction that ended at or before a position; `NO_INTERACTION` if none did."""
-        return self._read_one(_ENDED, position)
+        return self._read_one(_LAST_BY_POSITION, position)
 
     def interactions(self, after: int, limit: int) -> list[Interaction]:
         """The interactions that ended after a position, in order, at most `limit`."""
-        return [stored_interaction(row) for row in self._db.all(_BEYOND, (after, limit))]
+        return [stored_interaction(row) for row in self._db.all(_INTERACTIONS_AFTER, (after, limit))]
 
     def tree_interactions(self, limit: int, *, backwards: bool = False) -> list[Interaction]:
         """The first interactions that concern the registry's tree; if `backwards`, the last ones in reverse order."""
         order = " DESC LIMIT ?" if backwards else " LIMIT ?"
-        return [stored_interaction(row) for row in self._db.all(_OF_TREE + order, (limit,))]
+        return [stored_interaction(row) for row in self._db.all(_TREE_INTERACTIONS + order, (limit,))]
 
     def events(self, first: int, last: int) -> Iterator[LogRow]:
         """The events from one position to another, both inclusive, in order, streamed."""
-        return map(stored_event, self._db.stream(_EVENTS, (first, last)))
+        return map(stored_event, self._db.stream(_SELECT_EVENTS, (first, last)))
 
     def revisions(self, stream: str, after: int, until: int, limit: int) -> list[LogRow]:
         """Events of one stream after a revision and up to a position, in order."""
-        return [stored_event(row) for row in self._db.all(_REVISIONS, (stream, after, until, limit))]
+        return [stored_event(row) for row in self._db.all(_SELECT_REVISIONS, (stream, after, until, limit))]
 
     def latest(self, stream: str, limit: int) -> list[LogRow]:
         """The last events of one stream, in reverse order."""
-        return [stored_event(row) for row in self._db.all(_LATEST, (stream, limit))]
+        return [stored_event(row) for row in self._db.all(_SELECT_LATEST, (stream, limit))]
 
     def document(self, sha256: str) -> bytes | None:
         """The bytes of a document that events refer to; None if it does not exist."""
@@ -142,10 +142,10 @@ class Log:
         If the log has recorded interactions of other registries, the range can also contain interactions of other
         times. The query then reads all interactions between the two times.
         """
-        if self._db.one(_LINKED) is not None:
-            after, end = self._db.one(_DURING, (since, until))
+        if self._db.one(_HAS_LINKS) is not None:
+            after, end = self._db.one(_POSITIONS_BETWEEN, (since, until))
             return after, end
-        last_before, last_until = self._db.one(_BEFORE, (since,)), self._db.one(_BY, (until,))
+        last_before, last_until = self._db.one(_LAST_END_BEFORE, (since,)), self._db.one(_LAST_END_BY, (until,))
         return last_before[0] if last_before else 0, last_until[0] if last_until else 0
 
     def as_of(self, moment: str, now: datetime, name: str = "asof") -> Interaction:
@@ -157,48 +157,48 @@ class Log:
         the log is ahead of it. name: the parameter of the moment.
         Raises: BadRequest for a malformed, unknown or future moment.
         """
-        if _POSITION.match(moment):
+        if _POSITION_TEXT.match(moment):
             return self._at(int(moment), name)
-        if _TIME.match(moment):
+        if _TIME_START.match(moment):
             return self._by(moment, format_time(now), name)
         interaction = self.interaction(moment)
         if interaction is None:
             reason = "it is neither a position, nor an RFC 3339 time, nor the correlation id of an interaction"
-            raise _no_moment(name, moment, reason)
+            raise _invalid_moment(name, moment, reason)
         return interaction
 
     def _at(self, position: int, name: str) -> Interaction:
         last = self.head().last
         if position > last:
-            raise _no_moment(name, str(position), f"the log ends at position {last}")
+            raise _invalid_moment(name, str(position), f"the log ends at position {last}")
         return self.interaction_at(position)
 
     def _by(self, moment: str, now: str, name: str) -> Interaction:
         try:
             # A plus sign that was not escaped in a query arrives as a space.
-            time_text = _six_digits(to_utc(f"{moment[:11]}{moment[11:].replace(' ', '+')}"))
+            time_text = _with_microseconds(to_utc(f"{moment[:11]}{moment[11:].replace(' ', '+')}"))
         except (ValueError, OverflowError) as error:
-            raise _no_moment(name, moment, str(error)) from None
+            raise _invalid_moment(name, moment, str(error)) from None
         if time_text > now and not self._db.one(
-            _SINCE, (time_text,)
+            _HAS_INTERACTION_SINCE, (time_text,)
         ):  # another machine's clock may be ahead of this one's
-            raise _no_moment(name, moment, "it is in the future")
+            raise _invalid_moment(name, moment, "it is in the future")
         interaction = self._read_one(LAST_BY_TIME, time_text, time_text)
-        if self._db.one(_LINKED) is None:
+        if self._db.one(_HAS_LINKS) is None:
             return interaction
-        (first_later_change,) = self._db.one(_EARLIER, (time_text, interaction.last))
-        return interaction if first_later_change is None else self._read_one(_BACK, first_later_change, time_text)
+        (first_later_change,) = self._db.one(_FIRST_LATER_BEFORE, (time_text, interaction.last))
+        return interaction if first_later_change is None else self._read_one(_LAST_BEFORE_BY_TIME, first_later_change, time_text)
 
     def _read_one(self, statement: str, *values: Any) -> Interaction:
         row = self._db.one(statement, values)
         return NO_INTERACTION if row is None else stored_interaction(row)
 
 
-def _six_digits(time: str) -> str:
+def _with_microseconds(time: str) -> str:
     """A time in the form of interactions; digits finer than a microsecond are cut."""
     seconds, _, fraction = time.removesuffix("Z").partition(".")
     return f"{seconds}.{fraction[:6]:0<6}Z"
 
 
-def _no_moment(name: str, moment: str, reason: str) -> Problem:
+def _invalid_moment(name: str, moment: str, reason: str) -> Problem:
     return BadRequest(error_detail=f'"{name}={moment}" names no moment of this registry: {reason}')

@@ -69,7 +69,7 @@ class StoredEntities:
 
     def _find(self, xid: str) -> Attributes | None:
         row = self._view.resolved_entity(xid) if self._reads(xid) else None
-        return _attributes(row) if row is not None else None
+        return _attributes_of_row(row) if row is not None else None
 
 
 def read_findings(
@@ -80,11 +80,11 @@ def read_findings(
     A message has those of its default Version; its other Versions have their own. after: the cursor to continue from.
     Cost: reads every entity there that has rules, and those it refers to.
     """
-    kinds = _kinds(model)
+    kinds = _kinds_with_versions(model)
     lookup, chains = StoredEntities(view, may_read), BaseChains()
     start_key = xids.tree_key(after.xid) if after else ""
-    for row in _rows(view, xid, model, kinds):
-        attributes = _attributes(row) if row.tree_key >= start_key else None
+    for row in _entity_rows(view, xid, model, kinds):
+        attributes = _attributes_of_row(row) if row.tree_key >= start_key else None
         if attributes is None or (row.xid != xid and _is_duplicate(row, attributes)):
             continue
         skipped_count = after.number if after and row.tree_key == start_key else 0
@@ -94,7 +94,7 @@ def read_findings(
                 yield LocatedFinding(finding, FindingCursor(row.xid, number))
 
 
-def _rows(view: View, xid: str, model: Model, kinds: Mapping[str, str]) -> Iterator[EntityRow]:
+def _entity_rows(view: View, xid: str, model: Model, kinds: Mapping[str, str]) -> Iterator[EntityRow]:
     own_row = view.resolved_entity(xid) if xid != xids.REGISTRY and len(xids.segments(xid)) % 2 == 0 else None
     if own_row is not None and own_row.type in kinds:
         yield own_row
@@ -102,7 +102,7 @@ def _rows(view: View, xid: str, model: Model, kinds: Mapping[str, str]) -> Itera
     yield from view.tree(xid, referencing_types)(xid, [type for type in kinds if not _is_only_version(type, model)])
 
 
-def _kinds(model: Model) -> dict[str, str]:
+def _kinds_with_versions(model: Model) -> dict[str, str]:
     """The kind of each type that has rules, including Versions."""
     kinds = kinds_by_type(model)
     return kinds | {f"{type}.versions": kind for type, kind in kinds.items() if "." in type}
@@ -119,7 +119,7 @@ def _is_duplicate(row: EntityRow, attributes: Attributes) -> bool:
     return row.private == RESOLVED_XREF or (row.type.count(".") == 2 and attributes.get("isdefault") is True)
 
 
-def _attributes(row: EntityRow) -> Attributes | None:
+def _attributes_of_row(row: EntityRow) -> Attributes | None:
     """The attributes of a row; None for an xref without a target, which has nothing to check."""
     attributes: dict[str, Any] = loads(row.attributes)
     is_dangling = row.type.count(".") == 1 and "versionid" not in attributes

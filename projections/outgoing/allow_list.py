@@ -21,14 +21,14 @@ WEB_PORTS: Final = frozenset((80, 443))
 
 #: An IPv4 address as resolvers accept it: one to four numbers, decimal, octal or hexadecimal.
 _NUMBER: Final = r"(?:0[xX][0-9A-Fa-f]*|[0-9]+)"
-_NUMERIC: Final = re.compile(rf"{_NUMBER}(?:\.{_NUMBER}){{0,3}}\Z")
+_NUMERIC_HOST: Final = re.compile(rf"{_NUMBER}(?:\.{_NUMBER}){{0,3}}\Z")
 _NAME: Final = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.\-]*[A-Za-z0-9_])?\Z")
 _ENTRY: Final = re.compile(r"(?:\[(?P<inside>[^\]]+)\]|(?P<bare>[^:\[\]]+))(?::(?P<port>[0-9]{1,5}))?\Z")
 
 #: The range of assigned IPv6 addresses; `is_global` excludes the special ones in it.
-_ASSIGNED: Final = IPv6Network("2000::/3")
+_GLOBAL_UNICAST: Final = IPv6Network("2000::/3")
 #: Networks whose addresses end in an IPv4 address that they lead to.
-_ENDING: Final = tuple(map(IPv6Network, ("::/96", "::ffff:0:0/96", "::ffff:0:0:0/96", "64:ff9b::/96")))
+_IPV4_SUFFIX_NETWORKS: Final = tuple(map(IPv6Network, ("::/96", "::ffff:0:0/96", "::ffff:0:0:0/96", "64:ff9b::/96")))
 
 
 def normalize_host(host: str) -> str:
@@ -44,7 +44,7 @@ def parse_ip_literal(host: str) -> IpAddress | None:
     """
     if ":" in host:
         return ip_address(host)
-    if _NUMERIC.match(host):
+    if _NUMERIC_HOST.match(host):
         try:
             return IPv4Address(socket.inet_aton(host))
         except OSError:
@@ -61,12 +61,12 @@ def is_public(address: IpAddress) -> bool:
     embedded_addresses = list(_embedded_ipv4(address))
     if embedded_addresses:
         return all(map(is_public, embedded_addresses))
-    return address in _ASSIGNED and address.is_global
+    return address in _GLOBAL_UNICAST and address.is_global
 
 
 def _embedded_ipv4(address: IPv6Address) -> Iterator[IPv4Address]:
     """The IPv4 addresses that packets to an IPv6 address end up at."""
-    if any(address in network for network in _ENDING):
+    if any(address in network for network in _IPV4_SUFFIX_NETWORKS):
         yield IPv4Address(int(address) & 0xFFFFFFFF)
     if address.sixtofour is not None:
         yield address.sixtofour

@@ -25,11 +25,11 @@ class TrustStore(Protocol):
 def client_tls_context(resolver: object) -> ssl.SSLContext:
     """The TLS context for connections to a resolver's addresses. Raises: OSError."""
     ca_file = resolver.ca if isinstance(resolver, TrustStore) else ""
-    return _context(ca_file, os.environ.get("SSL_CERT_FILE", ""))
+    return _create_context(ca_file, os.environ.get("SSL_CERT_FILE", ""))
 
 
 @lru_cache(maxsize=8)
-def _context(ca_file: str, system_ca_file: str) -> ssl.SSLContext:
+def _create_context(ca_file: str, system_ca_file: str) -> ssl.SSLContext:
     """A client context.
 
     system_ca_file: the path of the machine's authorities; OpenSSL reads it itself, so it only keys the cache.

@@ -37,7 +37,7 @@ def _look_up_in_thread(
 ) -> None:
     result: Sequence[str] | OSError
     try:
-        result = _addresses(host, port)
+        result = _resolve_addresses(host, port)
     except OSError as error:
         result = error
     except ValueError:  # a name with a label that is too long
@@ -59,7 +59,7 @@ def _set_result(future: asyncio.Future[Sequence[str]], result: Sequence[str] | O
         future.set_result(result)
 
 
-def _addresses(host: str, port: int) -> Sequence[str]:
+def _resolve_addresses(host: str, port: int) -> Sequence[str]:
     """The addresses in the system's order, without duplicates."""
     rows = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(row[4][0]) for row in rows))

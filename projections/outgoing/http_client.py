@@ -32,7 +32,7 @@ IDLE_SECONDS: Final = 30.0
 ADDRESS_SECONDS: Final = 5.0
 USER_AGENT: Final = "Annals"
 
-_USUAL: Final = {"http": 80, "https": 443}
+_DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
 class RequestFailed(Exception):
@@ -69,14 +69,14 @@ class HttpClient:
 
         Raises: RequestFailed when nothing can be sent to the URI.
         """
-        sink_address = _address(uri)
+        sink_address = _parse_address(uri)
         host, port = sink_address.servers[0]
         target = (sink_address.path or "/") + (f"?{sink_address.query}" if sink_address.query is not None else "")
         bracketed_host = f"[{host}]" if ":" in host else host
         self._url = httpcore.URL(scheme=sink_address.scheme, host=host.removesuffix("."), port=port, target=target)
-        self._host = bracketed_host if port == _USUAL[sink_address.scheme] else f"{bracketed_host}:{port}"
+        self._host = bracketed_host if port == _DEFAULT_PORTS[sink_address.scheme] else f"{bracketed_host}:{port}"
         self._origin = httpcore.Origin(sink_address.scheme.encode(), self._url.host, port)
-        self._context = _context(resolver) if sink_address.tls else None
+        self._context = _tls_context(resolver) if sink_address.tls else None
         self._max_body_bytes = max_body_bytes
         self._network = _CheckedBackend(resolver, sink_address.tls, has_secrets)
         self._slots = asyncio.Semaphore(MAX_CONNECTIONS)
@@ -125,7 +125,7 @@ class HttpClient:
                 async with asyncio.timeout_at(deadline):
                     response = await connection.handle_async_request(request)
                 try:
-                    body, is_complete = await _body(
+                    body, is_complete = await _read_body(
                         response, min(BODY_SECONDS, deadline - loop.time()), self._max_body_bytes
                     )
                 finally:
@@ -181,21 +181,21 @@ class HttpClient:
         return httpcore.Request(method, self._url, headers=encoded_headers, content=content)
 
 
-def _context(resolver: Resolver) -> ssl.SSLContext:
+def _tls_context(resolver: Resolver) -> ssl.SSLContext:
     try:
         return certificates.client_tls_context(resolver)
     except OSError:
         raise RequestFailed("tls", "the file of ANNALS_SINKS_CA cannot be read") from None
 
 
-def _address(uri: str) -> SinkAddress:
+def _parse_address(uri: str) -> SinkAddress:
     try:
         return parse_sink(uri, HTTP, ErrorPlace())
     except InvalidSubscription as error:
         raise RequestFailed("request", error.arguments["error_detail"]) from None
 
 
-async def _body(response: httpcore.Response, seconds: float, limit: int) -> tuple[bytes, bool]:
+async def _read_body(response: httpcore.Response, seconds: float, limit: int) -> tuple[bytes, bool]:
     """The body as far as it was read, and whether it is complete; a broken body does not invalidate the status."""
     body = bytearray()
     with suppress(httpcore.NetworkError, httpcore.RemoteProtocolError, TimeoutError):

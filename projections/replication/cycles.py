@@ -15,10 +15,10 @@ from projections.replication.link_worker import LinkWorkerContext
 from projections.replication.remote.remote_client import RemoteClient, RemoteError
 
 #: The name of the link's fact that holds the other registry's answer.
-UPSTREAM_FACT: Final = "upstream"
+UPSTREAM_KEY: Final = "upstream"
 UPSTREAM_PATH: Final = "/-/log/upstream"
 #: Time limit for that answer in seconds while a client waits for the creation of a link.
-_PROMPT: Final = 5.0
+_PROMPT_SECONDS: Final = 5.0
 
 
 def upstream_registries(view: View, states: LinkStates) -> dict[str, Any]:
@@ -26,7 +26,7 @@ def upstream_registries(view: View, states: LinkStates) -> dict[str, Any]:
     registry_id = view.log.interactions(0, 1)[0].xregcorrelationid
     links = [link for link in view.links.all() if link.follows_log and not link.promoted]
     followed_logs = (
-        describe_link(link, registry_id, states.read(link.id).status.get(UPSTREAM_FACT) or {}) for link in links
+        describe_link(link, registry_id, states.read(link.id).status.get(UPSTREAM_KEY) or {}) for link in links
     )
     return {"registry": registry_id, "follows": list(followed_logs)}
 
@@ -50,7 +50,7 @@ def check_cycle(link: Link, context: LinkWorkerContext, remote: RemoteClient, **
     if not isinstance(upstream, dict) or not isinstance(upstream.get("registry"), str):
         return
     context.states.update(
-        link.id, None, **{UPSTREAM_FACT: {"registry": upstream["registry"], "follows": upstream.get("follows")}}
+        link.id, None, **{UPSTREAM_KEY: {"registry": upstream["registry"], "follows": upstream.get("follows")}}
     )
     own_upstream = upstream_registries(context.readers.quick_view(), context.states)
     if (
@@ -65,7 +65,7 @@ def check_cycle(link: Link, context: LinkWorkerContext, remote: RemoteClient, **
 def check_cycle_promptly(link: Link, context: LinkWorkerContext, remote: RemoteClient) -> None:
     """`check_cycle` while a client waits. Does nothing if the other registry does not answer. Raises: InvalidLink."""
     with suppress(RemoteError):
-        check_cycle(link, context, remote, timeout=_PROMPT)
+        check_cycle(link, context, remote, timeout=_PROMPT_SECONDS)
 
 
 def _inbound_cycle(

@@ -21,10 +21,10 @@ from projections.subscriptions.state.delivery_store import DeliveryStore
 #: The subject that replaces more subjects than can be stored.
 ALL_SUBJECTS: Final = "*"
 #: Limits on stored subjects of a link, in number and in characters each. The sender of events chooses them.
-_MOST: Final = 1000
-_LONGEST: Final = 2000
+_MAX_SUBJECTS: Final = 1000
+_MAX_SUBJECT_LENGTH: Final = 2000
 #: The name of the fact with the time at which another process received an event for the link.
-NOTIFIED_FACT: Final = "told"
+NOTIFIED_KEY: Final = "told"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +52,13 @@ class LinkStates:
         """The state of a link, by its id. Raises: one of `DRIVER_ERRORS`."""
         with self._lock, self._store.reading() as db:
             row = db.one("SELECT cursor, facts FROM replication_state WHERE link = ?", (link,))
-        return _progress(link, row)
+        return _parse_progress(link, row)
 
     def update(self, link: str, cursor: int | None = None, **facts: Any) -> None:
         """Sets the cursor, unless it is None, and some facts of the status. None deletes a fact. Raises: as `read`."""
         with self._lock, self._store.writing() as db:
             row = db.one("SELECT cursor, facts FROM replication_state WHERE link = ?", (link,))
-            progress = _progress(link, row)
+            progress = _parse_progress(link, row)
             merged_facts = {name: value for name, value in {**progress.status, **facts}.items() if value is not None}
             new_cursor = cursor if cursor is not None else -1 if progress.cursor is None else progress.cursor
             db.upsert(tables.state, [(link, new_cursor, dumps(merged_facts).decode())])
@@ -71,7 +71,7 @@ class LinkStates:
             (stored_count,) = db.one("SELECT count(*) FROM replication_heard WHERE link = ?", (link,))
             stored_subjects = (
                 {ALL_SUBJECTS}
-                if stored_count + len(subjects) > _MOST
+                if stored_count + len(subjects) > _MAX_SUBJECTS
                 else {_storable_subject(subject) for subject in subjects}
             )
             for subject in sorted(stored_subjects):
@@ -109,10 +109,10 @@ class LinkStates:
 
 
 def _storable_subject(subject: str) -> str:
-    return subject if len(subject) <= _LONGEST and subject.isprintable() else ALL_SUBJECTS
+    return subject if len(subject) <= _MAX_SUBJECT_LENGTH and subject.isprintable() else ALL_SUBJECTS
 
 
-def _progress(link: str, row: Sequence[Any] | None) -> LinkProgress:
+def _parse_progress(link: str, row: Sequence[Any] | None) -> LinkProgress:
     """The state in a row; empty if it cannot be read, in which case the link starts over."""
     if row is None:
         return LinkProgress()

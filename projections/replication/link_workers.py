@@ -17,7 +17,7 @@ from projections.replication.standard.pull import StandardPull
 from projections.replication.standard.push import StandardPush
 
 
-def _topic(link: Link, context: LinkWorkerContext) -> LinkWorker:
+def _kafka_pull(link: Link, context: LinkWorkerContext) -> LinkWorker:
     # Imported here, so that only links that need Kafka load its client.
     from projections.replication.log.kafka_pull import KafkaPull
 
@@ -29,7 +29,7 @@ LINK_WORKERS: Final[Mapping[tuple[str, str], Callable[[Link, LinkWorkerContext],
     (LOG, PULL): LogPull,
     (LOG, EVENTS): NotifiedLogPull,
     (LOG, PUSH): LogPush,
-    (KAFKA, PULL): _topic,
+    (KAFKA, PULL): _kafka_pull,
     (XREGISTRY, PULL): StandardPull,
     (XREGISTRY, PUSH): StandardPush,
     (SCHEMAREGISTRY, PULL): LegacyPull,

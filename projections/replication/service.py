@@ -13,7 +13,7 @@ from domain.errors.http_errors import Diverged
 from domain.errors.problems import Problem
 from domain.replication.link import EVENTS, Link
 from projections.replication import tables
-from projections.replication.link_state import NOTIFIED_FACT
+from projections.replication.link_state import NOTIFIED_KEY
 from projections.replication.link_worker import LinkWorkerContext
 from projections.replication.link_workers import LINK_WORKERS
 from projections.replication.store_outage import DATABASE_ERRORS, StoreOutage, error_text
@@ -22,19 +22,19 @@ from projections.subscriptions.state.leases import Leases
 #: Seconds between checks which links exist, and which of them this process holds.
 POLL_SECONDS: Final = 1.0
 #: Longest pause in seconds between checks while the database is unavailable; shorter than a lease.
-_PATIENT: Final = 5.0
+_LONGEST_POLL_SECONDS: Final = 5.0
 #: Seconds without a heartbeat after which a lease expires.
 LEASE_SECONDS: Final = 15.0
 #: Seconds from a failed attempt to the next, at first and at most.
 FIRST_RETRY_SECONDS: Final = 0.5
 LONGEST_RETRY_SECONDS: Final = 60.0
 #: Seconds after which a failed attempt resets the retry delay: it worked for a while, or waited long enough itself.
-_STEADY: Final = 5.0
+_STEADY_SECONDS: Final = 5.0
 #: Seconds that a stopping server waits for running links.
-_GRACE: Final = 15.0
+_GRACE_SECONDS: Final = 15.0
 #: Seconds that a link's last requests to the other registry may take while it ends.
-_PROMPT: Final = 1.5
-_LOCKED: Final = "it is locked or cannot be reached"
+_LAST_REQUEST_SECONDS: Final = 1.5
+_LOCKED_MESSAGE: Final = "it is locked or cannot be reached"
 _LOG: Final = logging.getLogger("annals.replication")
 
 
@@ -65,7 +65,7 @@ class ReplicationService:
     def stop(self) -> None:
         """Stops after running recordings have finished."""
         self._stopped.set()
-        self._thread.join(_GRACE)
+        self._thread.join(_GRACE_SECONDS)
         self._tools.states.close()
 
     def committed(self, commands: int, refused: int, seconds: float) -> None:
@@ -89,10 +89,10 @@ class ReplicationService:
         pause = POLL_SECONDS
         while not self._stopped.is_set():
             try:
-                pause = POLL_SECONDS if self._assign_links() else min(2 * pause, _PATIENT)
+                pause = POLL_SECONDS if self._assign_links() else min(2 * pause, _LONGEST_POLL_SECONDS)
             except DATABASE_ERRORS as error:
                 self._outage.report_failure(error_text(error))
-                pause = min(2 * pause, _PATIENT)
+                pause = min(2 * pause, _LONGEST_POLL_SECONDS)
             except Exception:
                 _LOG.exception("links cannot be read from the database; trying again")
                 pause = min(2 * pause, LONGEST_RETRY_SECONDS)
@@ -109,14 +109,14 @@ class ReplicationService:
         runnable_links = {id: link for id, link in links.items() if _is_runnable(link)}
         leases = self._leases.renew(list(runnable_links))
         if leases is None:
-            self._outage.report_failure(_LOCKED)
+            self._outage.report_failure(_LOCKED_MESSAGE)
             return False
         if leases.surplus:
             self._leases.release(leases.surplus)
         if leases.is_recorded:
             self._outage.report_recovery()
         else:
-            self._outage.report_failure(_LOCKED)
+            self._outage.report_failure(_LOCKED_MESSAGE)
         held_links = {id: link for id, link in runnable_links.items() if id in leases.ids - leases.surplus}
         for link in self._stop_others(held_links):
             current_link = links.get(link.id, link)
@@ -132,7 +132,7 @@ class ReplicationService:
         """Wakes links for which another process has received events."""
         for link_thread in self._running.values():
             if link_thread.link.mode == EVENTS:
-                notified_at = self._tools.states.read(link_thread.link.id).status.get(NOTIFIED_FACT)
+                notified_at = self._tools.states.read(link_thread.link.id).status.get(NOTIFIED_KEY)
                 if notified_at != link_thread.last_notified:
                     link_thread.last_notified = notified_at
                     link_thread.wake()
@@ -192,11 +192,11 @@ class _LinkThread:
 
     def join(self) -> None:
         """Waits for its end. Aborts requests to the other registry that started since `stop`."""
-        deadline = time.monotonic() + _GRACE
-        self._thread.join(_PROMPT)
+        deadline = time.monotonic() + _GRACE_SECONDS
+        self._thread.join(_LAST_REQUEST_SECONDS)
         while self._thread.is_alive() and time.monotonic() < deadline:
             self.stop()
-            self._thread.join(_PROMPT)
+            self._thread.join(_LAST_REQUEST_SECONDS)
 
     def _run(self) -> None:
         pause = FIRST_RETRY_SECONDS
@@ -206,7 +206,7 @@ class _LinkThread:
                 LINK_WORKERS[self.link.dialect, self.link.mode](self.link, self.tools).run()
             except Exception as error:
                 self._failed(error)
-            if time.monotonic() - started_at > _STEADY:
+            if time.monotonic() - started_at > _STEADY_SECONDS:
                 pause = FIRST_RETRY_SECONDS
             self.tools.stopping.wait(pause * random.uniform(0.5, 1))
             pause = min(2 * pause, LONGEST_RETRY_SECONDS)

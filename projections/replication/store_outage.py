@@ -14,7 +14,7 @@ from sqlalchemy.exc import DBAPIError
 #: Exceptions for an unavailable database, raised by the drivers directly or wrapped by SQLAlchemy.
 DATABASE_ERRORS: Final = (sqlite3.Error, psycopg.Error, DBAPIError)
 #: Seconds of unavailability before it is reported. A large import also blocks all other writers.
-_SHORT: Final = 2.0
+_MIN_OUTAGE_SECONDS: Final = 2.0
 
 
 class StoreOutage:
@@ -31,7 +31,7 @@ class StoreOutage:
         with self._lock:
             now = time.monotonic()
             self._began = now if self._began is None else self._began
-            if not self._reported and now - self._began >= _SHORT:
+            if not self._reported and now - self._began >= _MIN_OUTAGE_SECONDS:
                 self._reported = True
                 self._log.warning("the database cannot be used: %s; links wait and try again", reason)
 

@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 from projections.log.table_rows import LogTableRow
 
 #: The size of the heaviest column, in characters or bytes, after which a row group ends, however few its rows are.
-_HEAVY: Final = 1 << 26
+_MAX_GROUP_BYTES: Final = 1 << 26
 #: The number of rows read together.
-_READ: Final = 2000
-_LEVEL: Final = 3
-_TYPES: Final = {int: pa.int64(), str: pa.string(), bytes: pa.binary()}
+_READ_ROWS: Final = 2000
+_COMPRESSION_LEVEL: Final = 3
+_ARROW_TYPES: Final = {int: pa.int64(), str: pa.string(), bytes: pa.binary()}
 
 
 class DocumentRow(NamedTuple):
@@ -26,15 +26,15 @@ class DocumentRow(NamedTuple):
     content: bytes
 
 
-def _schema(row: type[tuple[Any, ...]]) -> Any:
+def _arrow_schema(row: type[tuple[Any, ...]]) -> Any:
     columns = get_type_hints(row).items()
-    return pa.schema([pa.field(name, _TYPES[column_type], nullable=False) for name, column_type in columns])
+    return pa.schema([pa.field(name, _ARROW_TYPES[column_type], nullable=False) for name, column_type in columns])
 
 
-LOG_FILE_SCHEMA: Final = _schema(LogTableRow)
-DOCUMENT_FILE_SCHEMA: Final = _schema(DocumentRow)
+LOG_FILE_SCHEMA: Final = _arrow_schema(LogTableRow)
+DOCUMENT_FILE_SCHEMA: Final = _arrow_schema(DocumentRow)
 #: The schema of events before salts were added.
-_UNSALTED: Final = LOG_FILE_SCHEMA.remove(LOG_FILE_SCHEMA.get_field_index("salt"))
+_UNSALTED_SCHEMA: Final = LOG_FILE_SCHEMA.remove(LOG_FILE_SCHEMA.get_field_index("salt"))
 
 
 def write_table(
@@ -45,8 +45,8 @@ def write_table(
     row_group_size: the maximum rows of a row group. largest_column: the column with the largest values.
     """
     count, largest_index = 0, schema.get_field_index(largest_column)
-    with pq.ParquetWriter(file, schema, compression="zstd", compression_level=_LEVEL) as writer:
-        for group_rows in _groups(rows, row_group_size, largest_index):
+    with pq.ParquetWriter(file, schema, compression="zstd", compression_level=_COMPRESSION_LEVEL) as writer:
+        for group_rows in _row_groups(rows, row_group_size, largest_index):
             columns = (
                 pa.array(values, field.type)
                 for values, field in zip(zip(*group_rows, strict=True), schema, strict=True)
@@ -61,7 +61,7 @@ def log_rows(file: Any) -> Iterator[LogTableRow]:
 
     Raises: OSError, ValueError when it is damaged.
     """
-    return (LogTableRow(*row) for row in _rows(file, LOG_FILE_SCHEMA, _READ))
+    return (LogTableRow(*row) for row in _read_rows(file, LOG_FILE_SCHEMA, _READ_ROWS))
 
 
 def document_rows(file: Any) -> Iterator[DocumentRow]:
@@ -69,30 +69,30 @@ def document_rows(file: Any) -> Iterator[DocumentRow]:
 
     Raises: OSError, ValueError when it is damaged.
     """
-    return map(DocumentRow._make, _rows(file, DOCUMENT_FILE_SCHEMA, 1))
+    return map(DocumentRow._make, _read_rows(file, DOCUMENT_FILE_SCHEMA, 1))
 
 
 def document_hashes(file: Any) -> Iterator[str]:
     """The hashes of a file's documents, without reading their bytes."""
-    return (digest for (digest,) in _rows(file, DOCUMENT_FILE_SCHEMA, _READ, ["sha256"]))
+    return (digest for (digest,) in _read_rows(file, DOCUMENT_FILE_SCHEMA, _READ_ROWS, ["sha256"]))
 
 
-def _rows(file: Any, schema: Any, size: int, columns: list[str] | None = None) -> Iterator[tuple[Any, ...]]:
+def _read_rows(file: Any, schema: Any, size: int, columns: list[str] | None = None) -> Iterator[tuple[Any, ...]]:
     with pq.ParquetFile(file, pre_buffer=False) as table:
         if not (
-            table.schema_arrow.equals(schema) or (schema is LOG_FILE_SCHEMA and table.schema_arrow.equals(_UNSALTED))
+            table.schema_arrow.equals(schema) or (schema is LOG_FILE_SCHEMA and table.schema_arrow.equals(_UNSALTED_SCHEMA))
         ):
             raise ValueError("its columns are not those of a segment")
         for batch in table.iter_batches(batch_size=size, columns=columns, use_threads=False):
             yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
 
 
-def _groups(rows: Iterable[Sequence[Any]], row_group_size: int, largest_index: int) -> Iterator[list[Sequence[Any]]]:
+def _row_groups(rows: Iterable[Sequence[Any]], row_group_size: int, largest_index: int) -> Iterator[list[Sequence[Any]]]:
     group_rows, weight = list[Sequence[Any]](), 0
     for row in rows:
         group_rows.append(row)
         weight += len(row[largest_index])
-        if len(group_rows) >= row_group_size or weight >= _HEAVY:
+        if len(group_rows) >= row_group_size or weight >= _MAX_GROUP_BYTES:
             yield group_rows
             group_rows, weight = [], 0
     if group_rows:

@@ -24,11 +24,11 @@ from projections.segments.manifest import DataFile, ManifestEntry, SegmentRange,
 
 _MANIFEST: Final = "manifest"
 _KINDS: Final = ("log", "documents", _MANIFEST)
-_PART: Final = ".part"
+_PART_SUFFIX: Final = ".part"
 #: Filesystems on which a file appears only when it is complete.
 _OBJECT_STORES: Final = {"s3", "gcs", "abfs"}
-_TOGETHER: Final = 16
-_COPIED: Final = 1 << 20
+_CONCURRENT_READS: Final = 16
+_COPY_BYTES: Final = 1 << 20
 
 
 class ConcurrentWriteError(Exception):
@@ -67,7 +67,7 @@ class SegmentFolder:
 
     def entries(self, ranges: Iterable[SegmentRange]) -> Iterator[ManifestEntry]:
         """`entry` for each range, in the same order; fetches several at a time, because each may be a request."""
-        with ThreadPoolExecutor(_TOGETHER) as pool:
+        with ThreadPoolExecutor(_CONCURRENT_READS) as pool:
             yield from pool.map(self.entry, ranges)
 
     def open(self, path: str) -> Any:
@@ -99,7 +99,7 @@ class SegmentFolder:
             return
         for info in (info for kind in _KINDS for info in self._list(kind)):
             range = SegmentRange.parse(info.base_name)
-            if range and info.path.endswith(_PART) and range.first <= last_position:
+            if range and info.path.endswith(_PART_SUFFIX) and range.first <= last_position:
                 self._remove(info.path)
 
     def _put(self, path: str, size: int, content: BufferedIOBase) -> None:
@@ -109,7 +109,7 @@ class SegmentFolder:
             self._copy(content, target)
             return
         self._files.create_dir(target.rpartition("/")[0], recursive=True)
-        partial_path = f"{target}.{token_hex(8)}{_PART}"
+        partial_path = f"{target}.{token_hex(8)}{_PART_SUFFIX}"
         try:
             self._copy(content, partial_path)
             self._files.move(partial_path, target)
@@ -122,7 +122,7 @@ class SegmentFolder:
     def _copy(self, content: BufferedIOBase, target: str) -> None:
         try:
             with self._files.open_output_stream(target) as stream:
-                copyfileobj(content, stream, _COPIED)
+                copyfileobj(content, stream, _COPY_BYTES)
         except BaseException:
             self._remove(target)  # closing a broken stream creates a file
             raise

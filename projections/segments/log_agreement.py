@@ -35,15 +35,15 @@ def matching_end(db: Database, folder: SegmentFolder) -> SegmentsEnd:
     log, ranges = Log(db), folder.ranges()
     if not ranges:
         return SegmentsEnd()
-    end = _end(folder, ranges[-1])
+    end = _segments_end(folder, ranges[-1])
     if _is_end_in_log(log, end):
         return end
     # A chain hash covers everything before it, so all segments after the first different one differ too.
-    first_mismatch = bisect_left(ranges, True, key=lambda range: not _is_end_in_log(log, _end(folder, range)))
-    raise _mismatch(folder, log.head().last, ranges[first_mismatch], end)
+    first_mismatch = bisect_left(ranges, True, key=lambda range: not _is_end_in_log(log, _segments_end(folder, range)))
+    raise _mismatch_error(folder, log.head().last, ranges[first_mismatch], end)
 
 
-def _end(folder: SegmentFolder, range: SegmentRange) -> SegmentsEnd:
+def _segments_end(folder: SegmentFolder, range: SegmentRange) -> SegmentsEnd:
     return SegmentsEnd(range.last, bytes.fromhex(folder.entry(range).chain))
 
 
@@ -52,7 +52,7 @@ def _is_end_in_log(log: Log, end: SegmentsEnd) -> bool:
     return bool(interactions) and (interactions[0].last, interactions[0].chain) == end
 
 
-def _mismatch(folder: SegmentFolder, log_end: int, differing_range: SegmentRange, end: SegmentsEnd) -> SegmentsMismatch:
+def _mismatch_error(folder: SegmentFolder, log_end: int, differing_range: SegmentRange, end: SegmentsEnd) -> SegmentsMismatch:
     if log_end < differing_range.last:
         return SegmentsMismatch(
             log_end + 1, f"{folder.name} goes on to position {end.last}, but the log of this store ends at {log_end}"

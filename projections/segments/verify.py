@@ -81,7 +81,7 @@ class _SegmentVerifier:
                     if sha256(row.content).hexdigest() == row.sha256:
                         self._seen_documents.add([row.sha256])
         except (OSError, ValueError, TypeError) as error:
-            yield VerificationFinding(entry.first, f"{entry.documents.path} cannot be read further: {_line(error)}")
+            yield VerificationFinding(entry.first, f"{entry.documents.path} cannot be read further: {_first_line(error)}")
 
     def _log(self, entry: ManifestEntry) -> Iterator[VerificationFinding]:
         chain_verifier = ChainVerifier(entry.first - 1, self._chain)
@@ -93,7 +93,7 @@ class _SegmentVerifier:
                     yield from self._document(row)
         except (OSError, ValueError, TypeError) as error:
             yield VerificationFinding(
-                chain_verifier.position + 1, f"{entry.log.path} cannot be read further: {_line(error)}"
+                chain_verifier.position + 1, f"{entry.log.path} cannot be read further: {_first_line(error)}"
             )
             return
         actual_end = (
@@ -115,5 +115,5 @@ class _SegmentVerifier:
             yield VerificationFinding(row.position, f"the document {digest} is missing or changed")
 
 
-def _line(error: Exception) -> str:
+def _first_line(error: Exception) -> str:
     return str(error).partition("\n")[0]

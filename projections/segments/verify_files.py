@@ -14,9 +14,9 @@ from projections.segments.folder import SegmentFolder
 from projections.segments.manifest import DataFile, ManifestEntry, SegmentRange
 
 #: The number of bytes read together.
-_READ: Final = 1 << 20
+_READ_BYTES: Final = 1 << 20
 #: The number of files read at the same time.
-_TOGETHER: Final = 4
+_CONCURRENT_READS: Final = 4
 
 MISSING_SEGMENT: Final = "the next segment is missing, while there are later ones"
 BROKEN_CHAIN: Final = "the segment does not go on from the one before it"
@@ -34,7 +34,7 @@ def verify_log_files(
     yield from _check_chain(entries)
     if finding := find_missing_segment(folder, entries[-1][0].last if entries else 0):
         yield finding
-    with ThreadPoolExecutor(_TOGETHER) as pool:
+    with ThreadPoolExecutor(_CONCURRENT_READS) as pool:
         log_files = ((range, entry.log) for range, entry in entries)
         yield from filter(None, pool.map(lambda found: verify_file(folder, *found), log_files))
 
@@ -53,7 +53,7 @@ def verify_file(folder: SegmentFolder, range: SegmentRange, file: DataFile) -> V
     digest, size = sha256(), 0
     try:
         with folder.open(file.path) as content:
-            for chunk in iter(partial(content.read, _READ), b""):
+            for chunk in iter(partial(content.read, _READ_BYTES), b""):
                 digest.update(chunk)
                 size += len(chunk)
     except OSError as error:

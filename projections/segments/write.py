@@ -33,7 +33,7 @@ ProgressCallback = Callable[[int, int], None]
 
 _TABLES: Final = ("log", "interaction", "document")
 #: The number of interactions read together, and of events between two progress reports.
-_PAGE: Final = 1000
+_PAGE_SIZE: Final = 1000
 
 
 class DamagedLog(Exception):
@@ -84,7 +84,7 @@ def append_segments(
             matching_end(reader, folder),
         )
         segments = events = 0
-        while (range := _next(Log(reader), end.last, size)) is not None:
+        while (range := _next_range(Log(reader), end.last, size)) is not None:
             written_end = writer.segment(end, range)
             segments, events = segments + 1, events + written_end.last - end.last
             # Others may have continued from here already: another process, or an earlier run before a file was lost.
@@ -94,7 +94,7 @@ def append_segments(
     return WriteSummary(segments, events, end.last)
 
 
-def _next(log: Log, after: int, size: SegmentSize) -> SegmentRange | None:
+def _next_range(log: Log, after: int, size: SegmentSize) -> SegmentRange | None:
     """The range of the next segment: up to the interaction that fills it, or to the end of the log."""
     filling_interactions = log.interactions(after + size.events - 1, 1)
     last = filling_interactions[0].last if filling_interactions else after if size.full else log.head().last
@@ -156,7 +156,7 @@ class _SegmentWriter:
                 raise DamagedLog(finding)
             if (digest := document_hash_of(row)) is not None:
                 self._seen_documents.add_reference(digest, row.position)
-            if row.position % _PAGE == 0 or row.position == range.last:
+            if row.position % _PAGE_SIZE == 0 or row.position == range.last:
                 self._progress(row.position, log_end)
             yield row
         if chain_verifier.last != range.last:
@@ -191,6 +191,6 @@ def _rows(log: Log, range: SegmentRange) -> Iterator[LogTableRow]:
 
 def _interactions(log: Log, range: SegmentRange) -> Iterator[Interaction]:
     after = range.first - 1
-    while after < range.last and (page := log.interactions(after, _PAGE)):
+    while after < range.last and (page := log.interactions(after, _PAGE_SIZE)):
         yield from (interaction for interaction in page if interaction.last <= range.last)
         after = page[-1].last

@@ -28,19 +28,19 @@ from projections.subscriptions.workers.consent_checker import hash_secret
 
 Members = Mapping[str, Any]
 
-_LETTERS: Final = (
+_SELECT_DEAD_LETTERS: Final = (
     "SELECT sequence, reason, code, message, attempts, first, last FROM delivery_deadletter"
     " WHERE subscription = ? AND sequence {} ? ORDER BY sequence LIMIT ?"
 )
-_COUNT: Final = "SELECT count(*) FROM delivery_deadletter WHERE subscription = ?"
-_CONSENT: Final = (
+_COUNT_DEAD_LETTERS: Final = "SELECT count(*) FROM delivery_deadletter WHERE subscription = ?"
+_TAKE_CALLBACK: Final = (
     "DELETE FROM delivery_callback WHERE digest = ? AND subscription = ? AND until BETWEEN ? AND ?"
     " RETURNING subscription"
 )
-_REVISION: Final = "SELECT revision, position FROM delivery_state WHERE subscription = ?"
-_HOLDER: Final = "SELECT 1 FROM delivery_lease WHERE subscription = ?"
+_SELECT_REVISION: Final = "SELECT revision, position FROM delivery_state WHERE subscription = ?"
+_HAS_HOLDER: Final = "SELECT 1 FROM delivery_lease WHERE subscription = ?"
 #: Seconds between two checks whether another process has applied a change.
-_PAUSE: Final = 0.02
+_POLL_SECONDS: Final = 0.02
 
 
 class LocalDeliverer(Protocol):
@@ -71,7 +71,7 @@ class StoredDeliveries:
         """The delivery status of a subscription (8.5)."""
         with self._reading() as db:
             saved = delivery_queries.load_deliveries(db, [subscription.id]).get(subscription.id)
-            dead_letter_count = db.one(_COUNT, (subscription.id,))[0]
+            dead_letter_count = db.one(_COUNT_DEAD_LETTERS, (subscription.id,))[0]
             head = Log(db).head().last
         saved = saved or SavedDelivery(0, 0, subscription.starts - 1, DeliveryRecord(), {})
         progress = self._local.progress(subscription.id) if self._local is not None else None
@@ -92,7 +92,7 @@ class StoredDeliveries:
         """Dead letters after a `sequence`, in order, each with its event."""
         after_sequence = parse_sequence(after)
         with self._reading() as db:
-            rows = db.all(_LETTERS.format(">"), (id, -1 if after_sequence is None else after_sequence, limit))
+            rows = db.all(_SELECT_DEAD_LETTERS.format(">"), (id, -1 if after_sequence is None else after_sequence, limit))
             return list(self._dead_letters(db, _read_dead_letters(rows)))
 
     def deadletter(self, id: str, sequence: str) -> Members | None:
@@ -101,7 +101,7 @@ class StoredDeliveries:
         if number is None:
             return None
         with self._reading() as db:
-            rows = db.all(_LETTERS.format("="), (id, number, 1))
+            rows = db.all(_SELECT_DEAD_LETTERS.format("="), (id, number, 1))
             return next(self._dead_letters(db, _read_dead_letters(rows)), None)
 
     def redeliver(self, id: str, sequence: str) -> None:
@@ -117,9 +117,9 @@ class StoredDeliveries:
     def consent(self, id: str, secret: str, rate: int | None) -> bool:
         """Whether a callback's secret is valid. Each secret works once and records the sink's consent (SUB-714)."""
         with self._ready(), self._store.writing() as db:
-            if not db.all(_CONSENT, (hash_secret(secret), id, self._ports.clock.now(), tables.NEVER)):
+            if not db.all(_TAKE_CALLBACK, (hash_secret(secret), id, self._ports.clock.now(), tables.NEVER)):
                 return False
-            db.upsert(tables.wish, [(id, "consent", "" if rate is None else str(rate))])
+            db.upsert(tables.request, [(id, "consent", "" if rate is None else str(rate))])
         if self._local is not None:
             self._local.apply_requests_soon()
         return True
@@ -136,7 +136,7 @@ class StoredDeliveries:
         while not self._is_applied(subscription):
             if time.monotonic() >= deadline:
                 return False
-            time.sleep(_PAUSE)
+            time.sleep(_POLL_SECONDS)
         return True
 
     def close(self) -> None:
@@ -146,9 +146,9 @@ class StoredDeliveries:
 
     def _is_applied(self, subscription: Subscription) -> bool:
         with self._reading() as db:
-            if db.one(_HOLDER, (subscription.id,)) is None:
+            if db.one(_HAS_HOLDER, (subscription.id,)) is None:
                 return True
-            row = db.one(_REVISION, (subscription.id,))
+            row = db.one(_SELECT_REVISION, (subscription.id,))
             return row is not None and row[1] >= subscription.position
 
     def _status(
@@ -162,7 +162,7 @@ class StoredDeliveries:
         (cursor, pending), record, plan = progress, saved.record, DeliveryPlan.of(subscription, self._families)
         needs_validation = plan.needs_consent and self._ports.policy != "off" and self._ports.validator is not None
         status: dict[str, Any] = {
-            "state": _state(subscription, record),
+            "state": _state_text(subscription, record),
             "position": cursor,
             "headposition": head,
             "lag": head - cursor,
@@ -175,7 +175,7 @@ class StoredDeliveries:
             if record.lasterror
             else None,
             "guarantee": plan.guarantee(record.stored),
-            "validation": _validation(record) if needs_validation else None,
+            "validation": _validation_members(record) if needs_validation else None,
             "webhookconformant": plan.is_webhook_conformant,
         }
         if record.replay is not None:
@@ -230,7 +230,7 @@ def _read_dead_letters(rows: Sequence[Sequence[Any]]) -> list[DeadLetter]:
     ]
 
 
-def _state(subscription: Subscription, record: DeliveryRecord) -> str:
+def _state_text(subscription: Subscription, record: DeliveryRecord) -> str:
     if subscription.paused:
         return "paused"
     if record.state in ("gone", "suspended"):
@@ -240,7 +240,7 @@ def _state(subscription: Subscription, record: DeliveryRecord) -> str:
     return record.state or ("retrying" if record.retrying else "active")
 
 
-def _validation(record: DeliveryRecord) -> Members:
+def _validation_members(record: DeliveryRecord) -> Members:
     """The sink's answer to the validation handshake. allowedrate: requests a minute."""
     validation: dict[str, Any] = {"state": record.consent or "pending"}
     return validation | ({"allowedrate": record.rate} if record.rate else {})

@@ -27,7 +27,7 @@ from projections.subscriptions.sequence import position_of, sequence_of, sequenc
 #: Largest size of an event on the wire, in bytes.
 MAX_EVENT_BYTES: Final = 64 << 10
 #: Total characters of changed names below which no encoding of an event comes near that size.
-_SMALL: Final = 4_000
+_SMALL_BYTES: Final = 4_000
 #: Log positions that one read covers.
 CHUNK_POSITIONS: Final = 200
 
@@ -103,7 +103,7 @@ def _with_sequence(message: ChangeEvent, sequence: int) -> tuple[ChangeEvent, di
 
 def _is_large(attributes: Mapping[str, Any], changed: Sequence[str]) -> bool:
     """Whether an event is too large in the longest form that libraries write: escaped and with spaces."""
-    if sum(map(len, changed)) + 8 * len(changed) <= _SMALL:
+    if sum(map(len, changed)) + 8 * len(changed) <= _SMALL_BYTES:
         return False
     return len(json.dumps({**attributes, "data": {"changed": changed}})) > MAX_EVENT_BYTES
 
@@ -118,8 +118,8 @@ class SubscriptionFilter:
     def __init__(self, subscription: Subscription, families: Sequence[EventFamily]) -> None:
         attributes = self._attributes = subscription.attributes
         config = attributes.get("config") or {}
-        self._families = _family_names(attributes, config, families)
-        self._since = _rounded_up(config["starttime"]) if config.get("starttime") else ""
+        self._families = _candidate_families(attributes, config, families)
+        self._since = _round_up(config["starttime"]) if config.get("starttime") else ""
 
     @cached_property
     def interest(self) -> SubscriptionInterest:
@@ -146,7 +146,7 @@ class SubscriptionFilter:
         return self.is_candidate(event, live=live) and self.interest.matches(event.attributes)
 
 
-def _family_names(
+def _candidate_families(
     attributes: Mapping[str, Any], config: Mapping[str, Any], families: Sequence[EventFamily]
 ) -> frozenset[str]:
     """Names of the families whose events are candidates (SUB-111)."""
@@ -161,7 +161,7 @@ def _family_names(
     return prefixed_families or frozenset((XRegistryFamily.name,))
 
 
-def _rounded_up(time: str) -> str:
+def _round_up(time: str) -> str:
     """A time in the form that interactions have. A finer time is rounded up, because no earlier event is wanted."""
     seconds, _, fraction = to_utc(time).removesuffix("Z").partition(".")
     return f"{seconds}.{fraction[:6]:0<6}Z" if not fraction[6:].strip("0") else f"{seconds}.{fraction[:6]}~"

@@ -96,7 +96,7 @@ def _may_read_all(owner: str, xid: str) -> bool:
     return True
 
 
-async def _no_renewal(endpoint: str, refreshtoken: str) -> RenewedTokens | None:
+async def _refuse_renewal(endpoint: str, refreshtoken: str) -> RenewedTokens | None:
     return None
 
 
@@ -116,7 +116,7 @@ class DeliveryPorts:
     may_read: MayRead = _may_read_all
     validator: SinkValidator | None = None
     policy: ValidationPolicy = "optional"
-    renew: RenewTokens = _no_renewal
+    renew: RenewTokens = _refuse_renewal
     origin: str = ""
     callback: Callable[[str, str], str] | None = None
     sinks: Mapping[str, OpenSink] = field(default_factory=lambda: SINKS)

@@ -80,7 +80,7 @@ class Preview:
         self._wants = SubscriptionFilter(Subscription("", "", 0, 0, 1, 0, False, attributes), families)
         self._reads = may_read
         self._max_matches = max_matches
-        self.errors = list(_expressions(attributes.get("filters", []), ErrorPlace("/filters")))
+        self.errors = list(_collect_expressions(attributes.get("filters", []), ErrorPlace("/filters")))
 
     def scan(self, first: int, last: int, clock: Callable[[], float] = time.monotonic) -> Iterator[PreviewCounts]:
         """The counts from first to last, yielded repeatedly as they grow. The last one is the result."""
@@ -119,7 +119,7 @@ class Preview:
                 counts.matches.append(event)
 
 
-def _expressions(filters: Any, place: ErrorPlace) -> Iterator[ExpressionErrors]:
+def _collect_expressions(filters: Any, place: ErrorPlace) -> Iterator[ExpressionErrors]:
     """All expressions in filters, at any depth."""
     for index, expression_filter in enumerate(filters):
         for dialect, argument in expression_filter.items():
@@ -133,4 +133,4 @@ def _expressions_in(dialect: str, argument: Any, place: ErrorPlace) -> Iterator[
         for inner, value in argument.items():
             yield from _expressions_in(inner, value, place.at(inner))
     elif dialect in ("all", "any"):
-        yield from _expressions(argument, place)
+        yield from _collect_expressions(argument, place)

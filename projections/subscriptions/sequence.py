@@ -11,7 +11,7 @@ from typing import Final
 #: Largest number of messages of one position, over all families.
 MAX_MESSAGES_PER_POSITION: Final = 100
 
-_TEXT: Final = re.compile(r"([0-9]{20})\.([0-9]{2})\Z", re.ASCII)
+_SEQUENCE_TEXT: Final = re.compile(r"([0-9]{20})\.([0-9]{2})\Z", re.ASCII)
 
 
 def sequence_of(position: int, index: int) -> int:
@@ -36,5 +36,5 @@ def sequence_text(sequence: int) -> str:
 
 def parse_sequence(text: str) -> int | None:
     """The inverse of `sequence_text`; None for any other text."""
-    match = _TEXT.match(text)
+    match = _SEQUENCE_TEXT.match(text)
     return sequence_of(int(match[1]), int(match[2])) if match and int(match[1]) < 1 << 56 else None

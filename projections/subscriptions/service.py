@@ -17,7 +17,7 @@ from projections.subscriptions.workers.deliverer import WRITE_DELAY_SECONDS, Del
 from projections.subscriptions.workers.metrics import DeliveryMetrics
 
 #: Seconds that a stopping server waits for running attempts.
-_GRACE: Final = 15.0
+_GRACE_SECONDS: Final = 15.0
 
 
 class DeliveryService:
@@ -56,7 +56,7 @@ class DeliveryService:
         """Stops after running attempts have finished or timed out."""
         self._deliverer.stop()
         if self._thread is not None:
-            self._thread.join(_GRACE)
+            self._thread.join(_GRACE_SECONDS)
         self.deliveries.close()
 
     def lags(self) -> list[tuple[str, int]]:

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 #: Columns of `events` that each row repeats.
-_EVENT: Final = (
+_EVENT_COLUMNS: Final = (
     *("position", "time", "xid", "type", "groupxid", "resourcexid", "kind"),
     *("caller", "command", "xregcorrelationid"),
 )
-_STATES: Final = ("topic", "state", "before_topic", "before_state")
-_VALUES: Final = ("of", "path", "before", "after")
+_STATE_COLUMNS: Final = ("topic", "state", "before_topic", "before_state")
+_VALUE_COLUMNS: Final = ("of", "path", "before", "after")
 
 
 def changes(log: DataFrame, earlier_log: DataFrame | None = None) -> DataFrame:
@@ -41,37 +41,37 @@ def changes(log: DataFrame, earlier_log: DataFrame | None = None) -> DataFrame:
         f.col("topic").alias("before_topic"),
         f.col("state").alias("before_state"),
     )
-    event_pairs = events.join(previous_events, ["stream", "revision"], "left").select(*_EVENT, *_STATES)
+    event_pairs = events.join(previous_events, ["stream", "revision"], "left").select(*_EVENT_COLUMNS, *_STATE_COLUMNS)
     event_columns = ", ".join(
-        f"{field.name} {field.dataType.simpleString()}" for field in event_pairs.schema if field.name in _EVENT
+        f"{field.name} {field.dataType.simpleString()}" for field in event_pairs.schema if field.name in _EVENT_COLUMNS
     )
     return event_pairs.mapInArrow(
-        _change_batches, f"{event_columns}, {', '.join(f'{name} string' for name in _VALUES)}"
+        _change_batches, f"{event_columns}, {', '.join(f'{name} string' for name in _VALUE_COLUMNS)}"
     )
 
 
 def _change_batches(batches: Batches) -> Batches:
     for batch in batches:
         row_indexes, values = [], []
-        for row_index, states in enumerate(zip(*(batch.column(name).to_pylist() for name in _STATES), strict=True)):
+        for row_index, states in enumerate(zip(*(batch.column(name).to_pylist() for name in _STATE_COLUMNS), strict=True)):
             topic, state, before_topic, before_state = states
             after = unless_deleted(event_of(topic, 2, state))
             before = unless_deleted(event_of(before_topic, 1, before_state)) if before_topic else None
-            for value in _values(before, after):
+            for value in _changed_values(before, after):
                 row_indexes.append(row_index)
                 values.append(value)
-        event_columns = batch.select(_EVENT).take(pa.array(row_indexes, pa.int64()))
+        event_columns = batch.select(_EVENT_COLUMNS).take(pa.array(row_indexes, pa.int64()))
         columns = [pa.array(column, pa.string()) for column in (zip(*values, strict=True) if values else [()] * 4)]
-        yield pa.RecordBatch.from_arrays([*event_columns.columns, *columns], [*_EVENT, *_VALUES])
+        yield pa.RecordBatch.from_arrays([*event_columns.columns, *columns], [*_EVENT_COLUMNS, *_VALUE_COLUMNS])
 
 
-def _values(before: EntityEvent | None, after: EntityEvent | None) -> Iterator[tuple[str | None, ...]]:
+def _changed_values(before: EntityEvent | None, after: EntityEvent | None) -> Iterator[tuple[str | None, ...]]:
     for difference in diff_entity(before, after):
         for value in difference.values:
-            yield "attribute", value.path, _text(value.before), _text(value.after)
+            yield "attribute", value.path, _json_text(value.before), _json_text(value.after)
         if difference.documents[0] != difference.documents[1]:
-            yield "document", "", *map(_text, (value or ABSENT for value in difference.documents))
+            yield "document", "", *map(_json_text, (value or ABSENT for value in difference.documents))
 
 
-def _text(value: Any) -> str | None:
+def _json_text(value: Any) -> str | None:
     return None if value is ABSENT else dumps(value).decode()

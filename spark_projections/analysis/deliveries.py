@@ -29,11 +29,11 @@ SELECT subscription, sequence / {most} AS position,
   reason, code, attempts, {first} AS firstattempt, {last} AS lastattempt
 FROM delivery_deadletter"""
 #: Rounds like the server. Multiplying all seconds by a million would lose the digits that decide the microsecond.
-_MOMENT: Final = (
+_TIMESTAMP: Final = (
     "to_timestamp(floor({seconds})) + round(({seconds} - floor({seconds})) * 1000000) * interval '1 microsecond'"
 )
-_FACT: Final = "nullif((f.facts {path})::float8, 0)"
-_THERE: Final = (
+_RECORD_TIME: Final = "nullif((f.facts {path})::float8, 0)"
+_HAS_TABLES: Final = (
     "SELECT to_regclass('delivery_state') IS NOT NULL AND to_regclass('delivery_deadletter') IS NOT NULL AS t"
 )
 
@@ -45,19 +45,19 @@ def deliveries(spark: SparkSession, database: str) -> DataFrame:
     """
     paths = {name: f"->> '{name}'" for name in ("lastsuccess", "lastattempt", "nextattempt")}
     paths["lasterror"] = "-> 'lasterror' ->> 'time'"
-    times = {name: _MOMENT.format(seconds=_FACT.format(path=path)) for name, path in paths.items()}
+    times = {name: _TIMESTAMP.format(seconds=_RECORD_TIME.format(path=path)) for name, path in paths.items()}
     return query(spark, database, _DELIVERIES.format(**times))
 
 
 def deadletters(spark: SparkSession, database: str) -> DataFrame:
     """One row for each dead letter: an event whose delivery is no longer attempted, with the event's position."""
-    times = {name: _MOMENT.format(seconds=name) for name in ("first", "last")}
+    times = {name: _TIMESTAMP.format(seconds=name) for name in ("first", "last")}
     return query(spark, database, _DEADLETTERS.format(most=MAX_MESSAGES_PER_POSITION, **times))
 
 
 def register(spark: SparkSession, database: str) -> None:
     """Registers both tables as temporary views; drops the views where the registry never had a subscription."""
-    has_tables = query(spark, database, _THERE).collect()[0][0]
+    has_tables = query(spark, database, _HAS_TABLES).collect()[0][0]
     for table in (deliveries, deadletters):
         if has_tables:
             table(spark, database).createOrReplaceTempView(table.__name__)

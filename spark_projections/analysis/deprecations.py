@@ -12,9 +12,9 @@ from spark_projections.analysis.events import STRICT_JSON, events_with_state, is
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-_GROUP: Final = "attributes struct<deprecated string>"
-_RESOURCE: Final = "attributes struct<meta struct<deprecated string>>"
-_SAID: Final = "effective string, removal string, alternative string, documentation string"
+_GROUP_SCHEMA: Final = "attributes struct<deprecated string>"
+_RESOURCE_SCHEMA: Final = "attributes struct<meta struct<deprecated string>>"
+_DEPRECATED_SCHEMA: Final = "effective string, removal string, alternative string, documentation string"
 
 
 def deprecations(log: DataFrame) -> DataFrame:
@@ -36,7 +36,7 @@ def deprecations(log: DataFrame) -> DataFrame:
     spans = transitions.select("*", span_number).groupBy("stream", "begun")
     return (
         spans.agg(*_span_columns())
-        .select("*", f.from_json("stated", _SAID, STRICT_JSON).alias("last"))
+        .select("*", f.from_json("stated", _DEPRECATED_SCHEMA, STRICT_JSON).alias("last"))
         .select(
             "xid",
             "type",
@@ -53,8 +53,8 @@ def deprecations(log: DataFrame) -> DataFrame:
 
 def _deprecated() -> Column:
     """The JSON text of `deprecated`; null where there is none, and for a deleted entity."""
-    group = f.from_json("state", _GROUP, STRICT_JSON)["attributes"]["deprecated"]
-    resource = f.from_json("state", _RESOURCE, STRICT_JSON)["attributes"]["meta"]["deprecated"]
+    group = f.from_json("state", _GROUP_SCHEMA, STRICT_JSON)["attributes"]["deprecated"]
+    resource = f.from_json("state", _RESOURCE_SCHEMA, STRICT_JSON)["attributes"]["meta"]["deprecated"]
     return f.when(xid_depth("stream") == 2, group).otherwise(resource)
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 #: `created`, `updated`, `refreshed` or `deleted`, by topic.
 _KINDS: Final = {topic: kind.__name__.removeprefix("Entity").lower() for topic, kind in TOPICS.items()}
-_STATE: Final = (
+_STATE_SCHEMA: Final = (
     "xid string, type string, epoch bigint, changed array<string>, deprecated_changed array<string>, reason string"
 )
 _UNBOUNDED: Final = str(2**31 - 1)
@@ -50,7 +50,7 @@ def events(log: DataFrame) -> DataFrame:
 
 def events_with_state(log: DataFrame) -> DataFrame:
     """`events` with the stream, topic and stored state of each event; older topics are upcast."""
-    parsed_log = upcast_log(log).withColumn("read", f.from_json("state", _STATE, STRICT_JSON))
+    parsed_log = upcast_log(log).withColumn("read", f.from_json("state", _STATE_SCHEMA, STRICT_JSON))
     return parsed_log.select(
         "position",
         f.col("time").cast("timestamp").alias("time"),
@@ -79,8 +79,8 @@ def owner_columns(xid: str) -> tuple[Column, Column]:
     """
     is_in_tree = ~is_outside_tree(xid)
     return (
-        f.when(is_in_tree, _beginning(xid, 2)).alias("groupxid"),
-        f.when(is_in_tree, _beginning(xid, 4)).alias("resourcexid"),
+        f.when(is_in_tree, _xid_prefix(xid, 2)).alias("groupxid"),
+        f.when(is_in_tree, _xid_prefix(xid, 4)).alias("resourcexid"),
     )
 
 
@@ -97,5 +97,5 @@ def xid_depth(column: str) -> Column:
     return f.size(f.split(column, "/")) - 1
 
 
-def _beginning(xid: str, segments: int) -> Column:
+def _xid_prefix(xid: str, segments: int) -> Column:
     return f.when(xid_depth(xid) >= segments, f.substring_index(xid, "/", segments + 1))

@@ -19,12 +19,12 @@ ENTITIES: Final = "entities"
 CHANGES: Final = "changes"
 HELD_EVENTS: Final = "held"
 
-_MANIFEST: Final = "manifest"
+_MANIFEST_FOLDER: Final = "manifest"
 _KINDS: Final = (STATES, ENTITIES, CHANGES, HELD_EVENTS)
 #: Newest manifests to keep, for readers that have just listed them.
-_KEPT: Final = 20
+_MAX_MANIFESTS: Final = 20
 #: Rows per file of a run.
-_ROWS: Final = 250_000
+_ROWS_PER_FILE: Final = 250_000
 
 
 class LiveTableFolder:
@@ -37,12 +37,12 @@ class LiveTableFolder:
 
     def newest(self) -> Manifest:
         """The current manifest; `EMPTY_MANIFEST` where there is none. Raises: LiveTablesError."""
-        while names := self._names(_MANIFEST):
-            path = f"{_MANIFEST}/{max(names)}"
+        while names := self._names(_MANIFEST_FOLDER):
+            path = f"{_MANIFEST_FOLDER}/{max(names)}"
             try:
                 stream = self._files.open(self._path(path))
             except Py4JJavaError:
-                if max(self._names(_MANIFEST)) == max(names):
+                if max(self._names(_MANIFEST_FOLDER)) == max(names):
                     raise
                 continue  # the writer committed a newer one and removed this one
             try:
@@ -53,12 +53,12 @@ class LiveTableFolder:
 
     def commit(self, manifest: Manifest) -> None:
         """Makes a manifest the current one: its file exists completely or not at all."""
-        name = f"{_MANIFEST}/{manifest.number:020}.json"
+        name = f"{_MANIFEST_FOLDER}/{manifest.number:020}.json"
         temporary_path = self._path(f"_{uuid4().hex}.part")
         stream = self._files.create(temporary_path, True)
         stream.write(bytearray(manifest.model_dump_json(indent=1).encode()))
         stream.close()
-        self._files.mkdirs(self._path(_MANIFEST))
+        self._files.mkdirs(self._path(_MANIFEST_FOLDER))
         if not self._files.rename(temporary_path, self._path(name)):
             raise OSError(f"{self.uri}/{name} cannot be written")
 
@@ -68,7 +68,7 @@ class LiveTableFolder:
         expected_count: approximate number of rows. sort_column: column that sorts the files.
         """
         folder = f"{kind}/{uuid4().hex}"
-        partitioned = rows.repartitionByRange(expected_count // _ROWS + 1, sort_column).sortWithinPartitions(
+        partitioned = rows.repartitionByRange(expected_count // _ROWS_PER_FILE + 1, sort_column).sortWithinPartitions(
             sort_column
         )
         partitioned.write.parquet(f"{self.uri}/{folder}")
@@ -88,8 +88,8 @@ class LiveTableFolder:
         """Removes files that were retired long enough ago, and all but the newest manifests."""
         for folder in set(previous.retired) - set(current.retired):
             self._remove(folder)
-        for name in sorted(self._names(_MANIFEST))[:-_KEPT]:
-            self._remove(f"{_MANIFEST}/{name}")
+        for name in sorted(self._names(_MANIFEST_FOLDER))[:-_MAX_MANIFESTS]:
+            self._remove(f"{_MANIFEST_FOLDER}/{name}")
 
     def remove_unfinished(self) -> None:
         """Removes unfinished files of a killed stream. No other process may write at the same time."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 #: The local property in which Spark stores the id of a micro-batch's stream.
-_QUERY: Final = "sql.streaming.queryId"
+_QUERY_ID_PROPERTY: Final = "sql.streaming.queryId"
 
 
 def follow(
@@ -42,7 +42,7 @@ def follow(
     def process_batch(rows: DataFrame, number: int) -> None:
         apply_batch(
             LiveTableFolder(rows.sparkSession, folder),
-            MicroBatch(rows, _query(rows), number),
+            MicroBatch(rows, _query_id(rows), number),
             whole_interactions_only,
             keep_seconds,
         )
@@ -58,7 +58,7 @@ def follow(
     return trigger.start()
 
 
-def _query(rows: DataFrame) -> str:
-    query_id = rows.sparkSession.sparkContext.getLocalProperty(_QUERY)
+def _query_id(rows: DataFrame) -> str:
+    query_id = rows.sparkSession.sparkContext.getLocalProperty(_QUERY_ID_PROPERTY)
     assert query_id is not None, "Spark sets it for every micro-batch"
     return query_id

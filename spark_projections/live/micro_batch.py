@@ -56,7 +56,7 @@ def apply_batch(
             if first_gap is None
             else folder.write(HELD_EVENTS, new_events.where(f.col("last") >= first_gap), 1, "position")
         )
-        current = _advance(folder, previous.model_copy(update={"held": held_runs}), complete)
+        current = _next_manifest(folder, previous.model_copy(update={"held": held_runs}), complete)
     finally:
         distinct_events.unpersist()
     current = current.model_copy(update={"query": batch.query, "batch": batch.number})
@@ -91,7 +91,7 @@ def _check_same_log(events: DataFrame, previous: Manifest) -> None:
         raise LiveTablesError(f"this log is not the one that the tables have up to position {previous.position}")
 
 
-def _advance(folder: LiveTableFolder, previous: Manifest, complete: DataFrame) -> Manifest:
+def _next_manifest(folder: LiveTableFolder, previous: Manifest, complete: DataFrame) -> Manifest:
     """The manifest after further whole interactions.
 
     Raises: UnverifiedLog where their hashes do not continue the chain.
@@ -123,7 +123,7 @@ def _merge_states(folder: LiveTableFolder, runs: tuple[Run, ...], newest_events:
     merged = last_events(
         folder.read(absorbed_runs, newest_events).unionByName(newest_events), is_complete_log=not unchanged_runs
     )
-    return unchanged_runs + folder.write(STATES, merged, count + _rows(absorbed_runs), "stream")
+    return unchanged_runs + folder.write(STATES, merged, count + _row_count(absorbed_runs), "stream")
 
 
 def _merge_entities(folder: LiveTableFolder, runs: tuple[Run, ...], rows: DataFrame) -> tuple[Run, ...]:
@@ -133,7 +133,7 @@ def _merge_entities(folder: LiveTableFolder, runs: tuple[Run, ...], rows: DataFr
         unchanged_runs, absorbed_runs = split_runs(runs, count)
         merged = newest_rows(folder.read(absorbed_runs, rows).unionByName(rows))
         return unchanged_runs + folder.write(
-            ENTITIES, merged if unchanged_runs else live_rows(merged), count + _rows(absorbed_runs), "xid"
+            ENTITIES, merged if unchanged_runs else live_rows(merged), count + _row_count(absorbed_runs), "xid"
         )
     finally:
         rows.unpersist()
@@ -147,12 +147,12 @@ def _merge_changes(folder: LiveTableFolder, runs: tuple[Run, ...], change_rows: 
         return unchanged_runs + folder.write(
             CHANGES,
             folder.read(absorbed_runs, change_rows).unionByName(change_rows),
-            count + _rows(absorbed_runs),
+            count + _row_count(absorbed_runs),
             "position",
         )
     finally:
         change_rows.unpersist()
 
 
-def _rows(runs: tuple[Run, ...]) -> int:
+def _row_count(runs: tuple[Run, ...]) -> int:
     return sum(run.rows for run in runs)

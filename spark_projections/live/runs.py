@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 #: A run of `changes` with so many rows is never merged again.
 LARGE_RUN: Final = 1_000_000
 
-_DELETED: Final = f"{EntityDeleted.TOPIC.partition(':')[0]}:"
+_DELETED_PREFIX: Final = f"{EntityDeleted.TOPIC.partition(':')[0]}:"
 
 
 def split_runs(
@@ -46,12 +46,12 @@ def last_events(log: DataFrame, is_complete_log: bool = False) -> DataFrame:
     """
     last_event = f.max_by(f.struct(*log.columns), "position").alias("last")
     newest_events = log.groupBy("stream").agg(last_event).select("last.*")
-    return newest_events.where(~f.col("topic").startswith(_DELETED)) if is_complete_log else newest_events
+    return newest_events.where(~f.col("topic").startswith(_DELETED_PREFIX)) if is_complete_log else newest_events
 
 
 def entity_rows_of(states: DataFrame) -> DataFrame:
     """Rows of `analysis.entities` for last events of streams; a deleted entity has a row of `xid` and `since` only."""
-    deleted = states.where(f.col("topic").startswith(_DELETED) & ~is_outside_tree("stream"))
+    deleted = states.where(f.col("topic").startswith(_DELETED_PREFIX) & ~is_outside_tree("stream"))
     return entities(states).unionByName(
         events_with_state(deleted).select("xid", f.col("position").alias("since")), allowMissingColumns=True
     )

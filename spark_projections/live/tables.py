@@ -46,15 +46,15 @@ def register(spark: SparkSession, folder: str) -> int:
 
 
 def _entities(table_folder: LiveTableFolder, manifest: Manifest) -> DataFrame:
-    rows = table_folder.read(manifest.entities, entities_of(_no_log(table_folder.spark)))
+    rows = table_folder.read(manifest.entities, entities_of(_empty_log(table_folder.spark)))
     return rows if len(manifest.entities) == 1 else live_rows(newest_rows(rows))
 
 
 def _changes(table_folder: LiveTableFolder, manifest: Manifest) -> DataFrame:
-    return table_folder.read(manifest.changes, changes_of(_no_log(table_folder.spark)))
+    return table_folder.read(manifest.changes, changes_of(_empty_log(table_folder.spark)))
 
 
-def _no_log(spark: SparkSession) -> DataFrame:
+def _empty_log(spark: SparkSession) -> DataFrame:
     return spark.createDataFrame([], LOG_SCHEMA)
 
 

@@ -29,8 +29,8 @@ def read_rows(spark: SparkSession, servers: str, topic: str, options: Mapping[st
     servers: comma-separated `host:port`. options: further options of Spark's Kafka source, such as
     `kafka.security.protocol`.
     """
-    records = spark.read.format("kafka").options(**_options(servers, topic, options)).load()
-    return _rows(records).dropDuplicates(["position"])
+    records = spark.read.format("kafka").options(**_reader_options(servers, topic, options)).load()
+    return _parse_rows(records).dropDuplicates(["position"])
 
 
 def whole_interactions(log: DataFrame) -> DataFrame:
@@ -38,7 +38,7 @@ def whole_interactions(log: DataFrame) -> DataFrame:
 
     Records are in several partitions, and the latest ones may be visible in one partition but not yet in another.
     """
-    first_gap, last = _ends(log, 0)
+    first_gap, last = _log_ends(log, 0)
     # The filter always has an upper bound: each query reads the topic again, and the topic has grown by then.
     return log.where(f.col("last") <= (last or 0) if first_gap is None else f.col("last") < first_gap)
 
@@ -48,16 +48,16 @@ def stream(spark: SparkSession, servers: str, topic: str, options: Mapping[str, 
 
     Delivery is at least once, and in order within one Group. An interaction may be split over several micro-batches.
     """
-    records = spark.readStream.format("kafka").options(**_options(servers, topic, options)).load()
-    return _rows(records)
+    records = spark.readStream.format("kafka").options(**_reader_options(servers, topic, options)).load()
+    return _parse_rows(records)
 
 
-def _options(servers: str, topic: str, options: Mapping[str, str] | None) -> dict[str, str]:
+def _reader_options(servers: str, topic: str, options: Mapping[str, str] | None) -> dict[str, str]:
     defaults = {"kafka.bootstrap.servers": servers, "subscribe": topic, "startingOffsets": "earliest"}
     return defaults | dict(options or {}) | {"includeHeaders": "true"}
 
 
-def _rows(records: DataFrame) -> DataFrame:
+def _parse_rows(records: DataFrame) -> DataFrame:
     """Log rows of Kafka records. Hashes are base64, because Spark reads bytes in JSON that way."""
     headers = f.filter("headers", lambda header: header["key"] == SCHEMA)
     version = f.try_element_at(headers, f.lit(1))["value"].cast("string")
@@ -72,10 +72,10 @@ def first_missing(log: DataFrame, after: int = 0) -> int | None:
 
     after: the position after which the log should begin.
     """
-    return _ends(log, after)[0]
+    return _log_ends(log, after)[0]
 
 
-def _ends(log: DataFrame, after: int) -> tuple[int | None, int | None]:
+def _log_ends(log: DataFrame, after: int) -> tuple[int | None, int | None]:
     """The result of `first_missing`, and the last position of all; None where there is none."""
     interactions = log.groupBy("first", "last").agg(f.count("*").alias("events"))
     # Each interaction is grouped with the end of the one before it. This needs neither a second read of the topic nor a

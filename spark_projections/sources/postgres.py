@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 PARTITION_SIZE: Final = 50_000
 FETCH_SIZE: Final = 1000
 
-_PORT: Final = 5432
-_END: Final = "(SELECT coalesce(max(last), 0) AS last FROM interaction{until}) AS ended"
+_DEFAULT_PORT: Final = 5432
+_LOG_END: Final = "(SELECT coalesce(max(last), 0) AS last FROM interaction{until}) AS ended"
 # A lateral look-up by key per event: a join by range would compare every pair.
-_ROWS: Final = """(
+_LOG_ROWS: Final = """(
 SELECT log.position, log.stream, log.revision, log.topic, convert_from(log.state, 'UTF8') AS state,
   i.first, i.last, i.xregcorrelationid, i.time, i.caller, i.command, i.registry_url, i.chain, i.state AS statehash,
   i.salt
@@ -35,9 +35,9 @@ def read(spark: SparkSession, database: str, asof: int | None = None, partition:
     """
     reader = _reader(spark, database)
     end_condition = "" if asof is None else f" WHERE last <= {int(asof)}"
-    log_end: int = reader.option("dbtable", _END.format(until=end_condition)).load().collect()[0]["last"]
+    log_end: int = reader.option("dbtable", _LOG_END.format(until=end_condition)).load().collect()[0]["last"]
     read_options: dict[str, str | int] = {
-        "dbtable": _ROWS.format(last=log_end),
+        "dbtable": _LOG_ROWS.format(last=log_end),
         "partitionColumn": "position",
         "lowerBound": 1,
         "upperBound": log_end + 1,
@@ -56,7 +56,7 @@ def _reader(spark: SparkSession, database: str) -> DataFrameReader:
     url = make_url(database)
     parameters = urlencode({name: value if isinstance(value, str) else value[-1] for name, value in url.query.items()})
     jdbc_options = {
-        "url": f"jdbc:postgresql://{url.host or 'localhost'}:{url.port or _PORT}/{url.database or ''}?{parameters}",
+        "url": f"jdbc:postgresql://{url.host or 'localhost'}:{url.port or _DEFAULT_PORT}/{url.database or ''}?{parameters}",
         "driver": "org.postgresql.Driver",
         "user": url.username,
         "password": url.password,

@@ -22,7 +22,7 @@ MAX_FAILURES: Final = 6
 TIMEOUT_SECONDS: Final = 60.0
 
 #: The members that precede those of the stored state in a line; the state follows unchanged.
-_EVENT: Final = re.compile(
+_EVENT_LINE: Final = re.compile(
     rb'\{"position":([0-9]+),"stream":("(?:[^"\\]|\\.)*"),"revision":([0-9]+),"topic":("(?:[^"\\]|\\.)*"),'
 )
 _RETRYABLE: Final = frozenset((429, 500, 502, 503, 504))
@@ -62,7 +62,7 @@ class RemoteLog:
                     next_position = _next_position(response)
                     if next_position <= after:
                         raise RemoteLogError(f"{self._url} ends at position {next_position}, before {end}")
-                    for row in _rows(_lines(response)):
+                    for row in _parse_rows(_lines(response)):
                         yield row
                         after, failures = row.position, 0
                 after = next_position  # further than the last row where the caller may not read the last events
@@ -111,18 +111,18 @@ def _lines(response: httpx.Response) -> Iterator[bytes]:
         yield from lines
 
 
-def _rows(lines: Iterator[bytes]) -> Iterator[LogTableRow]:
+def _parse_rows(lines: Iterator[bytes]) -> Iterator[LogTableRow]:
     shared: dict[str, Any] = {}
     for line in lines:
-        if (event := _EVENT.match(line)) is None:
-            shared = _shared(json.loads(line))
+        if (event := _EVENT_LINE.match(line)) is None:
+            shared = _interaction_columns(json.loads(line))
             continue
         position, stream, revision, topic = map(json.loads, event.groups())
         state = (b"{" + line[event.end() :]).decode()
         yield LogTableRow(position=position, stream=stream, revision=revision, topic=topic, state=state, **shared)
 
 
-def _shared(line: dict[str, Any]) -> dict[str, Any]:
+def _interaction_columns(line: dict[str, Any]) -> dict[str, Any]:
     """The columns that all rows of an interaction share, from the line that precedes them."""
     renamed = {"registry_url": line.pop("registryurl"), "statehash": bytes.fromhex(line.pop("state"))}
     return {**line, **renamed, "chain": bytes.fromhex(line["chain"])}

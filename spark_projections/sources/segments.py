@@ -26,7 +26,7 @@ def read(spark: SparkSession, folder: str) -> DataFrame:
     Raises: ValueError for a URI without a filesystem, UnreadableManifestEntry, OSError.
     """
     segments = open_folder(folder)
-    return _read(spark, folder, [*segments.entries(segments.ranges())])
+    return _read_entries(spark, folder, [*segments.entries(segments.ranges())])
 
 
 def read_verified(spark: SparkSession, folder: str) -> DataFrame:
@@ -44,12 +44,12 @@ def read_verified(spark: SparkSession, folder: str) -> DataFrame:
         raise UnverifiedLog(str(error)) from None
     for finding in verify_log_files(segments, [*zip(ranges, entries, strict=True)]):
         raise UnverifiedLog.at(finding.position, finding.what)
-    log = _read(spark, folder, entries)
+    log = _read_entries(spark, folder, entries)
     _check_against_manifest(log, entries)
     return log
 
 
-def _read(spark: SparkSession, folder: str, entries: Sequence[ManifestEntry]) -> DataFrame:
+def _read_entries(spark: SparkSession, folder: str, entries: Sequence[ManifestEntry]) -> DataFrame:
     paths = [f"{spark_uri(folder)}/{entry.log.path}" for entry in entries]
     return with_salt(spark.read.schema(LOG_SCHEMA).parquet(*paths)) if paths else spark.createDataFrame([], LOG_SCHEMA)
 

@@ -71,7 +71,7 @@ ROWS: Final[dict[Table, dict[str, Any]]] = {
         **{"subscription": SUB, "sequence": 5, "reason": "status", "code": "500", "message": "m"},
         **{"attempts": 1, "first": 1.0, "last": 9e9},
     },
-    deliveries.wish: {"subscription": SUB, "name": "consent", "value": "10"},
+    deliveries.request: {"subscription": SUB, "name": "consent", "value": "10"},
     deliveries.callback: {"digest": "d", "subscription": SUB, "until": 1.0},
     deliveries.LEASES.process: {"process": "p", "until": 1.0},
     deliveries.LEASES.lease: {"subscription": SUB, "process": "p"},

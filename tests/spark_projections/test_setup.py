@@ -11,7 +11,7 @@ import pytest
 from spark_projections import jars
 from spark_projections.jars import MissingJars
 from spark_projections.java import MissingJava, java_home
-from spark_projections.session import SparkSettings, _conf
+from spark_projections.session import SparkSettings, _spark_config
 
 #: A program that says what an old Java says.
 OLD = """#!/bin/sh
@@ -97,9 +97,9 @@ def test_settings_of_a_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     for name, value in given.items():
         monkeypatch.setenv(f"ANNALS_SPARK_{name}", value)
     settings = SparkSettings()
-    shared = _conf(SparkSettings(master=None, memory=None, packages=None), [])
+    shared = _spark_config(SparkSettings(master=None, memory=None, packages=None), [])
     assert not any(name in shared for name in ("spark.master", "spark.driver.memory", "spark.jars"))
-    assert _conf(settings, []) == shared | {
+    assert _spark_config(settings, []) == shared | {
         "spark.master": "spark://h:7077",
         "spark.driver.memory": "4g",
         "spark.executor.memory": "4g",

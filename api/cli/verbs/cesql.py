@@ -23,7 +23,7 @@ EventFile = Annotated[
 Lines = Annotated[bool, typer.Option("--jsonl", help="Read lines with an expression and an event from standard input.")]
 
 #: Number of cached expressions, for lines that repeat an expression.
-_KEPT: Final = 1024
+_CACHE_SIZE: Final = 1024
 
 
 def cesql(expression: Text = None, event: EventFile = None, jsonl: Lines = False) -> None:
@@ -38,7 +38,7 @@ def cesql(expression: Text = None, event: EventFile = None, jsonl: Lines = False
     if jsonl:
         if expression is not None or event is not None:
             raise UsageError("--jsonl reads expressions and events from standard input; give neither as an argument.")
-        _lines()
+        _evaluate_lines()
         return
     if expression is None:
         raise UsageError('give an expression, such as annals cesql "1 + 1", or --jsonl.')
@@ -46,43 +46,43 @@ def cesql(expression: Text = None, event: EventFile = None, jsonl: Lines = False
         compiled = compile_expression(expression)
     except ParseError as error:
         raise InvalidInput(f"the expression does not parse: {error}") from None
-    typer.echo(_shown(compiled.evaluate(_read(event) if event else {})))
+    typer.echo(_result_json(compiled.evaluate(_read_event(event) if event else {})))
 
 
-def _read(file: Path) -> ContextAttributes:
+def _read_event(file: Path) -> ContextAttributes:
     try:
-        return _attributes(loads(file.read_bytes()))
+        return _context_attributes(loads(file.read_bytes()))
     except (InvalidJson, TypeError) as error:
         raise InvalidInput(f"{file}: {error}") from None
 
 
-def _lines() -> None:
+def _evaluate_lines() -> None:
     for number, line in enumerate(sys.stdin.buffer, 1):
         if not line.strip():
             continue
         try:
-            typer.echo(_answer(loads(line)))
+            typer.echo(_evaluate_line(loads(line)))
         except (InvalidJson, TypeError) as error:
             raise InvalidInput(f"line {number}: {error}") from None
 
 
-def _answer(line_members: Any) -> str:
+def _evaluate_line(line_members: Any) -> str:
     if not isinstance(line_members, dict) or not isinstance(line_members.get("expression"), str):
         raise TypeError('an object with the string "expression" is needed')
     event = line_members.get("event")
-    attributes = {} if event is None else _attributes(event)
+    attributes = {} if event is None else _context_attributes(event)
     try:
-        return _shown(_compiled(line_members["expression"]).evaluate(attributes))
+        return _result_json(_compile(line_members["expression"]).evaluate(attributes))
     except ParseError:
-        return _shown(EvaluationResult(False, (ErrorKind.PARSE,)))
+        return _result_json(EvaluationResult(False, (ErrorKind.PARSE,)))
 
 
-@lru_cache(_KEPT)
-def _compiled(text: str) -> CesqlExpression:
+@lru_cache(_CACHE_SIZE)
+def _compile(text: str) -> CesqlExpression:
     return compile_expression(text)
 
 
-def _attributes(event: Any) -> ContextAttributes:
+def _context_attributes(event: Any) -> ContextAttributes:
     """The context attributes of an event in JSON. Raises: TypeError."""
     if not isinstance(event, dict):
         raise TypeError("an event has to be an object")
@@ -95,5 +95,5 @@ def _attributes(event: Any) -> ContextAttributes:
     return attributes
 
 
-def _shown(result: EvaluationResult) -> str:
+def _result_json(result: EvaluationResult) -> str:
     return dumps({"result": result.value, "error": result.error}).decode()

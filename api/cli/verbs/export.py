@@ -33,23 +33,23 @@ def export(
     path = "/export?stated" if stated else "/export"
     try:
         if output is None:
-            asyncio.run(_copy(settings, path, sys.stdout.buffer, lambda done, total: None))
+            asyncio.run(_copy_body(settings, path, sys.stdout.buffer, lambda done, total: None))
         else:
-            _write(settings, path, output)
+            _write_file(settings, path, output)
     except BrokenPipeError:
         raise  # the reader of the pipe has closed it
     except OSError as error:
         raise UsageError(f"cannot write {output or 'to stdout'}: {error.strerror or error}.") from None
 
 
-def _write(settings: Settings, path: str, output: Path) -> None:
+def _write_file(settings: Settings, path: str, output: Path) -> None:
     # Devices and pipes are written directly; renaming a file over them would replace them.
     replaces_file = output.is_file() or not output.exists()
     output = output.resolve() if replaces_file else output  # a symbolic link stays, and its target is replaced
     part_path = output.with_name(output.name + ".part") if replaces_file else output
     try:
         with part_path.open("wb") as file, progress_bar("Exporting (bytes)") as report:
-            asyncio.run(_copy(settings, path, file, report))
+            asyncio.run(_copy_body(settings, path, file, report))
             if replaces_file:
                 os.fsync(file.fileno())
         if replaces_file:
@@ -60,7 +60,7 @@ def _write(settings: Settings, path: str, output: Path) -> None:
         raise
 
 
-async def _copy(settings: Settings, path: str, file: BinaryIO, report: ReportProgress) -> None:
+async def _copy_body(settings: Settings, path: str, file: BinaryIO, report: ReportProgress) -> None:
     written = 0
     async for chunk in get_body(settings, path):
         file.write(chunk)

@@ -47,23 +47,23 @@ def import_(
     of endpoints; the import converts them and reports the changes on stderr.
     """
     settings = load_settings(database=database, public_url=public_url)
-    document_files = [_translated(file, dialect) if dialect else _read(file, as_) for file in files]
+    document_files = [_translate_file(file, dialect) if dialect else _read_file(file, as_) for file in files]
     with open_local_registry(settings) as registry, progress_bar("Importing") as report:
         for imported, document_file in enumerate(document_files):
             report(imported, len(document_files))
-            line = f"{document_file.path}: {_take(registry, document_file)}"
+            line = f"{document_file.path}: {_import_file(registry, document_file)}"
             report(imported + 1, len(document_files))
             typer.echo(line)
 
 
-def _read(file: Path, kind: DocumentKind | None) -> DocumentFile:
+def _read_file(file: Path, kind: DocumentKind | None) -> DocumentFile:
     try:
         return read_document_file(file, kind)
     except Problem as problem:
         raise InvalidInput(f"{file}: {problem_line(problem)}") from problem
 
 
-def _translated(file: Path, dialect: str) -> DocumentFile:
+def _translate_file(file: Path, dialect: str) -> DocumentFile:
     if dialect not in DIALECTS:
         raise UsageError(f"the dialect {dialect!r} is unknown; use one of: {', '.join(DIALECTS)}")
     try:
@@ -76,10 +76,10 @@ def _translated(file: Path, dialect: str) -> DocumentFile:
     return DocumentFile(file, DocumentKind.REGISTRY, translated.tree)
 
 
-def _take(registry: Registry, document_file: DocumentFile) -> str:
+def _import_file(registry: Registry, document_file: DocumentFile) -> str:
     """The result of importing a document, in words."""
     try:
-        command = import_command(document_file, _model(registry.store))
+        command = import_command(document_file, _current_model(registry.store))
         recorded = registry.command_bus.submit(command, CONSOLE).result() if command else None
     except Problem as problem:
         raise InvalidInput(f"{document_file.path}: {problem_line(problem)}") from problem
@@ -88,7 +88,7 @@ def _take(registry: Registry, document_file: DocumentFile) -> str:
     return f"{len(recorded.events)} events, {recorded.xregcorrelationid}"
 
 
-def _model(store: Store) -> Attributes:
+def _current_model(store: Store) -> Attributes:
     """The `modelsource` and `model` in force."""
     last_event = store.recorder.select_events(xids.MODEL, desc=True, limit=1)[0]
     attributes: Attributes = store.mapper.to_domain_event(last_event).attributes

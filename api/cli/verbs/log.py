@@ -33,15 +33,15 @@ Lines = Annotated[int, typer.Option("--lines", "-n", min=0, help="Number of last
 Follow = Annotated[bool, typer.Option("--follow", "-f", help="Continue with new events until Ctrl-C.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object per line, with the complete event.")]
 
-_BATCH: Final = 500
-_PAUSE: Final = 0.3
-_EVENT: Final = (
+_BATCH_SIZE: Final = 500
+_POLL_SECONDS: Final = 0.3
+_EVENT_COLUMNS: Final = (
     *(Column(7, "cyan"), Column(24, "dim"), Column(15, CHANGE_STYLES), Column(style="bold"), Column()),
     Column(style="dim"),
 )
-_FINDING: Final = (Column(style="red"),)
-_DAMAGED: Final = "restore the store from a backup"
-_STALE: Final = "the log is intact: rebuild the read model with annals rebuild"
+_FINDING_COLUMNS: Final = (Column(style="red"),)
+_DAMAGED_REMEDY: Final = "restore the store from a backup"
+_STALE_REMEDY: Final = "the log is intact: rebuild the read model with annals rebuild"
 
 
 @log.command()
@@ -56,9 +56,9 @@ def tail(lines: Lines = 20, follow: Follow = False, as_json: AsJson = False, dat
         after = max(0, store.log_end().position - lines)
         for position, event in tail_events(store, after, follow):
             if as_json:
-                typer.echo(_json(position, event))
+                typer.echo(_event_json(position, event))
             else:
-                show_lines(_EVENT, [_row(position, event)])
+                show_lines(_EVENT_COLUMNS, [_event_row(position, event)])
 
 
 @log.command()
@@ -74,7 +74,7 @@ def show(
         events = store.events(position - 1, 1)
         if not events:
             raise InvalidInput(f"the log has no position {position}; it ends at {store.log_end().position}.")
-        print_json(_json(*events[0]).encode())
+        print_json(_event_json(*events[0]).encode())
 
 
 @log.command()
@@ -89,9 +89,9 @@ def verify(database: Database = None) -> None:
         with progress_bar("Verifying") as report:
             log_findings = [*walk(store, progress=report)]
             findings = [*log_findings, *verify_row_hashes(store), *verify_history(store), *verify_index(store)]
-        show_lines(_FINDING, ((f"position {finding.position}: {finding.what}",) for finding in findings))
+        show_lines(_FINDING_COLUMNS, ((f"position {finding.position}: {finding.what}",) for finding in findings))
         if findings:
-            raise StoreError(f"{len(findings)} findings; {_DAMAGED if log_findings else _STALE}.")
+            raise StoreError(f"{len(findings)} findings; {_DAMAGED_REMEDY if log_findings else _STALE_REMEDY}.")
         log_end = store.log_end()
     typer.echo(f"{log_end.position} events, no findings. chain {log_end.chain.hex()} state {log_end.state.hex()}")
 
@@ -105,26 +105,26 @@ def open_store(database: str | None) -> Store:
 def tail_events(store: Store, after: int, follow: bool) -> Iterator[tuple[int, EntityEvent]]:
     """Events after a position. With `follow`, it waits for new events forever."""
     while True:
-        batch = store.events(after, _BATCH)
+        batch = store.events(after, _BATCH_SIZE)
         yield from batch
         if batch:
             after = batch[-1][0]
         elif follow:
-            time.sleep(_PAUSE)
+            time.sleep(_POLL_SECONDS)
         else:
             return
 
 
-def _kind(event: EntityEvent) -> str:
+def _event_kind(event: EntityEvent) -> str:
     return event.TOPIC.partition(":")[0]
 
 
-def _row(position: int, event: EntityEvent) -> tuple[object, ...]:
+def _event_row(position: int, event: EntityEvent) -> tuple[object, ...]:
     timestamp = event.time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    return position, timestamp, _kind(event), event.xid, event.epoch, event.xregcorrelationid
+    return position, timestamp, _event_kind(event), event.xid, event.epoch, event.xregcorrelationid
 
 
-def _json(position: int, event: EntityEvent) -> str:
-    members: dict[str, Any] = {"position": position, "kind": _kind(event), **event.model_dump(exclude_none=True)}
+def _event_json(position: int, event: EntityEvent) -> str:
+    members: dict[str, Any] = {"position": position, "kind": _event_kind(event), **event.model_dump(exclude_none=True)}
     members["time"] = event.time.isoformat().replace("+00:00", "Z")
     return dumps(members).decode()

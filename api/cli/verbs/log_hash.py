@@ -24,9 +24,9 @@ Token = Annotated[
     str | None, typer.Option("--token", envvar="ANNALS_TOKEN", help="Bearer token for the registry of --against.")
 ]
 
-_HASH: Final = (Column(64, "cyan"), Column(7), Column(7, "dim"), Column(style="bold"))
-_CHANGES: Final = {"missing here": "green", "missing there": "red", "different": "yellow"}
-_DIFFERENCE: Final = (Column(13, _CHANGES), Column(style="bold"), Column(style="dim"), Column(style="dim"))
+_HASH_COLUMNS: Final = (Column(64, "cyan"), Column(7), Column(7, "dim"), Column(style="bold"))
+_CHANGE_STYLES: Final = {"missing here": "green", "missing there": "red", "different": "yellow"}
+_DIFFERENCE_COLUMNS: Final = (Column(13, _CHANGE_STYLES), Column(style="bold"), Column(style="dim"), Column(style="dim"))
 
 
 def hash_(
@@ -46,32 +46,32 @@ def hash_(
     """
     with open_view(database) as (view, store):
         xid = parse_path_argument(path)
-        local_hash = _hashed(view, store, xid, {"asof": [asof]} if asof else {})
-        print_rows(_HASH, [(local_hash.members["hash"], local_hash.members["count"], local_hash.position, xid)])
+        local_hash = _hash_parts(view, store, xid, {"asof": [asof]} if asof else {})
+        print_rows(_HASH_COLUMNS, [(local_hash.members["hash"], local_hash.members["count"], local_hash.position, xid)])
         if against is None:
             return
         with closing(RemoteRegistry(against, token)) as remote_registry:
-            local_side = _here(view, store, xid, local_hash.position)
+            local_side = _local_source(view, store, xid, local_hash.position)
             difference = first_difference(local_side, remote_registry.hash_side(xid, asof))
     if difference:
-        print_rows(_DIFFERENCE, [_row(difference)])
+        print_rows(_DIFFERENCE_COLUMNS, [_difference_row(difference)])
         raise InvalidInput(f"{against} differs.")
 
 
-def _hashed(view: View, store: Store, xid: str, query: HashQuery) -> HashResult:
+def _hash_parts(view: View, store: Store, xid: str, query: HashQuery) -> HashResult:
     return hash_tree_parts(view, xid, parse_hash_params(query, xid), store.clock())
 
 
-def _here(view: View, store: Store, xid: str, position: int) -> HashSource:
+def _local_source(view: View, store: Store, xid: str, position: int) -> HashSource:
     """The local side of a comparison."""
 
     def ask(query: HashQuery) -> dict[str, Any]:
-        result = _hashed(view, store, xid, {**query, "asof": [str(position)]})
+        result = _hash_parts(view, store, xid, {**query, "asof": [str(position)]})
         return {**result.members, "parts": list(map(part_members, result.parts))}
 
     return ask
 
 
-def _row(difference: HashDifference) -> tuple[object, ...]:
+def _difference_row(difference: HashDifference) -> tuple[object, ...]:
     change = "missing here" if difference.here is None else "missing there" if difference.there is None else "different"
     return change, difference.xid, difference.here, difference.there

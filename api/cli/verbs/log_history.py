@@ -39,7 +39,7 @@ CHANGE_STYLES: Final = {
     **dict.fromkeys(("deleted", "EntityDeleted"), "red"),
     **dict.fromkeys(("refreshed", "EntityRefreshed"), "dim"),
 }
-_REVISION: Final = (
+_REVISION_COLUMNS: Final = (
     *(
         Column(7, "cyan"),
         Column(27, "dim"),
@@ -50,14 +50,14 @@ _REVISION: Final = (
     ),
     *(Column(style="dim"), Column()),
 )
-_DIFFERENCE: Final = (
+_DIFFERENCE_COLUMNS: Final = (
     Column(8, CHANGE_STYLES),
     Column(style="bold"),
     Column(style="cyan"),
     Column(),
     Column(style="dim"),
 )
-_HEADING: Final = (Column(17, "cyan"), Column())
+_HEADING_COLUMNS: Final = (Column(17, "cyan"), Column())
 
 
 def history(
@@ -77,10 +77,10 @@ def history(
 
     Example: annals log history /schemagroups/weather --below --from 2026-01-31T00:00:00Z
     """
-    audit_params = _asked(below=_word(below), order="desc" if newest_first else "asc", until=until, **{"from": after})
+    audit_params = _audit_params(below=_switch_text(below), order="desc" if newest_first else "asc", until=until, **{"from": after})
     with open_view(database) as (view, store):
         positions = queries.history_positions(view, parse_path_argument(path), audit_params, store.clock())
-        revisions = view.trail.revisions(_first(positions, limit), before=as_json)
+        revisions = view.trail.revisions(_limit_positions(positions, limit), before=as_json)
         _print_revisions(revisions, as_json)
 
 
@@ -103,14 +103,14 @@ def interaction(
             raise InvalidInput(f"no interaction has the id {xregcorrelationid}.")
         interaction_record, events = interaction_events
         if as_json:
-            _print(
+            _print_table(
                 TableFormat.JSON,
                 revision_table(("before", "after")),
                 events,
                 ListWrapper(interaction_members(interaction_record), "events"),
             )
             return
-        print_rows(_HEADING, interaction_members(interaction_record).items())
+        print_rows(_HEADING_COLUMNS, interaction_members(interaction_record).items())
         _print_revisions(events, as_json)
 
 
@@ -128,13 +128,13 @@ def diff(
 
     Example: annals log diff /schemagroups/weather --from 2026-01-31T00:00:00Z --to 2026-02-01T00:00:00Z
     """
-    audit_params = _asked(below=_word(below), to=end, **{"from": start})
+    audit_params = _audit_params(below=_switch_text(below), to=end, **{"from": start})
     with open_view(database) as (view, store):
         differences = queries.compare_moments(view, parse_path_argument(path), audit_params, store.clock()).differences
         if as_json:
-            _print(TableFormat.NDJSON, DIFFERENCE_TABLE, differences)
+            _print_table(TableFormat.NDJSON, DIFFERENCE_TABLE, differences)
         else:
-            print_rows(_DIFFERENCE, (row for difference in differences for row in _difference_rows(difference)))
+            print_rows(_DIFFERENCE_COLUMNS, (row for difference in differences for row in _difference_rows(difference)))
 
 
 @contextmanager
@@ -148,13 +148,13 @@ def open_view(database: str | None) -> Iterator[tuple[View, Store]]:
             yield View.of_connection(connection), store
 
 
-def _asked(**parameters: str | None) -> AuditParams:
+def _audit_params(**parameters: str | None) -> AuditParams:
     """The parameters as a request would give them. Raises: BadRequest."""
     given_parameters = {name: value for name, value in parameters.items() if value is not None}
     return parse_audit_params(urlencode(given_parameters).encode(), given_parameters.keys())
 
 
-def _word(flag: bool) -> str:
+def _switch_text(flag: bool) -> str:
     return "true" if flag else "false"
 
 
@@ -164,15 +164,15 @@ def parse_path_argument(path: str) -> str:
     return queries.xid_of(plain_path.split("/") if plain_path else ())
 
 
-def _first(positions: Iterator[int], limit: int | None) -> Iterator[int]:
+def _limit_positions(positions: Iterator[int], limit: int | None) -> Iterator[int]:
     return (position for position, _ in zip(positions, range(limit), strict=False)) if limit else positions
 
 
 def _print_revisions(revisions: Iterable[Revision], as_json: bool) -> None:
     if as_json:
-        _print(TableFormat.NDJSON, revision_table(("before", "after")), revisions)
+        _print_table(TableFormat.NDJSON, revision_table(("before", "after")), revisions)
     else:
-        print_rows(_REVISION, map(_revision_row, revisions))
+        print_rows(_REVISION_COLUMNS, map(_revision_row, revisions))
 
 
 def _revision_row(revision: Revision) -> tuple[object, ...]:
@@ -196,7 +196,7 @@ def _difference_rows(difference: EntityDiff) -> Iterator[tuple[object, ...]]:
         yield row["change"], row["xid"], path, row.get("before"), row.get("after")
 
 
-def _print(
+def _print_table(
     format: TableFormat, table: TableLayout[Any], items: Iterable[Any], wrapper: ListWrapper | None = None
 ) -> None:
     for chunk in write_table(format, table, items, wrapper):

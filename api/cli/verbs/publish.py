@@ -36,7 +36,7 @@ Partitions = Annotated[
 ]
 Documents = Annotated[bool, typer.Option("--documents", help="Include documents, in headers of the log's records.")]
 
-_TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,200}\Z")
+_TOPIC_PREFIX: Final = re.compile(r"[A-Za-z0-9._-]{1,200}\Z")
 
 
 def publish(
@@ -55,7 +55,7 @@ def publish(
 
     Example: annals publish --kafka 127.0.0.1:9092 --prefix registry --once
     """
-    if not _TOPIC.match(prefix):
+    if not _TOPIC_PREFIX.match(prefix):
         raise UsageError("--prefix: letters, digits, dots, dashes and underscores are needed, 200 at most.")
     cluster, settings = kafka_cluster(brokers), require_store(load_settings(database=database))
     with closing(Store(settings.database)) as store, progress_bar("Publishing") as report, stop_event() as stop:
@@ -64,12 +64,12 @@ def publish(
         publisher = Publisher(
             progress, cluster, prefix, partitions=partitions or -1, report=report, log_line=_report_progress
         )
-        _published(publisher, once, stop)
+        _run_publisher(publisher, once, stop)
         published_counts = progress.published_counts()
-    typer.echo(_line(published_counts, prefix))
+    typer.echo(_summary_line(published_counts, prefix))
 
 
-def _published(publisher: Publisher, once: bool, stop: Event) -> None:
+def _run_publisher(publisher: Publisher, once: bool, stop: Event) -> None:
     try:
         if once:
             publisher.once(stop)
@@ -78,12 +78,12 @@ def _published(publisher: Publisher, once: bool, stop: Event) -> None:
     except TopicsDiverged as error:
         raise InvalidInput(str(error)) from None
     except RecordFailed as error:
-        raise _failure(error.error, f"the record of position {error.record.position}: ") from None
+        raise _failure_error(error.error, f"the record of position {error.record.position}: ") from None
     except (errors.KafkaError, TimeoutError) as error:
-        raise _failure(error) from None
+        raise _failure_error(error) from None
 
 
-def _failure(error: Exception, record_description: str = "") -> Exception:
+def _failure_error(error: Exception, record_description: str = "") -> Exception:
     """The error with which the verb ends after a failure at a broker."""
     outcome = error_outcome(error)
     description = f"Kafka: {record_description}{outcome.code} {outcome.message}".strip()
@@ -103,6 +103,6 @@ def _report_progress(message: str) -> None:
     STDERR.print(f"annals: {message}", markup=False)
 
 
-def _line(published_counts: PublishedCounts, prefix: str) -> str:
+def _summary_line(published_counts: PublishedCounts, prefix: str) -> str:
     log, events = published_counts
     return f"position {log}: {log} records on {prefix}.log, {events} on {prefix}.events"

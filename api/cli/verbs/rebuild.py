@@ -44,7 +44,7 @@ Head = Annotated[
     typer.Option("--head", metavar="POSITION:HASH", help="A chain hash stored earlier; Spark's log must contain it."),
 ]
 
-_HEAD: Final = re.compile(r"([0-9]{1,18}):([0-9a-fA-F]{64})")
+_HEAD_OPTION: Final = re.compile(r"([0-9]{1,18}):([0-9a-fA-F]{64})")
 
 
 def rebuild(
@@ -79,7 +79,7 @@ def rebuild(
                 location = LogLocation(source, settings.database, folder, brokers, prefix)
                 events_output = EventsOutput(events, settings.event_changes) if events else None
                 anchors = LogAnchors(partial(_chain_at, store), expected_head)
-                result = _with_spark(store, location, asof, stage, events_output, settings.indexed_leaves, anchors)
+                result = _rebuild_with_spark(store, location, asof, stage, events_output, settings.indexed_leaves, anchors)
         except RebuildDiverged as error:
             raise StoreError(
                 f"{error}; the read model stays as it was. `annals log verify` says what is wrong."
@@ -90,7 +90,7 @@ def rebuild(
 
 def _parse_head(head: str) -> tuple[int, str]:
     """Position and chain hash of the option. Raises: UsageError."""
-    if (match := _HEAD.fullmatch(head)) is None:
+    if (match := _HEAD_OPTION.fullmatch(head)) is None:
         raise UsageError("--head is POSITION:HASH, as in 42:9c41…, with a chain hash of 64 hex digits.")
     return int(match[1]), match[2].lower()
 
@@ -102,7 +102,7 @@ def _chain_at(store: Store, position: int) -> str | None:
     return interactions[0].chain.hex() if interactions and interactions[0].last == position else None
 
 
-def _with_spark(
+def _rebuild_with_spark(
     store: Store,
     location: LogLocation,
     asof: int | None,

@@ -35,21 +35,21 @@ Id = Annotated[str, typer.Argument(metavar="ID", help="The id of a link.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object per line, as the HTTP API does.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 
-_STATES: Final = {
+_STATE_STYLES: Final = {
     "active": "green",
     **dict.fromkeys(("resting", "failing"), "yellow"),
     "diverged": "red",
     "promoted": "dim",
 }
-_VERDICTS: Final = {"equal": "green", "differs": "red"}
-_LIST: Final = (Column(24, "bold"), Column(9, _STATES), Column(14), Column(7), Column(style="cyan"))
-_STATUS: Final = (
-    *(Column(24, "bold"), Column(9, _STATES), Column(7), Column(8), Column(20, "dim"), Column(9, _VERDICTS)),
+_VERDICT_STYLES: Final = {"equal": "green", "differs": "red"}
+_LIST_COLUMNS: Final = (Column(24, "bold"), Column(9, _STATE_STYLES), Column(14), Column(7), Column(style="cyan"))
+_STATUS_COLUMNS: Final = (
+    *(Column(24, "bold"), Column(9, _STATE_STYLES), Column(7), Column(8), Column(20, "dim"), Column(9, _VERDICT_STYLES)),
     *(Column(4), Column(style="red")),
 )
 
 
-def _console(database: str | None) -> AbstractContextManager[SurfaceClient]:
+def _open_client(database: str | None) -> AbstractContextManager[SurfaceClient]:
     return open_link_client(require_store(load_settings(database=database)))
 
 
@@ -83,7 +83,7 @@ def add(
     scope = {
         "groups": groups,
         "resources": resources,
-        "filters": [_filter(filter_text) for filter_text in filters or ()],
+        "filters": [_parse_filter(filter_text) for filter_text in filters or ()],
     }
     link_document = {
         "id": id,
@@ -91,13 +91,13 @@ def add(
         "dialect": dialect,
         "mode": mode,
         "scope": {name: value for name, value in scope.items() if value},
-        "names": dict(map(_pair, names or ())),
+        "names": dict(map(_parse_pair, names or ())),
         "interval": interval,
         "conflicts": conflicts,
         "remote": remote,
-        "credential": _credential(username, secret_file, ask),
+        "credential": _read_credential(username, secret_file, ask),
     }
-    with _console(database) as client:
+    with _open_client(database) as client:
         link = client.request(
             "POST", COLLECTION, {name: value for name, value in link_document.items() if value is not None}
         )
@@ -107,21 +107,21 @@ def add(
 @replicate.command(name="list")
 def list_(as_json: AsJson = False, database: Database = None) -> None:
     """Print all links: id, state, dialect, mode and URL."""
-    with _console(database) as client:
+    with _open_client(database) as client:
         links = client.request("GET", COLLECTION)
     if as_json:
-        _print(links)
+        _print_lines(links)
         return
     show_lines(
-        _LIST, ((link["id"], link["status"]["state"], link["dialect"], link["mode"], link["url"]) for link in links)
+        _LIST_COLUMNS, ((link["id"], link["status"]["state"], link["dialect"], link["mode"], link["url"]) for link in links)
     )
 
 
 @replicate.command()
 def show(id: Id, database: Database = None) -> None:
     """Print one link with its status, as JSON. Secrets are not shown."""
-    with _console(database) as client:
-        print_json(dumps(client.request("GET", _path(id))))
+    with _open_client(database) as client:
+        print_json(dumps(client.request("GET", _link_path(id))))
 
 
 @replicate.command()
@@ -139,17 +139,17 @@ def status(
 
     Example: annals replicate status primary --check
     """
-    with _console(database) as client:
+    with _open_client(database) as client:
         link_ids = [id] if id is not None else [item["id"] for item in client.request("GET", COLLECTION)]
         link_checks = [
-            check_link(client, item) if check else LinkCheck(client.request("GET", _path(item)), None)
+            check_link(client, item) if check else LinkCheck(client.request("GET", _link_path(item)), None)
             for item in link_ids
         ]
     link_documents = [link_check.link for link_check in link_checks]
     if as_json:
-        _print([{"id": item["id"], **item["status"]} for item in link_documents])
+        _print_lines([{"id": item["id"], **item["status"]} for item in link_documents])
     else:
-        show_lines(_STATUS, map(_row, link_documents))
+        show_lines(_STATUS_COLUMNS, map(_status_row, link_documents))
     if failures := [link_check.wrong for link_check in link_checks if link_check.wrong]:
         raise InvalidInput(f"{', '.join(failures)}.")
 
@@ -157,13 +157,13 @@ def status(
 @replicate.command()
 def pause(id: Id, database: Database = None) -> None:
     """Pause a link until `resume`: nothing is copied, and its copies stay read-only."""
-    _act(id, "pause", database)
+    _run_action(id, "pause", database)
 
 
 @replicate.command()
 def resume(id: Id, database: Database = None) -> None:
     """Continue with a paused link."""
-    _act(id, "resume", database)
+    _run_action(id, "resume", database)
 
 
 @replicate.command()
@@ -172,7 +172,7 @@ def promote(id: Id, database: Database = None) -> None:
 
     Example: annals replicate promote primary
     """
-    _act(id, "promote", database)
+    _run_action(id, "promote", database)
 
 
 @replicate.command()
@@ -185,8 +185,8 @@ def repair(id: Id, yes: Yes = False, database: Database = None) -> None:
     Example: annals replicate repair primary --yes
     """
     _confirm(yes, "Changes that were made here only will be undone. Repair it?")
-    with _console(database) as client:
-        count = client.request("POST", f"{_path(id)}/actions/repair")["repaired"]
+    with _open_client(database) as client:
+        count = client.request("POST", f"{_link_path(id)}/actions/repair")["repaired"]
     typer.echo(f"{count} entities differed and are as they are there" if count else "nothing differed")
 
 
@@ -194,14 +194,14 @@ def repair(id: Id, yes: Yes = False, database: Database = None) -> None:
 def remove(id: Id, yes: Yes = False, database: Database = None) -> None:
     """Delete a link and destroy its secret. Its copies stay, and become writable."""
     _confirm(yes, "What came over it stays and becomes writable. Remove the link?")
-    with _console(database) as client:
-        client.request("DELETE", _path(id))
+    with _open_client(database) as client:
+        client.request("DELETE", _link_path(id))
     typer.echo(f"{printable_text(id)} is removed; what came over it is writable")
 
 
-def _act(id: str, name: str, database: str | None) -> None:
-    with _console(database) as client:
-        link = client.request("POST", f"{_path(id)}/actions/{name}")
+def _run_action(id: str, name: str, database: str | None) -> None:
+    with _open_client(database) as client:
+        link = client.request("POST", f"{_link_path(id)}/actions/{name}")
     typer.echo(link["status"]["state"])
 
 
@@ -210,11 +210,11 @@ def _confirm(is_confirmed: bool, question: str) -> None:
         typer.confirm(question, abort=True, err=True)
 
 
-def _path(id: str) -> str:
+def _link_path(id: str) -> str:
     return f"{COLLECTION}/{id}"
 
 
-def _filter(text: str) -> Any:
+def _parse_filter(text: str) -> Any:
     try:
         return loads(text.encode())
     except InvalidJson:
@@ -223,22 +223,22 @@ def _filter(text: str) -> Any:
         ) from None
 
 
-def _pair(text: str) -> tuple[str, str]:
+def _parse_pair(text: str) -> tuple[str, str]:
     remote_name, separator, local_name = text.partition("=")
     if not separator:
         raise UsageError(f"{text} does not name two Groups; an example is /schemagroups/there=/schemagroups/here.")
     return remote_name, local_name
 
 
-def _credential(username: str | None, file: Path | None, ask: bool) -> dict[str, str] | None:
+def _read_credential(username: str | None, file: Path | None, ask: bool) -> dict[str, str] | None:
     """The credential for the other registry; None if it needs none."""
-    secret = _secret(file, ask or username is not None)
+    secret = _read_secret(file, ask or username is not None)
     if username is not None:
         return {"type": "basic", "username": username, "password": secret or ""}
     return {"type": "bearer", "token": secret} if secret else None
 
 
-def _secret(file: Path | None, ask: bool) -> str | None:
+def _read_secret(file: Path | None, ask: bool) -> str | None:
     if file is not None and str(file) == "-":
         return sys.stdin.read().strip()
     if file is not None:
@@ -250,22 +250,22 @@ def _secret(file: Path | None, ask: bool) -> str | None:
     return str(typer.prompt("Token or password", hide_input=True, err=True)) if ask else None
 
 
-def _row(link: Mapping[str, Any]) -> tuple[object, ...]:
+def _status_row(link: Mapping[str, Any]) -> tuple[object, ...]:
     status = link["status"]
     lag = status.get("lag", {})
     verdict = status.get("verdict", "")
     if difference := status.get("difference"):
         verdict = f"{verdict} {difference['xid']}"
     return (
-        *(link["id"], status["state"], lag.get("positions"), lag.get("seconds"), _time(status.get("lastcontact"))),
+        *(link["id"], status["state"], lag.get("positions"), lag.get("seconds"), _time_text(status.get("lastcontact"))),
         *(verdict, status.get("conflictscount", len(status.get("conflicts", ()))), status.get("error")),
     )
 
 
-def _time(seconds: float | None) -> str | None:
+def _time_text(seconds: float | None) -> str | None:
     return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
 
 
-def _print(documents: Sequence[Any]) -> None:
+def _print_lines(documents: Sequence[Any]) -> None:
     for document in documents:
         sys.stdout.write(json.dumps(document, ensure_ascii=False, separators=(",", ":")) + "\n")

@@ -35,8 +35,8 @@ Group = Annotated[int, typer.Option(min=1, help="Rows in a row group; determines
 Full = Annotated[bool, typer.Option("--full", help="Do not write the end of the log until it fills a segment.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object per line, as in the manifest.")]
 
-_SEGMENT: Final = (Column(19, "cyan"), Column(19, "cyan"), Column(9), Column(9), Column(12), Column(9), Column())
-_FINDING: Final = (Column(style="red"),)
+_SEGMENT_COLUMNS: Final = (Column(19, "cyan"), Column(19, "cyan"), Column(9), Column(9), Column(12), Column(9), Column())
+_FINDING_COLUMNS: Final = (Column(style="red"),)
 _REMEDY: Final = "remove what is damaged, and its entries in manifest/; annals segments write writes them again."
 
 
@@ -51,7 +51,7 @@ def write(
     Example: annals segments write --folder s3://lake/annals?region=eu-central-1
     """
     settings = require_store(load_settings(database=database))
-    with _opened(folder) as segment_folder:
+    with _open_folder(folder) as segment_folder:
         from projections.segments.write import SegmentSize
         from projections.segments.write import append_segments as add
 
@@ -63,7 +63,7 @@ def write(
 @segments.command(name="list")
 def list_(folder: FolderOption, as_json: AsJson = False) -> None:
     """Print the segments: first and last position, events, interactions, bytes, documents and file, with tabs."""
-    with _opened(folder) as segment_folder:
+    with _open_folder(folder) as segment_folder:
         for entry in segment_folder.entries(segment_folder.ranges()):
             if as_json:
                 typer.echo(entry.model_dump_json())
@@ -73,7 +73,7 @@ def list_(folder: FolderOption, as_json: AsJson = False) -> None:
                 entry.documents.rows if entry.documents else 0,
             )
             row = (entry.first, entry.last, entry.events, entry.interactions, size, document_rows, entry.log.path)
-            print_rows(_SEGMENT, [row])
+            print_rows(_SEGMENT_COLUMNS, [row])
 
 
 @segments.command()
@@ -86,7 +86,7 @@ def verify(folder: FolderOption, database: Database = None) -> None:
     Example: annals segments verify --folder /var/lib/annals/segments --database sqlite:///annals.db
     """
     settings = require_store(load_settings(database=database)) if database else None
-    with _opened(folder) as segment_folder:
+    with _open_folder(folder) as segment_folder:
         from projections.segments.verify import compare_with_store
         from projections.segments.verify import verify_segments as walk
 
@@ -95,7 +95,7 @@ def verify(folder: FolderOption, database: Database = None) -> None:
                 *walk(segment_folder, report),
                 *(compare_with_store(segment_folder, settings.database) if settings else ()),
             ]
-        print_rows(_FINDING, ((f"position {finding.position}: {finding.what}",) for finding in findings))
+        print_rows(_FINDING_COLUMNS, ((f"position {finding.position}: {finding.what}",) for finding in findings))
         if findings:
             raise StoreError(f"{len(findings)} findings; {_REMEDY}")
         ranges = segment_folder.ranges()
@@ -105,7 +105,7 @@ def verify(folder: FolderOption, database: Database = None) -> None:
 
 
 @contextmanager
-def _opened(uri: str) -> Iterator[SegmentFolder]:
+def _open_folder(uri: str) -> Iterator[SegmentFolder]:
     """The folder at a path or a URI, with its errors turned into errors of the command line."""
     try:
         from projections.segments.folder import ConcurrentWriteError, open_folder
@@ -117,7 +117,7 @@ def _opened(uri: str) -> Iterator[SegmentFolder]:
     try:
         folder = open_folder(uri)
     except (OSError, ValueError) as error:
-        raise UsageError(f"this cannot be a folder of segments: {_line(error)}.") from None
+        raise UsageError(f"this cannot be a folder of segments: {_first_line(error)}.") from None
     try:
         yield folder
     except SegmentsMismatch as error:
@@ -131,8 +131,8 @@ def _opened(uri: str) -> Iterator[SegmentFolder]:
     except BrokenPipeError:
         raise  # the reader of the pipe has closed it
     except OSError as error:
-        raise UsageError(f"{folder.name} cannot be read or written: {_line(error)}.") from error
+        raise UsageError(f"{folder.name} cannot be read or written: {_first_line(error)}.") from error
 
 
-def _line(error: Exception) -> str:
+def _first_line(error: Exception) -> str:
     return str(error).partition("\n")[0]

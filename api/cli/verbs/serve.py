@@ -32,7 +32,7 @@ CHECK_GRACE_SECONDS: Final = 2
 #: Server ticks (a tenth of a second each) between two checks of slow clients.
 _TICKS_OF_CHECK: Final = 5
 #: Number of open files besides connections: of the store, of workers, of deliveries.
-_OTHER_FILES: Final = 512
+_SPARE_FILES: Final = 512
 #: Number of connections that may wait to be accepted.
 BACKLOG: Final = 2048
 #: Warning if the server's address differs from the URL in its events.
@@ -100,7 +100,7 @@ def url_of_socket(host: str, port: int) -> str:
 def run_server(settings: Settings, listening_socket: socket.socket, address: str) -> None:
     """Runs the server until it stops. Raises: StoreError if it could not start."""
     app = create_app(settings, delivers=True, address=address)
-    _allow_files(settings.max_connections)
+    _raise_file_limit(settings.max_connections)
     config = BoundedConfig(
         app,
         settings.connection_limits,
@@ -127,10 +127,10 @@ def run_server(settings: Settings, listening_socket: socket.socket, address: str
         raise StoreError("the registry did not start; the lines above say why.")
 
 
-def _allow_files(connections: int) -> None:
+def _raise_file_limit(connections: int) -> None:
     """Raises the soft limit of open files, if it is too low for one file per connection."""
     soft_limit, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed_files = connections + _OTHER_FILES
+    needed_files = connections + _SPARE_FILES
     if soft_limit < needed_files and soft_limit != resource.RLIM_INFINITY:
         new_limit = needed_files if hard_limit == resource.RLIM_INFINITY else min(needed_files, hard_limit)
         resource.setrlimit(resource.RLIMIT_NOFILE, (new_limit, hard_limit))

@@ -31,17 +31,17 @@ subscriptions: Final = typer.Typer(no_args_is_help=True, help="Manage subscripti
 Id = Annotated[str, typer.Argument(metavar="ID", help="The id of a subscription.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object per line, as the HTTP API does.")]
 
-_STATES: Final = {
+_STATE_STYLES: Final = {
     "active": "green",
     **dict.fromkeys(("paused", "retrying", "pendingvalidation"), "yellow"),
     **dict.fromkeys(("unauthorized", "credentialexpired", "gone", "suspended"), "red"),
 }
-_LIST: Final = (Column(36, "bold"), Column(17, _STATES), Column(8), Column(7), Column(7), Column(style="cyan"))
-_LETTER: Final = (Column(23, "bold"), Column(24, "dim"), Column(), Column(style="red"), Column(), Column(style="cyan"))
+_LIST_COLUMNS: Final = (Column(36, "bold"), Column(17, _STATE_STYLES), Column(8), Column(7), Column(7), Column(style="cyan"))
+_DEAD_LETTER_COLUMNS: Final = (Column(23, "bold"), Column(24, "dim"), Column(), Column(style="red"), Column(), Column(style="cyan"))
 
 
 @contextmanager
-def _console(database: str | None, public_url: str | None = None) -> Iterator[tuple[SurfaceClient, Settings]]:
+def _open_client(database: str | None, public_url: str | None = None) -> Iterator[tuple[SurfaceClient, Settings]]:
     settings = require_store(load_settings(database=database, public_url=public_url))
     with open_local_registry(settings) as registry, open_deliveries(settings) as deliveries:
         yield (
@@ -62,20 +62,20 @@ def list_(
 
     Example: annals subscriptions list --state suspended
     """
-    with _console(database) as (client, _):
+    with _open_client(database) as (client, _):
         subscription_documents = client.request(
             "GET", "/subscriptions" + (f"?{urlencode({'state': state})}" if state else "")
         )
     if as_json:
-        _print(subscription_documents)
+        _print_lines(subscription_documents)
         return
-    show_lines(_LIST, map(_row, subscription_documents))
+    show_lines(_LIST_COLUMNS, map(_subscription_row, subscription_documents))
 
 
 @subscriptions.command()
 def show(id: Id, database: Database = None) -> None:
     """Print one subscription with the status of its deliveries, as JSON. Secrets are not shown."""
-    with _console(database) as (client, _):
+    with _open_client(database) as (client, _):
         print_json(dumps(client.request("GET", f"/subscriptions/{id}")))
 
 
@@ -92,10 +92,10 @@ def create(
 
     Example: annals subscriptions create subscription.json --owner ann
     """
-    with _console(database, public_url) as (client, settings):
+    with _open_client(database, public_url) as (client, settings):
         default_owner = CONSOLE.name if settings.tokens or settings.jwt_keys else ANONYMOUS.name
         subscription = client.request(
-            "POST", "/subscriptions", _content(file), Caller(owner or default_owner, Role.ADMIN)
+            "POST", "/subscriptions", _read_content(file), Caller(owner or default_owner, Role.ADMIN)
         )
     typer.echo(subscription["id"])
 
@@ -103,7 +103,7 @@ def create(
 @subscriptions.command()
 def delete(id: Id, database: Database = None) -> None:
     """Delete a subscription and destroy its secrets. Events that are not delivered yet will not be delivered."""
-    with _console(database) as (client, _):
+    with _open_client(database) as (client, _):
         client.request("DELETE", f"/subscriptions/{id}")
     typer.echo(f"{printable_text(id)} is deleted")
 
@@ -111,13 +111,13 @@ def delete(id: Id, database: Database = None) -> None:
 @subscriptions.command()
 def pause(id: Id, database: Database = None) -> None:
     """Pause deliveries until `resume`. No event is lost."""
-    _act(id, "pause", {}, database)
+    _run_action(id, "pause", {}, database)
 
 
 @subscriptions.command()
 def resume(id: Id, database: Database = None) -> None:
     """Continue deliveries that were paused, or that stopped by themselves."""
-    _act(id, "resume", {}, database)
+    _run_action(id, "resume", {}, database)
 
 
 @subscriptions.command()
@@ -135,21 +135,21 @@ def replay(
     Example: annals subscriptions replay 0c9f... --from 2026-01-31T00:00:00Z
     """
     start_member = {"fromposition": int(start)} if start.isascii() and start.isdecimal() else {"fromtime": start}
-    _act(id, "replay", {**start_member, "toposition": end, "parallel": parallel}, database)
+    _run_action(id, "replay", {**start_member, "toposition": end, "parallel": parallel}, database)
 
 
 @subscriptions.command()
 def deadletters(id: Id, as_json: AsJson = False, database: Database = None) -> None:
     """Print undeliverable events: sequence, time of the last attempt, attempts, reason, type and subject."""
-    with _console(database) as (client, _):
+    with _open_client(database) as (client, _):
         dead_letters, query = list[Any](), {"limit": "1000"}
         while page := client.request("GET", f"/subscriptions/{id}/deadletters?{urlencode(query)}"):
             dead_letters += page
             query["after"] = page[-1]["sequence"]
     if as_json:
-        _print(dead_letters)
+        _print_lines(dead_letters)
         return
-    show_lines(_LETTER, map(_letter, dead_letters))
+    show_lines(_DEAD_LETTER_COLUMNS, map(_dead_letter_row, dead_letters))
 
 
 @subscriptions.command()
@@ -159,19 +159,19 @@ def redeliver(
     database: Database = None,
 ) -> None:
     """Retry dead letters, with a new set of attempts."""
-    with _console(database) as (client, _):
+    with _open_client(database) as (client, _):
         for sequence in sequences:
             client.request("POST", f"/subscriptions/{id}/deadletters/{sequence}/redeliver")
             typer.echo(f"{printable_text(sequence)} is tried again")
 
 
-def _act(id: str, name: str, body: dict[str, Any], database: str | None) -> None:
-    with _console(database) as (client, _):
+def _run_action(id: str, name: str, body: dict[str, Any], database: str | None) -> None:
+    with _open_client(database) as (client, _):
         status = client.request("POST", f"/subscriptions/{id}/actions/{name}", body)
     typer.echo(status["state"])
 
 
-def _content(file: Path) -> bytes:
+def _read_content(file: Path) -> bytes:
     if str(file) == "-":
         return sys.stdin.buffer.read()
     if not file.is_file():
@@ -179,7 +179,7 @@ def _content(file: Path) -> bytes:
     return file.read_bytes()
 
 
-def _row(subscription: dict[str, Any]) -> tuple[object, ...]:
+def _subscription_row(subscription: dict[str, Any]) -> tuple[object, ...]:
     status = subscription["status"]
     return (
         *(subscription["id"], status["state"], subscription["protocol"]),
@@ -187,7 +187,7 @@ def _row(subscription: dict[str, Any]) -> tuple[object, ...]:
     )
 
 
-def _letter(dead_letter: dict[str, Any]) -> tuple[object, ...]:
+def _dead_letter_row(dead_letter: dict[str, Any]) -> tuple[object, ...]:
     event = dead_letter.get("event", {})
     return (
         *(dead_letter["sequence"], dead_letter.get("lastattempt"), dead_letter.get("attempts")),
@@ -199,6 +199,6 @@ def _letter(dead_letter: dict[str, Any]) -> tuple[object, ...]:
     )
 
 
-def _print(documents: list[Any]) -> None:
+def _print_lines(documents: list[Any]) -> None:
     for document in documents:
         sys.stdout.write(dumps(document).decode() + "\n")

@@ -28,7 +28,7 @@ class AllowedHosts:
     """
 
     def __init__(self, names: Iterable[str] | None) -> None:
-        allowed_names = None if names is None else {*_LOOPBACK, *(_plain(name) for name in names)}
+        allowed_names = None if names is None else {*_LOOPBACK, *(_normalize(name) for name in names)}
         self._names = allowed_names if allowed_names is None or ANY_HOST not in allowed_names else None
         self._is_allowed = lru_cache(maxsize=1024)(self._is_taken)
 
@@ -45,8 +45,8 @@ class AllowedHosts:
     def _is_taken(self, host: str) -> bool:
         if self._names is None:
             return True
-        name = _plain(host_name(host))
-        return name in self._names or _is_address(name) or any(f"*.{suffix}" in self._names for suffix in _ends(name))
+        name = _normalize(host_name(host))
+        return name in self._names or _is_address(name) or any(f"*.{suffix}" in self._names for suffix in _suffixes(name))
 
 
 def parse_hosts(text: str) -> tuple[str, ...]:
@@ -58,11 +58,11 @@ def parse_hosts(text: str) -> tuple[str, ...]:
     return names
 
 
-def _plain(name: str) -> str:
+def _normalize(name: str) -> str:
     return name.lower().removesuffix(".")
 
 
-def _ends(name: str) -> Iterable[str]:
+def _suffixes(name: str) -> Iterable[str]:
     """The suffixes of a name after each dot."""
     labels = name.split(".")
     return (".".join(labels[number:]) for number in range(1, len(labels)))

@@ -14,11 +14,11 @@ from api.http.request import Request
 from api.http.response import Headers, Response
 
 ANY_ORIGIN: Final = "*"
-_METHODS: Final = (b"access-control-allow-methods", b"GET, HEAD, OPTIONS, PUT, PATCH, POST, DELETE")
+_ALLOW_METHODS: Final = (b"access-control-allow-methods", b"GET, HEAD, OPTIONS, PUT, PATCH, POST, DELETE")
 #: Seconds for which a browser may cache a preflight.
-_KEPT: Final = (b"access-control-max-age", b"7200")
+_MAX_AGE: Final = (b"access-control-max-age", b"7200")
 #: All headers: metadata of documents is in headers whose names depend on the model.
-_EXPOSED: Final = (b"access-control-expose-headers", b"*")
+_EXPOSE_HEADERS: Final = (b"access-control-expose-headers", b"*")
 _VARY: Final = (b"vary", b"origin")
 
 
@@ -37,7 +37,7 @@ class Cors:
             return None
         requested_headers = request.header(b"access-control-request-headers")
         headers = [(b"access-control-allow-headers", requested_headers.encode("latin-1"))] if requested_headers else []
-        return Response(204, [root_link(request.base), _METHODS, _KEPT, *headers])
+        return Response(204, [root_link(request.base), _ALLOW_METHODS, _MAX_AGE, *headers])
 
     def add_headers(self, response: Response, request: Request) -> Response:
         """The response with CORS headers, so that pages of allowed origins can read it."""
@@ -55,10 +55,10 @@ class Cors:
 
     def _headers(self, origin: str | None) -> Headers:
         if ANY_ORIGIN in self._origins:
-            return [(b"access-control-allow-origin", b"*"), _EXPOSED]
+            return [(b"access-control-allow-origin", b"*"), _EXPOSE_HEADERS]
         if origin is None or not self._allows(origin):
             return [_VARY]
-        return [(b"access-control-allow-origin", origin.encode("latin-1")), _EXPOSED, _VARY]
+        return [(b"access-control-allow-origin", origin.encode("latin-1")), _EXPOSE_HEADERS, _VARY]
 
     def _allows(self, origin: str) -> bool:
         return ANY_ORIGIN in self._origins or origin in self._origins

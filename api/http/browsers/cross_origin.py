@@ -15,9 +15,9 @@ from api.http.request import Request
 from domain.errors.http_errors import CrossOrigin, UnsupportedMediaType
 
 #: Values of `Sec-Fetch-Site` for a page of this server, and for an address typed by a user.
-_OWN: Final = frozenset(("same-origin", "none"))
+_SAME_SITE: Final = frozenset(("same-origin", "none"))
 #: Media types that any page can send without a CORS preflight.
-_FORMS: Final = frozenset(("application/x-www-form-urlencoded", "multipart/form-data", "text/plain"))
+_FORM_TYPES: Final = frozenset(("application/x-www-form-urlencoded", "multipart/form-data", "text/plain"))
 
 
 def check_origin(request: Request, host: str, cors: Cors) -> None:
@@ -30,7 +30,7 @@ def check_origin(request: Request, host: str, cors: Cors) -> None:
     fetch_site, origin = request.header(b"sec-fetch-site"), request.header(b"origin")
     if fetch_site is None and origin is None:
         return
-    is_same_origin = fetch_site in _OWN if fetch_site is not None else _is_own(origin or "", request.base, host)
+    is_same_origin = fetch_site in _SAME_SITE if fetch_site is not None else _is_own_origin(origin or "", request.base, host)
     if is_same_origin or cors.may_write(origin, request.header(b"authorization") is not None):
         return
     raise CrossOrigin(origin=origin or fetch_site)
@@ -41,18 +41,18 @@ def check_form(request: Request) -> None:
 
     Raises: UnsupportedMediaType for a body with the media type of a form.
     """
-    if request.is_read or not (_sent(request, b"sec-fetch-site") or _sent(request, b"origin")):
+    if request.is_read or not (_has_header(request, b"sec-fetch-site") or _has_header(request, b"origin")):
         return
     contenttype = (request.header(b"content-type") or "").partition(";")[0].strip().lower()
-    if contenttype in _FORMS:
+    if contenttype in _FORM_TYPES:
         raise UnsupportedMediaType(list="application/json")
 
 
-def _sent(request: Request, name: bytes) -> bool:
+def _has_header(request: Request, name: bytes) -> bool:
     return request.header(name) is not None
 
 
-def _is_own(origin: str, base_url: str, host: str) -> bool:
+def _is_own_origin(origin: str, base_url: str, host: str) -> bool:
     """Whether an origin is this server's: the origin of its root, or the host that the browser used.
 
     The host is compared without the scheme, because a proxy may terminate TLS without forwarding that fact.

@@ -18,25 +18,25 @@ SANDBOX_POLICY: Final = (b"content-security-policy", b"sandbox; default-src 'non
 ATTACHMENT: Final = (b"content-disposition", b"attachment")
 
 #: Media types that browsers show as pages, in addition to all types that end in `+xml`.
-_PAGES: Final = frozenset(("text/html", "text/xml", "application/xml"))
+_PAGE_TYPES: Final = frozenset(("text/html", "text/xml", "application/xml"))
 #: Request destinations for which browsers use a response as part of a page, with the rights of the page.
 _DESTINATIONS: Final = frozenset(("script", "style", "worker", "sharedworker", "serviceworker", "object", "embed"))
 #: URL schemes whose URL is itself content that runs when a browser opens it.
-_SCRIPTS: Final = frozenset(("javascript", "vbscript", "data", "blob", "filesystem", "view-source"))
+_SCRIPT_SCHEMES: Final = frozenset(("javascript", "vbscript", "data", "blob", "filesystem", "view-source"))
 #: Characters that browsers ignore before and within the scheme of a URL.
-_IGNORED: Final = re.compile(r"[\x00-\x20\x7f-\xa0]+")
+_IGNORED_CHARACTERS: Final = re.compile(r"[\x00-\x20\x7f-\xa0]+")
 
 
 def attachment_headers(contenttype: str | None) -> Headers:
     """The header that makes a browser save a document instead of showing it; only for pages."""
     type = (contenttype or "").partition(";")[0].strip().lower()
-    return [ATTACHMENT] if type in _PAGES or type.endswith("+xml") else []
+    return [ATTACHMENT] if type in _PAGE_TYPES or type.endswith("+xml") else []
 
 
 def location_headers(url: str) -> Headers:
     """The Location header for a stored URL; none for a URL that is a script."""
-    scheme = _IGNORED.sub("", url).partition(":")[0].lower()
-    return [] if scheme in _SCRIPTS else [(b"location", encode_text(url).encode())]
+    scheme = _IGNORED_CHARACTERS.sub("", url).partition(":")[0].lower()
+    return [] if scheme in _SCRIPT_SCHEMES else [(b"location", encode_text(url).encode())]
 
 
 def check_destination(request: Request) -> None:

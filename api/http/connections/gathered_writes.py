@@ -8,9 +8,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
-_LENGTH: Final = b"\r\ncontent-length: "
+_LENGTH_HEADER: Final = b"\r\ncontent-length: "
 #: Number of bytes that are sent without waiting for more.
-_ENOUGH: Final = 64 << 10
+_MAX_BUFFERED_BYTES: Final = 64 << 10
 
 
 class GatheredWrites(asyncio.Transport):
@@ -23,11 +23,11 @@ class GatheredWrites(asyncio.Transport):
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Sends data. A response with a length is sent when `flush` is called, or when it is large."""
-        if not self._parts and not (data[:9] == b"HTTP/1.1 " and _LENGTH in bytes(data)):
+        if not self._parts and not (data[:9] == b"HTTP/1.1 " and _LENGTH_HEADER in bytes(data)):
             self._transport.write(data)
             return
         self._parts.append(data)
-        if len(data) >= _ENOUGH:
+        if len(data) >= _MAX_BUFFERED_BYTES:
             self.flush()
 
     def flush(self) -> None:

@@ -26,15 +26,15 @@ from domain.errors.http_errors import RequestTimeout, TooManyConnections
 from domain.errors.problems import BadRequest, Problem
 
 #: Maximum bytes of a chunked body that the parser receives at once.
-_PIECE: Final = 16 << 10
+_PIECE_BYTES: Final = 16 << 10
 #: Number of requests that may wait in the parser while an earlier one is answered. Later ones wait as raw bytes.
-_PIPELINED: Final = 1
+_MAX_PIPELINED: Final = 1
 #: Maximum bytes of a chunked body in addition to its data: for extensions and trailers, and for the framing of each
 #: chunk.
-_FRAMING: Final = 16 << 10
-_FRAMING_OF_CHUNK: Final = 32
+_MAX_FRAMING_BYTES: Final = 16 << 10
+_MAX_CHUNK_FRAMING_BYTES: Final = 32
 #: Seconds for which a refused client may still send. Closing at once could lose the response.
-_LINGER: Final = 2.0
+_LINGER_SECONDS: Final = 2.0
 
 #: Builds the response to a request that is refused before it is complete. scope: the part that was read.
 BuildRefusal = Callable[[Problem, Scope], Response]
@@ -109,7 +109,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def _feed_parser(self, data: bytes, start: int) -> None:
         """Passes to the parser as many bytes as it may have."""
         while start < len(data) and not self._is_ended and not self.transport.is_closing():
-            if len(self.pipeline) >= _PIPELINED:
+            if len(self.pipeline) >= _MAX_PIPELINED:
                 self._pending = data, start
                 self.flow.pause()
                 return
@@ -124,7 +124,7 @@ class BoundedProtocol(HttpToolsProtocol):
         """The end of a piece of the body that contains nothing after the body."""
         if self._length is not None and self._length > self._fed:
             return min(len(data), start + self._length - self._fed)
-        return min(find_block_end(self._tail, data, start), start + _PIECE)
+        return min(find_block_end(self._tail, data, start), start + _PIECE_BYTES)
 
     def _feed(self, piece: bytes) -> None:
         """Passes one piece of a head or of a body to the parser."""
@@ -146,14 +146,14 @@ class BoundedProtocol(HttpToolsProtocol):
         self._between = False
         self._fed = self._content = self._chunks = 0
         self._tail = b""
-        self._length = _length(self.scope["headers"])
+        self._length = _body_length(self.scope["headers"])
         self._waiting = self.loop.time()
 
     def _check_framing(self) -> bool:
         """Whether a body's framing is within the limit; refuses a body that exceeds it."""
-        if not self._in_body or self._fed - self._content <= _FRAMING + _FRAMING_OF_CHUNK * self._chunks:
+        if not self._in_body or self._fed - self._content <= _MAX_FRAMING_BYTES + _MAX_CHUNK_FRAMING_BYTES * self._chunks:
             return True
-        self._refuse(BadRequest(error_detail=f"chunk extensions and trailers have more than {_FRAMING} bytes"))
+        self._refuse(BadRequest(error_detail=f"chunk extensions and trailers have more than {_MAX_FRAMING_BYTES} bytes"))
         return False
 
     # Callbacks of the parser
@@ -265,7 +265,7 @@ class BoundedProtocol(HttpToolsProtocol):
         header_lines = b"".join(b"%s: %s\r\n" % header for header in headers)
         self.transport.write(b"%s%s\r\n%s" % (status, header_lines, response.body))
         self.transport.write_eof()
-        self.loop.call_later(_LINGER, self.transport.abort)
+        self.loop.call_later(_LINGER_SECONDS, self.transport.abort)
 
     def _scope(self) -> Scope:
         """The known part of the request that is being received."""
@@ -294,7 +294,7 @@ class BoundedProtocol(HttpToolsProtocol):
         return {**scope, "raw_path": url.path or b"/", "query_string": url.query or b"", "headers": list(self.headers)}
 
 
-def _length(headers: Iterable[tuple[bytes, bytes]]) -> int | None:
+def _body_length(headers: Iterable[tuple[bytes, bytes]]) -> int | None:
     """The size of a body in bytes from its headers, which the parser has checked; None for a chunked body."""
     header_values = dict(headers)
     return (

@@ -12,7 +12,7 @@ from domain.errors.http_errors import HeadersTooLarge, UriTooLong
 from domain.errors.problems import Problem
 
 #: The end of a head, and of a chunked body.
-_END: Final = b"\r\n\r\n"
+_HEAD_END: Final = b"\r\n\r\n"
 
 
 def find_block_end(tail: bytes, data: bytes, start: int) -> int:
@@ -21,11 +21,11 @@ def find_block_end(tail: bytes, data: bytes, start: int) -> int:
     tail: the last three bytes before `start`, which may contain the beginning of the empty line.
     """
     if tail:
-        index = (tail + data[start : start + 3]).find(_END)
+        index = (tail + data[start : start + 3]).find(_HEAD_END)
         if index >= 0:
-            return start + index + len(_END) - len(tail)
-    index = data.find(_END, start)
-    return index + len(_END) if index >= 0 else len(data)
+            return start + index + len(_HEAD_END) - len(tail)
+    index = data.find(_HEAD_END, start)
+    return index + len(_HEAD_END) if index >= 0 else len(data)
 
 
 class LimitExceeded(NamedTuple):
@@ -65,7 +65,7 @@ class RequestHead:
         size = len(data)
         return (
             size <= self._least
-            and data.find(_END) == size - len(_END)
+            and data.find(_HEAD_END) == size - len(_HEAD_END)
             and data.count(b"\n") <= self._limits.headers + 2
         )
 
@@ -102,13 +102,13 @@ class RequestHead:
         if not self.lines and line_length > limits.request_line:
             return LimitExceeded(UriTooLong(max_size=limits.request_line), start)
         if self.lines and line_length > limits.header:
-            return LimitExceeded(_too_large(f"a header has more than {limits.header} bytes"), start)
+            return LimitExceeded(_headers_too_large(f"a header has more than {limits.header} bytes"), start)
         if self.lines > limits.headers and line_length > 0:
-            return LimitExceeded(_too_large(f"there are more than {limits.headers} headers"), start)
+            return LimitExceeded(_headers_too_large(f"there are more than {limits.headers} headers"), start)
         if self._size + (self._line if self.lines else 0) > limits.headers_size:
-            return LimitExceeded(_too_large(f"the headers have more than {limits.headers_size} bytes in all"), start)
+            return LimitExceeded(_headers_too_large(f"the headers have more than {limits.headers_size} bytes in all"), start)
         return None
 
 
-def _too_large(reason: str) -> HeadersTooLarge:
+def _headers_too_large(reason: str) -> HeadersTooLarge:
     return HeadersTooLarge(error_detail=reason)

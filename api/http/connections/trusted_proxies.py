@@ -48,7 +48,7 @@ class TrustedProxies:
         merged_hop: ForwardedHop = {}
         for hop in reversed(hops):
             merged_hop = {**merged_hop, **hop}
-            if not self._trusts(_address(hop.get("for", ""))):
+            if not self._trusts(_node_address(hop.get("for", ""))):
                 break
         return merged_hop
 
@@ -67,33 +67,33 @@ def parse_networks(text: str) -> tuple[IPv4Network | IPv6Network, ...]:
 
 def _hops(headers: Sequence[tuple[bytes, bytes]]) -> list[ForwardedHop]:
     """One hop for each proxy on the way; the nearest proxy is last."""
-    forwarded = _values(headers, b"forwarded")
+    forwarded = _header_values(headers, b"forwarded")
     if forwarded:
-        return [_pairs(element) for element in forwarded]
+        return [_parse_pairs(element) for element in forwarded]
     values_by_header = {
-        name: _values(headers, b"x-forwarded-" + name.encode()) for name in ("for", "proto", "host", "port")
+        name: _header_values(headers, b"x-forwarded-" + name.encode()) for name in ("for", "proto", "host", "port")
     }
-    prefix = _values(headers, b"x-forwarded-prefix")
+    prefix = _header_values(headers, b"x-forwarded-prefix")
     count = max(map(len, values_by_header.values()))
-    hops = [dict(_nth(values_by_header, number - count)) for number in range(count)] or [{}]
+    hops = [dict(_hop_values(values_by_header, number - count)) for number in range(count)] or [{}]
     return [{**hop, "prefix": prefix[-1]} for hop in hops] if prefix else hops
 
 
-def _nth(values_by_header: dict[str, list[str]], index: int) -> Iterator[tuple[str, str]]:
+def _hop_values(values_by_header: dict[str, list[str]], index: int) -> Iterator[tuple[str, str]]:
     """The values of one hop, with a negative index."""
     return ((name, values[index]) for name, values in values_by_header.items() if -index <= len(values))
 
 
-def _values(headers: Sequence[tuple[bytes, bytes]], header_name: bytes) -> list[str]:
+def _header_values(headers: Sequence[tuple[bytes, bytes]], header_name: bytes) -> list[str]:
     text = ",".join(value.decode("latin-1") for name, value in headers if name == header_name)
     return [part.strip() for part in text.split(",")] if text else []
 
 
-def _pairs(element: str) -> ForwardedHop:
+def _parse_pairs(element: str) -> ForwardedHop:
     return {name.lower(): quoted or unquoted for name, quoted, unquoted in _PAIR.findall(element)}
 
 
-def _address(node: str) -> str:
+def _node_address(node: str) -> str:
     """The address in a `for`, without the port: `192.0.2.1:80`, `[::1]:80`."""
     if node.startswith("["):
         return node[1:].partition("]")[0]

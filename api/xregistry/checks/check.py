@@ -17,7 +17,7 @@ from domain.decisions.changes.documents import digest
 from domain.decisions.document_checks import CheckResult, CheckResults, CompatibilityCheck, DocumentCheck, FormatCheck
 from domain.decisions.rules import ancestry
 from domain.decisions.rules.ancestry import VersionLineage
-from domain.decisions.rules.document_errors import incompatibility_entry, spot_members
+from domain.decisions.rules.document_errors import incompatibility_entry, members_of_location
 from domain.decisions.rules.formats import NO_RULE
 from domain.errors.problems import NotFound
 from domain.values import xid as xids
@@ -87,7 +87,7 @@ class CandidateVersion:
             "xid": self.xid,
             "format": self.document.format,
             "valid": not violations,
-            "violations": [{"text": finding.text, **spot_members(finding.reader)} for finding in violations],
+            "violations": [{"text": finding.text, **members_of_location(finding.reader)} for finding in violations],
             "compatibility": self.rule,
             "against": [stored_version.id for stored_version in self.against],
             "compatible": not incompatibilities if is_comparable else None,
@@ -148,8 +148,8 @@ def load_candidate(
     attributes: dict[str, Any] = loads(row.attributes) if row else {}
     if row is None and format is None:
         raise NotFound(target.xid, detail='a Resource that does not exist yet needs the parameter "format"')
-    enabled_formats = _switched(view)
-    document = FormatCheck(_checked(enabled_formats, format or attributes.get("format")), digest(content))
+    enabled_formats = _enabled_formats(view)
+    document = FormatCheck(_check_format(enabled_formats, format or attributes.get("format")), digest(content))
     compatibility = (rule or attributes.get("meta", {}).get("compatibility") or "").lower() or None
     if compatibility is not None and not enabled_formats.compares(document.format, compatibility):
         if rule:
@@ -163,21 +163,21 @@ def load_candidate(
         if against in (None, "", "all", "latest")
         else [version_id.strip() for version_id in str(against).split(",")]
     )
-    versions = _versions(view, row.xid, enabled_formats, f"{target.resource.singular}url" if target.resource else "")
+    versions = _stored_versions(view, row.xid, enabled_formats, f"{target.resource.singular}url" if target.resource else "")
     compared_versions = (
-        _chosen(versions, version_ids, target.xid)
+        _select_versions(versions, version_ids, target.xid)
         if version_ids
-        else _lineage(versions, include_ancestors=include_ancestors)
+        else _newest_versions(versions, include_ancestors=include_ancestors)
     )
     return CandidateVersion(target.xid, document, compatibility, compared_versions)
 
 
-def _switched(view: View) -> EnabledFormats:
+def _enabled_formats(view: View) -> EnabledFormats:
     row = view.entity(xids.CAPABILITIES)
     return EnabledFormats(loads(row.attributes) if row else INITIAL)
 
 
-def _checked(enabled_formats: EnabledFormats, name: Any) -> str:
+def _check_format(enabled_formats: EnabledFormats, name: Any) -> str:
     """The name of an enabled format, in lower case. Raises: BadRequest."""
     if not isinstance(name, str):
         raise invalid_param("format", "it is needed")
@@ -187,7 +187,7 @@ def _checked(enabled_formats: EnabledFormats, name: Any) -> str:
     return name.lower()
 
 
-def _versions(view: View, resource: str, enabled_formats: EnabledFormats, url: str) -> dict[str, StoredVersion]:
+def _stored_versions(view: View, resource: str, enabled_formats: EnabledFormats, url: str) -> dict[str, StoredVersion]:
     """The Versions of a Resource by lower-case id.
 
     url: the attribute of Versions whose document is stored elsewhere.
@@ -204,14 +204,14 @@ def _versions(view: View, resource: str, enabled_formats: EnabledFormats, url: s
     return stored_versions
 
 
-def _chosen(versions: Mapping[str, StoredVersion], version_ids: Sequence[str], xid: str) -> list[StoredVersion]:
+def _select_versions(versions: Mapping[str, StoredVersion], version_ids: Sequence[str], xid: str) -> list[StoredVersion]:
     for id in version_ids:
         if id.lower() not in versions:
             raise NotFound(f"{xid}/versions/{id}")
     return [versions[id.lower()] for id in version_ids]
 
 
-def _lineage(versions: Mapping[str, StoredVersion], *, include_ancestors: bool) -> list[StoredVersion]:
+def _newest_versions(versions: Mapping[str, StoredVersion], *, include_ancestors: bool) -> list[StoredVersion]:
     """
 
     The newest Version, which would be the ancestor of the next one; with `include_ancestors`, also all of its

@@ -37,9 +37,9 @@ DESCRIPTION: Final = (
     "`xRegistry-<map>.<key>` for each of its keys. The two older APIs, below `/compat`, have documents of their own: "
     "`/-/openapi/schemaregistry.json` and `/-/openapi/messagecatalog.json`."
 )
-_WHO: Final = "Needed where the server has tokens; without them everybody may read and write."
-_ID: Final[Schema] = {"type": "string", "pattern": "^[A-Za-z0-9_][A-Za-z0-9._~:@-]{0,127}$"}
-_HEADERS: Final[dict[str, tuple[str, bool]]] = {
+_SECURITY_DESCRIPTION: Final = "Needed where the server has tokens; without them everybody may read and write."
+_ID_SCHEMA: Final[Schema] = {"type": "string", "pattern": "^[A-Za-z0-9_][A-Za-z0-9._~:@-]{0,127}$"}
+_RESPONSE_HEADERS: Final[dict[str, tuple[str, bool]]] = {
     "Link": ("The root of the registry, with the relation `xregistry-root`.", True),
     "Location": ("Where the new entity is.", True),
     "ETag": ("The state that the answer shows; absent where other entities have a part in it.", False),
@@ -67,10 +67,10 @@ def openapi_document(
         ),
         "components": {
             "schemas": {**_own_schemas(), **model_schemas(model), **problem_schemas()},
-            "parameters": {**flags.flag_parameters(capabilities), **_conditions(), **_document_headers(templates)},
-            "headers": {**{name: _header(*row) for name, row in _HEADERS.items()}, **COMPONENTS["headers"]},
-            "responses": add_coding_headers({**_documents(templates), **problem_responses()}),
-            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer", "description": _WHO}},
+            "parameters": {**flags.flag_parameters(capabilities), **_condition_parameters(), **_document_headers(templates)},
+            "headers": {**{name: _header_object(*row) for name, row in _RESPONSE_HEADERS.items()}, **COMPONENTS["headers"]},
+            "responses": add_coding_headers({**_document_responses(templates), **problem_responses()}),
+            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer", "description": _SECURITY_DESCRIPTION}},
         },
     }
 
@@ -92,7 +92,7 @@ def _tags(model: Model) -> list[Schema]:
 def _path_item(template: PathTemplate, capabilities: Capabilities) -> Schema:
     """The methods that a path accepts now. A read-only registry has no operations that write."""
     methods = set(allow_header(template.kind, capabilities).split(", "))
-    ids = [{"name": name, "in": "path", "required": True, "schema": _ID} for name in template.ids]
+    ids = [{"name": name, "in": "path", "required": True, "schema": _ID_SCHEMA} for name in template.ids]
     return {
         **({"parameters": ids} if ids else {}),
         **{
@@ -109,20 +109,20 @@ def _document_headers(templates: list[PathTemplate]) -> dict[str, Schema]:
     }
 
 
-def _conditions() -> dict[str, Schema]:
+def _condition_parameters() -> dict[str, Schema]:
     description = "Entity tags, or `*` for any state; where what it asks for is not so, nothing is done."
     return {
         name: {"name": name, "in": "header", "description": description, "schema": STRING_SCHEMA} for name in CONDITIONS
     }
 
 
-def _documents(templates: list[PathTemplate]) -> dict[str, Schema]:
+def _document_responses(templates: list[PathTemplate]) -> dict[str, Schema]:
     return {
         name: row for template in templates if template.document for name, row in document_response(template).items()
     }
 
 
-def _header(description: str, required: bool) -> Schema:
+def _header_object(description: str, required: bool) -> Schema:
     return {"description": description, "required": required, "schema": STRING_SCHEMA}
 
 
@@ -130,7 +130,7 @@ def _own_schemas() -> dict[str, Schema]:
     object_map: Schema = {"type": "object", "additionalProperties": {"type": "object"}}
     members: Schema = {"attributes": object_map, "groups": object_map}
     return {
-        CAPABILITIES: _capabilities(),
+        CAPABILITIES: _capabilities_schema(),
         CAPABILITIESOFFERED: object_map,
         MODEL: {"type": "object", "properties": members, "required": list(members)},
         MODELSOURCE: {"type": "object", "properties": members},
@@ -138,15 +138,15 @@ def _own_schemas() -> dict[str, Schema]:
     }
 
 
-def _capabilities() -> Schema:
+def _capabilities_schema() -> Schema:
     """The schema of the capabilities that this server offers; each member is optional."""
     mutable = {"type": "object", "properties": {"mutable": {"type": "boolean"}}, "additionalProperties": False}
-    offered = {name: _choice(values) for name, values in OFFERED.items()}
+    offered = {name: _choice_schema(values) for name, values in OFFERED.items()}
     available = object_schema(dict.fromkeys(AVAILABLE, mutable))
     return object_schema({"available": available, "compatibilities": {"type": "object"}, **offered})
 
 
-def _choice(values: tuple[Any, ...]) -> Schema:
+def _choice_schema(values: tuple[Any, ...]) -> Schema:
     if all(isinstance(value, bool) for value in values) and values:
         return {"type": "boolean", "enum": list(values)}
     return {"type": "array", "items": {"enum": ["*", *values]}}

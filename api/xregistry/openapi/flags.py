@@ -20,15 +20,15 @@ _TEXT: Final = {"schema": {"type": "string"}}
 _CONFIGURATION: Final = (PathKind.CAPABILITIES, PathKind.MODEL, PathKind.MODELSOURCE)
 
 
-def _shows(kind: PathKind, method: str) -> bool:
+def _has_response_body(kind: PathKind, method: str) -> bool:
     return method != "DELETE" and kind not in _CONFIGURATION
 
 
-def _writes(kind: PathKind, method: str) -> bool:
+def _is_write(kind: PathKind, method: str) -> bool:
     return method != "GET"
 
 
-def _reads(kind: PathKind, method: str) -> bool:
+def _is_read(kind: PathKind, method: str) -> bool:
     return method == "GET"
 
 
@@ -36,23 +36,23 @@ def _has_collections(kind: PathKind, method: str) -> bool:
     return method != "DELETE" and kind in (PathKind.REGISTRY, PathKind.GROUP, PathKind.EXPORT)
 
 
-def _exports(kind: PathKind, method: str) -> bool:
+def _is_export(kind: PathKind, method: str) -> bool:
     return method == "GET" and kind is PathKind.EXPORT
 
 
-def _deletes_one(kind: PathKind, method: str) -> bool:
+def _is_entity_delete(kind: PathKind, method: str) -> bool:
     return method == "DELETE" and kind not in COLLECTION_KINDS
 
 
-def _reads_many(kind: PathKind, method: str) -> bool:
+def _is_collection_read(kind: PathKind, method: str) -> bool:
     return method == "GET" and kind in COLLECTION_KINDS
 
 
 def _is_of_one_resource(kind: PathKind, method: str) -> bool:
-    return _writes(kind, method) and kind in VERSIONED_KINDS
+    return _is_write(kind, method) and kind in VERSIONED_KINDS
 
 
-def _anywhere(kind: PathKind, method: str) -> bool:
+def _is_any(kind: PathKind, method: str) -> bool:
     return True
 
 
@@ -70,43 +70,43 @@ class FlagParameter(NamedTuple):
 FLAGS: Final[dict[str, FlagParameter]] = {
     "asof": FlagParameter(
         "Answers as of a moment of the past: a position of the log, an RFC 3339 time or a correlation id.",
-        _reads,
+        _is_read,
         _TEXT,
     ),
-    "binary": FlagParameter("Inlines documents as base64.", _shows, _SWITCH),
+    "binary": FlagParameter("Inlines documents as base64.", _has_response_body, _SWITCH),
     "collections": FlagParameter("Answers with the nested collections alone, inlined.", _has_collections, _SWITCH),
-    "cursor": FlagParameter("Goes on where a page ended; it is part of the links between pages.", _reads_many, _TEXT),
-    "doc": FlagParameter("Answers with the document view, whose URLs point into the answer.", _shows, _SWITCH),
+    "cursor": FlagParameter("Goes on where a page ended; it is part of the links between pages.", _is_collection_read, _TEXT),
+    "doc": FlagParameter("Answers with the document view, whose URLs point into the answer.", _has_response_body, _SWITCH),
     "dryrun": FlagParameter(
-        "Answers a write with the events that it would append, and does nothing.", _writes, _SWITCH
+        "Answers a write with the events that it would append, and does nothing.", _is_write, _SWITCH
     ),
     "epoch": FlagParameter(
-        "Deletes only what has this epoch; for a Resource it is that of its meta.", _deletes_one, _TEXT
+        "Deletes only what has this epoch; for a Resource it is that of its meta.", _is_entity_delete, _TEXT
     ),
     "filter": FlagParameter(
         "Shows only what fits; parts of one value hold together, of several values any.",
-        _shows,
+        _has_response_body,
         {"schema": {"type": "array", "items": {"type": "string"}}, "style": "form", "explode": True},
     ),
     "ignore": FlagParameter(
-        "Leaves out some checks of the request; without a value, all that can be.", _writes, _TEXTS
+        "Leaves out some checks of the request; without a value, all that can be.", _is_write, _TEXTS
     ),
     "inline": FlagParameter(
-        "Nests what belongs to an entity into the answer, by path; `*` is everything.", _shows, _TEXTS
+        "Nests what belongs to an entity into the answer, by path; `*` is everything.", _has_response_body, _TEXTS
     ),
     "limit": FlagParameter(
-        "Asks for pages of at most so many entities.", _reads_many, {"schema": {"type": "integer", "minimum": 1}}
+        "Asks for pages of at most so many entities.", _is_collection_read, {"schema": {"type": "integer", "minimum": 1}}
     ),
     "setdefaultversionid": FlagParameter(
         "Makes a Version the default one: its id, `null` for the newest, or `request` for the one in the request.",
         _is_of_one_resource,
         _TEXT,
     ),
-    "sort": FlagParameter("Orders a collection by an attribute: `name`, `name=desc`.", _reads_many, _TEXT),
+    "sort": FlagParameter("Orders a collection by an attribute: `name`, `name=desc`.", _is_collection_read, _TEXT),
     "stated": FlagParameter(
-        "Leaves out defaults and xids: what clients stated, to be taken in elsewhere.", _exports, _SWITCH
+        "Leaves out defaults and xids: what clients stated, to be taken in elsewhere.", _is_export, _SWITCH
     ),
-    "specversion": FlagParameter("Asks for a version of the specification.", _anywhere, _TEXT),
+    "specversion": FlagParameter("Asks for a version of the specification.", _is_any, _TEXT),
 }
 
 

@@ -90,42 +90,42 @@ CONDITIONS: Final = ("If-Match", "If-None-Match")
 _VERBS: Final = {"GET": "read", "PUT": "replace", "PATCH": "change", "POST": "post", "DELETE": "delete"}
 
 #: The body of a POST, where it differs from the object at the path.
-_POSTED: Final = {PathKind.REGISTRY: "maps", PathKind.GROUP: "maps", PathKind.RESOURCE: "version"}
+_POST_BODIES: Final = {PathKind.REGISTRY: "maps", PathKind.GROUP: "maps", PathKind.RESOURCE: "version"}
 #: Kinds that a PUT, a PATCH or a POST may create.
 _CREATABLE: Final = frozenset((PathKind.GROUP, PathKind.RESOURCE, PathKind.META, PathKind.VERSION))
 #: Kinds whose response has the same form as their request.
-_UNIFORM: Final = frozenset((PathKind.CAPABILITIES, PathKind.MODELSOURCE))
+_UNIFORM_KINDS: Final = frozenset((PathKind.CAPABILITIES, PathKind.MODELSOURCE))
 #: Kinds that accept `collections`.
-_NESTING: Final = frozenset((PathKind.REGISTRY, PathKind.EXPORT, PathKind.GROUP))
+_KINDS_WITH_COLLECTIONS: Final = frozenset((PathKind.REGISTRY, PathKind.EXPORT, PathKind.GROUP))
 #: What a Resource shows in addition to its default Version.
 _NAVIGATION: Final = {
     "metaurl": {"type": "string"},
     "versionsurl": {"type": "string"},
     "versionscount": {"type": "integer"},
 }
-_LOCATED: Final = frozenset((PathKind.RESOURCE, PathKind.VERSION))
+_KINDS_WITH_LOCATION: Final = frozenset((PathKind.RESOURCE, PathKind.VERSION))
 
 
 def operation(template: PathTemplate, method: str, capabilities: Capabilities) -> Operation:
     """The Operation Object of a method at a path."""
-    parameters = [_parameter(name) for name in (*flags.flag_names(template.kind, method, capabilities), *CONDITIONS)]
-    body = _body(template, method)
+    parameters = [_parameter_reference(name) for name in (*flags.flag_names(template.kind, method, capabilities), *CONDITIONS)]
+    body = _request_body(template, method)
     if template.document and body:
-        parameters += [_parameter(name) for name in header_parameters(template)]
+        parameters += [_parameter_reference(name) for name in header_parameters(template)]
     return {
         "operationId": f"{_VERBS[method]}.{template.name}",
         "summary": _summary(template, method),
         "tags": [template.schema.partition(".")[0] if template.types[0] else "registry"],
         "parameters": parameters,
         **({"requestBody": body} if body else {}),
-        "responses": dict(sorted({**_tried(_successes(template, method), method), **error_responses()}.items())),
+        "responses": dict(sorted({**_with_dry_run(_success_responses(template, method), method), **error_responses()}.items())),
     }
 
 
 def header_parameters(template: PathTemplate) -> dict[str, Schema]:
     """The `xRegistry-` headers that carry the attributes of a document in requests, by component name."""
     return {
-        f"{_documented(template)}.{HEADER_PREFIX}{name}": {
+        f"{_document_schema(template)}.{HEADER_PREFIX}{name}": {
             "name": f"xRegistry-{name}",
             "in": "header",
             "schema": schema,
@@ -135,8 +135,8 @@ def header_parameters(template: PathTemplate) -> dict[str, Schema]:
 
 
 #: Headers of document responses, in addition to those of their attributes.
-_DOCUMENTED: Final = ("Link", "Content-Location", "Content-Disposition", "Content-Security-Policy")
-_PLACE: Final[Schema] = {
+_DOCUMENT_HEADERS: Final = ("Link", "Content-Location", "Content-Disposition", "Content-Security-Policy")
+_LOCATION_HEADER: Final[Schema] = {
     "description": "Where the document is; absent for a URL that is a script.",
     "schema": {"type": "string"},
 }
@@ -151,7 +151,7 @@ def document_response(template: PathTemplate) -> dict[str, Schema]:
     return {
         _document_name(template): {
             "description": "The document, byte for byte, with its Content-Type if that is known.",
-            "headers": {**response_headers(*_DOCUMENTED, *WRITE_HEADERS, CONTENT_ENCODING_NAME), **attribute_headers},
+            "headers": {**response_headers(*_DOCUMENT_HEADERS, *WRITE_HEADERS, CONTENT_ENCODING_NAME), **attribute_headers},
             "content": {"*/*": {}},
         }
     }
@@ -162,7 +162,7 @@ def _header_schemas(template: PathTemplate, is_response: bool) -> dict[str, Sche
 
     A map of strings has a header per key, which OpenAPI cannot list.
     """
-    type = _resource(template)
+    type = _resource_type(template)
     return {
         name: attribute_schema({key: value for key, value in row.items() if key not in ("default", "readonly")})
         for name, row in type.version.definitions.items()
@@ -181,19 +181,19 @@ def _summary(template: PathTemplate, method: str) -> str:
     return f"{summary}: the metadata" if template.details else summary
 
 
-def _body(template: PathTemplate, method: str) -> Schema | None:
+def _request_body(template: PathTemplate, method: str) -> Schema | None:
     if method == "GET" or (method == "DELETE" and template.kind not in COLLECTION_KINDS):
         return None
     if method == "DELETE":
-        return _json(_deletions(template), required=False)
+        return _json_body(_deletions_schema(template), required=False)
     if template.document:
         return {"description": "The document.", "content": {"*/*": {}}}
-    return _json(_shape(template, method, WRITE_SUFFIX if template.kind not in _UNIFORM else ""), required=True)
+    return _json_body(_body_schema(template, method, WRITE_SUFFIX if template.kind not in _UNIFORM_KINDS else ""), required=True)
 
 
-def _shape(template: PathTemplate, method: str, suffix: str = "") -> Schema:
+def _body_schema(template: PathTemplate, method: str, suffix: str = "") -> Schema:
     """The schema of a body: of a request (with the request suffix) or of a response."""
-    post_kind = _POSTED.get(template.kind) if method == "POST" else None
+    post_kind = _POST_BODIES.get(template.kind) if method == "POST" else None
     if post_kind == "maps":
         return object_schema({name: map_schema(schema + suffix) for name, schema in template.nested})
     if post_kind == "version":
@@ -203,31 +203,31 @@ def _shape(template: PathTemplate, method: str, suffix: str = "") -> Schema:
     return schema_reference(template.schema + suffix)
 
 
-def _deletions(template: PathTemplate) -> Schema:
+def _deletions_schema(template: PathTemplate) -> Schema:
     """A map of entities to delete, each with its required epoch. The epoch of a Resource is in its meta."""
     epoch = object_schema({"epoch": {"type": ["integer", "null"]}})
     members = object_schema({"meta": epoch}) if template.kind is PathKind.RESOURCES else epoch
     return {"type": "object", "additionalProperties": {**members, "additionalProperties": True}}
 
 
-def _successes(template: PathTemplate, method: str) -> dict[str, Schema]:
+def _success_responses(template: PathTemplate, method: str) -> dict[str, Schema]:
     if method == "DELETE":
-        return {"204": _answer("It is gone.", "Link", *_recorded(method))}
+        return {"204": _response("It is gone.", "Link", *_write_headers(method))}
     if template.document:
-        return _documents(template, method)
-    location_headers = ("Content-Location",) if template.kind in _LOCATED else ()
-    header_names = ("Link", *location_headers, *_recorded(method))
-    body = json_content(_answered(template, method))
+        return _document_responses(template, method)
+    location_headers = ("Content-Location",) if template.kind in _KINDS_WITH_LOCATION else ()
+    header_names = ("Link", *location_headers, *_write_headers(method))
+    body = json_content(_response_schema(template, method))
     responses = {
-        "200": {**_answer("What is there now.", *header_names, *_tagged(method)), **body},
-        **_unchanged(method),
+        "200": {**_response("What is there now.", *header_names, *_tag_headers(method)), **body},
+        **_not_modified_response(method),
     }
-    if _may_create(template, method):
-        responses["201"] = {**_answer("What is new.", "Location", *header_names), **body}
-    return responses | _pruned(template, method)
+    if _can_create(template, method):
+        responses["201"] = {**_response("What is new.", "Location", *header_names), **body}
+    return responses | _pruned_response(template, method)
 
 
-def _tried(responses: dict[str, Schema], method: str) -> dict[str, Schema]:
+def _with_dry_run(responses: dict[str, Schema], method: str) -> dict[str, Schema]:
     """The responses, with that of a dry run added. A document response already allows any body."""
     success = responses.get("200")
     return (
@@ -235,40 +235,40 @@ def _tried(responses: dict[str, Schema], method: str) -> dict[str, Schema]:
     )
 
 
-def _documents(template: PathTemplate, method: str) -> dict[str, Schema]:
+def _document_responses(template: PathTemplate, method: str) -> dict[str, Schema]:
     """Responses in document form. With `doc` they are metadata instead."""
     component_name = _document_name(template) if method != "POST" else _document_name(template, versions=True)
     document_reference = {"$ref": f"#/components/responses/{component_name}"}
-    redirect = _answer("The document is elsewhere.", "Link", *_recorded(method))
-    redirect_response = {**redirect, "headers": {**redirect["headers"], "Location": _PLACE}}
-    responses = {"200": document_reference, "303": redirect_response, **_unchanged(method)}
-    if _may_create(template, method):
+    redirect = _response("The document is elsewhere.", "Link", *_write_headers(method))
+    redirect_response = {**redirect, "headers": {**redirect["headers"], "Location": _LOCATION_HEADER}}
+    responses = {"200": document_reference, "303": redirect_response, **_not_modified_response(method)}
+    if _can_create(template, method):
         responses["201"] = document_reference
-    return responses | _pruned(template, method)
+    return responses | _pruned_response(template, method)
 
 
-def _pruned(template: PathTemplate, method: str) -> dict[str, Schema]:
+def _pruned_response(template: PathTemplate, method: str) -> dict[str, Schema]:
     """The response if the request's Version is the oldest of too many, and is removed at once."""
     is_version = template.kind is PathKind.VERSION or (template.kind is PathKind.RESOURCE and method == "POST")
-    if method == "GET" or not is_version or not _resource(template).maxversions:
+    if method == "GET" or not is_version or not _resource_type(template).maxversions:
         return {}
     return {
-        "204": _answer("The Version is older than all that may be kept, so it is gone again.", "Link", *WRITE_HEADERS)
+        "204": _response("The Version is older than all that may be kept, so it is gone again.", "Link", *WRITE_HEADERS)
     }
 
 
-def _unchanged(method: str) -> dict[str, Schema]:
-    return {"304": _answer("The client has it.", "Link", "ETag")} if method == "GET" else {}
+def _not_modified_response(method: str) -> dict[str, Schema]:
+    return {"304": _response("The client has it.", "Link", "ETag")} if method == "GET" else {}
 
 
-def _tagged(method: str) -> tuple[str, ...]:
+def _tag_headers(method: str) -> tuple[str, ...]:
     return ("ETag",) if method == "GET" else ()
 
 
-def _answered(template: PathTemplate, method: str) -> Schema:
+def _response_schema(template: PathTemplate, method: str) -> Schema:
     """The schema of a response body: the requested object, or with `collections` only its nested collections."""
-    full_schema = _shape(template, method)
-    if method == "POST" or template.kind not in _NESTING:
+    full_schema = _body_schema(template, method)
+    if method == "POST" or template.kind not in _KINDS_WITH_COLLECTIONS:
         return full_schema
     names = {name: map_schema(schema) for name, schema in template.nested}
     urls = {f"{name}url": {"type": "string"} for name in names}
@@ -276,28 +276,28 @@ def _answered(template: PathTemplate, method: str) -> Schema:
     return {"anyOf": [full_schema, object_schema({**names, **urls, **counts})]}
 
 
-def _may_create(template: PathTemplate, method: str) -> bool:
-    creates_version = method == "POST" and _POSTED.get(template.kind) == "version"
+def _can_create(template: PathTemplate, method: str) -> bool:
+    creates_version = method == "POST" and _POST_BODIES.get(template.kind) == "version"
     return template.kind in _CREATABLE and (method in ("PUT", "PATCH") or creates_version)
 
 
-def _recorded(method: str) -> tuple[str, ...]:
+def _write_headers(method: str) -> tuple[str, ...]:
     return () if method == "GET" else WRITE_HEADERS
 
 
-def _answer(description: str, *names: str) -> Schema:
+def _response(description: str, *names: str) -> Schema:
     return {"description": description, "headers": response_headers(*names)}
 
 
-def _json(schema: Schema, required: bool) -> Schema:
+def _json_body(schema: Schema, required: bool) -> Schema:
     return {"required": required, **json_content(schema)}
 
 
-def _parameter(name: str) -> Mapping[str, str]:
+def _parameter_reference(name: str) -> Mapping[str, str]:
     return {"$ref": f"#/components/parameters/{name}"}
 
 
-def _documented(template: PathTemplate) -> str:
+def _document_schema(template: PathTemplate) -> str:
     """The schema of the Versions to which documents and headers belong."""
     return template.schema.removesuffix(".versions")
 
@@ -306,6 +306,6 @@ def _document_name(template: PathTemplate, versions: bool = False) -> str:
     return f"Document-{template.schema}{'.versions' if versions else ''}"
 
 
-def _resource(template: PathTemplate) -> ResourceType:
+def _resource_type(template: PathTemplate) -> ResourceType:
     assert template.resource is not None, "only Resources and Versions come here"
     return template.resource

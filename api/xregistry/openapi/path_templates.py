@@ -10,7 +10,7 @@ from api.xregistry.openapi.schemas import CAPABILITIES, CAPABILITIESOFFERED, MOD
 from api.xregistry.request.paths import PathKind, methods_of
 from domain.model import GroupType, Model, ResourceType
 
-_FIXED: Final = {
+_FIXED_TEMPLATES: Final = {
     PathKind.REGISTRY: ("/", REGISTRY),
     PathKind.CAPABILITIES: ("/capabilities", CAPABILITIES),
     PathKind.CAPABILITIESOFFERED: ("/capabilitiesoffered", CAPABILITIESOFFERED),
@@ -54,26 +54,26 @@ class PathTemplate:
 def path_templates(model: Model) -> Iterator[PathTemplate]:
     """Every path of a model."""
     groups = tuple((plural, plural) for plural in model.groups)
-    for kind, (path, schema) in _FIXED.items():
+    for kind, (path, schema) in _FIXED_TEMPLATES.items():
         yield PathTemplate(kind, path, schema, nested=groups if schema == REGISTRY else ())
     for group in model.groups.values():
-        yield from _group(group)
+        yield from _group_templates(group)
 
 
-def _group(group: GroupType) -> Iterator[PathTemplate]:
+def _group_templates(group: GroupType) -> Iterator[PathTemplate]:
     plural, id = group.plural, f"{group.singular}id"
     nested = tuple((name, f"{plural}.{name}") for name in group.resources)
     collection = PathTemplate(PathKind.GROUPS, f"/{plural}", plural, types=(plural, group.singular))
     entity_template = replace(collection, kind=PathKind.GROUP, path=f"/{plural}/{{{id}}}", ids=(id,), nested=nested)
     yield from (collection, entity_template)
     for resource in group.resources.values():
-        yield from _resource(entity_template, resource)
+        yield from _resource_templates(entity_template, resource)
 
 
-def _resource(group: PathTemplate, resource: ResourceType) -> Iterator[PathTemplate]:
+def _resource_templates(group: PathTemplate, resource: ResourceType) -> Iterator[PathTemplate]:
     schema = f"{group.schema}.{resource.plural}"
     types = (resource.plural, resource.singular)
-    resource_id, version_id = _ids(group.ids[0], resource.singular)
+    resource_id, version_id = _id_names(group.ids[0], resource.singular)
     collection = PathTemplate(
         PathKind.RESOURCES, f"{group.path}/{resource.plural}", schema, group.ids, types=types, resource=resource
     )
@@ -103,7 +103,7 @@ def _both_forms(template: PathTemplate) -> Iterator[PathTemplate]:
     yield replace(template, path=template.path + "$details", details=True)
 
 
-def _ids(group: str, singular: str) -> tuple[str, str]:
+def _id_names(group: str, singular: str) -> tuple[str, str]:
     """Parameter names of a Resource and of a Version. They differ from each other and from the Group's."""
     resource_id = f"{singular}id" if f"{singular}id" != group else f"resource_{singular}id"
     return resource_id, "versionid" if "versionid" not in (group, resource_id) else "version_versionid"

@@ -22,8 +22,8 @@ from domain.values.json_text import dumps
 OPENAPI: Final = "openapi.json"
 DOCS: Final = "docs"
 
-_HTML: Final = (b"content-type", b"text/html; charset=utf-8")
-_SECURITY: Final = (b"content-security-policy", PAGE_POLICY.encode())
+_HTML_TYPE: Final = (b"content-type", b"text/html; charset=utf-8")
+_PAGE_POLICY_HEADER: Final = (b"content-security-policy", PAGE_POLICY.encode())
 
 
 class OpenapiRoutes:
@@ -42,7 +42,7 @@ class OpenapiRoutes:
             return options
         name = request.segments[-1]
         body = await asyncio.to_thread(self._body, name, request.base)
-        headers = [_HTML, _SECURITY] if name == DOCS else [JSON]
+        headers = [_HTML_TYPE, _PAGE_POLICY_HEADER] if name == DOCS else [JSON]
         return Response(200, [*headers, root_link(request.base)], body)
 
     def _body(self, name: str, base_url: str) -> bytes:

@@ -23,8 +23,8 @@ MODELSOURCE: Final = "ModelSource"
 #: The suffix of the names of request schemas.
 WRITE_SUFFIX: Final = "-write"
 #: Members that a Resource and its meta have in every view. Other members depend on `doc` and on `xref`.
-_ALWAYS: Final = ("self", "xid")
-_DEEPER: Final = {"capabilities": CAPABILITIES, "model": MODEL, "modelsource": MODELSOURCE}
+_ALWAYS_REQUIRED: Final = ("self", "xid")
+_NESTED_SCHEMAS: Final = {"capabilities": CAPABILITIES, "model": MODEL, "modelsource": MODELSOURCE}
 
 _TEXT: Final[Schema] = {"type": "string"}
 _XID: Final[Schema] = {"type": "string", "pattern": "^/"}
@@ -69,9 +69,9 @@ def model_schemas(model: Model) -> dict[str, Schema]:
     """The schemas of all levels by name: `dirs`, `dirs.files`, `dirs.files.meta`, `dirs.files.versions`."""
     registry = model.registry.definitions
     plurals = {plural: plural for plural in model.groups}
-    schemas = _both(REGISTRY, registry, plurals, _required(registry))
+    schemas = _level_schemas(REGISTRY, registry, plurals, _required_names(registry))
     for plural, group in model.groups.items():
-        schemas |= _group(plural, group, model.full["groups"][plural]["resources"])
+        schemas |= _group_schemas(plural, group, model.full["groups"][plural]["resources"])
     return schemas
 
 
@@ -90,7 +90,7 @@ def attribute_schema(definition: Definition) -> Schema:
 def attributes_schema(definitions: Definitions) -> Schema:
     """The schema of an object with these attributes. Attributes that `ifvalues` adds are an `anyOf`."""
     properties = {name: attribute_schema(row) for name, row in definitions.items() if name != "*"}
-    conditional_schemas = [_branches(name, row) for name, row in definitions.items() if row.get("ifvalues")]
+    conditional_schemas = [_ifvalues_schema(name, row) for name, row in definitions.items() if row.get("ifvalues")]
     schema: Schema = {"type": "object", "properties": properties}
     if "*" in definitions:
         schema["additionalProperties"] = attribute_schema(definitions["*"])
@@ -101,27 +101,27 @@ def attributes_schema(definitions: Definitions) -> Schema:
     return schema
 
 
-def _group(plural: str, group: GroupType, resource_models: Mapping[str, Any]) -> dict[str, Schema]:
+def _group_schemas(plural: str, group: GroupType, resource_models: Mapping[str, Any]) -> dict[str, Schema]:
     nested = {name: f"{plural}.{name}" for name in group.resources}
-    schemas = _both(plural, group.level.definitions, nested, _required(group.level.definitions))
+    schemas = _level_schemas(plural, group.level.definitions, nested, _required_names(group.level.definitions))
     for name, resource in group.resources.items():
-        schemas |= _resource(f"{plural}.{name}", resource, resource_models[name]["resourceattributes"])
+        schemas |= _resource_schemas(f"{plural}.{name}", resource, resource_models[name]["resourceattributes"])
     return schemas
 
 
-def _resource(name: str, resource: ResourceType, navigation_attributes: Definitions) -> dict[str, Schema]:
-    required_names = (f"{resource.singular}id", *_ALWAYS)
+def _resource_schemas(name: str, resource: ResourceType, navigation_attributes: Definitions) -> dict[str, Schema]:
+    required_names = (f"{resource.singular}id", *_ALWAYS_REQUIRED)
     meta, versions = f"{name}.meta", f"{name}.versions"
     version = {
         key: row for key, row in resource.version.definitions.items() if key == "*" or key not in navigation_attributes
     }
     nested = {"versions": versions}
-    schemas = _both(name, {**version, **navigation_attributes}, nested, required_names, {"meta": meta})
-    schemas |= _both(meta, resource.meta.definitions, {}, required_names)
-    return schemas | _both(versions, resource.version.definitions, {}, _required(resource.version.definitions))
+    schemas = _level_schemas(name, {**version, **navigation_attributes}, nested, required_names, {"meta": meta})
+    schemas |= _level_schemas(meta, resource.meta.definitions, {}, required_names)
+    return schemas | _level_schemas(versions, resource.version.definitions, {}, _required_names(resource.version.definitions))
 
 
-def _both(
+def _level_schemas(
     name: str,
     definitions: Definitions,
     collections: Mapping[str, str],
@@ -129,12 +129,12 @@ def _both(
     members: Mapping[str, str] = {},
 ) -> dict[str, Schema]:
     """Both schemas of a level. collections, members: names of the schemas of nested objects, by attribute."""
-    references = {**{name: target for name, target in _DEEPER.items() if name in definitions}, **members}
+    references = {**{name: target for name, target in _NESTED_SCHEMAS.items() if name in definitions}, **members}
     nested = {key: map_schema(target) for key, target in collections.items()}
     response_schema = attributes_schema(definitions)
     response_schema["properties"] |= nested | {key: schema_reference(target) for key, target in references.items()}
     response_schema["required"] = list(required)
-    request_schema = _writable(definitions)
+    request_schema = _request_schema(definitions)
     request_schema["properties"] |= {
         **{key: map_schema(target + WRITE_SUFFIX) for key, target in collections.items()},
         **{
@@ -145,18 +145,18 @@ def _both(
     return {name: response_schema, name + WRITE_SUFFIX: request_schema}
 
 
-def _writable(definitions: Definitions) -> Schema:
+def _request_schema(definitions: Definitions) -> Schema:
     """A level in requests: no member is required, null deletes, and read-only members are ignored."""
     schema = attributes_schema(definitions)
     schema["properties"] = {
-        name: {"readOnly": True} if definitions[name].get("readonly") else _or_null(property_schema)
+        name: {"readOnly": True} if definitions[name].get("readonly") else _nullable(property_schema)
         for name, property_schema in schema["properties"].items()
     }
     schema["properties"]["$schema"] = _TEXT
     return schema
 
 
-def _or_null(schema: Schema) -> Schema:
+def _nullable(schema: Schema) -> Schema:
     if not schema.keys() & {"type", "enum"}:
         return schema
     nullable = {**schema, "type": [schema["type"], "null"]}
@@ -165,28 +165,28 @@ def _or_null(schema: Schema) -> Schema:
     return nullable
 
 
-def _required(definitions: Definitions) -> list[str]:
+def _required_names(definitions: Definitions) -> list[str]:
     return [name for name, row in definitions.items() if row.get("required") and name != "*"]
 
 
-def _branches(name: str, definition: Definition) -> Schema:
+def _ifvalues_schema(name: str, definition: Definition) -> Schema:
     """A choice for each key of `ifvalues`, and one for all other values, so that every valid entity matches.
 
     Keys are compared case-insensitively, which JSON Schema cannot express: other spellings match the last choice.
     """
-    keys = {key: _value(key, definition["type"]) for key in definition["ifvalues"]}
-    choices = [_branch(name, keys[key], branch["siblingattributes"]) for key, branch in definition["ifvalues"].items()]
+    keys = {key: _parse_key(key, definition["type"]) for key in definition["ifvalues"]}
+    choices = [_ifvalues_branch(name, keys[key], branch["siblingattributes"]) for key, branch in definition["ifvalues"].items()]
     return {"anyOf": [*choices, {"properties": {name: {"not": {"enum": list(keys.values())}}}}]}
 
 
-def _branch(name: str, value: Any, siblings: Definitions) -> Schema:
+def _ifvalues_branch(name: str, value: Any, siblings: Definitions) -> Schema:
     schema = attributes_schema(siblings)
     schema.pop("additionalProperties", None)
     schema["properties"] = {name: {"const": value}, **schema["properties"]}
     return schema
 
 
-def _value(key: str, kind: str) -> Any:
+def _parse_key(key: str, kind: str) -> Any:
     """A key of `ifvalues`, which is always text, converted to the type of its attribute."""
     if kind not in ("boolean", "integer", "uinteger", "decimal"):
         return key
@@ -196,19 +196,19 @@ def _value(key: str, kind: str) -> Any:
         return key
 
 
-def _array(definition: Definition) -> Schema:
+def _array_schema(definition: Definition) -> Schema:
     item = attribute_schema(definition["item"])
     if definition.get("enum") and definition.get("strict", True):
         item["enum"] = definition["enum"]
     return {"type": "array", "items": item}
 
 
-def _map(definition: Definition) -> Schema:
+def _map_schema(definition: Definition) -> Schema:
     return {"type": "object", "additionalProperties": attribute_schema(definition["item"])}
 
 
-def _object(definition: Definition) -> Schema:
+def _object_schema(definition: Definition) -> Schema:
     return attributes_schema(definition.get("attributes", {}))
 
 
-_COMPLEX: Final = {"array": _array, "map": _map, "object": _object}
+_COMPLEX: Final = {"array": _array_schema, "map": _map_schema, "object": _object_schema}

@@ -31,7 +31,7 @@ def document_member(
     return type.singular, text
 
 
-def _json(content: bytes) -> str | None:
+def _as_json(content: bytes) -> str | None:
     """The document unchanged, with its spacing and digits; None if it is not JSON."""
     try:
         loads(content)
@@ -40,15 +40,15 @@ def _json(content: bytes) -> str | None:
     return content.decode()
 
 
-def _string(content: bytes) -> str | None:
+def _as_string(content: bytes) -> str | None:
     try:
         return json_string(content.decode())
     except UnicodeDecodeError:
         return None
 
 
-def _binary(content: bytes) -> str | None:
+def _as_binary(content: bytes) -> str | None:
     return None
 
 
-_FORMS: Final[dict[str, Callable[[bytes], str | None]]] = {"json": _json, "string": _string, "binary": _binary}
+_FORMS: Final[dict[str, Callable[[bytes], str | None]]] = {"json": _as_json, "string": _as_string, "binary": _as_binary}

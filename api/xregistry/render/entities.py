@@ -63,15 +63,15 @@ class RenderOptions:
 
     def resources(self, type: ResourceType) -> Splice:
         """The function that inserts URLs into Resources of a type that are rendered as stored."""
-        return splices.resource_splice(self.base, type.singular, _suffix(type), self.asof)
+        return splices.resource_splice(self.base, type.singular, _details_suffix(type), self.asof)
 
     def all_resources(self, type: ResourceType, xid: str, texts: StoredTexts) -> Iterator[str]:
         """A whole collection of such Resources, of the present. xid: of the collection."""
-        return splices.splice_resources(texts, self.base, xid, type.singular, _suffix(type))
+        return splices.splice_resources(texts, self.base, xid, type.singular, _details_suffix(type))
 
     def versions(self, type: ResourceType) -> Splice:
         """The function that inserts URLs into Versions of such Resources."""
-        return splices.version_splice(self.base, type.singular, _suffix(type), self.asof)
+        return splices.version_splice(self.base, type.singular, _details_suffix(type), self.asof)
 
     def url(self, xid: str, suffix: str = "") -> str:
         """The absolute URL of an entity or collection, as JSON text. O(1): ids need no escapes."""
@@ -152,7 +152,7 @@ class Renderer:
     def group(self, row: EntityRow, type: GroupType, inline: InlineTree) -> Iterator[str]:
         members = split_members(row.attributes)
         resources = list(self.resources(row, members, type, inline))
-        yield "{" + join_members(self._identified(_ids(members, {f"{type.singular}id": row.id}), row, members))
+        yield "{" + join_members(self._identified(_take_ids(members, {f"{type.singular}id": row.id}), row, members))
         for resource in resources:
             yield from resource
         yield "}"
@@ -195,12 +195,12 @@ class Renderer:
         """A Resource's members up to `versionscount`, which is last. Its Versions are left out."""
         members = split_members(row.attributes)
         meta, count = members.pop("meta"), members.pop("versionscount", "0")
-        ids = _ids(members, {f"{type.singular}id": row.id})
+        ids = _take_ids(members, {f"{type.singular}id": row.id})
         if self._options.doc:
             rendered_members = self._identified(ids, row)
         else:
             ids["versionid"] = members.pop("versionid")
-            rendered_members = self._identified(ids, row, members, _suffix(type))
+            rendered_members = self._identified(ids, row, members, _details_suffix(type))
             self._add_document(rendered_members, row, type, inline)
         rendered_members["metaurl"] = self._options.reference(f"{row.xid}/meta", is_included="meta" in inline)
         if "meta" in inline:
@@ -210,7 +210,7 @@ class Renderer:
 
     def pointer_members(self, row: EntityRow, type: ResourceType, inline: InlineTree) -> MemberTexts:
         """The members of a Resource with `xref` that shows nothing of its target."""
-        rendered_members = self._identified(_ids({}, {f"{type.singular}id": row.id}), row, suffix=_suffix(type))
+        rendered_members = self._identified(_take_ids({}, {f"{type.singular}id": row.id}), row, suffix=_details_suffix(type))
         rendered_members["metaurl"] = self._options.reference(f"{row.xid}/meta", is_included="meta" in inline)
         if "meta" in inline:
             rendered_members["meta"] = (
@@ -251,8 +251,8 @@ class Renderer:
         if self._options.doc:
             for name in VALIDATION_ATTRIBUTES:
                 members.pop(name, None)
-        ids = _ids(members, {f"{type.singular}id": xids.segments(row.xid)[3], "versionid": row.id})
-        rendered_members = self._identified(ids, row, members, _suffix(type))
+        ids = _take_ids(members, {f"{type.singular}id": xids.segments(row.xid)[3], "versionid": row.id})
+        rendered_members = self._identified(ids, row, members, _details_suffix(type))
         self._add_document(rendered_members, row, type, inline)
         return rendered_members
 
@@ -294,7 +294,7 @@ class Renderer:
         members = split_members(text)
         if self._options.doc and "xref" in members:
             members = {"xref": members["xref"]}
-        ids = _ids(members, {f"{type.singular}id": row.id})
+        ids = _take_ids(members, {f"{type.singular}id": row.id})
         default = parse_string(members.get("defaultversionid"))
         rendered_members = self._identified(ids, row, subpath="/meta")
         for name, value in members.items():
@@ -302,7 +302,7 @@ class Renderer:
             if name == "defaultversionid":
                 xid = f"{row.xid}/versions/{default}"
                 is_included = includes_versions and self._includes(row, default)
-                rendered_members["defaultversionurl"] = self._options.reference(xid, _suffix(type), is_included)
+                rendered_members["defaultversionurl"] = self._options.reference(xid, _details_suffix(type), is_included)
         return rendered_members
 
     def _includes(self, row: EntityRow, versionid: str | None) -> bool:
@@ -350,12 +350,12 @@ def configuration_texts(inline: InlineTree, model: EntityRow | None, capabilitie
     return {name: texts.get(name, "{}") for name in CONFIGURATION_NAMES if name in inline}
 
 
-def _ids(members: MemberTexts, ids: Mapping[str, str]) -> MemberTexts:
+def _take_ids(members: MemberTexts, ids: Mapping[str, str]) -> MemberTexts:
     """The ids as JSON text; also removes them from the other members."""
     for name in ids:
         members.pop(name, None)
     return {name: f'"{id}"' for name, id in ids.items()}
 
 
-def _suffix(type: ResourceType) -> str:
+def _details_suffix(type: ResourceType) -> str:
     return "$details" if type.hasdocument else ""

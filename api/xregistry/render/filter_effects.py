@@ -14,7 +14,7 @@ from domain.values import xid as xids
 from projections.entities.filters.selection import FilterState, Selection
 from projections.entities.rows import EntityRow
 
-_SAFE: Final = "=*!:/@"
+_SAFE_CHARACTERS: Final = "=*!:/@"
 
 
 class FilterEffects:
@@ -45,7 +45,7 @@ class FilterEffects:
         if remaining == "0":
             return remaining, f"?filter={EXCLUDE_ALL}"
         filters = [] if state.whole else remaining_filters(state.conjunctions, type)
-        return remaining, f"?{'&'.join(map(_parameter, filters))}" if filters else ""
+        return remaining, f"?{'&'.join(map(_filter_parameter, filters))}" if filters else ""
 
     def load_counts(self, rows: Iterable[EntityRow]) -> FilterEffects:
         """The same object, after it has looked up the collection sizes of some rows."""
@@ -89,5 +89,5 @@ class FilterEffects:
         return sizes
 
 
-def _parameter(expressions: list[str]) -> str:
-    return "filter=" + ",".join(quote(expression, safe=_SAFE) for expression in expressions)
+def _filter_parameter(expressions: list[str]) -> str:
+    return "filter=" + ",".join(quote(expression, safe=_SAFE_CHARACTERS) for expression in expressions)

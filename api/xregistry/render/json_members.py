@@ -19,7 +19,7 @@ MemberTexts = dict[str, str]
 #: A member with a simple value. The value group is empty for a string with escapes, an object or an array.
 _MEMBER: Final = re.compile(r'[{,]"([^"\\]+)":("[^"\\]*"|[-0-9tfn][^,}]*|)')
 #: Finds the end of a value. Numbers are skipped, not computed.
-_SKIP: Final = json.JSONDecoder(parse_int=str, parse_float=str)
+_VALUE_DECODER: Final = json.JSONDecoder(parse_int=str, parse_float=str)
 
 
 def split_members(text: str) -> MemberTexts:
@@ -30,7 +30,7 @@ def split_members(text: str) -> MemberTexts:
         name, value = member.groups()
         index = member.end()
         if not value:
-            start, index = index, _SKIP.raw_decode(text, index)[1]
+            start, index = index, _VALUE_DECODER.raw_decode(text, index)[1]
             value = text[start:index]
         members[name] = value
     return members

@@ -66,7 +66,7 @@ class ResponseContent:
 
     def location_header(self, base_url: str) -> tuple[bytes, bytes]:
         """The Location header of a new entity: its `self`, in the form that this response has."""
-        suffix = details_suffix(self.target) if self.target.kind in _LOCATED else ""
+        suffix = details_suffix(self.target) if self.target.kind in _KINDS_WITH_LOCATION else ""
         return b"location", f"{base_url}{self.target.xid}{suffix}".encode()
 
     def render_options(self, base_url: str) -> RenderOptions:
@@ -96,7 +96,7 @@ class ResponseContent:
 
 
 _ROOTS: Final = (PathKind.REGISTRY, PathKind.EXPORT)
-_LOCATED: Final = (PathKind.RESOURCE, PathKind.VERSION)
+_KINDS_WITH_LOCATION: Final = (PathKind.RESOURCE, PathKind.VERSION)
 _CREATABLE: Final = (PathKind.GROUP, PathKind.RESOURCE, PathKind.META, PathKind.VERSION)
 
 
@@ -105,22 +105,22 @@ def render_json(response_content: ResponseContent, base_url: str, documents: Rea
     rows = PeekableRows(response_content.rows)
     renderer = Renderer(response_content.render_options(base_url), documents, rows)
     if response_content.maps:
-        return _maps(renderer, rows, response_content)
+        return _render_maps(renderer, rows, response_content)
     if response_content.texts is not None:
         return _spliced_collection(response_content, response_content.texts, base_url)
     if response_content.target.kind in COLLECTION_KINDS:
         parent = xids.parent(f"{response_content.target.xid}/-") or xids.REGISTRY
-        return renderer.map_of(parent, xids.type_of(response_content.target.xid), _entity(renderer, response_content))
+        return renderer.map_of(parent, xids.type_of(response_content.target.xid), _entity_renderer(renderer, response_content))
     if response_content.flags.collections:
-        return _collections_only(renderer, rows.next_row(), response_content)
-    return _entity(renderer, response_content)(rows.next_row())
+        return _render_collections(renderer, rows.next_row(), response_content)
+    return _entity_renderer(renderer, response_content)(rows.next_row())
 
 
 def _spliced_collection(response_content: ResponseContent, texts: StoredTexts, base_url: str) -> Iterator[str]:
     """A whole collection of Resources or Versions, from their stored texts."""
     options, type, xid = (
         response_content.render_options(base_url),
-        _resource(response_content.target),
+        _resource_type(response_content.target),
         response_content.target.xid,
     )
     if response_content.target.kind is PathKind.RESOURCES:
@@ -137,7 +137,7 @@ def document_response(
     A document that is stored elsewhere gives a redirect, without the headers in `extra_headers`.
     """
     row = next(iter(response_content.rows))
-    types = response_content.definitions.header_codec(_resource(response_content.target))
+    types = response_content.definitions.header_codec(_resource_type(response_content.target))
     metadata = _document_metadata(
         types,
         response_content.target.kind is PathKind.RESOURCE,
@@ -184,7 +184,7 @@ def _document_metadata(
             *content_location_headers,
             *contenttype_headers(attributes),
             *types.encode(attributes),
-            (b"content-disposition", _name(row)),
+            (b"content-disposition", _resource_id(row)),
         ],
         versionid,
         None if document_url is None else str(document_url),
@@ -214,17 +214,17 @@ def _filtered_headers(headers: Headers, response_content: ResponseContent, row: 
     if response_content.narrowing is None or response_content.target.kind is not PathKind.RESOURCE:
         return headers
     header_values = dict(headers)
-    count, query = response_content.narrowing.count_and_query(row, "versions", header_values.get(_COUNT, b"0").decode())
-    url = header_values.get(_URL, b"").decode().removesuffix(encode(response_content.asof_suffix))
+    count, query = response_content.narrowing.count_and_query(row, "versions", header_values.get(_COUNT_HEADER, b"0").decode())
+    url = header_values.get(_URL_HEADER, b"").decode().removesuffix(encode(response_content.asof_suffix))
     changed_headers = {
-        _COUNT: count.encode(),
-        _URL: with_asof(url + query, encode(response_content.asof_suffix)).encode(),
+        _COUNT_HEADER: count.encode(),
+        _URL_HEADER: with_asof(url + query, encode(response_content.asof_suffix)).encode(),
     }
     return [(name, changed_headers.get(name, value)) for name, value in headers]
 
 
-_COUNT: Final = b"xregistry-versionscount"
-_URL: Final = b"xregistry-versionsurl"
+_COUNT_HEADER: Final = b"xregistry-versionscount"
+_URL_HEADER: Final = b"xregistry-versionsurl"
 
 
 def json_response(
@@ -241,7 +241,7 @@ def json_response(
 def json_headers(response_content: ResponseContent, base_url: str, row: EntityRow | None = None) -> Headers:
     """The headers of a JSON response. row: the entity's, if the rows must not be read yet."""
     content_location_headers: Headers = []
-    if response_content.target.kind in _LOCATED:
+    if response_content.target.kind in _KINDS_WITH_LOCATION:
         row = row or next(iter(response_content.rows))
         version = (
             parse_string(split_members(row.attributes).get("versionid"))
@@ -271,70 +271,70 @@ def _content_location(
 
 def details_suffix(target: RequestTarget) -> str:
     """`$details` if the URLs of this response's entity have it."""
-    return "$details" if _resource(target).hasdocument and not target.has_document_body else ""
+    return "$details" if _resource_type(target).hasdocument and not target.has_document_body else ""
 
 
-def _entity(renderer: Renderer, response_content: ResponseContent) -> RenderEntity:
+def _entity_renderer(renderer: Renderer, response_content: ResponseContent) -> RenderEntity:
     """The function that renders one entity of the response."""
-    return _ENTITIES[response_content.target.kind](renderer, response_content)
+    return _RENDERERS[response_content.target.kind](renderer, response_content)
 
 
-def _resource(target: RequestTarget) -> ResourceType:
+def _resource_type(target: RequestTarget) -> ResourceType:
     assert target.resource is not None, "only Resources, their meta and Versions come here"
     return target.resource
 
 
-def _name(row: EntityRow) -> bytes:
+def _resource_id(row: EntityRow) -> bytes:
     return xids.segments(row.xid)[3].encode()
 
 
-def _registry(renderer: Renderer, response_content: ResponseContent) -> RenderEntity:
+def _registry_renderer(renderer: Renderer, response_content: ResponseContent) -> RenderEntity:
     types = response_content.definitions.model.groups
     return lambda row: renderer.registry(row, types, response_content.inline, response_content.configuration)
 
 
-def _group(renderer: Renderer, response_content: ResponseContent) -> RenderEntity:
+def _group_renderer(renderer: Renderer, response_content: ResponseContent) -> RenderEntity:
     type = response_content.target.group
     assert type is not None, "a Group has a type"
     return renderer.group_of(type, response_content.inline)
 
 
-def _stored(name: str | None) -> Callable[[Renderer, ResponseContent], RenderEntity]:
+def _stored_renderer(name: str | None) -> Callable[[Renderer, ResponseContent], RenderEntity]:
     """Renders a row's stored text, or one member of it."""
     return lambda renderer, shown: lambda row: iter([split_members(row.attributes)[name] if name else row.attributes])
 
 
-_ENTITIES: Final[dict[PathKind, Callable[[Renderer, ResponseContent], RenderEntity]]] = {
-    **dict.fromkeys((PathKind.REGISTRY, PathKind.EXPORT), _registry),
-    **dict.fromkeys((PathKind.GROUPS, PathKind.GROUP), _group),
+_RENDERERS: Final[dict[PathKind, Callable[[Renderer, ResponseContent], RenderEntity]]] = {
+    **dict.fromkeys((PathKind.REGISTRY, PathKind.EXPORT), _registry_renderer),
+    **dict.fromkeys((PathKind.GROUPS, PathKind.GROUP), _group_renderer),
     **dict.fromkeys(
         (PathKind.RESOURCES, PathKind.RESOURCE),
-        lambda renderer, shown: renderer.resource_of(_resource(shown.target), shown.inline),
+        lambda renderer, shown: renderer.resource_of(_resource_type(shown.target), shown.inline),
     ),
     **dict.fromkeys(
         (PathKind.VERSIONS, PathKind.VERSION),
-        lambda renderer, shown: renderer.version_of(_resource(shown.target), shown.inline),
+        lambda renderer, shown: renderer.version_of(_resource_type(shown.target), shown.inline),
     ),
-    PathKind.META: lambda renderer, shown: lambda row: renderer.meta(row, _resource(shown.target)),
-    PathKind.CAPABILITIES: _stored(None),
-    PathKind.MODEL: _stored("model"),
-    PathKind.MODELSOURCE: _stored("modelsource"),
+    PathKind.META: lambda renderer, shown: lambda row: renderer.meta(row, _resource_type(shown.target)),
+    PathKind.CAPABILITIES: _stored_renderer(None),
+    PathKind.MODEL: _stored_renderer("model"),
+    PathKind.MODELSOURCE: _stored_renderer("modelsource"),
 }
 
 
-def _maps(renderer: Renderer, rows: PeekableRows, response_content: ResponseContent) -> Iterator[str]:
+def _render_maps(renderer: Renderer, rows: PeekableRows, response_content: ResponseContent) -> Iterator[str]:
     """A map of the collections that the rows belong to."""
     separator = "{"
     while rows.next is not None:
         first_type = rows.next.type
         plural = first_type.rpartition(".")[2]
         yield f'{separator}"{plural}":'
-        yield from renderer.map_of(response_content.target.xid, first_type, _member(renderer, response_content, plural))
+        yield from renderer.map_of(response_content.target.xid, first_type, _member_renderer(renderer, response_content, plural))
         separator = ","
     yield "}" if separator == "," else "{}"
 
 
-def _member(renderer: Renderer, response_content: ResponseContent, plural: str) -> RenderEntity:
+def _member_renderer(renderer: Renderer, response_content: ResponseContent, plural: str) -> RenderEntity:
     """The function that renders members of one of an entity's collections."""
     inline, group = response_content.inline.get(plural, NO_INLINE), response_content.target.group
     if group is None:
@@ -342,7 +342,7 @@ def _member(renderer: Renderer, response_content: ResponseContent, plural: str) 
     return renderer.resource_of(group.resources[plural], inline)
 
 
-def _collections_only(renderer: Renderer, row: EntityRow, response_content: ResponseContent) -> Iterator[str]:
+def _render_collections(renderer: Renderer, row: EntityRow, response_content: ResponseContent) -> Iterator[str]:
     """The nested collections of an entity, without its attributes."""
     members, group, inline = split_members(row.attributes), response_content.target.group, response_content.inline
     types = response_content.definitions.model.groups

@@ -19,7 +19,7 @@ Splice = Callable[[str, str, str, int], tuple[str, ...]]
 #: Number of collection members that are rendered together.
 BLOCK_SIZE: Final = 100
 #: The last member of a Resource.
-_COUNT: Final = ',"versionscount":'
+_COUNT_MEMBER: Final = ',"versionscount":'
 
 
 @lru_cache(maxsize=256)
@@ -30,11 +30,11 @@ def resource_splice(base_url: str, singular: str, suffix: str, asof: str) -> Spl
     Resources may have an `xref`.
     """
     opening_length = len(f'{{"{singular}id":"","versionid":"')
-    self_member, xid_member, metaurl_member, versionsurl_member, closing = _around(base_url, suffix, asof)
+    self_member, xid_member, metaurl_member, versionsurl_member, closing = _texts_around(base_url, suffix, asof)
 
     def splice(xid: str, id: str, text: str, meta_start: int) -> tuple[str, ...]:
         ids_end = text.find('"', opening_length + len(id)) + 1
-        default_members, counts_text = text[ids_end:meta_start], text[text.rfind(_COUNT) :]
+        default_members, counts_text = text[ids_end:meta_start], text[text.rfind(_COUNT_MEMBER) :]
         return (
             text[:ids_end],
             self_member,
@@ -54,7 +54,7 @@ def resource_splice(base_url: str, singular: str, suffix: str, asof: str) -> Spl
     return splice
 
 
-def _around(base_url: str, suffix: str, asof: str, collection_path: str = "") -> tuple[str, str, str, str, str]:
+def _texts_around(base_url: str, suffix: str, asof: str, collection_path: str = "") -> tuple[str, str, str, str, str]:
     """The texts around a Resource's xid in its URLs, or around its id if `collection_path` is the collection."""
     return (
         f',"self":"{base_url}{collection_path}',
@@ -82,7 +82,7 @@ def splice_resources(texts: StoredTexts, base_url: str, xid: str, singular: str,
     The code is repeated here because a call per Resource, with its xid, would take a fifth of the time.
     """
     id_start, gap_length = len(f'{{"{singular}id":"'), len('","versionid":"')
-    self_member, xid_member, metaurl_member, versionsurl_member, closing = _around(base_url, suffix, "", f"{xid}/")
+    self_member, xid_member, metaurl_member, versionsurl_member, closing = _texts_around(base_url, suffix, "", f"{xid}/")
     separator, unread_texts = '{"', iter(texts)
     while rows_block := list(islice(unread_texts, BLOCK_SIZE)):
         parts: list[str] = []
@@ -90,7 +90,7 @@ def splice_resources(texts: StoredTexts, base_url: str, xid: str, singular: str,
             text, meta_start = row[0], row[1]
             id_end = text.index('"', id_start)
             id, ids_end = text[id_start:id_end], text.index('"', id_end + gap_length) + 1
-            default_members, counts_text = text[ids_end:meta_start], text[text.rindex(_COUNT) :]
+            default_members, counts_text = text[ids_end:meta_start], text[text.rindex(_COUNT_MEMBER) :]
             parts += (separator, id, '":', text[:ids_end], self_member, id, xid_member, id, '"', default_members)
             parts += (metaurl_member, id, versionsurl_member, id, closing, counts_text)
             separator = ',"'

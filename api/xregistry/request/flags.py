@@ -38,7 +38,7 @@ UNFILTERED_KINDS: Final = frozenset((PathKind.CAPABILITIES, PathKind.MODEL, Path
 VERSIONED_KINDS: Final = frozenset((PathKind.RESOURCE, PathKind.META, PathKind.VERSIONS, PathKind.VERSION))
 _NUMBER: Final = re.compile(r"[0-9]{1,20}\Z")
 #: The patch number, which is ignored when versions are compared (FLAG-60).
-_PATCH: Final = re.compile(r"^([0-9]+\.[0-9]+)\.[0-9]+")
+_PATCH_VERSION: Final = re.compile(r"^([0-9]+\.[0-9]+)\.[0-9]+")
 #: The parsed value of `inline=*`.
 INLINE_EVERYTHING: Final = ("*",)
 #: The default value of `inline` for an export.
@@ -86,7 +86,7 @@ def parse_flags(query: bytes, target: RequestTarget, method: str, capabilities: 
         if capabilities.pagination and method in READ_METHODS and target.kind in COLLECTION_KINDS
         else frozenset()
     )
-    parameters = _parameters(query, (KNOWN_FLAGS & capabilities.flags) | paging_flags | OWN_FLAGS)
+    parameters = _parse_parameters(query, (KNOWN_FLAGS & capabilities.flags) | paging_flags | OWN_FLAGS)
     for check in _CHECKS:
         check(parameters, target, method)
     only_collections = "collections" in parameters
@@ -95,22 +95,22 @@ def parse_flags(query: bytes, target: RequestTarget, method: str, capabilities: 
         doc="doc" in parameters or target.kind is PathKind.EXPORT,
         binary="binary" in parameters,
         collections=only_collections,
-        inline=_list(inline)
+        inline=_parse_list(inline)
         if inline
         else INLINE_EVERYTHING
         if only_collections
         else INLINE_OF_EXPORT
         if target.kind is PathKind.EXPORT
         else None,
-        ignore=_ignored(parameters["ignore"], capabilities.ignores) if "ignore" in parameters else frozenset(),
-        epoch=_one(parameters, "epoch"),
-        setdefaultversionid=_one(parameters, "setdefaultversionid"),
-        filter=tuple(map(_conjunction, parameters["filter"])) if "filter" in parameters else None,
-        sort=_one(parameters, "sort"),
-        limit=_limit(_one(parameters, "limit")),
-        cursor=_one(parameters, "cursor"),
+        ignore=_parse_ignore(parameters["ignore"], capabilities.ignores) if "ignore" in parameters else frozenset(),
+        epoch=_single_value(parameters, "epoch"),
+        setdefaultversionid=_single_value(parameters, "setdefaultversionid"),
+        filter=tuple(map(_parse_conjunction, parameters["filter"])) if "filter" in parameters else None,
+        sort=_single_value(parameters, "sort"),
+        limit=_parse_limit(_single_value(parameters, "limit")),
+        cursor=_single_value(parameters, "cursor"),
         dryrun="dryrun" in parameters,
-        asof=_one(parameters, "asof"),
+        asof=_single_value(parameters, "asof"),
         stated="stated" in parameters and target.kind is PathKind.EXPORT,
     )
 
@@ -119,14 +119,14 @@ def requested_asof(query: bytes) -> str | None:
     """The `asof` of a query; None if absent. It decides under which capabilities the query is parsed."""
     if b"asof" not in query and b"%" not in query:
         return None
-    return _one(_parameters(query, _ASOF), "asof")
+    return _single_value(_parse_parameters(query, _ASOF), "asof")
 
 
 RawParams = Mapping[str, list[str]]
 _ASOF: Final = frozenset(("asof",))
 
 
-def _parameters(query: bytes, known_names: frozenset[str]) -> dict[str, list[str]]:
+def _parse_parameters(query: bytes, known_names: frozenset[str]) -> dict[str, list[str]]:
     """Raw values by name. A percent-encoded comma or `=` belongs to a value."""
     parameters: dict[str, list[str]] = {}
     for parameter in query.decode("latin-1").split("&"):
@@ -137,24 +137,24 @@ def _parameters(query: bytes, known_names: frozenset[str]) -> dict[str, list[str
     return parameters
 
 
-def _list(values: list[str]) -> tuple[str, ...]:
+def _parse_list(values: list[str]) -> tuple[str, ...]:
     """All parts of a list flag. An empty value means everything."""
-    return tuple(part for value in values for part in _parts(value))
+    return tuple(part for value in values for part in _split_list(value))
 
 
-def _parts(value: str) -> tuple[str, ...]:
+def _split_list(value: str) -> tuple[str, ...]:
     return tuple(unquote_plus(part) for part in value.split(",") if part) or INLINE_EVERYTHING
 
 
-def _one(parameters: RawParams, name: str) -> str | None:
+def _single_value(parameters: RawParams, name: str) -> str | None:
     return unquote_plus(parameters[name][0]) if name in parameters else None
 
 
-def _conjunction(value: str) -> tuple[str, ...]:
+def _parse_conjunction(value: str) -> tuple[str, ...]:
     return tuple(unquote_plus(part) for part in value.split(","))
 
 
-def _limit(value: str | None) -> int | None:
+def _parse_limit(value: str | None) -> int | None:
     if value is None:
         return None
     if not _NUMBER.match(value) or not 0 < int(value) < 1 << 64:
@@ -162,8 +162,8 @@ def _limit(value: str | None) -> int | None:
     return int(value)
 
 
-def _ignored(values: list[str], supported: frozenset[str]) -> frozenset[str]:
-    names = _list(values)
+def _parse_ignore(values: list[str], supported: frozenset[str]) -> frozenset[str]:
+    names = _parse_list(values)
     for name in names:
         if name != "*" and name not in supported:
             supported_text = ", ".join(sorted(supported))
@@ -183,7 +183,7 @@ def _collections_has_collections(parameters: RawParams, target: RequestTarget, m
 
 
 def _default_is_of_one_resource(parameters: RawParams, target: RequestTarget, method: str) -> None:
-    value = _one(parameters, "setdefaultversionid")
+    value = _single_value(parameters, "setdefaultversionid")
     if value is None:
         return
     if target.kind not in VERSIONED_KINDS or method in ("GET", "HEAD"):
@@ -205,8 +205,8 @@ def _sort_is_about_a_collection(parameters: RawParams, target: RequestTarget, me
 
 
 def _specversion_is_supported(parameters: RawParams, target: RequestTarget, method: str) -> None:
-    value = _one(parameters, "specversion")
-    if value is not None and _PATCH.sub(r"\1", value.lower()) != SPECVERSION:
+    value = _single_value(parameters, "specversion")
+    if value is not None and _PATCH_VERSION.sub(r"\1", value.lower()) != SPECVERSION:
         raise problems.UnsupportedSpecversion(specversion=value, list=SPECVERSION)
 
 

@@ -39,7 +39,7 @@ def parse_inline(paths: Sequence[str], target: RequestTarget, model: Model, capa
         if path == "*":
             _merge(inline, {name: subtree for name, subtree in inlineable.items() if name not in configuration})
         else:
-            _choose(inline, inlineable, path)
+            _select(inline, inlineable, path)
     for name in configuration:
         if name in inline and name not in capabilities.available:
             raise problems.NotAvailable(f"/{name}")
@@ -49,14 +49,14 @@ def parse_inline(paths: Sequence[str], target: RequestTarget, model: Model, capa
 def inlineable_tree(target: RequestTarget, model: Model) -> InlineableTree:
     """All parts that a response about the target could inline."""
     if target.kind in (PathKind.REGISTRY, PathKind.EXPORT):
-        groups: InlineableTree = {name: _group(type) for name, type in model.groups.items()}
+        groups: InlineableTree = {name: _group_tree(type) for name, type in model.groups.items()}
         return {**dict.fromkeys(CONFIGURATION_NAMES), **groups}
     if target.kind in (PathKind.GROUPS, PathKind.GROUP) and target.group:
-        return _group(target.group)
+        return _group_tree(target.group)
     if target.kind in (PathKind.RESOURCES, PathKind.RESOURCE) and target.resource:
-        return _resource(target.resource)
+        return _resource_tree(target.resource)
     if target.kind in (PathKind.VERSIONS, PathKind.VERSION) and target.resource:
-        return _version(target.resource)
+        return _version_tree(target.resource)
     return {}
 
 
@@ -73,19 +73,19 @@ def inlined_types(type: str, inline: InlineTree) -> Iterator[str]:
         yield from inlined_types(child, nested_inline)
 
 
-def _group(type: GroupType) -> InlineableTree:
-    return {name: _resource(resource) for name, resource in type.resources.items()}
+def _group_tree(type: GroupType) -> InlineableTree:
+    return {name: _resource_tree(resource) for name, resource in type.resources.items()}
 
 
-def _resource(type: ResourceType) -> InlineableTree:
-    return {**_version(type), "meta": None, "versions": _version(type)}
+def _resource_tree(type: ResourceType) -> InlineableTree:
+    return {**_version_tree(type), "meta": None, "versions": _version_tree(type)}
 
 
-def _version(type: ResourceType) -> InlineableTree:
+def _version_tree(type: ResourceType) -> InlineableTree:
     return {type.singular: None} if type.hasdocument else {}
 
 
-def _choose(inline: InlineTree, inlineable: InlineableTree, path: str) -> None:
+def _select(inline: InlineTree, inlineable: InlineableTree, path: str) -> None:
     *steps, last_step = path.split(".")
     if not all(_STEP.match(step) for step in steps) or not (last_step == "*" or _STEP.match(last_step)):
         raise problems.BadInline(value=path, error_detail="it takes names joined by dots, and * as the last name only")

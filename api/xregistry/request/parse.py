@@ -35,32 +35,32 @@ def parse_command(
     if not target.has_document_body:
         check_form(request)
     if request.method == "DELETE":
-        return _delete(target, flags, body)
+        return _delete_command(target, flags, body)
     if target.has_document_body:
-        return _document(request, target, flags, definitions, body)
+        return _document_command(request, target, flags, definitions, body)
     _check_headers(request, target)
-    tree = _object(body)
+    tree = _parse_object(body)
     method = WriteMethod(request.method)
     if target.kind is PathKind.CAPABILITIES:
         return WriteCapabilities(tree, method)
     if target.kind is PathKind.MODELSOURCE:
         return ReplaceModel(tree)
-    if _one_entity(target, method):
+    if _has_one_entity(target, method):
         tree.pop("$schema", None)
     return WriteTree(target.xid, tree, method, ignore=flags.ignore, setdefaultversionid=flags.setdefaultversionid)
 
 
-def _delete(target: RequestTarget, flags: Flags, body: bytes) -> DeleteEntities:
+def _delete_command(target: RequestTarget, flags: Flags, body: bytes) -> DeleteEntities:
     """The command of a DELETE. The body of a collection names the members to delete; without a body, all are deleted.
 
     The body of a single entity has no meaning.
     """
-    targets = _object(body) if body and target.kind in COLLECTION_KINDS else None
+    targets = _parse_object(body) if body and target.kind in COLLECTION_KINDS else None
     epoch = None if target.kind in COLLECTION_KINDS else flags.epoch
     return DeleteEntities(target.xid, targets, epoch, flags.ignore, flags.setdefaultversionid)
 
 
-def _document(
+def _document_command(
     request: Request, target: RequestTarget, flags: Flags, definitions: RegistryDefinitions, body: bytes
 ) -> WriteTree:
     """A write whose body is the document and whose headers are the metadata."""
@@ -88,12 +88,12 @@ def _check_headers(request: Request, target: RequestTarget) -> None:
         raise problems.ExtraXregistryHeader(name=HEADER_PREFIX + name, error_detail="the metadata is in the body")
 
 
-def _one_entity(target: RequestTarget, method: WriteMethod) -> bool:
+def _has_one_entity(target: RequestTarget, method: WriteMethod) -> bool:
     """Whether the body is one entity. A POST has a map of collections, but a POST to a Resource has a Version."""
     return target.kind not in COLLECTION_KINDS and (method is not WriteMethod.POST or target.kind is PathKind.RESOURCE)
 
 
-def _object(body: bytes) -> dict[str, Json]:
+def _parse_object(body: bytes) -> dict[str, Json]:
     value = parse_required_json(body)
     if not isinstance(value, dict):
         raise problems.ParsingData(error_detail="a JSON object is needed")

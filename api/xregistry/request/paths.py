@@ -87,7 +87,7 @@ class RequestTarget:
     @property
     def row_xid(self) -> str:
         """The xid of the entity whose row has the requested data. A meta is part of its Resource's row."""
-        return _OWNERS.get(self.kind) or (
+        return _OWNER_XIDS.get(self.kind) or (
             xids.join(*xids.segments(self.xid)[:4]) if self.kind is PathKind.META else self.xid
         )
 
@@ -96,12 +96,12 @@ class RequestTarget:
         return replace(self, kind=PathKind.VERSION, xid=xid)
 
 
-_OWNERS: Final = {
+_OWNER_XIDS: Final = {
     PathKind.MODEL: xids.MODEL,
     PathKind.MODELSOURCE: xids.MODEL,
     PathKind.EXPORT: xids.REGISTRY,
 }
-_BY_DEPTH: Final = {
+_KINDS_BY_DEPTH: Final = {
     1: PathKind.GROUPS,
     2: PathKind.GROUP,
     3: PathKind.RESOURCES,
@@ -118,10 +118,10 @@ def resolve_path(
     Raises: NotFound for a path that matches no type of the model; ApiNotFound; BadDetails; for an invalid id,
     MalformedId on a write and NotFound on a read.
     """
-    kind = _kind(segments)
+    kind = _path_kind(segments)
     if kind is None:
         raise problems.NotFound(xids.join(*segments))
-    target = RequestTarget(kind, xids.join(*segments), *_types(segments, kind, model), has_details)
+    target = RequestTarget(kind, xids.join(*segments), *_path_types(segments, kind, model), has_details)
     if has_details and kind not in (PathKind.RESOURCE, PathKind.VERSION):
         raise problems.BadDetails()
     for id in segments[1::2]:
@@ -152,7 +152,7 @@ def availability_name(kind: PathKind) -> str:
     return kind.value if kind.value in FIXED_PATHS else "entities"
 
 
-def _kind(segments: Sequence[str]) -> PathKind | None:
+def _path_kind(segments: Sequence[str]) -> PathKind | None:
     if not segments:
         return PathKind.REGISTRY
     if segments[0] in UNSERVED_NAMES:
@@ -163,10 +163,10 @@ def _kind(segments: Sequence[str]) -> PathKind | None:
         return {"meta": PathKind.META, "versions": PathKind.VERSIONS}.get(segments[4])
     if len(segments) == 6 and segments[4] != "versions":
         return None
-    return _BY_DEPTH.get(len(segments))
+    return _KINDS_BY_DEPTH.get(len(segments))
 
 
-def _types(segments: Sequence[str], kind: PathKind, model: Model) -> tuple[GroupType | None, ResourceType | None]:
+def _path_types(segments: Sequence[str], kind: PathKind, model: Model) -> tuple[GroupType | None, ResourceType | None]:
     if kind is PathKind.REGISTRY or kind.value in FIXED_PATHS:
         return None, None
     group = model.groups.get(segments[0])

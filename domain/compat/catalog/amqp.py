@@ -17,7 +17,7 @@ from domain.compat.catalog.value_mapping import (
     add_leftover,
     as_scalar,
     document_value,
-    holds_value,
+    has_value,
     open_properties,
     property_object,
     section_leftovers,
@@ -47,7 +47,7 @@ _PROPERTIES: Final = {
     "groupsequence": ("group-sequence", PropertyTypes("integer")),
     "replytogroupid": ("reply-to-group-id", STRING),
 }
-_OPEN: Final = {
+_OPEN_SECTIONS: Final = {
     "applicationproperties": "application-properties",
     "messageannotations": "message-annotations",
     "deliveryannotations": "delivery-annotations",
@@ -55,11 +55,11 @@ _OPEN: Final = {
 }
 
 
-def _symbol(name: str) -> str | None:
+def _symbol_error(name: str) -> str | None:
     return None if name.isascii() else "a symbol of AMQP has to be ASCII"
 
 
-def _sequence(value: Json) -> str | None:
+def _sequence_error(value: Json) -> str | None:
     return None if isinstance(value, str) or metaschema.is_integer(value) else "it is neither a string nor an integer"
 
 
@@ -77,13 +77,13 @@ SECTIONS: Final = {
             "userid": metaschema.binary,
             "absoluteexpirytime": metaschema.timestamp,
             "creationtime": metaschema.timestamp,
-            "groupsequence": _sequence,
+            "groupsequence": _sequence_error,
         }
     ),
     "applicationdata": Section(
         {"dataschema": parsable_by(uris.check_reference), "amqpencoding": one_of("Data", "Value", "Sequence")}
     ),
-    **{name: Section(others=metaschema.scalar, names=_symbol) for name in _OPEN},
+    **{name: Section(others=metaschema.scalar, names=_symbol_error) for name in _OPEN_SECTIONS},
 }
 
 
@@ -96,9 +96,9 @@ def to_attributes(sections: Sections, leftovers: Sections) -> dict[str, Json]:
         "properties": _properties(as_mapping(sections.get("properties")), leftovers),
         **{
             option_name: open_properties(section, as_mapping(sections.get(section)), leftovers, MAP_KEY)
-            for section, option_name in _OPEN.items()
+            for section, option_name in _OPEN_SECTIONS.items()
         },
-        "header": _header(as_mapping(sections.get("header")), leftovers),
+        "header": _header_options(as_mapping(sections.get("header")), leftovers),
     }
     if "amqpencoding" in as_mapping(sections.get("applicationdata")):
         add_leftover(leftovers, "applicationdata", "amqpencoding", sections["applicationdata"]["amqpencoding"])
@@ -111,20 +111,20 @@ def to_document(attributes: Mapping[str, Json], leftovers: Sections) -> Sections
         section_leftovers(leftovers, "applicationdata"),
     )
     document: Sections = {
-        "header": _stated_header(as_mapping(options.get("header")), section_leftovers(leftovers, "header")),
-        "properties": _stated_properties(
+        "header": _header_members(as_mapping(options.get("header")), section_leftovers(leftovers, "header")),
+        "properties": _property_members(
             as_mapping(options.get("properties")), section_leftovers(leftovers, "properties")
         ),
         "applicationdata": {"amqpencoding": payload_leftovers["amqpencoding"]}
         if "amqpencoding" in payload_leftovers
         else {},
     }
-    for section, option_name in _OPEN.items():
-        document[section] = _stated_open(as_mapping(options.get(option_name)), section_leftovers(leftovers, section))
+    for section, option_name in _OPEN_SECTIONS.items():
+        document[section] = _open_members(as_mapping(options.get(option_name)), section_leftovers(leftovers, section))
     return {name: members for name, members in document.items() if members}
 
 
-def _header(members: Mapping[str, Json], leftovers: Sections) -> dict[str, Json]:
+def _header_options(members: Mapping[str, Json], leftovers: Sections) -> dict[str, Json]:
     header: dict[str, Json] = {}
     for name, value in members.items():
         scalar = as_scalar(value)
@@ -135,7 +135,7 @@ def _header(members: Mapping[str, Json], leftovers: Sections) -> dict[str, Json]
     return header
 
 
-def _stated_header(header: Mapping[str, Any], leftovers: Mapping[str, Json]) -> dict[str, Json]:
+def _header_members(header: Mapping[str, Any], leftovers: Mapping[str, Json]) -> dict[str, Json]:
     non_default = {name: header[name] for name, default in _HEADER.items() if header.get(name, default) != default}
     return {name: value for name in _HEADER if (value := non_default.get(name, leftovers.get(name))) is not None}
 
@@ -145,12 +145,12 @@ def _properties(members: Mapping[str, Json], leftovers: Sections) -> dict[str, J
     for name, value in members.items():
         property_name, property_types = _PROPERTIES[name]
         properties[property_name] = property_object(value, property_types)
-        if not holds_value(properties[property_name], value):
+        if not has_value(properties[property_name], value):
             add_leftover(leftovers, "properties", name, value)
     return properties
 
 
-def _stated_properties(properties: Mapping[str, Any], leftovers: Mapping[str, Json]) -> dict[str, Json]:
+def _property_members(properties: Mapping[str, Any], leftovers: Mapping[str, Json]) -> dict[str, Json]:
     return {
         name: document_value(as_mapping(properties[property_name]), leftovers.get(name))
         for name, (property_name, _) in _PROPERTIES.items()
@@ -158,7 +158,7 @@ def _stated_properties(properties: Mapping[str, Any], leftovers: Mapping[str, Js
     }
 
 
-def _stated_open(properties: Mapping[str, Any], leftovers: Mapping[str, Json]) -> dict[str, Json]:
+def _open_members(properties: Mapping[str, Any], leftovers: Mapping[str, Json]) -> dict[str, Json]:
     """The members of an open section.
 
     A leftover counts only if attributes cannot have its name; a client of the registry removed any other.

@@ -34,7 +34,7 @@ class SchemaReference(NamedTuple):
 FindSchema = Callable[[str], SchemaReference | None]
 
 #: The attributes that represent a message whose format has no metaschema.
-_SHOWN: Final = (
+_MESSAGE_ATTRIBUTES: Final = (
     *("basemessageuri", "envelope", "envelopemetadata", "envelopeoptions", "protocol", "protocoloptions"),
     *("dataschemaformat", "dataschema", "dataschemauri", "dataschemaxid", "datacontenttype"),
 )
@@ -67,7 +67,7 @@ def to_document(format: str, attributes: Mapping[str, Json], leftovers: Mapping[
     """The document made of a message's attributes and leftovers; for formats without a metaschema, the attributes."""
     metaschema = METASCHEMAS.get(format)
     if metaschema is None:
-        return {name: attributes[name] for name in _SHOWN if name in attributes}
+        return {name: attributes[name] for name in _MESSAGE_ATTRIBUTES if name in attributes}
     sections = metaschema.to_document(attributes, dict(leftovers))
     section, member = metaschema.DATASCHEMA
     uri = attributes.get("dataschemauri", section_leftovers(leftovers, section).get(member))

@@ -28,32 +28,32 @@ ENVELOPE: Final = "CloudEvents/1.0"
 DATASCHEMA: Final = ("attributes", "dataschema")
 
 _NAME: Final = re.compile(r"[a-z0-9]+\Z")
-_LARGEST: Final = 2**31
-_SLOTS: Final = {
+_INTEGER_LIMIT: Final = 2**31
+_PROPERTY_TYPES: Final = {
     "specversion": PropertyTypes("string"),
     "type": PropertyTypes("string"),
     "time": PropertyTypes("timestamp"),
     "dataschema": PropertyTypes("uri", "uritemplate"),
 }
-_KNOWN: Final = ("specversion", "id", "type", "source", "subject", "time", "dataschema", "datacontenttype")
+_KNOWN_ATTRIBUTES: Final = ("specversion", "id", "type", "source", "subject", "time", "dataschema", "datacontenttype")
 
 
-def _string(value: Json) -> str | None:
+def _string_error(value: Json) -> str | None:
     if not isinstance(value, str):
         return "it is not a string"
     return "it has a character that a String of CloudEvents cannot have" if NONCHARACTERS.search(value) else None
 
 
-def _value(value: Json) -> str | None:
+def _value_error(value: Json) -> str | None:
     """The check for values of extension attributes."""
     if isinstance(value, str):
-        return _string(value)
-    if isinstance(value, bool) or metaschema.integer(-_LARGEST, _LARGEST - 1)(value) is None:
+        return _string_error(value)
+    if isinstance(value, bool) or metaschema.integer(-_INTEGER_LIMIT, _INTEGER_LIMIT - 1)(value) is None:
         return None
     return "it is neither a string, nor a boolean, nor an integer of 32 bits"
 
 
-def _name(name: str) -> str | None:
+def _name_error(name: str) -> str | None:
     if _NAME.match(name) and name != "data":
         return None
     return "names of attributes have lower-case letters and digits only, and are not 'data'"
@@ -62,17 +62,17 @@ def _name(name: str) -> str | None:
 SECTIONS: Final = {
     "attributes": Section(
         {
-            "type": _string,
+            "type": _string_error,
             "specversion": one_of("1.0"),
-            "id": _string,
+            "id": _string_error,
             "source": parsable_by(uris.check_reference),
-            "subject": _string,
+            "subject": _string_error,
             "time": metaschema.timestamp,
             "datacontenttype": metaschema.media_type,
             "dataschema": parsable_by(uris.check_uri),
         },
-        others=_value,
-        names=_name,
+        others=_value_error,
+        names=_name_error,
     )
 }
 
@@ -87,7 +87,7 @@ def check(sections: Sections) -> None:
 
 
 def to_attributes(sections: Sections, leftovers: Sections) -> dict[str, Json]:
-    metadata = open_properties("attributes", sections["attributes"], leftovers, xids.NAME, _SLOTS)
+    metadata = open_properties("attributes", sections["attributes"], leftovers, xids.NAME, _PROPERTY_TYPES)
     type = as_media_type(sections["attributes"].get("datacontenttype"))
     constant = {} if type is None else {"datacontenttype": type}
     return {"envelope": ENVELOPE, "envelopemetadata": metadata, **constant}
@@ -97,7 +97,7 @@ def to_document(attributes: Mapping[str, Json], leftovers: Sections) -> Sections
     attribute_leftovers = section_leftovers(leftovers, "attributes")
     members = {
         name: document_value(
-            as_mapping(property), attribute_leftovers.get(name), *(("boolean", "integer") if name not in _KNOWN else ())
+            as_mapping(property), attribute_leftovers.get(name), *(("boolean", "integer") if name not in _KNOWN_ATTRIBUTES else ())
         )
         for name, property in as_mapping(attributes.get("envelopemetadata")).items()
     }

@@ -22,7 +22,7 @@ MAX_DEPTH: Final = 200
 _BOM: Final = b"\xef\xbb\xbf"
 _CLOUDEVENTS: Final = "CloudEvents"
 #: Members of a document that describe the document itself and are no sections.
-_ABOUT: Final = frozenset({"id", "description", "format", "version", "createdtimeutc"})
+_INFO_MEMBERS: Final = frozenset({"id", "description", "format", "version", "createdtimeutc"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +43,10 @@ def parse_definition(format: str, body: bytes) -> DefinitionDocument:
     metaschema = METASCHEMAS.get(format)
     if metaschema is None:
         return DefinitionDocument(format)
-    members = _object(body)
+    members = _parse_object(body)
     if members.get("format") not in (None, format):
         raise MalformedDefinition(f"its Group is of the format {format}", "format")
-    sections = {name: value for name, value in members.items() if name not in _ABOUT}
+    sections = {name: value for name, value in members.items() if name not in _INFO_MEMBERS}
     description = members.get("description")
     if metaschema.SECTIONS is not None:
         if not isinstance(description, str | None):
@@ -59,7 +59,7 @@ def parse_definition(format: str, body: bytes) -> DefinitionDocument:
     return DefinitionDocument(format, sections, description if isinstance(description, str) else None)
 
 
-def _object(body: bytes) -> Mapping[str, Json]:
+def _parse_object(body: bytes) -> Mapping[str, Json]:
     try:
         value = json_text.loads(body.removeprefix(_BOM))
     except InvalidJson as error:
@@ -74,12 +74,12 @@ def _object(body: bytes) -> Mapping[str, Json]:
 def _is_too_deep(value: Json) -> bool:
     containers = [value]
     for _ in range(MAX_DEPTH):
-        containers = [nested for container in containers for nested in _inside(container)]
+        containers = [nested for container in containers for nested in _children(container)]
         if not containers:
             return False
     return True
 
 
-def _inside(value: Json) -> list[Json]:
+def _children(value: Json) -> list[Json]:
     """The objects and arrays directly inside one."""
     return [item for item in (value.values() if isinstance(value, dict) else value) if isinstance(item, dict | list)]

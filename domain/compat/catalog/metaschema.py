@@ -23,9 +23,9 @@ LiteralCheck = Callable[[Any], str | None]
 #: A document by sections, without null members. The values that attributes cannot hold have the same shape.
 Sections = dict[str, Json]
 
-_BRACED: Final = re.compile(r"\{[^{}]*\}|[{}]")
+_BRACES: Final = re.compile(r"\{[^{}]*\}|[{}]")
 #: The maximum number of characters of a document that an error message repeats.
-_FRAGMENT: Final = 100
+_MAX_FRAGMENT: Final = 100
 
 
 class MalformedDefinition(ValueError):
@@ -86,11 +86,11 @@ def check_sections(metaschema: Mapping[str, Section], sections: Mapping[str, Jso
         if not isinstance(members, dict):
             raise MalformedDefinition("a section has to be a JSON object", name)
         for member, value in members.items():
-            if value is not None and (reason := _flaw(section, member, value)):
+            if value is not None and (reason := _member_error(section, member, value)):
                 raise MalformedDefinition(reason, name, member)
 
 
-def _flaw(section: Section, name: str, value: Json) -> str | None:
+def _member_error(section: Section, name: str, value: Json) -> str | None:
     check = section.members.get(name)
     if check is None:
         if section.others is None:
@@ -110,11 +110,11 @@ def has_braces(text: str) -> bool:
 
 def template_error(text: str) -> str | None:
     """Why a text is not a URI template; None where it is. The text outside of braces may be anything."""
-    for match in _BRACED.finditer(text):
+    for match in _BRACES.finditer(text):
         try:
             uris.template(match[0])
         except ValueError:
-            return f"{match[0][:_FRAGMENT]} is not an expression of a URI template (RFC 6570)"
+            return f"{match[0][:_MAX_FRAGMENT]} is not an expression of a URI template (RFC 6570)"
     return None
 
 
@@ -138,7 +138,7 @@ def scalar(value: Json) -> str | None:
 
 
 def timestamp(value: Json) -> str | None:
-    return _parsed(rfc3339.to_utc, value, "it is not a timestamp (RFC 3339)")
+    return _parse_error(rfc3339.to_utc, value, "it is not a timestamp (RFC 3339)")
 
 
 def binary(value: Json) -> str | None:
@@ -191,7 +191,7 @@ def parsable_by(parse: Callable[[str], Any]) -> LiteralCheck:
     return kind
 
 
-def _parsed(parse: Callable[[str], Any], value: Json, reason: str) -> str | None:
+def _parse_error(parse: Callable[[str], Any], value: Json, reason: str) -> str | None:
     try:
         return None if isinstance(value, str) and parse(value) else reason
     except (ValueError, OverflowError):

@@ -38,9 +38,9 @@ _PUBLISH: Final = {
     "correlationdata": "correlation_data",
     "contenttype": "content_type",
 }
-_SCALARS: Final = frozenset({"qos", "retain", "payloadformat", "expiryinterval"})
+_SCALAR_MEMBERS: Final = frozenset({"qos", "retain", "payloadformat", "expiryinterval"})
 #: Members that MQTT 3.1.1 has as well.
-_OLD: Final = frozenset({"mqttversion", "qos", "retain", "topicname"})
+_MQTT3_MEMBERS: Final = frozenset({"mqttversion", "qos", "retain", "topicname"})
 
 SECTIONS: Final = {
     "publish": Section(
@@ -70,7 +70,7 @@ def check(sections: Sections) -> None:
         )
     if publish.get("mqttversion") != "3.1.1":
         return
-    for section, members in (("publish", publish.keys() - _OLD), ("userproperty", sections.get("userproperty", {}))):
+    for section, members in (("publish", publish.keys() - _MQTT3_MEMBERS), ("userproperty", sections.get("userproperty", {}))):
         for name in sorted(members):
             raise MalformedDefinition("MQTT 3.1.1 does not have this member", section, name)
 
@@ -81,7 +81,7 @@ def to_attributes(sections: Sections, leftovers: Sections) -> dict[str, Json]:
     for name, option_name in _PUBLISH.items():
         if name not in publish:
             continue
-        option_value = as_scalar(publish[name]) if name in _SCALARS else as_template(option_name, publish[name])
+        option_value = as_scalar(publish[name]) if name in _SCALAR_MEMBERS else as_template(option_name, publish[name])
         if option_value is None:
             add_leftover(leftovers, "publish", name, publish[name])
         else:
@@ -98,12 +98,12 @@ def to_document(attributes: Mapping[str, Json], leftovers: Sections) -> Sections
     publish: dict[str, Json] = {"mqttversion": "3.1.1" if is_mqtt3 else publish_leftovers.get("mqttversion", "5.0")}
     for name, option_name in _PUBLISH.items():
         value = options.get(option_name, publish_leftovers.get(name))
-        if value is not None and (name in _OLD or not is_mqtt3):
+        if value is not None and (name in _MQTT3_MEMBERS or not is_mqtt3):
             publish[name] = value
     properties = (
         {}
         if is_mqtt3
-        else _stated(as_sequence(options.get("user_properties")), section_leftovers(leftovers, "userproperty"))
+        else _property_members(as_sequence(options.get("user_properties")), section_leftovers(leftovers, "userproperty"))
     )
     return {"publish": publish, **({"userproperty": properties} if properties else {})}
 
@@ -126,7 +126,7 @@ def _properties(members: Mapping[str, Json], leftovers: Sections) -> list[Json]:
     return properties
 
 
-def _stated(properties: Any, leftovers: Mapping[str, Json]) -> dict[str, Json]:
+def _property_members(properties: Any, leftovers: Mapping[str, Json]) -> dict[str, Json]:
     """The user properties, the last one of equal names.
 
     A leftover counts only if attributes cannot have its name; a client of the registry removed any other.

@@ -15,7 +15,7 @@ from domain.compat.catalog.value_mapping import (
     as_text,
     fits_in_header,
     has_plain_placeholders,
-    holds_value,
+    has_value,
     section_leftovers,
 )
 from domain.messaging.findings import names
@@ -40,12 +40,12 @@ def to_attributes(sections: Sections, leftovers: Sections) -> dict[str, Json]:
         if (option_value := as_template(option_name, message.get(name))) is not None
     }
     headers = [
-        _header(name, value) for name, value in as_mapping(sections.get("headers")).items() if _has_place(name, value)
+        _header_row(name, value) for name, value in as_mapping(sections.get("headers")).items() if _is_storable(name, value)
     ]
     if headers:
         options["headers"] = headers
     type = as_media_type(payload.get("contenttype"))
-    leftovers |= _rest(sections, options, type)
+    leftovers |= _remaining_sections(sections, options, type)
     constant = {} if type is None else {"datacontenttype": type}
     return {"protocol": names.NATS, "protocoloptions": options, **constant}
 
@@ -53,7 +53,7 @@ def to_attributes(sections: Sections, leftovers: Sections) -> dict[str, Json]:
 def to_document(attributes: Mapping[str, Json], leftovers: Sections) -> Sections:
     options = as_mapping(attributes.get("protocoloptions"))
     message = {name: options[option_name] for name, option_name in _MESSAGE.items() if option_name in options}
-    headers = _stated(as_sequence(options.get("headers")), section_leftovers(leftovers, "headers"))
+    headers = _header_members(as_sequence(options.get("headers")), section_leftovers(leftovers, "headers"))
     type = attributes.get("datacontenttype")
     attribute_sections = {
         "message": message,
@@ -63,7 +63,7 @@ def to_document(attributes: Mapping[str, Json], leftovers: Sections) -> Sections
     document = dict(leftovers)
     if isinstance(leftovers.get("headers"), dict):
         document["headers"] = {
-            name: value for name, value in leftovers["headers"].items() if not _has_place(name, value)
+            name: value for name, value in leftovers["headers"].items() if not _is_storable(name, value)
         }
     for section, members in attribute_sections.items():
         if members:
@@ -73,12 +73,12 @@ def to_document(attributes: Mapping[str, Json], leftovers: Sections) -> Sections
     }
 
 
-def _rest(sections: Sections, options: Mapping[str, Json], type: str | None) -> Sections:
+def _remaining_sections(sections: Sections, options: Mapping[str, Json], type: str | None) -> Sections:
     """The sections without the values that attributes hold, and without the schema reference."""
     held_names: dict[str, set[str]] = {
         "message": {name for name, option_name in _MESSAGE.items() if option_name in options},
         "headers": {
-            row["name"] for row in options.get("headers", ()) if holds_value(row, sections["headers"][row["name"]])
+            row["name"] for row in options.get("headers", ()) if has_value(row, sections["headers"][row["name"]])
         },
         "payload": {"dataschema", *(() if type is None else ("contenttype",))},
     }
@@ -91,17 +91,17 @@ def _rest(sections: Sections, options: Mapping[str, Json], type: str | None) -> 
     return remaining
 
 
-def _header(name: str, value: str) -> dict[str, Json]:
+def _header_row(name: str, value: str) -> dict[str, Json]:
     text = as_text("value", value)
     return {"name": name, **({} if text is None else {"value": text}), "required": True}
 
 
-def _stated(headers: Any, leftovers: Mapping[str, Json]) -> dict[str, Json]:
+def _header_members(headers: Any, leftovers: Mapping[str, Json]) -> dict[str, Json]:
     """The headers; of several with one name, the last one."""
     rows = [as_mapping(row) for row in headers]
     return {name: row.get("value", leftovers.get(name, "")) for row in rows if isinstance(name := row.get("name"), str)}
 
 
-def _has_place(name: str, value: Json) -> bool:
+def _is_storable(name: str, value: Json) -> bool:
     """Whether attributes can have the header at all; its value may still be left over."""
     return isinstance(value, str) and has_plain_placeholders(name) and fits_in_header("name", name)

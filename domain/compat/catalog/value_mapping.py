@@ -35,19 +35,19 @@ _PARSERS: Final[Mapping[str, Callable[[str], str]]] = {
     "uri": lambda value: uris.template(uris.reference(value)),
 }
 #: From here on, floats do not represent every integer, and some JSON readers lose digits.
-_SAFE: Final = 2**53
+_SAFE_INTEGER_LIMIT: Final = 2**53
 #: From here on, an integer is not written out with all digits, so its property is a `number` or has no value.
-_LARGE: Final = 10**40
+_INTEGER_LIMIT: Final = 10**40
 
 
 def property_object(value: Json, property_types: PropertyTypes = STRING) -> dict[str, Json]:
     """The property object for a document's value, without `value` where any value matches or the value does not fit."""
-    type, text = _typed(value, property_types)
+    type, text = _type_and_text(value, property_types)
     constant = {"value": text} if text and fits_in_header("value", text) else {}
     return {"type": type, **constant, "required": True}
 
 
-def holds_value(property: Mapping[str, Json], value: Json) -> bool:
+def has_value(property: Mapping[str, Json], value: Json) -> bool:
     """Whether a property object holds the document's value completely."""
     return "value" in property or value == ""
 
@@ -111,7 +111,7 @@ def as_scalar(value: Json) -> bool | int | None:
     """The value as a `boolean` or `integer` attribute; None where the attribute cannot hold it."""
     if isinstance(value, bool):
         return value
-    return int(value) if is_integer(value) and abs(value) < _SAFE else None
+    return int(value) if is_integer(value) and abs(value) < _SAFE_INTEGER_LIMIT else None
 
 
 def fits_in_header(name: str, text: str) -> bool:
@@ -137,7 +137,7 @@ def open_properties(
         property = property_object(value, types.get(name, STRING))
         if names.match(name):
             held[name] = property
-        if name not in held or not holds_value(property, value):
+        if name not in held or not has_value(property, value):
             add_leftover(left, section, name, value)
     return held
 
@@ -147,32 +147,32 @@ def section_leftovers(leftovers: Mapping[str, Json], section: str) -> Mapping[st
     return as_mapping(leftovers.get(section))
 
 
-def _typed(value: Json, property_types: PropertyTypes) -> tuple[str, str | None]:
+def _type_and_text(value: Json, property_types: PropertyTypes) -> tuple[str, str | None]:
     """The property type of a value, and its text; None where the property cannot hold the text."""
     match value:
         case bool():
             return "boolean", "true" if value else "false"
         case int() | float() | Decimal():
-            digits = _digits(value)
+            digits = _integer_digits(value)
             return (
                 ("number", number_text(value))
                 if digits is None and property_types.constant != "integer"
                 else ("integer", digits)
             )
     if has_braces(value):
-        return _templated(value, property_types)
+        return _template_and_text(value, property_types)
     return property_types.constant, value if _is_constant(value, property_types.constant) else None
 
 
-def _digits(value: float | Decimal) -> str | None:
+def _integer_digits(value: float | Decimal) -> str | None:
     """The digits of an integer; None for other numbers, for too large ones, and for floats that lose digits."""
-    limit = _SAFE if isinstance(value, float) else _LARGE
+    limit = _SAFE_INTEGER_LIMIT if isinstance(value, float) else _INTEGER_LIMIT
     if not is_integer(value) or not -limit < value < limit:
         return None
     return str(int(value))
 
 
-def _templated(value: str, property_types: PropertyTypes) -> tuple[str, str | None]:
+def _template_and_text(value: str, property_types: PropertyTypes) -> tuple[str, str | None]:
     if property_types.template is None or not has_plain_placeholders(value):
         return property_types.template or property_types.constant, None
     if property_types.template == "uritemplate" and not _is_template(

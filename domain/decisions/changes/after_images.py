@@ -52,8 +52,8 @@ def registry_after_images(draft: GroupDraft, model: Model, previous: Model) -> I
         return
     image = draft.after_image(specversion=SPECVERSION, **draft.counts(model.groups))
     counts = {f"{plural}count" for plural in (*model.groups, *previous.groups)}
-    changed = (_differing(draft.before, image) - counts) | draft.always_changed
-    yield _after_image(draft, image, _present({LINK: draft.link}), changed)
+    changed = (_differing_names(draft.before, image) - counts) | draft.always_changed
+    yield _after_image(draft, image, _without_empty({LINK: draft.link}), changed)
 
 
 def group_after_images(draft: GroupDraft, type: GroupType | None) -> Iterator[AfterImage]:
@@ -62,29 +62,29 @@ def group_after_images(draft: GroupDraft, type: GroupType | None) -> Iterator[Af
         yield AfterImage(draft.xid, draft.before["epoch"] if draft.before else 0, gone="deleted")
         return
     image = draft.after_image(**draft.counts(type.resources))
-    private = _present({FACADE: draft.facade, LINK: draft.link})
+    private = _without_empty({FACADE: draft.facade, LINK: draft.link})
     if not draft.is_updated and image == draft.before:
         return
     counts = {f"{plural}count" for plural in type.resources}
-    changed = (_differing(draft.before, image) - counts) | draft.always_changed
-    yield _after_image(draft, image, private, changed, _deprecation(draft.before or {}, image))
+    changed = (_differing_names(draft.before, image) - counts) | draft.always_changed
+    yield _after_image(draft, image, private, changed, _deprecation_changes(draft.before or {}, image))
 
 
 def version_after_images(draft: VersionDraft, resource: ResourceDraft) -> Iterator[AfterImage]:
     """A Version that is new, updated, refreshed or gone."""
     if draft.gone is not None:
-        yield AfterImage(draft.xid, draft.epoch, private=_number(draft.xid, draft.private()), gone=draft.gone)
+        yield AfterImage(draft.xid, draft.epoch, private=_deletion_number(draft.xid, draft.private()), gone=draft.gone)
         return
     image, private = _version_image(draft, resource), draft.private()
     stored = draft.entity
     if draft.is_updated or stored is None or stored.attributes != image or stored.private != private:
-        changed = _differing(draft.before, image) | draft.always_changed | _document_changed(stored, private, resource)
+        changed = _differing_names(draft.before, image) | draft.always_changed | _document_changed(stored, private, resource)
         yield _after_image(draft, image, private, changed)
 
 
 def cascaded_after_image(entity: Entity) -> AfterImage:
     """The deletion of an entity whose parent is deleted."""
-    return AfterImage(entity.xid, entity.epoch, private=_number(entity.xid, entity.private), gone="deleted")
+    return AfterImage(entity.xid, entity.epoch, private=_deletion_number(entity.xid, entity.private), gone="deleted")
 
 
 def resource_after_images(resource: ResourceDraft) -> Iterator[AfterImage]:
@@ -102,8 +102,8 @@ def resource_after_images(resource: ResourceDraft) -> Iterator[AfterImage]:
             resource.meta.epoch,
             image,
             private,
-            changed=_ordered(_resource_changes(resource, default, image, private)) if stored and updated else (),
-            deprecated_changed=_deprecation(stored.attributes["meta"] if stored else {}, image["meta"]),
+            changed=_sort_names(_resource_changes(resource, default, image, private)) if stored and updated else (),
+            deprecated_changed=_deprecation_changes(stored.attributes["meta"] if stored else {}, image["meta"]),
             new=stored is None,
             updated=updated,
         )
@@ -123,7 +123,7 @@ def _after_image(
         draft.epoch,
         image,
         private,
-        changed=_ordered(changed | draft.touched_names()) if draft.before is not None and updated else (),
+        changed=_sort_names(changed | draft.touched_names()) if draft.before is not None and updated else (),
         deprecated_changed=deprecation,
         new=draft.before is None,
         updated=updated,
@@ -156,7 +156,7 @@ def _resource_image(resource: ResourceDraft, default: VersionDraft | None) -> tu
     }
     private["counter"] = resource.counter
     private |= {FACADE: resource.facade, LINK: resource.link}
-    return image, _present(private)
+    return image, _without_empty(private)
 
 
 def _pointer_image(resource: ResourceDraft) -> tuple[Attributes, dict[str, Any]]:
@@ -165,15 +165,15 @@ def _pointer_image(resource: ResourceDraft) -> tuple[Attributes, dict[str, Any]]
     timestamps = {name: resource.meta.attributes[name] for name in ("createdat", "modifiedat")}
     image = {**id_attributes, "meta": {**id_attributes, "xref": resource.xref}}
     private = {"own": timestamps, "counter": resource.counter, FACADE: resource.facade, LINK: resource.link}
-    return image, _present(private)
+    return image, _without_empty(private)
 
 
-def _present(private: dict[str, Any]) -> dict[str, Any]:
+def _without_empty(private: dict[str, Any]) -> dict[str, Any]:
     """The private members that have a value."""
     return {name: value for name, value in private.items() if value}
 
 
-def _number(xid: str, private: dict[str, Any]) -> dict[str, Any]:
+def _deletion_number(xid: str, private: dict[str, Any]) -> dict[str, Any]:
     """The number that a deletion records for a Version whose number is not its id."""
     return {NUMBER: version_number(xids.entity_id(xid), private)} if "number" in private.get(FACADE, {}) else {}
 
@@ -184,7 +184,7 @@ def _resource_changes(
     """The changed names of a Resource (EV-57 to EV-61)."""
     assert resource.entity is not None
     previous = resource.entity.attributes
-    changed = _differing(previous, image) - _RESOURCE_ONLY
+    changed = _differing_names(previous, image) - _RESOURCE_ONLY
     changed |= _document_changed(resource.entity, private, resource)
     if default is not None and not default.is_new:
         changed |= default.touched_names()
@@ -192,7 +192,7 @@ def _resource_changes(
         changed |= (previous.keys() | image.keys()) - _RESOURCE_ONLY - {resource.type.singular + "id"}
         if private.get("document") or resource.entity.document:
             changed.add(resource.type.singular)
-    changed |= {f"meta.{name}" for name in _differing(previous["meta"], image["meta"])}
+    changed |= {f"meta.{name}" for name in _differing_names(previous["meta"], image["meta"])}
     if resource.meta.written or resource.meta.touched:
         changed |= _META_TOUCH
     if resource.membership_changed:
@@ -206,21 +206,21 @@ def _document_changed(stored: Entity | None, private: dict[str, Any], resource: 
     return set() if is_same else {resource.type.singular}
 
 
-def _differing(before: Attributes | None, after: Attributes) -> set[str]:
+def _differing_names(before: Attributes | None, after: Attributes) -> set[str]:
     if not before:
         return {name for name, value in after.items() if value is not None}
-    return {name for name in before.keys() | after.keys() if not _same(before.get(name), after.get(name))}
+    return {name for name in before.keys() | after.keys() if not _is_same(before.get(name), after.get(name))}
 
 
-def _same(first: Any, other: Any) -> bool:
+def _is_same(first: Any, other: Any) -> bool:
     return bool(first == other) and isinstance(first, bool) == isinstance(other, bool)
 
 
-def _deprecation(before: Attributes, after: Attributes) -> tuple[str, ...] | None:
+def _deprecation_changes(before: Attributes, after: Attributes) -> tuple[str, ...] | None:
     old, new = before.get("deprecated"), after.get("deprecated")
-    return None if old == new else _ordered(_differing(old, new or {}))
+    return None if old == new else _sort_names(_differing_names(old, new or {}))
 
 
-def _ordered(names: set[str]) -> tuple[str, ...]:
+def _sort_names(names: set[str]) -> tuple[str, ...]:
     """The names sorted: plain names first, then those of meta (EV-46)."""
     return tuple(sorted(names, key=lambda name: (name.startswith("meta."), name)))

@@ -93,7 +93,7 @@ class ChangeSet:
             if draft.is_new:
                 self.group(xids.join(*xids.segments(xid)[:2])).count(draft.type.plural, +1)
             self.resources[xids.stream(xid)] = draft
-        return _same_case(draft, xid)
+        return _check_case(draft, xid)
 
     def existing_resource(self, xid: str) -> ResourceDraft:
         """The draft of an existing Resource. Raises: NotFound."""
@@ -122,7 +122,7 @@ class ChangeSet:
             if entity is not None and entity.xid != xid:
                 raise _case_conflict(xid, entity.xid)
             resource.versions[versionid.lower()] = draft
-        return _same_case(draft, f"{resource.xid}/versions/{versionid}")
+        return _check_case(draft, f"{resource.xid}/versions/{versionid}")
 
     def load_versions(self, resource: ResourceDraft) -> None:
         """Loads all Versions of a Resource."""
@@ -252,7 +252,7 @@ class ChangeSet:
             draft = self.groups[xids.stream(xid)] = GroupDraft(
                 xid, level, previous_level, entity, self.now, self.context.link
             )
-        return _same_case(draft, xid)
+        return _check_case(draft, xid)
 
     def _load_resource(self, xid: str) -> ResourceDraft:
         group, type = self.resource_type(xid)
@@ -293,7 +293,7 @@ def xids_in_tree(tree: Attributes, xid: str, model: Model) -> Iterable[str]:
                 yield from xids_in_tree(body, child, model)
 
 
-def _same_case(draft: D, xid: str) -> D:
+def _check_case(draft: D, xid: str) -> D:
     if draft.xid != xid:
         raise _case_conflict(xid, draft.xid)
     return draft

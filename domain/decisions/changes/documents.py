@@ -48,7 +48,7 @@ def take_document(body: MutableMapping[str, Json], type: ResourceType, xid: str)
     if members:
         body[url] = None  # any of the three members clears an external reference
     if encoded in values:
-        return DocumentWrite(encoded, _decoded(values[encoded], encoded, xid))
+        return DocumentWrite(encoded, _decode_base64(values[encoded], encoded, xid))
     if inline in values:
         return DocumentWrite(inline, values[inline])
     return DocumentWrite(next(iter(members), None))
@@ -85,7 +85,7 @@ def digest(content: bytes) -> str | None:
     return sha256(content).hexdigest() if content else None
 
 
-def _decoded(value: Json, name: str, xid: str) -> bytes:
+def _decode_base64(value: Json, name: str, xid: str) -> bytes:
     try:
         if not isinstance(value, str):
             raise ValueError

@@ -30,7 +30,7 @@ from domain.replication import LINK
 from domain.values import timestamps
 from domain.values import xid as xids
 
-_TOUCH: Final = frozenset({"epoch", "modifiedat"})
+_TOUCH_NAMES: Final = frozenset({"epoch", "modifiedat"})
 
 
 #: No defaults other than those of the model.
@@ -204,7 +204,7 @@ class EntityDraft:
 
     def touched_names(self) -> frozenset[str]:
         """The names that every update lists (EV-43)."""
-        return _TOUCH if self.written or self.touched else frozenset()
+        return _TOUCH_NAMES if self.written or self.touched else frozenset()
 
     def _checked(self, requested: Mapping[str, Any], patch: bool) -> Attributes:
         check_epoch(self.xid, requested.get("epoch"), None if self.before is None else self.before["epoch"])
@@ -460,15 +460,15 @@ def fill_defaults(attributes: Attributes, defaults: Mapping[tuple[str, ...], Any
     """
     with_defaults = attributes
     for path, value in defaults.items():
-        with_defaults = _filled(with_defaults, path, value)
+        with_defaults = _fill_default(with_defaults, path, value)
     return with_defaults
 
 
-def _filled(attributes: Attributes, path: tuple[str, ...], value: Any) -> Attributes:
+def _fill_default(attributes: Attributes, path: tuple[str, ...], value: Any) -> Attributes:
     name, *remaining = path
     current = attributes.get(name)
     if remaining:
         return (
-            {**attributes, name: _filled(current, tuple(remaining), value)} if isinstance(current, dict) else attributes
+            {**attributes, name: _fill_default(current, tuple(remaining), value)} if isinstance(current, dict) else attributes
         )
     return attributes if current is not None else {**attributes, name: value}

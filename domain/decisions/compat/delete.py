@@ -11,7 +11,7 @@ from domain.compat.publications import Publication
 from domain.decisions.changes.change_set import ChangeSet
 from domain.decisions.changes.drafts import ResourceDraft
 from domain.decisions.commands import DeleteEntities
-from domain.decisions.compat.version_numbers import USED
+from domain.decisions.compat.version_numbers import USED_NUMBERS
 from domain.decisions.delete import delete_entities
 from domain.decisions.rules.readonly import check_writable
 from domain.decisions.rules.removal import check_removable
@@ -43,14 +43,14 @@ def retained_versions_go_with_their_owners(changes: ChangeSet) -> None:
         if group.deleted and legacy_api_of(group.xid):
             changes.forget_publications(changes.world.publications.retained_versions(group.xid))
     for resource in changes.resources.values():
-        if resource.entity is not None and _loses_all(resource) and legacy_api_of(resource.xid):
+        if resource.entity is not None and _has_lost_all_versions(resource) and legacy_api_of(resource.xid):
             changes.forget_publications(changes.world.publications.retained_versions(resource.xid))
 
 
-def _loses_all(resource: ResourceDraft) -> bool:
+def _has_lost_all_versions(resource: ResourceDraft) -> bool:
     """Whether a Resource that may have retained Versions loses all its Versions."""
     stored = resource.entity
-    if stored is None or USED not in stored.private.get(FACADE, {}):
+    if stored is None or USED_NUMBERS not in stored.private.get(FACADE, {}):
         return False
     return resource.deleted or (resource.xref is not None and "xref" not in stored.attributes["meta"])
 
@@ -65,7 +65,7 @@ def _retract_version(changes: ChangeSet, resource: ResourceDraft, number: int) -
         live_version.gone = "deleted"
         resource.membership_changed = resource.needs_settling = True
         if retained and not resource.live_versions():
-            _bring_back(changes, resource, retained[max(retained)])
+            _restore_version(changes, resource, retained[max(retained)])
         elif not resource.live_versions():
             check_removable(changes.existing_entity(resource.xid), changes.context.now)
     elif number in retained:
@@ -74,7 +74,7 @@ def _retract_version(changes: ChangeSet, resource: ResourceDraft, number: int) -
         raise NoSuchVersion(number=number)
 
 
-def _bring_back(changes: ChangeSet, resource: ResourceDraft, publication: Publication) -> None:
+def _restore_version(changes: ChangeSet, resource: ResourceDraft, publication: Publication) -> None:
     """Makes a retained Version live again, as the one that the registry shows (LEG-213)."""
     image = changes.world.publications.pruned_entity(publication)
     draft = changes.version(resource, image.id)

@@ -65,7 +65,7 @@ def definition_format(group: Entity, resource: ResourceDraft, facade: LegacyWrit
         raise InvalidDefinition(name="format", error_detail=f'the format of the group is "{group_format}" (LEG-702)')
     if facade.family != SCHEMAREGISTRY:
         return None
-    current_format = _before(resource)
+    current_format = _current_format(resource)
     if current_format is not None and not formats.is_same_format(
         current_format, requested or group_format or current_format
     ):
@@ -91,7 +91,7 @@ def check_event_type(
         raise Conflict(error_detail=f'the type of the event is "{current_type}" and cannot change (LEG-805)')
 
 
-def _before(resource: ResourceDraft) -> str | None:
+def _current_format(resource: ResourceDraft) -> str | None:
     """The current format of a schema.
 
     That of its Versions is decisive, because the registry's own API may have changed it.

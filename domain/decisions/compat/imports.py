@@ -62,10 +62,10 @@ def check_imports(events: Sequence[EntityEvent], world: World, context: Context)
         resource = world.get(xid)
         facade = resource.private.get(FACADE, {}) if resource is not None else {}
         if facade.get(IMPORTER, context.caller) != context.caller:
-            raise _readonly(xid, facade[IMPORTER], facade.get("authority", ""))
+            raise _readonly_problem(xid, facade[IMPORTER], facade.get("authority", ""))
 
 
-def _readonly(xid: str, importer: str, authority: str) -> Problem:
+def _readonly_problem(xid: str, importer: str, authority: str) -> Problem:
     detail = f"it is a copy, which {importer} writes from {authority}; an administrator can make it this registry's own"
     return Readonly(xid, detail=detail, extensions={"authority": authority})
 

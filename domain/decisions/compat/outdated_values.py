@@ -19,7 +19,7 @@ from domain.decisions.compat import group_formats
 from domain.values import xid as xids
 
 #: The attributes of a Group that determine its format.
-_OF_FORMAT: Final = ("format", "envelope", "protocol")
+_FORMAT_ATTRIBUTES: Final = ("format", "envelope", "protocol")
 
 
 def drop_outdated_values(changes: ChangeSet) -> None:
@@ -47,7 +47,7 @@ def _is_outdated(group: GroupDraft) -> bool:
     stored = group.entity
     if stored is None or not group.written or group.facade != stored.private.get(FACADE):
         return False
-    return any(stored.attributes.get(name) != group.attributes.get(name) for name in _OF_FORMAT)
+    return any(stored.attributes.get(name) != group.attributes.get(name) for name in _FORMAT_ATTRIBUTES)
 
 
 def _check_format(resource: ResourceDraft) -> None:

@@ -23,14 +23,14 @@ from domain.model.values import MAX_HEADER_BYTES
 from domain.values import xid as xids
 
 #: Members of a Group's body that the server sets; their values in a request are ignored.
-_SERVED: Final = frozenset(("createdtimeutc", "updatedtimeutc"))
+_SERVER_MEMBERS: Final = frozenset(("createdtimeutc", "updatedtimeutc"))
 
 
 def group_command(family: LegacyApi, xid: str, base_url: str, body: Mapping[str, Any]) -> WriteTree:
     """The command of a PUT of a Group. base_url: absolute URL of the legacy API. Raises: InvalidDefinition."""
     schemas = family is SCHEMAREGISTRY
-    parsers = {"id": _text, "format": _text, "description": _text, **({"groupProperties": _texts} if schemas else {})}
-    members = {name: _member(parsers, name, value) for name, value in body.items() if name not in _SERVED}
+    parsers = {"id": _parse_text, "format": _parse_text, "description": _parse_text, **({"groupProperties": _parse_texts} if schemas else {})}
+    members = {name: _parse_member(parsers, name, value) for name, value in body.items() if name not in _SERVER_MEMBERS}
     members = {name: value for name, value in members.items() if value is not None}
     _check_id(xid, members.pop("id", None))
     format = members.get("format")
@@ -38,7 +38,7 @@ def group_command(family: LegacyApi, xid: str, base_url: str, body: Mapping[str,
         raise invalid_definition(
             "format", "it is required" if not schemas else "leave it out, or give a value that is not empty", "LEG-204"
         )
-    _check_room("format", format)
+    _check_header_size("format", format)
     tree: dict[str, Any] = {"description": members["description"]} if "description" in members else {}
     if "groupProperties" in members:
         tree["labels"] = members["groupProperties"]
@@ -56,7 +56,7 @@ def schema_command(
         tree["description"] = attributes.description
     if attributes.format is not None:
         tree["format"] = formats.registry_format(attributes.format)
-    facade = _facade(SCHEMAREGISTRY, base_url, attributes)
+    facade = _legacy_write(SCHEMAREGISTRY, base_url, attributes)
     return WriteTree(xid, tree, WriteMethod.POST, document=content, mediatype=contenttype or "", facade=facade)
 
 
@@ -80,25 +80,25 @@ def message_command(
         definition = documents.parse_definition(format, content)
     except documents.MalformedDefinition as error:
         raise invalid_definition(error.pointer or "document", error.text, "LEG-801 to LEG-804") from None
-    _check_room("contenttype", contenttype)
+    _check_header_size("contenttype", contenttype)
     mapped = catalog.to_attributes(format, definition.document, find_schema)
     description = attributes.description if attributes.description is not None else definition.description
     tree = {**mapped.attributes, **({"description": description} if description is not None else {})}
-    facade = _facade(MESSAGECATALOG, base_url, attributes)
+    facade = _legacy_write(MESSAGECATALOG, base_url, attributes)
     facade = replace(facade, format=format, content=content, contenttype=contenttype, left=mapped.left)
     return WriteTree(xid, tree, WriteMethod.POST, facade=facade)
 
 
-def _facade(family: LegacyApi, base_url: str, attributes: DocumentAttributes) -> LegacyWrite:
+def _legacy_write(family: LegacyApi, base_url: str, attributes: DocumentAttributes) -> LegacyWrite:
     """Raises: InvalidDefinition for an authority or id that is no URI (LEG-603), and for one too long for a header."""
     for name, (parameter, _) in request_names(family).items():
-        _check_room(parameter, getattr(attributes, name))
-    _checked("authority", attributes.authority, uris.check_uri)
-    _checked("id", attributes.id, uris.check_reference)
+        _check_header_size(parameter, getattr(attributes, name))
+    _check_member("authority", attributes.authority, uris.check_uri)
+    _check_member("id", attributes.id, uris.check_reference)
     return LegacyWrite(family, base_url, attributes.authority, attributes.id, attributes.format, attributes.about)
 
 
-def _checked(name: str, value: str | None, check: Callable[[str], str]) -> None:
+def _check_member(name: str, value: str | None, check: Callable[[str], str]) -> None:
     try:
         if value is not None:
             check(value)
@@ -106,7 +106,7 @@ def _checked(name: str, value: str | None, check: Callable[[str], str]) -> None:
         raise invalid_definition(name, str(error), "LEG-603") from None
 
 
-def _check_room(name: str, value: str | None) -> None:
+def _check_header_size(name: str, value: str | None) -> None:
     """Raises: InvalidDefinition for a value that exceeds a response header; registry attributes must fit in one."""
     if value is not None and not fits_in_header(name, value):
         raise invalid_definition(
@@ -130,21 +130,21 @@ def _check_id(xid: str, id: str | None) -> None:
         raise invalid_definition("id", "it differs from the id of the path", "LEG-204")
 
 
-def _member(parsers: Mapping[str, Callable[[str, Any], Any]], name: str, value: Any) -> Any:
+def _parse_member(parsers: Mapping[str, Callable[[str, Any], Any]], name: str, value: Any) -> Any:
     if name not in parsers:
         raise invalid_definition(
-            name, f"the member is unknown; known members: {', '.join((*parsers, *sorted(_SERVED)))}", "LEG-204"
+            name, f"the member is unknown; known members: {', '.join((*parsers, *sorted(_SERVER_MEMBERS)))}", "LEG-204"
         )
     return None if value is None else parsers[name](name, value)
 
 
-def _text(name: str, value: Any) -> str:
+def _parse_text(name: str, value: Any) -> str:
     if not isinstance(value, str):
         raise invalid_definition(name, "a text is needed", "LEG-204")
     return value
 
 
-def _texts(name: str, value: Any) -> dict[str, str]:
+def _parse_texts(name: str, value: Any) -> dict[str, str]:
     if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
         raise invalid_definition(name, "an object of texts is needed", "LEG-204")
     return value

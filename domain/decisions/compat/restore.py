@@ -9,11 +9,11 @@ from __future__ import annotations
 from domain.compat.legacy_apis import FACADE, legacy_api_of, version_number, without_members
 from domain.decisions.changes.change_set import ChangeSet
 from domain.decisions.changes.drafts import GroupDraft, ResourceDraft, VersionDraft
-from domain.decisions.compat.version_numbers import USED
+from domain.decisions.compat.version_numbers import USED_NUMBERS
 from domain.registry.entities import Entity
 
 #: The names under which a Version is published permanently; all other members are its content.
-_NAMES = ("number", "id", "uri")
+_PUBLISHED_NAMES = ("number", "id", "uri")
 
 
 def restore_group(group: GroupDraft, past_entity: Entity) -> bool:
@@ -25,22 +25,22 @@ def restore_group(group: GroupDraft, past_entity: Entity) -> bool:
 def restore_definition(resource: ResourceDraft, past_entity: Entity) -> bool:
     """The same for a definition, except for the used numbers, which stay those of its current lifetime."""
     current_facade = past_entity.private.get(FACADE, {}) if resource.is_new else resource.facade
-    used_numbers = {USED: current_facade[USED]} if USED in current_facade else {}
+    used_numbers = {USED_NUMBERS: current_facade[USED_NUMBERS]} if USED_NUMBERS in current_facade else {}
     previous = resource.facade
-    resource.facade = {**without_members(past_entity.private.get(FACADE, {}), USED), **used_numbers}
+    resource.facade = {**without_members(past_entity.private.get(FACADE, {}), USED_NUMBERS), **used_numbers}
     return previous != resource.facade
 
 
 def is_same_version(version: VersionDraft, past_entity: Entity) -> bool:
     """Whether a Version has the same content as in the past."""
-    return without_members(version.facade, *_NAMES) == without_members(past_entity.private.get(FACADE, {}), *_NAMES)
+    return without_members(version.facade, *_PUBLISHED_NAMES) == without_members(past_entity.private.get(FACADE, {}), *_PUBLISHED_NAMES)
 
 
 def restore_version(resource: ResourceDraft, version: VersionDraft, past_entity: Entity, definition: Entity) -> None:
     """Sets a Version's past content, and the names of a new Version. definition: the past Resource."""
     facade = past_entity.private.get(FACADE, {})
     names = facade if version.is_new else version.facade
-    version.facade = {**without_members(facade, *_NAMES), **{name: names[name] for name in _NAMES[1:] if name in names}}
+    version.facade = {**without_members(facade, *_PUBLISHED_NAMES), **{name: names[name] for name in _PUBLISHED_NAMES[1:] if name in names}}
     if not version.is_new and "number" in names:
         version.facade["number"] = names["number"]
     if resource.entity is None or resource.entity.born == definition.born:

@@ -19,7 +19,7 @@ from domain.compat.uris import (
 )
 from domain.decisions.changes.change_set import ChangeSet
 from domain.decisions.changes.drafts import ResourceDraft
-from domain.decisions.compat.version_numbers import USED, next_number
+from domain.decisions.compat.version_numbers import USED_NUMBERS, next_number
 from domain.registry.entities import Entity
 from domain.values import xid as xids
 
@@ -44,10 +44,10 @@ def find_published(changes: ChangeSet, facade: LegacyWrite, uri: str, *, default
     publication = published.by_id(family, facade.id) if facade.id is not None else None
     publication = publication or published.by_uri(family, normalize_uri(uri))
     if publication is not None:
-        return _held(changes, publication)
+        return _version_of_publication(changes, publication)
     root = facade.base.removesuffix(family.base)
     location = None if default else locate_version(family, uri, (facade.base, root))
-    return _at(changes, facade, location) if location is not None else None
+    return _version_at(changes, facade, location) if location is not None else None
 
 
 def check_uri_path(changes: ChangeSet, facade: LegacyWrite, uri: str, xid: str, number: int) -> None:
@@ -57,21 +57,21 @@ def check_uri_path(changes: ChangeSet, facade: LegacyWrite, uri: str, xid: str, 
     conflict.
     """
     location = locate_version(facade.family, uri, (facade.base, facade.base.removesuffix(facade.family.base)))
-    is_own = location is None or (_definition(facade, location) == xid and location.version in (number, str(number)))
-    if not is_own or _is_anothers(changes, facade, uri, xid):
+    is_own = location is None or (_definition_xid(facade, location) == xid and location.version in (number, str(number)))
+    if not is_own or _is_uri_of_other(changes, facade, uri, xid):
         raise Conflict(
             error_detail='its "id" gives it a URI that is, or can become, the path of another version (LEG-606)'
         )
 
 
-def _is_anothers(changes: ChangeSet, facade: LegacyWrite, uri: str, xid: str) -> bool:
+def _is_uri_of_other(changes: ChangeSet, facade: LegacyWrite, uri: str, xid: str) -> bool:
     """Whether another definition, with its own authority, will by default give one of its Versions this URI.
 
     A definition that does not exist yet claims no URI, because a copy may have another name than its original
     (LEG-903).
     """
     location = locate_by_ending(facade.family, uri)
-    other = changes.find(_definition(facade, location)) if location is not None else None
+    other = changes.find(_definition_xid(facade, location)) if location is not None else None
     authority = other.private.get(FACADE, {}).get("authority") if other is not None else None
     if location is None or other is None or authority is None or other.xid == xid:
         return False
@@ -83,7 +83,7 @@ def _is_anothers(changes: ChangeSet, facade: LegacyWrite, uri: str, xid: str) ->
     return number >= next_number(changes, resource)
 
 
-def _definition(facade: LegacyWrite, location: VersionLocation) -> str:
+def _definition_xid(facade: LegacyWrite, location: VersionLocation) -> str:
     """The xid of the definition to which a Version belongs."""
     return xids.join(facade.family.groups, location.groupid, facade.family.resources, location.id)
 
@@ -93,12 +93,12 @@ def published_versions(changes: ChangeSet, resource: ResourceDraft) -> Iterator[
     for version in resource.versions.values():
         if version.entity is not None:
             yield PublishedVersion(resource.xid, version.number, version.entity)
-    if USED in resource.facade:
+    if USED_NUMBERS in resource.facade:
         for publication in changes.world.publications.retained_versions(resource.xid):
-            yield _held(changes, publication)
+            yield _version_of_publication(changes, publication)
 
 
-def _held(changes: ChangeSet, publication: Publication) -> PublishedVersion:
+def _version_of_publication(changes: ChangeSet, publication: Publication) -> PublishedVersion:
     image = (
         changes.world.publications.pruned_entity(publication)
         if publication.is_retained
@@ -107,8 +107,8 @@ def _held(changes: ChangeSet, publication: Publication) -> PublishedVersion:
     return PublishedVersion(publication.xid.split("/versions/")[0], publication.number, image)
 
 
-def _at(changes: ChangeSet, facade: LegacyWrite, location: VersionLocation) -> PublishedVersion | None:
-    definition = _definition(facade, location)
+def _version_at(changes: ChangeSet, facade: LegacyWrite, location: VersionLocation) -> PublishedVersion | None:
+    definition = _definition_xid(facade, location)
     if changes.find(definition) is None:
         return None
     resource = changes.resource(definition)

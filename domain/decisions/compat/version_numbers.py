@@ -18,7 +18,7 @@ from domain.decisions.rules import ancestry
 from domain.values import xid as xids
 
 #: The member of a Resource's `facade` with the numbers of its deleted Versions, in the notation of `NumberRanges`.
-USED: Final = "used"
+USED_NUMBERS: Final = "used"
 
 
 def versions_are_numbered(changes: ChangeSet) -> None:
@@ -28,12 +28,12 @@ def versions_are_numbered(changes: ChangeSet) -> None:
         if not resource.membership_changed or resource.deleted or _is_id_its_number(resource):
             continue
         if legacy_api_of(resource.xid) is not None:
-            _number(changes, resource)
+            _number_versions(changes, resource)
 
 
 def used_numbers(resource: ResourceDraft) -> NumberRanges:
     """The numbers of a definition's removed Versions, including retained ones."""
-    return NumberRanges.parse(resource.facade.get(USED, ""))
+    return NumberRanges.parse(resource.facade.get(USED_NUMBERS, ""))
 
 
 def next_number(changes: ChangeSet, resource: ResourceDraft) -> int:
@@ -47,14 +47,14 @@ def next_number(changes: ChangeSet, resource: ResourceDraft) -> int:
     number = max(resource.counter, max(removed_numbers.highest, *numbers, 0) + unnumbered_count) + 1
     ids = {
         *resource.versions,
-        *(xids.entity_id(publication.xid) for publication in _kept(changes, resource.xid, removed_numbers)),
+        *(xids.entity_id(publication.xid) for publication in _retained_versions(changes, resource.xid, removed_numbers)),
     }
     while str(number) in ids:
         number += 1
     return number
 
 
-def _number(changes: ChangeSet, resource: ResourceDraft) -> None:
+def _number_versions(changes: ChangeSet, resource: ResourceDraft) -> None:
     stored_versions = [version for version in resource.versions.values() if version.entity is not None]
     new_versions = [version for version in resource.live_versions() if version.entity is None]
     deleted_numbers = {version.number for version in stored_versions if version.gone is not None} - {0}
@@ -73,25 +73,25 @@ def _number(changes: ChangeSet, resource: ResourceDraft) -> None:
         ],
     )
     used = previously_used.with_numbers(deleted_numbers).without_numbers(version.number for version in new_versions)
-    others = without_members(resource.facade, USED)
-    resource.facade = {**others, USED: used.text} if used.ranges else others
+    others = without_members(resource.facade, USED_NUMBERS)
+    resource.facade = {**others, USED_NUMBERS: used.text} if used.ranges else others
 
 
 def _assign_next_numbers(resource: ResourceDraft, taken_numbers: set[int], versions: Sequence[VersionDraft]) -> None:
     """Assigns Versions the numbers after the highest used one, the oldest Version first."""
-    for number, version in enumerate(_by_age(resource, versions), max(taken_numbers) + 1):
-        _set(version, number)
+    for number, version in enumerate(_sort_by_age(resource, versions), max(taken_numbers) + 1):
+        _set_number(version, number)
         taken_numbers.add(number)
 
 
-def _kept(changes: ChangeSet, xid: str, removed_numbers: NumberRanges) -> Sequence[Publication]:
+def _retained_versions(changes: ChangeSet, xid: str, removed_numbers: NumberRanges) -> Sequence[Publication]:
     """The retained Versions at or below an xid. removed_numbers: the numbers of its definition's removed Versions."""
     return changes.world.publications.retained_versions(xid) if removed_numbers.ranges else ()
 
 
 def _is_id_its_number(resource: ResourceDraft) -> bool:
     """Whether the id of each Version is its number, and no other Version ever had it."""
-    if USED in resource.facade:
+    if USED_NUMBERS in resource.facade:
         return False
     for version in resource.versions.values():
         if version.gone is not None or version.facade or not number_from_id(version.id):
@@ -105,14 +105,14 @@ def _keeps_own_number(
     """Whether a new Version gets a number of its own: a former one, an assigned one, or its id."""
     if version.facade:
         _leave_to_others(changes, version)
-    retained = _kept(changes, version.xid, previously_used) if changes.world.revision(version.xid) else ()
+    retained = _retained_versions(changes, version.xid, previously_used) if changes.world.revision(version.xid) else ()
     number = number_from_id(version.id)
     if retained:
-        _revive(changes, version, retained[0])
+        _restore_names(changes, version, retained[0])
     elif version.assigned_number is not None:
-        _set(version, version.assigned_number)
+        _set_number(version, version.assigned_number)
     elif number and number not in taken_numbers and not previously_used.has(number):
-        _set(version, number)
+        _set_number(version, number)
     else:
         return False
     taken_numbers.add(version.number)
@@ -131,19 +131,19 @@ def _leave_to_others(changes: ChangeSet, version: VersionDraft) -> None:
         version.facade = without_members(version.facade, "id", "uri")
 
 
-def _revive(changes: ChangeSet, version: VersionDraft, publication: Publication) -> None:
+def _restore_names(changes: ChangeSet, version: VersionDraft, publication: Publication) -> None:
     """Gives a retained Version that is created again the names under which it was published."""
     facade = changes.world.publications.pruned_entity(publication).private.get(FACADE, {})
     version.facade = version.facade | {name: facade[name] for name in ("id", "uri") if name in facade}
-    _set(version, publication.number)
+    _set_number(version, publication.number)
 
 
-def _set(version: VersionDraft, number: int) -> None:
+def _set_number(version: VersionDraft, number: int) -> None:
     others = without_members(version.facade, "number")
     version.facade = others if str(number) == version.id else {**others, "number": number}
 
 
-def _by_age(resource: ResourceDraft, versions: Sequence[VersionDraft]) -> list[VersionDraft]:
+def _sort_by_age(resource: ResourceDraft, versions: Sequence[VersionDraft]) -> list[VersionDraft]:
     """Versions in the order of their type, the newest last, because it is the latest in the legacy APIs."""
     mode = resource.type.versionmode
     lineages = [

@@ -28,7 +28,7 @@ from domain.registry.entities import Attributes, Entity
 from domain.values import xid as xids
 
 #: The Group attributes that a legacy API sets, by their registry names; all others stay unchanged.
-_OF_GROUP: Final = {
+_GROUP_ATTRIBUTES: Final = {
     SCHEMAREGISTRY: ("description", "labels", "format"),
     MESSAGECATALOG: ("description", "envelope", "protocol"),
 }
@@ -41,14 +41,14 @@ def apply_legacy_write(changes: ChangeSet, command: WriteTree) -> None:
     """
     assert command.facade is not None, "an older API writes"
     check_id(xids.entity_id(command.xid))
-    _check_spelling(changes, command.xid)
+    _check_case(changes, command.xid)
     if len(xids.segments(command.xid)) == 2:
         _publish_group(changes, command, command.facade)
     else:
         _publish_version(changes, command, command.facade)
 
 
-def _check_spelling(changes: ChangeSet, xid: str) -> None:
+def _check_case(changes: ChangeSet, xid: str) -> None:
     stored = changes.world.get(xid)
     if stored is not None and stored.xid != xid:
         raise Conflict(error_detail=f'ids are unique in any letter case, and "{stored.id}" exists (LEG-402)')
@@ -61,25 +61,25 @@ def _publish_group(changes: ChangeSet, command: WriteTree, facade: LegacyWrite) 
     """Writes a Group; an unchanged Group is not written (LEG-206)."""
     changes.processed.append(command.xid)
     stored = changes.find(command.xid)
-    requested: Attributes = {name: command.tree.get(name) or None for name in _OF_GROUP[facade.family]}
+    requested: Attributes = {name: command.tree.get(name) or None for name in _GROUP_ATTRIBUTES[facade.family]}
     if facade.family == SCHEMAREGISTRY:
         requested["format"] = group_formats.optional_registry_format(facade.format)
     new_facade: Attributes = stored.private.get(FACADE, {}) if stored else {}
     if stored is None or group_formats.stored_group_format(facade.family, stored) != facade.format:
         new_facade = {"format": facade.format} if facade.format is not None else {}
     if stored is not None:
-        requested = _kept_format(facade, stored, requested)
+        requested = _without_unchanged_format(facade, stored, requested)
         if new_facade == stored.private.get(FACADE, {}) and all(
             stored.attributes.get(name) == requested[name] for name in requested
         ):
             return
     group = changes.group(command.xid, write_implied=False)
     ids = {changes.group_type(command.xid).singular + "id": xids.entity_id(command.xid)}
-    group.write(requested if stored else _stated(requested), patch=stored is not None, fixed=ids)
+    group.write(requested if stored else _without_none(requested), patch=stored is not None, fixed=ids)
     group.facade = new_facade
 
 
-def _kept_format(facade: LegacyWrite, stored: Entity, requested: Attributes) -> Attributes:
+def _without_unchanged_format(facade: LegacyWrite, stored: Entity, requested: Attributes) -> Attributes:
     """The requested attributes, without a format that stays.
 
     Raises: Conflict if definitions rely on another one (LEG-303).
@@ -93,7 +93,7 @@ def _kept_format(facade: LegacyWrite, stored: Entity, requested: Attributes) -> 
     return {name: value for name, value in requested.items() if name in ("description", "labels")}
 
 
-def _stated(attributes: Attributes) -> Attributes:
+def _without_none(attributes: Attributes) -> Attributes:
     return {name: value for name, value in attributes.items() if value is not None}
 
 
@@ -107,7 +107,7 @@ def _publish_version(changes: ChangeSet, command: WriteTree, facade: LegacyWrite
     resource = changes.resource(command.xid)
     check_no_xref(resource)
     changes.load_versions(resource)
-    authority = _authority(resource, facade)
+    authority = _check_authority(resource, facade)
     format = group_formats.definition_format(group, resource, facade)
     number = next_number(changes, resource)
     path = entity_path(command.xid, number)
@@ -115,29 +115,29 @@ def _publish_version(changes: ChangeSet, command: WriteTree, facade: LegacyWrite
     has_own_uri = authority is not None or facade.id is not None
     published = find_published(changes, facade, uri, default=not has_own_uri)
     if published is not None:
-        _answer(changes, _known_version(command, facade, published))
+        _report_version(changes, _known_version(command, facade, published))
         return
-    if facade.id is None and (repeated := _repeated(changes, resource, command, facade)):
-        _answer(changes, repeated)
+    if facade.id is None and (repeated := _find_repeated(changes, resource, command, facade)):
+        _report_version(changes, repeated)
         return
     if has_own_uri:
         check_uri_path(changes, facade, uri, command.xid, number)
     group_formats.check_event_type(group, resource, facade, command.tree, authority)
-    version = _write(changes, resource, command, format, number)
+    version = _write_version(changes, resource, command, format, number)
     version.facade = _version_facade(changes, facade, version, uri if has_own_uri else None)
     resource.facade = _definition_facade(resource, command, facade, authority, format, group)
     if resource.is_new:
-        resource.facade |= _stated({IMPORTER: new_importer(facade, changes.context)})
-    _show(resource, version, authority, uri)
-    _answer(changes, PublishedVersion(resource.xid, number, Entity(version.xid, "", 1, {})))
+        resource.facade |= _without_none({IMPORTER: new_importer(facade, changes.context)})
+    _set_readonly_values(resource, version, authority, uri)
+    _report_version(changes, PublishedVersion(resource.xid, number, Entity(version.xid, "", 1, {})))
 
 
-def _answer(changes: ChangeSet, published: PublishedVersion) -> None:
+def _report_version(changes: ChangeSet, published: PublishedVersion) -> None:
     changes.processed.append(published.image.xid)
     changes.number = published.number
 
 
-def _authority(resource: ResourceDraft, facade: LegacyWrite) -> str | None:
+def _check_authority(resource: ResourceDraft, facade: LegacyWrite) -> str | None:
     """The current or new authority of a definition. Raises: Conflict if it has another one (LEG-605)."""
     current: str | None = resource.facade.get("authority")
     if resource.is_new or facade.authority is None:
@@ -152,7 +152,7 @@ def _known_version(command: WriteTree, facade: LegacyWrite, published: Published
     if (
         facade.id is not None
         and published.definition == command.xid
-        and _document(facade, published.image) == _sent(command)
+        and _document_hash(facade, published.image) == _request_hash(command)
     ):
         return published
     identifier = "id" if facade.id is not None else 'URI; give this one an "id" of its own'
@@ -160,13 +160,13 @@ def _known_version(command: WriteTree, facade: LegacyWrite, published: Published
     raise Conflict(error_detail=f"a version with another document or of another name has this {identifier} (LEG-606)")
 
 
-def _repeated(
+def _find_repeated(
     changes: ChangeSet, resource: ResourceDraft, command: WriteTree, facade: LegacyWrite
 ) -> PublishedVersion | None:
     """The latest Version with the same document and media type as the request; schemas only (LEG-531)."""
     if facade.family != SCHEMAREGISTRY:
         return None
-    request_hash, contenttype = _sent(command), command.tree.get("contenttype")
+    request_hash, contenttype = _request_hash(command), command.tree.get("contenttype")
     matches = [
         published
         for published in published_versions(changes, resource)
@@ -175,7 +175,7 @@ def _repeated(
     return max(matches, key=lambda found: found.number, default=None)
 
 
-def _document(facade: LegacyWrite, image: Entity) -> str | None:
+def _document_hash(facade: LegacyWrite, image: Entity) -> str | None:
     """SHA-256 of a Version's document; for a message definition, that of the document in its request."""
     if facade.family == SCHEMAREGISTRY:
         return image.document
@@ -183,12 +183,12 @@ def _document(facade: LegacyWrite, image: Entity) -> str | None:
     return document_hash
 
 
-def _sent(command: WriteTree) -> str | None:
+def _request_hash(command: WriteTree) -> str | None:
     content = command.document if command.document is not None else command.facade and command.facade.content
     return digest(content) if content else None
 
 
-def _write(
+def _write_version(
     changes: ChangeSet, resource: ResourceDraft, command: WriteTree, format: str | None, number: int
 ) -> VersionDraft:
     if resource.type.versionmode == "semver":
@@ -217,7 +217,7 @@ def _version_facade(changes: ChangeSet, facade: LegacyWrite, version: VersionDra
     }
     if facade.family == MESSAGECATALOG:
         values[version_formats.FORMAT] = version_formats.recorded_format(facade.format, version.attributes)
-    return _stated(values)
+    return _without_none(values)
 
 
 def _definition_facade(
@@ -238,10 +238,10 @@ def _definition_facade(
         format if resource.is_new and group_formats.stored_group_format(facade.family, group) is None else None
     )
     values = {"authority": authority, "description": facade.description or first_description, "format": format_spelling}
-    return {**resource.facade, **_stated(values)}
+    return {**resource.facade, **_without_none(values)}
 
 
-def _show(resource: ResourceDraft, version: VersionDraft, authority: str | None, uri: str) -> None:
+def _set_readonly_values(resource: ResourceDraft, version: VersionDraft, authority: str | None, uri: str) -> None:
     """Copies legacy values to the read-only attributes that the model has for them (LEG-1202)."""
     definitions = resource.type.version.definitions
     legacy_values = {"authority": authority, "versionuri": uri}

@@ -30,7 +30,7 @@ def local_events(interaction: ForeignInteraction, link: Link, world: World) -> l
     if not events and not model_events(interaction, link):
         return []
     world.prefetch(event.xid for event in events)
-    entity_events = [_local(event, link, world) for event in events]
+    entity_events = [_local_event(event, link, world) for event in events]
     if link.scope.whole:
         return entity_events
     model_refreshes = [_unchanged_event(xids.MODEL, model, world) for model in model_events(interaction, link)]
@@ -51,25 +51,25 @@ def required_model_change(interaction: ForeignInteraction, link: Link, world: Wo
     return None
 
 
-def _local(event: EntityEvent, link: Link, world: World) -> EntityEvent:
+def _local_event(event: EntityEvent, link: Link, world: World) -> EntityEvent:
     entity = world.get(event.xid)
     revision = world.revision(event.xid) + 1
     if isinstance(event, EntityCreated):
         if entity is None:
-            return _placed(event, revision, None)
+            return _with_revision(event, revision, None)
         if event.xid not in xids.ROOT_STREAMS:
-            raise _diverged(link, event, "exists here already")
+            raise _diverged_error(link, event, "exists here already")
         # An empty registry has its own root, capabilities and model until the copied ones arrive. Their creation is not
         # published (EV-03).
         return EntityRefreshed(**{**event.__dict__, "revision": revision, "born": entity.born})
     if entity is None and isinstance(event, EntityDeleted):  # created and deleted in one interaction, or retained
-        return _placed(event, revision, None)
+        return _with_revision(event, revision, None)
     if entity is None or entity.xid != event.xid:
-        raise _diverged(link, event, "does not exist here")
-    return _placed(event, revision, None if isinstance(event, EntityDeleted) else entity.born)
+        raise _diverged_error(link, event, "does not exist here")
+    return _with_revision(event, revision, None if isinstance(event, EntityDeleted) else entity.born)
 
 
-def _placed(event: EntityEvent, revision: int, born: int | None) -> EntityEvent:
+def _with_revision(event: EntityEvent, revision: int, born: int | None) -> EntityEvent:
     """The event with its revision and birth in this log.
 
     If they are equal, it is the same object, because copies take a tenth of the time of a catch-up.
@@ -81,31 +81,31 @@ def _placed(event: EntityEvent, revision: int, born: int | None) -> EntityEvent:
 
 def registry_recount(events: Sequence[EntityEvent], link: Link, world: World) -> list[EntityEvent]:
     """The registry with its new counts of Groups; empty if no Group was added or removed. Raises: Diverged."""
-    registry = _root(xids.REGISTRY, world)
+    registry = _existing_entity(xids.REGISTRY, world)
     counts = {name: value for name, value in registry.attributes.items() if name.endswith("count")}
     for event in events:
         if len(xids.segments(event.xid)) == 2 and isinstance(event, EntityCreated | EntityDeleted):
             name = f"{event.type}count"
             if name not in counts:
-                raise _diverged(link, event, "is of a type that the model does not have")
+                raise _diverged_error(link, event, "is of a type that the model does not have")
             counts[name] += 1 if isinstance(event, EntityCreated) else -1
     attributes = {**registry.attributes, **counts}
-    return [] if attributes == registry.attributes else [_refreshed(registry, attributes, events[0], world)]
+    return [] if attributes == registry.attributes else [_refresh_event(registry, attributes, events[0], world)]
 
 
 def _unchanged_event(xid: str, event: EntityEvent, world: World) -> EntityEvent:
     """An event that changes nothing."""
-    entity = _root(xid, world)
-    return _refreshed(entity, entity.attributes, event, world)
+    entity = _existing_entity(xid, world)
+    return _refresh_event(entity, entity.attributes, event, world)
 
 
-def _root(xid: str, world: World) -> Entity:
+def _existing_entity(xid: str, world: World) -> Entity:
     entity = world.get(xid)
     assert entity is not None, "it is there before anything else"
     return entity
 
 
-def _refreshed(entity: Entity, attributes: dict[str, Any], event: EntityEvent, world: World) -> EntityEvent:
+def _refresh_event(entity: Entity, attributes: dict[str, Any], event: EntityEvent, world: World) -> EntityEvent:
     return EntityRefreshed(
         xid=entity.xid,
         type=entity.type,
@@ -119,6 +119,6 @@ def _refreshed(entity: Entity, attributes: dict[str, Any], event: EntityEvent, w
     )
 
 
-def _diverged(link: Link, event: EntityEvent, reason: str) -> Diverged:
+def _diverged_error(link: Link, event: EntityEvent, reason: str) -> Diverged:
     detail = f"after {event.xregcorrelationid}, {event.xid} {reason}"
     return Diverged(link.xid, error_detail=detail, extensions={"xid": event.xid})

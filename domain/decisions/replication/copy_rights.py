@@ -21,7 +21,7 @@ from domain.replication.link import COLLECTION, LOG, Link
 from domain.values import xid as xids
 
 #: The attributes of a Group that differ when an entity below it is added or removed.
-_TOUCHED: Final = frozenset(("epoch", "modifiedat"))
+_TOUCH_NAMES: Final = frozenset(("epoch", "modifiedat"))
 
 
 def check_copies(events: Sequence[EntityEvent], world: World, context: Context) -> None:
@@ -35,14 +35,14 @@ def check_copies(events: Sequence[EntityEvent], world: World, context: Context) 
     if links:
         for event in reversed(events):  # the written entity follows its ancestors
             for link in links:
-                if _owns(link, event, world) or (not context.link and _defines(link, event, world)):
-                    raise readonly_copy(link, _topmost(event, events, link, world))
+                if _is_owner(link, event, world) or (not context.link and _has_other_definitions(link, event, world)):
+                    raise readonly_copy(link, _topmost_xid(event, events, link, world))
 
 
-def _topmost(event: EntityEvent, events: Sequence[EntityEvent], link: Link, world: World) -> str:
+def _topmost_xid(event: EntityEvent, events: Sequence[EntityEvent], link: Link, world: World) -> str:
     """The xid of the topmost entity of a write: of entities that are deleted together, the one above all others."""
     deletions = {deletion.xid: deletion for deletion in events if isinstance(deletion, EntityDeleted)}
-    while (parent := deletions.get(xids.parent(event.xid) or "")) is not None and _owns(link, parent, world):
+    while (parent := deletions.get(xids.parent(event.xid) or "")) is not None and _is_owner(link, parent, world):
         event = parent
     return event.xid
 
@@ -69,7 +69,7 @@ def _has_copy(link: Link, xid: str, private: Mapping[str, Any]) -> bool:
     return link.scope.has(xid) if link.follows_log else private.get(LINK) == link.id
 
 
-def _owns(link: Link, event: EntityEvent, world: World) -> bool:
+def _is_owner(link: Link, event: EntityEvent, world: World) -> bool:
     if link.follows_log:
         return link.scope.has(event.xid)
     segments = xids.segments(event.xid)
@@ -78,24 +78,24 @@ def _owns(link: Link, event: EntityEvent, world: World) -> bool:
         return False
     if event.xid == xids.CAPABILITIES:
         return any(owner.attributes.get(name) != event.attributes.get(name) for name in DATA_CAPABILITIES)
-    return len(segments) > 2 or _wrote(owner, event)
+    return len(segments) > 2 or _has_own_changes(owner, event)
 
 
-def _wrote(group: Entity, event: EntityEvent) -> bool:
+def _has_own_changes(group: Entity, event: EntityEvent) -> bool:
     """Whether own attributes of a Group or the registry differ.
 
     Adding an entity below a copy does not write the copy.
     """
     if isinstance(event, EntityCreated | EntityDeleted):
         return True
-    ignored_names = _TOUCHED.union(name for name in group.attributes if name.endswith("count"))
+    ignored_names = _TOUCH_NAMES.union(name for name in group.attributes if name.endswith("count"))
     return any(
         name not in ignored_names and group.attributes.get(name) != event.attributes.get(name)
         for name in group.attributes.keys() | event.attributes.keys()
     )
 
 
-def _defines(link: Link, event: EntityEvent, world: World) -> bool:
+def _has_other_definitions(link: Link, event: EntityEvent, world: World) -> bool:
     """Whether another model defines the Groups of a link differently.
 
     A link may change the model: if two links deliver Groups of one type, their registries agree on it, or one of them
@@ -104,12 +104,12 @@ def _defines(link: Link, event: EntityEvent, world: World) -> bool:
     if not link.follows_log or event.xid != xids.MODEL or isinstance(event, EntityRefreshed):
         return False
     current_model = world.get(xids.MODEL)
-    old_groups, new_groups = _groups(current_model.attributes if current_model else {}), _groups(event.attributes)
+    old_groups, new_groups = _group_definitions(current_model.attributes if current_model else {}), _group_definitions(event.attributes)
     return any(
         old_groups[plural] != new_groups.get(plural) for plural in old_groups if link.scope.may_have_groups_of(plural)
     )
 
 
-def _groups(model: Mapping[str, Any]) -> Mapping[str, Any]:
+def _group_definitions(model: Mapping[str, Any]) -> Mapping[str, Any]:
     group_definitions: Mapping[str, Any] = (model.get("model") or {}).get("groups") or {}
     return group_definitions

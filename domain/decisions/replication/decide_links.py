@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from domain.access.roles import Role
 from domain.decisions.commands import ControlLink, DeleteLink, LinkCommand, WriteLink
-from domain.decisions.world import Context, Decision, Secret, World, changed_members, event_facts
+from domain.decisions.world import Context, Decision, Secret, World, changed_members, event_members
 from domain.errors.http_errors import Forbidden, InvalidLink
 from domain.errors.problems import NotFound
 from domain.registry.entities import Entity
@@ -16,7 +16,7 @@ from domain.replication.link import KAFKA, TYPE, Link
 from domain.replication.scope import LinkScope
 
 #: The attributes of a link that cannot change, because its copies came from this source.
-_FIXED: Final = ("url", "dialect", "mode", "remote")
+_FIXED_MEMBERS: Final = ("url", "dialect", "mode", "remote")
 
 
 def decide_link(command: LinkCommand, world: World, context: Context) -> Decision:
@@ -25,13 +25,13 @@ def decide_link(command: LinkCommand, world: World, context: Context) -> Decisio
         raise Forbidden(caller=context.caller)
     match command:
         case WriteLink(new=True):
-            return _create(command, world, context)
+            return _create_link(command, world, context)
         case WriteLink():
-            return _replace(command, world, context)
+            return _replace_link(command, world, context)
         case DeleteLink():
-            return _delete(command, world, context)
+            return _delete_link(command, world, context)
         case _:
-            return _control(command, world, context)
+            return _control_link(command, world, context)
 
 
 def links_overlap(first: Link, other: Link) -> bool:
@@ -41,35 +41,35 @@ def links_overlap(first: Link, other: Link) -> bool:
     return first.url == other.url or first.scope.overlaps(other.scope)
 
 
-def _create(command: WriteLink, world: World, context: Context) -> Decision:
+def _create_link(command: WriteLink, world: World, context: Context) -> Decision:
     if (existing := world.get(command.xid)) is not None:
         raise InvalidLink.at("exists", "/id", f"the link {existing.id} exists already")
-    names, secret_changes = _secrets(command, {}, world, context)
-    facts = event_facts(command.xid, TYPE, 1, world, context)
-    created = EntityCreated(attributes=dict(command.attributes), private=_private(names), **facts)
-    return _decided(created, secret_changes, world)
+    names, secret_changes = _store_secrets(command, {}, world, context)
+    facts = event_members(command.xid, TYPE, 1, world, context)
+    created = EntityCreated(attributes=dict(command.attributes), private=_private_members(names), **facts)
+    return _decision_of_event(created, secret_changes, world)
 
 
-def _replace(command: WriteLink, world: World, context: Context) -> Decision:
-    entity = _existing(command.xid, world)
+def _replace_link(command: WriteLink, world: World, context: Context) -> Decision:
+    entity = _existing_link(command.xid, world)
     stored = Link.of(entity, entity.position)
-    for name in _FIXED:
+    for name in _FIXED_MEMBERS:
         if stored.attributes.get(name) != command.attributes.get(name):
             raise InvalidLink.at("fixed", f"/{name}", "it cannot change; create another link")
     _check_narrower(stored, command)
-    names, secret_changes = _secrets(command, stored.secrets, world, context)
+    names, secret_changes = _store_secrets(command, stored.secrets, world, context)
     changed = changed_members(entity.attributes, command.attributes, secret_changes)
     if not changed:
         return Decision((), {}, (command.xid,))
     kept = {name: value for name, value in entity.private.items() if name != "secrets"}
     event = EntityUpdated(
         attributes=dict(command.attributes),
-        private=kept | _private(names),
+        private=kept | _private_members(names),
         born=entity.born,
         changed=changed,
-        **event_facts(entity.xid, TYPE, entity.epoch + 1, world, context),
+        **event_members(entity.xid, TYPE, entity.epoch + 1, world, context),
     )
-    return _decided(event, secret_changes, world)
+    return _decision_of_event(event, secret_changes, world)
 
 
 def _check_narrower(stored: Link, command: WriteLink) -> None:
@@ -85,7 +85,7 @@ def _check_narrower(stored: Link, command: WriteLink) -> None:
         raise InvalidLink.at("fixed", "/scope", reason)
 
 
-def _secrets(
+def _store_secrets(
     command: WriteLink, stored: Mapping[str, str], world: World, context: Context
 ) -> tuple[dict[str, str], list[Secret]]:
     """References by name, and the secrets to store or destroy.
@@ -111,21 +111,21 @@ def _secrets(
     return names, secret_changes
 
 
-def _delete(command: DeleteLink, world: World, context: Context) -> Decision:
+def _delete_link(command: DeleteLink, world: World, context: Context) -> Decision:
     """The copies of a deleted link stay, and become writable (LEG-909)."""
-    entity = _existing(command.xid, world)
+    entity = _existing_link(command.xid, world)
     secrets = Link.of(entity, entity.position).secrets
-    event = EntityDeleted(attributes={}, private={}, **event_facts(entity.xid, TYPE, entity.epoch, world, context))
+    event = EntityDeleted(attributes={}, private={}, **event_members(entity.xid, TYPE, entity.epoch, world, context))
     destroyed_secrets = tuple(Secret(reference, entity.xid, name) for name, reference in secrets.items())
     return Decision((event,), {}, (event.xid,), secrets=destroyed_secrets)
 
 
-def _control(command: ControlLink, world: World, context: Context) -> Decision:
+def _control_link(command: ControlLink, world: World, context: Context) -> Decision:
     """Applies an administrator's control action to a link.
 
     After a promotion the link delivers nothing, and its copies belong to this registry.
     """
-    entity = _existing(command.xid, world)
+    entity = _existing_link(command.xid, world)
     link = Link.of(entity, entity.position)
     is_done = {"promote": link.promoted, "pause": not link.enabled, "resume": link.enabled}
     if is_done.get(command.name, link.promoted):
@@ -139,19 +139,19 @@ def _control(command: ControlLink, world: World, context: Context) -> Decision:
         private=entity.private | private,
         born=entity.born,
         changed=("enabled",) if enabled != link.enabled else (),
-        **event_facts(entity.xid, TYPE, entity.epoch + 1, world, context),
+        **event_members(entity.xid, TYPE, entity.epoch + 1, world, context),
     )
     return Decision((event,), {}, (event.xid,))
 
 
-def _existing(xid: str, world: World) -> Entity:
+def _existing_link(xid: str, world: World) -> Entity:
     entity = world.get(xid)
     if entity is None or entity.xid != xid:
         raise NotFound(xid)
     return entity
 
 
-def _decided(event: EntityEvent, secret_changes: list[Secret], world: World) -> Decision:
+def _decision_of_event(event: EntityEvent, secret_changes: list[Secret], world: World) -> Decision:
     """The decision of an event. Raises: InvalidLink if the link overlaps another one.
 
     No two links deliver whole interactions of the same Groups or of the same registry. Ids of interactions are unique,
@@ -164,5 +164,5 @@ def _decided(event: EntityEvent, secret_changes: list[Secret], world: World) -> 
     return Decision((event,), {}, (event.xid,), secrets=tuple(secret_changes))
 
 
-def _private(names: Mapping[str, str]) -> dict[str, Any]:
+def _private_members(names: Mapping[str, str]) -> dict[str, Any]:
     return {"secrets": dict(names)} if names else {}

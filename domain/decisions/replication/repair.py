@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from domain.decisions.commands import Repair
 from domain.decisions.replication.append_foreign import registry_recount
-from domain.decisions.world import Context, Decision, World, event_facts
+from domain.decisions.world import Context, Decision, World, event_members
 from domain.errors.http_errors import Diverged
 from domain.errors.problems import NotFound
 from domain.registry.entities import Entity
@@ -27,18 +27,18 @@ def repair(command: Repair, world: World, context: Context) -> Decision:
     if context.position != command.position:
         raise Diverged(link.xid, error_detail="the registry was written to while it was compared; repair it again")
     world.prefetch([*(event.xid for event in command.entities), *command.gone])
-    events = sorted(_events(command, link, world, context), key=lambda event: xids.event_order(event.xid))
+    events = sorted(_repair_events(command, link, world, context), key=lambda event: xids.event_order(event.xid))
     if events and not link.scope.whole:
         events = [*registry_recount(events, link, world), *events]
     return Decision(tuple(events), dict(command.documents), (command.xid,))
 
 
-def _events(command: Repair, link: Link, world: World, context: Context) -> Iterator[EntityEvent]:
+def _repair_events(command: Repair, link: Link, world: World, context: Context) -> Iterator[EntityEvent]:
     for event in command.entities:
         entity = world.get(event.xid) if link.scope.has(event.xid) else None
         if isinstance(event, EntityDeleted):
             if entity is not None:
-                common_members = event_facts(entity.xid, entity.type, entity.epoch, world, context)
+                common_members = event_members(entity.xid, entity.type, entity.epoch, world, context)
                 yield EntityDeleted(attributes={}, private=event.private, reason=event.reason, **common_members)
         elif link.scope.has(event.xid):
             yield _remote_state_event(event, entity, world, context)
@@ -46,12 +46,12 @@ def _events(command: Repair, link: Link, world: World, context: Context) -> Iter
         entity = world.get(xid) if link.scope.has(xid) else None
         if entity is not None:
             yield EntityDeleted(
-                attributes={}, private={}, **event_facts(entity.xid, entity.type, entity.epoch, world, context)
+                attributes={}, private={}, **event_members(entity.xid, entity.type, entity.epoch, world, context)
             )
 
 
 def _remote_state_event(event: EntityEvent, entity: Entity | None, world: World, context: Context) -> EntityEvent:
-    common_members = event_facts(event.xid, event.type, event.epoch, world, context)
+    common_members = event_members(event.xid, event.type, event.epoch, world, context)
     if entity is None:
         return EntityCreated(attributes=event.attributes, private=event.private, **common_members)
     changed = tuple(sorted(differing_names(entity.attributes, event.attributes)))

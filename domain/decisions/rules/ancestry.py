@@ -46,7 +46,7 @@ def is_semver(versionid: str) -> bool:
 def newest_version(mode: str, lineages: Sequence[VersionLineage]) -> VersionLineage:
     """The newest of the Versions, of which there is at least one."""
     candidates = _leaves(lineages) if mode == "manual" else lineages
-    return max(candidates or lineages, key=_ORDERS[mode])
+    return max(candidates or lineages, key=_SORT_KEYS[mode])
 
 
 def oldest_versions(
@@ -58,8 +58,8 @@ def oldest_versions(
 
     O(n log n), because an import or a lower `maxversions` removes thousands.
     """
-    candidates = sorted((lineage for lineage in lineages if lineage.id != excluded_id), key=_ORDERS[mode])
-    return list(islice(_from_the_roots(candidates, excluded_id) if mode == "manual" else candidates, count))
+    candidates = sorted((lineage for lineage in lineages if lineage.id != excluded_id), key=_SORT_KEYS[mode])
+    return list(islice(_oldest_roots_first(candidates, excluded_id) if mode == "manual" else candidates, count))
 
 
 def assign_ancestors(
@@ -72,7 +72,7 @@ def assign_ancestors(
     the newest Version at that moment; new Versions are added in the order of their ids (ENT-100, ENT-107).
     """
     if mode != "manual":
-        return _chain(sorted([*stored, *added], key=_ORDERS[mode]))
+        return _link_in_order(sorted([*stored, *added], key=_SORT_KEYS[mode]))
     all_ids = {lineage.id for lineage in (*stored, *added)}
     assigned = [lineage if lineage.ancestor in all_ids else replace(lineage, ancestor=lineage.id) for lineage in stored]
     ancestor_ids = {lineage.ancestor for lineage in (*stored, *added)}
@@ -82,8 +82,8 @@ def assign_ancestors(
             assigned.append(lineage)
             latest = None
             continue
-        descendant_ids = _below(lineage.id, [*assigned, *added]) if lineage.id in ancestor_ids else frozenset()
-        latest = replace(lineage, ancestor=_newest_but(descendant_ids, assigned, latest) or lineage.id)
+        descendant_ids = _descendant_ids(lineage.id, [*assigned, *added]) if lineage.id in ancestor_ids else frozenset()
+        latest = replace(lineage, ancestor=_newest_without_cycle(descendant_ids, assigned, latest) or lineage.id)
         assigned.append(latest)
     return assigned
 
@@ -109,7 +109,7 @@ def find_cycle(lineages: Sequence[VersionLineage]) -> list[str] | None:
     return None
 
 
-def _from_the_roots(ordered: Sequence[VersionLineage], excluded_id: str | None) -> Iterator[VersionLineage]:
+def _oldest_roots_first(ordered: Sequence[VersionLineage], excluded_id: str | None) -> Iterator[VersionLineage]:
     """Versions, always the oldest root next; the children of a removed Version become roots."""
     roots, children = list[int](), dict[str | None, list[int]]()
     for rank, lineage in enumerate(ordered):
@@ -132,12 +132,12 @@ def _leaves(lineages: Sequence[VersionLineage]) -> list[VersionLineage]:
     return [lineage for lineage in lineages if lineage.id not in ancestor_ids]
 
 
-def _chain(ordered: Sequence[VersionLineage]) -> list[VersionLineage]:
+def _link_in_order(ordered: Sequence[VersionLineage]) -> list[VersionLineage]:
     previous = [ordered[0], *ordered[:-1]] if ordered else []
     return [replace(lineage, ancestor=ancestor.id) for lineage, ancestor in zip(ordered, previous, strict=True)]
 
 
-def _newest_but(
+def _newest_without_cycle(
     descendant_ids: frozenset[str], assigned: Sequence[VersionLineage], latest: VersionLineage | None
 ) -> str | None:
     """The newest Version so far, except descendants of the new Version, which would create a cycle."""
@@ -147,7 +147,7 @@ def _newest_but(
     return newest_version("manual", candidates).id if candidates else None
 
 
-def _below(id: str, lineages: Sequence[VersionLineage]) -> frozenset[str]:
+def _descendant_ids(id: str, lineages: Sequence[VersionLineage]) -> frozenset[str]:
     """Ids of the Versions that descend from the given one."""
     children: dict[str, list[str]] = {}
     for lineage in lineages:
@@ -172,7 +172,7 @@ def _semver_order(lineage: VersionLineage) -> Any:
     return (release, (0, prerelease) if parts else (1, ()), lineage.id.lower())
 
 
-_ORDERS: Final[dict[str, Callable[[VersionLineage], Any]]] = {
+_SORT_KEYS: Final[dict[str, Callable[[VersionLineage], Any]]] = {
     "manual": lambda line: (timestamps.instant_key(line.createdat), line.id.lower()),
     "createdat": lambda line: (timestamps.instant_key(line.createdat), line.id.lower()),
     "modifiedat": lambda line: (timestamps.instant_key(line.ordered), line.id.lower()),
@@ -180,4 +180,4 @@ _ORDERS: Final[dict[str, Callable[[VersionLineage], Any]]] = {
 }
 
 #: All values of `versionmode` that this registry supports.
-MODES: Final = tuple(_ORDERS)
+MODES: Final = tuple(_SORT_KEYS)

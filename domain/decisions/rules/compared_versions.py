@@ -18,7 +18,7 @@ def ancestors_of(resource: ResourceDraft, version: VersionDraft, *, all_ancestor
     ancestors: list[VersionDraft] = []
     current = version
     while not _is_root(current):
-        current = resource.versions[_ancestor(current)]
+        current = resource.versions[_ancestor_id(current)]
         ancestors.append(current)
         if not all_ancestors:
             break
@@ -39,9 +39,9 @@ def versions_to_check(resource: ResourceDraft, *, is_compared: bool, transitive:
     decisions: dict[str, bool] = {}
     for version in versions:
         for candidate in reversed(_undecided_ancestors(version, by_id, decisions)):
-            ancestor = None if _is_root(candidate) else by_id.get(_ancestor(candidate))
+            ancestor = None if _is_root(candidate) else by_id.get(_ancestor_id(candidate))
             is_inherited = ancestor is not None and (
-                decisions[ancestor.id] if transitive else _other_content(ancestor, url)
+                decisions[ancestor.id] if transitive else _has_other_content(ancestor, url)
             )
             decisions[candidate.id] = _needs_check(candidate, url) or is_inherited
     return [version for version in versions if decisions[version.id]]
@@ -61,7 +61,7 @@ def _undecided_ancestors(
     current: VersionDraft | None = version
     while current is not None and current.id not in decisions:
         path.append(current)
-        current = None if _is_root(current) else by_id.get(_ancestor(current))
+        current = None if _is_root(current) else by_id.get(_ancestor_id(current))
     return path
 
 
@@ -71,12 +71,12 @@ def _needs_check(version: VersionDraft, url: str) -> bool:
     This is the case for another document, for another ancestor, and if an earlier check was not possible.
     """
     stored = version.before
-    if stored is None or stored["ancestorid"] != version.attributes["ancestorid"] or _other_content(version, url):
+    if stored is None or stored["ancestorid"] != version.attributes["ancestorid"] or _has_other_content(version, url):
         return True
     return version.written and any(value is False for value in version.validated.values())
 
 
-def _other_content(version: VersionDraft, url: str) -> bool:
+def _has_other_content(version: VersionDraft, url: str) -> bool:
     """Whether its document, or the format of its document, has changed."""
     entity = version.entity
     if entity is None or version.document != entity.document:
@@ -89,5 +89,5 @@ def _is_root(version: VersionDraft) -> bool:
     return bool(version.attributes["ancestorid"] == version.id)
 
 
-def _ancestor(version: VersionDraft) -> str:
+def _ancestor_id(version: VersionDraft) -> str:
     return str(version.attributes["ancestorid"]).lower()

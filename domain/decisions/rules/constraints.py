@@ -53,7 +53,7 @@ def constraint_defaults(changes: ChangeSet, resource: ResourceDraft) -> Mapping[
     constraints = group.attributes.get("constraints")
     if not constraints:
         return {}
-    bounds = _of(group_constraints(changes.group_type(group.xid), constraints, group.xid), resource.type.plural)
+    bounds = _constraints_of_type(group_constraints(changes.group_type(group.xid), constraints, group.xid), resource.type.plural)
     return {path: row["default"] for path, row in bounds.items() if "default" in row}
 
 
@@ -82,11 +82,11 @@ class _GroupConstraints:
         Raises: ConstraintFailure.
         """
         group = group_of_resource(shown_xid)
-        bounds = _of(self.of(group), plural)
+        bounds = _constraints_of_type(self.of(group), plural)
         if bounds:
             attributes = self._changes.group(group).attributes
             for version in versions:
-                _check(version, bounds, attributes, error_subject)
+                _check_version(version, bounds, attributes, error_subject)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class _ErrorSubject:
 
 def _load_affected_resources(changes: ChangeSet, group: GroupDraft, bounds: ConstraintsByPath) -> None:
     """Loads every Resource that a change of the Group may have made invalid (ENT-156)."""
-    if group.is_new or not _differ(group, bounds):
+    if group.is_new or not _has_changed(group, bounds):
         return
     for plural in {path[0] for path in bounds}:
         for entity in changes.world.members(f"{group.xid}/{plural}"):
@@ -108,7 +108,7 @@ def _load_affected_resources(changes: ChangeSet, group: GroupDraft, bounds: Cons
                 changes.load_versions(resource)
 
 
-def _differ(group: GroupDraft, bounds: ConstraintsByPath) -> bool:
+def _has_changed(group: GroupDraft, bounds: ConstraintsByPath) -> bool:
     previous, current = group.before or {}, group.attributes
     if previous.get("constraints") != current.get("constraints"):
         return True
@@ -118,7 +118,7 @@ def _differ(group: GroupDraft, bounds: ConstraintsByPath) -> bool:
 
 def _check_versions(changes: ChangeSet, resource: ResourceDraft, constraints_by_group: _GroupConstraints) -> None:
     """Checks the loaded Versions against their own Group and against the Groups whose xrefs show them."""
-    versions, plural = _versions(resource), resource.type.plural
+    versions, plural = _version_attributes(resource), resource.type.plural
     if not versions:
         return
     constraints_by_group.check(resource.xid, plural, versions, _ErrorSubject(resource.xid))
@@ -140,19 +140,19 @@ def _check_pointer(
 ) -> None:
     """Checks the Versions that an xref shows against its Group: the target's Versions, as this change leaves them."""
     constraints_by_group.check(
-        resource.xid, resource.type.plural, _pointed_at(changes, target), _ErrorSubject(resource.xid)
+        resource.xid, resource.type.plural, _target_versions(changes, target), _ErrorSubject(resource.xid)
     )
 
 
-def _of(bounds: ConstraintsByPath, plural: str) -> ConstraintsByPath:
+def _constraints_of_type(bounds: ConstraintsByPath, plural: str) -> ConstraintsByPath:
     return {path[1:]: row for path, row in bounds.items() if path[0] == plural}
 
 
-def _versions(resource: ResourceDraft) -> list[Attributes]:
+def _version_attributes(resource: ResourceDraft) -> list[Attributes]:
     return [version.attributes for version in resource.live_versions()]
 
 
-def _pointed_at(changes: ChangeSet, target: str) -> Iterator[Attributes]:
+def _target_versions(changes: ChangeSet, target: str) -> Iterator[Attributes]:
     """The Versions of a Resource that has no xref itself, read lazily."""
     draft = changes.resources.get(xids.stream(target))
     if changes.is_deleted(target):
@@ -160,14 +160,14 @@ def _pointed_at(changes: ChangeSet, target: str) -> Iterator[Attributes]:
     if draft is not None:
         if draft.xid == target and draft.xref is None:
             changes.load_versions(draft)
-            yield from _versions(draft)
+            yield from _version_attributes(draft)
         return
     entity = changes.find(target)
     if entity is not None and "xref" not in entity.attributes["meta"]:
         yield from (version.attributes for version in changes.world.members(f"{target}/versions"))
 
 
-def _check(version: Attributes, bounds: ConstraintsByPath, group: Attributes, error_subject: _ErrorSubject) -> None:
+def _check_version(version: Attributes, bounds: ConstraintsByPath, group: Attributes, error_subject: _ErrorSubject) -> None:
     for path, row in bounds.items():
         value = comparable_value(path, dot_path.find(version, path))
         if (

@@ -17,13 +17,13 @@ from domain.formats import DocumentLocation, Incompatibility
 def format_violation(version: VersionDraft, result: CheckResult) -> Problem:
     """The error for a document that is invalid in its format; `violations` has the places."""
     violations = [
-        {"versionid": version.id, "text": incompatibility.text, **spot_members(incompatibility.reader)}
+        {"versionid": version.id, "text": incompatibility.text, **members_of_location(incompatibility.reader)}
         for incompatibility in result
     ]
     return FormatViolation(
         version.xid,
         format=version.attributes["format"],
-        detail="; ".join(reason_with_spot(incompatibility.text, incompatibility.reader) for incompatibility in result),
+        detail="; ".join(reason_with_location(incompatibility.text, incompatibility.reader) for incompatibility in result),
         extensions={"violations": violations},
     )
 
@@ -54,23 +54,23 @@ def incompatibility_entry(
         "direction": "backward" if backward else "forward",
         "rule": incompatibility.rule,
         "text": incompatibility.text,
-        "version": {"versionid": version, **spot_members(newer)},
-        "ancestor": {"versionid": ancestor, **spot_members(older)},
+        "version": {"versionid": version, **members_of_location(newer)},
+        "ancestor": {"versionid": ancestor, **members_of_location(older)},
     }
 
 
 def entry_text(entry: dict[str, Any]) -> str:
     """An entry as text."""
     version, ancestor = entry["version"], entry["ancestor"]
-    version_place = f" at {_where(version)}" if _where(version) else ""
-    ancestor_place = f" at {_where(ancestor)}" if _where(ancestor) else ""
+    version_place = f" at {_location_text(version)}" if _location_text(version) else ""
+    ancestor_place = f" at {_location_text(ancestor)}" if _location_text(ancestor) else ""
     return (
         f'Version "{version["versionid"]}"{version_place} is not {entry["direction"]} compatible with '
         f'"{ancestor["versionid"]}"{ancestor_place}: {entry["text"]} ({entry["rule"]})'
     )
 
 
-def spot_members(location: DocumentLocation | None) -> dict[str, Any]:
+def members_of_location(location: DocumentLocation | None) -> dict[str, Any]:
     """A place as members of a response."""
     if location is None:
         return {}
@@ -78,13 +78,13 @@ def spot_members(location: DocumentLocation | None) -> dict[str, Any]:
     return {name: value for name, value in members.items() if value is not None}
 
 
-def reason_with_spot(text: str, location: DocumentLocation | None) -> str:
+def reason_with_location(text: str, location: DocumentLocation | None) -> str:
     """A reason with its place, as text."""
-    place = _where(spot_members(location))
+    place = _location_text(members_of_location(location))
     return f"{text} (at {place})" if place else text
 
 
-def _where(location_members: dict[str, Any]) -> str:
+def _location_text(location_members: dict[str, Any]) -> str:
     if "pointer" in location_members:
         return f'"{location_members["pointer"]}"'
     return f"line {location_members['line']}" if "line" in location_members else ""

@@ -39,7 +39,7 @@ MAX_LISTED: Final = 1000
 _OFF: Final = "off"
 _STRICT: Final = "strict"
 #: The only rule that requires the presence of an attribute (EP-03).
-_MISSING: Final = "EP-03"
+_MISSING_RULE: Final = "EP-03"
 
 
 def domain_rules_hold(changes: ChangeSet) -> int:
@@ -57,7 +57,7 @@ def domain_rules_hold(changes: ChangeSet) -> int:
         return 0
     changes.world.prefetch({xid for entity_check in entity_checks for xid in referenced_xids(entity_check.attributes)})
     all_entities, readable_entities = ChangedEntities(changes), ChangedEntities(changes, changes.context.can_read)
-    check, chains = _checks(changes, entity_checks), BaseChains()
+    check, chains = _schema_check(changes, entity_checks), BaseChains()
     findings = [
         finding
         for entity_check in entity_checks
@@ -72,7 +72,7 @@ def domain_rules_hold(changes: ChangeSet) -> int:
         )
     ]
     if changes.context.domainvalidation == _STRICT:
-        _refuse(findings)
+        _refuse_errors(findings)
     return len(findings)
 
 
@@ -178,7 +178,7 @@ class ChangedEntities:
         if draft is not None:
             if draft.deleted or draft.xid != resource:
                 return None
-            id = segments[5] if len(segments) == 6 else str(_default_of(draft))
+            id = segments[5] if len(segments) == 6 else str(_default_versionid(draft))
             version = draft.versions.get(id.lower())
             if version is not None:
                 return version.attributes if version.gone is None and version.id == id else None
@@ -196,30 +196,30 @@ def _entity_checks(changes: ChangeSet) -> Iterator[_EntityCheck]:
     checked_xids: set[str] = set()
     for resource in resources:
         if not resource.deleted and xids.type_of(resource.xid) in kinds_of_type:
-            for entity_check in _of_resource(changes, resource, lookup):
+            for entity_check in _checks_of_resource(changes, resource, lookup):
                 checked_xids.add(entity_check.xid)
                 yield entity_check
     for group in groups:
         if not group.deleted and (kind := kinds_of_type.get(xids.type_of(group.xid))):
             yield _EntityCheck(group.xid, group.attributes, kind)
-            if _binding_changed(group):
-                yield from _members(set(lookup.members(f"{group.xid}/{MESSAGES}")) - checked_xids, lookup)
+            if _has_changed_binding(group):
+                yield from _membership_checks(set(lookup.members(f"{group.xid}/{MESSAGES}")) - checked_xids, lookup)
 
 
-def _of_resource(changes: ChangeSet, resource: ResourceDraft, lookup: ChangedEntities) -> Iterator[_EntityCheck]:
+def _checks_of_resource(changes: ChangeSet, resource: ResourceDraft, lookup: ChangedEntities) -> Iterator[_EntityCheck]:
     if resource.xref is not None:
         attributes = lookup.get(resource.xid) if resource.meta.written else None
         if attributes is not None:
             yield _EntityCheck(resource.xid, attributes, MESSAGES)
         return
-    default, written_versions = _default_of(resource), list[VersionDraft]()
+    default, written_versions = _default_versionid(resource), list[VersionDraft]()
     for version in resource.live_versions():
         if version.written or (version.id == default and resource.default_before != default):
             written_versions.append(version)
             xid = resource.xid if version.id == default else version.xid
             yield _EntityCheck(xid, version.attributes, MESSAGES, version.before)
     if written_versions and not resource.is_new:
-        for entity_check in _members(changes.world.xref_sources(resource.xid), lookup):
+        for entity_check in _membership_checks(changes.world.xref_sources(resource.xid), lookup):
             yield (
                 entity_check
                 if changes.context.can_read(entity_check.xid)
@@ -227,7 +227,7 @@ def _of_resource(changes: ChangeSet, resource: ResourceDraft, lookup: ChangedEnt
             )
 
 
-def _members(messages: Iterable[str], lookup: ChangedEntities) -> Iterator[_EntityCheck]:
+def _membership_checks(messages: Iterable[str], lookup: ChangedEntities) -> Iterator[_EntityCheck]:
     """Messages that were not written, but may no longer agree with their Groups."""
     for xid in sorted(messages, key=xids.tree_key):
         attributes = lookup.get(xid)
@@ -235,49 +235,49 @@ def _members(messages: Iterable[str], lookup: ChangedEntities) -> Iterator[_Enti
             yield _EntityCheck(xid, attributes, None)
 
 
-def _binding_changed(group: GroupDraft) -> bool:
+def _has_changed_binding(group: GroupDraft) -> bool:
     previous = group.before
     return previous is not None and any(previous.get(name) != group.attributes.get(name) for name in BINDING)
 
 
-def _default_of(resource: ResourceDraft) -> str | None:
+def _default_versionid(resource: ResourceDraft) -> str | None:
     versionid: str | None = resource.meta.attributes.get("defaultversionid")
     return versionid
 
 
-def _checks(changes: ChangeSet, entity_checks: Iterable[_EntityCheck]) -> SchemaCheck:
+def _schema_check(changes: ChangeSet, entity_checks: Iterable[_EntityCheck]) -> SchemaCheck:
     """The function that checks inline schemas. Raises: ChecksRequired."""
     inline_schemas = [
         inline_schema(entity_check.attributes) for entity_check in entity_checks if entity_check.kind == MESSAGES
     ]
     contents = {
-        _question(name, content): content for name, content in filter(None, inline_schemas) if content is not None
+        _schema_format_check(name, content): content for name, content in filter(None, inline_schemas) if content is not None
     }
     documents = {question.sha256: content for question, content in contents.items() if question.sha256 is not None}
     results = changes.world.check_results(frozenset(contents), documents) if contents else {}
 
     def check(name: str, document: bytes) -> str | None:
-        result = results.get(_question(name, document))
+        result = results.get(_schema_format_check(name, document))
         return result[0].text if result else None
 
     return check
 
 
-def _question(name: str, document: bytes) -> FormatCheck:
+def _schema_format_check(name: str, document: bytes) -> FormatCheck:
     return FormatCheck(name.lower(), digest(document))
 
 
-def _refuse(findings: list[Finding]) -> None:
+def _refuse_errors(findings: list[Finding]) -> None:
     """Raises: InvalidAttribute, RequiredAttributeMissing if there is a finding of level L2."""
     first_error = next((finding for finding in findings if finding.level == L2), None)
     if first_error is not None:
-        raise _problem(first_error, findings)
+        raise _findings_problem(first_error, findings)
 
 
-def _problem(first_error: Finding, findings: list[Finding]) -> Problem:
+def _findings_problem(first_error: Finding, findings: list[Finding]) -> Problem:
     name = first_error.path[1:].partition("/")[0]
     detail = f"{first_error.rule} at {first_error.path}: {first_error.text}"
     listed: dict[str, object] = {"findings": [asdict(finding) for finding in findings[:MAX_LISTED]]}
-    if first_error.rule == _MISSING:
+    if first_error.rule == _MISSING_RULE:
         return RequiredAttributeMissing(first_error.xid, list=name, detail=detail, extensions=listed)
     return InvalidAttribute(first_error.xid, name=name, error_detail=first_error.text, detail=detail, extensions=listed)

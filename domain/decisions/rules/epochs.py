@@ -19,7 +19,7 @@ def check_epoch(xid: str, requested: Json, current: int | None) -> None:
     if (
         isinstance(requested, bool)
         or not isinstance(requested, int | float | Decimal)
-        or not _whole(Decimal(requested))
+        or not _is_whole(Decimal(requested))
     ):
         raise InvalidAttribute(xid, name="epoch", error_detail="it has to be an unsigned integer")
     if current is not None and requested != current:
@@ -33,6 +33,6 @@ def parse_epoch(xid: str, text: str) -> int | Decimal:
     return int(text) if len(text) < 20 else Decimal(text)  # higher than any epoch, and longer than int accepts
 
 
-def _whole(number: Decimal) -> bool:
+def _is_whole(number: Decimal) -> bool:
     # `1.0` is the integer 1, as for every integer attribute (TRAP-1).
     return number >= 0 and number == number.to_integral_value()

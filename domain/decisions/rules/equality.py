@@ -7,9 +7,9 @@ from typing import Any, Final
 from domain.model.values import fold_value
 
 #: Attributes of Versions that core defines as case-insensitive.
-_FOLDED: Final = frozenset({("format",)})
+_FOLDED_PATHS: Final = frozenset({("format",)})
 
 
 def comparable_value(path: tuple[Any, ...], value: Any) -> Any:
     """A value of the attribute at a path, in a form that compares correctly."""
-    return fold_value(value) if path in _FOLDED and isinstance(value, str) else value
+    return fold_value(value) if path in _FOLDED_PATHS and isinstance(value, str) else value

@@ -25,8 +25,8 @@ from domain.errors.problems import (
     Problem,
 )
 
-_UNKNOWN: Final = "this registry does not know the format"
-_EXTERNAL: Final = "the document is stored outside of this registry"
+_UNKNOWN_REASON: Final = "this registry does not know the format"
+_EXTERNAL_REASON: Final = "the document is stored outside of this registry"
 NO_RULE: Final = "this registry has no such rule for the format"
 
 
@@ -76,17 +76,17 @@ def _version_checks(changes: ChangeSet, check_errors: _CheckErrors) -> Iterator[
         if resource.deleted or resource.xref is not None:
             continue
         if not resource.type.validateformat:
-            _forget(resource)
+            _forget_results(resource)
             continue
-        yield from _of_resource(changes, resource, enabled_formats, check_errors)
+        yield from _checks_of_resource(changes, resource, enabled_formats, check_errors)
 
 
-def _forget(resource: ResourceDraft) -> None:
+def _forget_results(resource: ResourceDraft) -> None:
     for version in resource.live_versions():
         version.validated = {}
 
 
-def _of_resource(
+def _checks_of_resource(
     changes: ChangeSet, resource: ResourceDraft, enabled_formats: EnabledFormats, check_errors: _CheckErrors
 ) -> Iterator[VersionCheck]:
     compatibility = resource.meta.attributes.get("compatibility")
@@ -133,7 +133,7 @@ def _version_check(
     if rule is None:
         return VersionCheck(resource, version, document)
     rule_skip_reason = _why_rule_skipped(resource, version, rule, enabled_formats)
-    ancestors = _compared(changes, resource, version, rule) if rule_skip_reason is None else ()
+    ancestors = _compared_versions(changes, resource, version, rule) if rule_skip_reason is None else ()
     for ancestor in ancestors:
         if _why_format_skipped(resource, ancestor, enabled_formats) is not None:
             return VersionCheck(
@@ -148,11 +148,11 @@ def _why_format_skipped(resource: ResourceDraft, version: VersionDraft, enabled_
     if not enabled_formats.validates(name):
         if is_strict:
             raise FormatUnknown(version.xid, format=name)
-        return _UNKNOWN
+        return _UNKNOWN_REASON
     if version.attributes.get(resource.type.singular + "url") is not None:
         if is_strict:
             raise FormatExternal(version.xid)
-        return _EXTERNAL
+        return _EXTERNAL_REASON
     return None
 
 
@@ -167,7 +167,7 @@ def _why_rule_skipped(
     return NO_RULE
 
 
-def _compared(changes: ChangeSet, resource: ResourceDraft, version: VersionDraft, rule: str) -> Sequence[VersionDraft]:
+def _compared_versions(changes: ChangeSet, resource: ResourceDraft, version: VersionDraft, rule: str) -> Sequence[VersionDraft]:
     """The Versions that a Version is compared with: its ancestor, or all its ancestors (ENT-112)."""
     transitive = rule.endswith("_transitive")
     if transitive:

@@ -34,8 +34,8 @@ def take_id(body: MutableMapping[str, Json], singular: str, expected: str, xid: 
     """Removes an entity's id from a body. Raises: MismatchedId unless it is absent, null or the expected one."""
     requested = body.pop(singular + "id", None)
     if requested is not None and requested != expected:
-        raise MismatchedId(xid, singular=singular, invalid_id=_shown(requested), expected_id=expected)
+        raise MismatchedId(xid, singular=singular, invalid_id=_value_text(requested), expected_id=expected)
 
 
-def _shown(value: Json) -> str:
+def _value_text(value: Json) -> str:
     return value if isinstance(value, str) else str(value)

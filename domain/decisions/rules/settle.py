@@ -37,17 +37,17 @@ def settle(changes: ChangeSet, resource: ResourceDraft) -> None:
     if resource.meta.is_new and not resource.meta.written:
         resource.meta.write({}, patch=False, fixed=resource.meta_ids())
     lineages = _assign_ancestors(resource)
-    default, sticky = _default(resource, lineages)
+    default, sticky = _default_version(resource, lineages)
     lineages = _prune(resource, lineages, default)
     if all(lineage.id != default for lineage in lineages):  # `maxversions` is 1, and another Version stays
         default = ancestry.newest_version(resource.type.versionmode, lineages).id
-    _check(resource, lineages)
+    _check_lineages(resource, lineages)
     for lineage in lineages:
-        _assign(resource.versions[lineage.id.lower()], lineage, resource.type.versionmode)
-    _point(resource, default, sticky)
+        _set_ancestor(resource.versions[lineage.id.lower()], lineage, resource.type.versionmode)
+    _set_default(resource, default, sticky)
 
 
-def _lineage(draft: VersionDraft) -> VersionLineage:
+def _lineage_of(draft: VersionDraft) -> VersionLineage:
     attributes = draft.attributes
     return VersionLineage(
         draft.id, draft.ancestorid, attributes["createdat"], draft.ordered or attributes["modifiedat"]
@@ -60,12 +60,12 @@ def _assign_ancestors(resource: ResourceDraft) -> list[VersionLineage]:
     for draft in live_versions:
         if draft.ancestor is not None and draft.ancestor not in ids:
             raise UnknownId(draft.xid, singular="version", id=draft.ancestor)
-    stored = [_lineage(draft) for draft in live_versions if not draft.is_new]
-    added = [_lineage(draft) for draft in live_versions if draft.is_new]
+    stored = [_lineage_of(draft) for draft in live_versions if not draft.is_new]
+    added = [_lineage_of(draft) for draft in live_versions if draft.is_new]
     return ancestry.assign_ancestors(resource.type.versionmode, stored, added)
 
 
-def _default(resource: ResourceDraft, lineages: Sequence[VersionLineage]) -> tuple[str, bool]:
+def _default_version(resource: ResourceDraft, lineages: Sequence[VersionLineage]) -> tuple[str, bool]:
     """The id of the default Version, and whether it is sticky (ENT-80 to 84)."""
     default_request = resource.default_request
     sticky = (
@@ -103,7 +103,7 @@ def _prune(resource: ResourceDraft, lineages: list[VersionLineage], default: str
     return ancestry.assign_ancestors(mode, [lineage for lineage in lineages if lineage.id not in pruned_ids], [])
 
 
-def _check(resource: ResourceDraft, lineages: Sequence[VersionLineage]) -> None:
+def _check_lineages(resource: ResourceDraft, lineages: Sequence[VersionLineage]) -> None:
     cycle = ancestry.find_cycle(lineages)
     if cycle:
         raise AncestorCircularReference(resource.xid, list=",".join(cycle))
@@ -111,7 +111,7 @@ def _check(resource: ResourceDraft, lineages: Sequence[VersionLineage]) -> None:
         raise MultipleRoots(resource.xid, plural=resource.type.plural)
 
 
-def _assign(draft: VersionDraft, lineage: VersionLineage, mode: str) -> None:
+def _set_ancestor(draft: VersionDraft, lineage: VersionLineage, mode: str) -> None:
     """Sets a Version's ancestor; a change is an update, but never changes the ordering time (ENT-71, ENT-101)."""
     if mode == "modifiedat":
         draft.ordered = lineage.ordered
@@ -121,7 +121,7 @@ def _assign(draft: VersionDraft, lineage: VersionLineage, mode: str) -> None:
         draft.touch()
 
 
-def _point(resource: ResourceDraft, default: str, sticky: bool) -> None:
+def _set_default(resource: ResourceDraft, default: str, sticky: bool) -> None:
     """Sets the default Version in the meta.
 
     The meta's epoch increases when Versions were added or removed, or when the default changed (ENT-53).

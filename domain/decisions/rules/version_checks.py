@@ -11,7 +11,7 @@ from domain.decisions.document_checks import CheckResults, CompatibilityCheck, D
 from domain.decisions.rules import document_errors
 from domain.errors.problems import Problem
 
-_NOT_VALIDATED: Final = "the format was not validated"
+_NOT_VALIDATED_REASON: Final = "the format was not validated"
 #: The maximum number of incompatibilities in one error.
 MAX_REPORTED: Final = 50
 
@@ -55,9 +55,9 @@ class VersionCheck:
             raise document_errors.format_violation(self.version, violations)
         if self.document is None and self.format_skipped is None:
             return {}
-        attributes = _validated("format", self.format_skipped)
+        attributes = _validation_members("format", self.format_skipped)
         if self.rule is not None:
-            attributes |= _validated("compatibility", _NOT_VALIDATED if self.format_skipped else self.rule_skipped)
+            attributes |= _validation_members("compatibility", _NOT_VALIDATED_REASON if self.format_skipped else self.rule_skipped)
         return attributes
 
 
@@ -81,7 +81,7 @@ def compatibility_violations(
         version_entries = [
             (version_check.version, entry)
             for version_check in resource_checks
-            for entry in _entries(version_check, results)
+            for entry in _violation_entries(version_check, results)
         ]
         if version_entries:
             resource, reported_entries = (
@@ -95,7 +95,7 @@ def compatibility_violations(
             )
 
 
-def _entries(version_check: VersionCheck, results: CheckResults) -> Iterator[dict[str, Any]]:
+def _violation_entries(version_check: VersionCheck, results: CheckResults) -> Iterator[dict[str, Any]]:
     for ancestor in version_check.ancestors:
         for compatibility_check in version_check.compatibility_checks(ancestor):
             if results.get(compatibility_check.reader) or results.get(compatibility_check.writer):
@@ -107,7 +107,7 @@ def _entries(version_check: VersionCheck, results: CheckResults) -> Iterator[dic
                 )
 
 
-def _validated(prefix: str, reason: str | None) -> dict[str, Any]:
+def _validation_members(prefix: str, reason: str | None) -> dict[str, Any]:
     if reason is None:
         return {f"{prefix}validated": True}
     return {f"{prefix}validated": False, f"{prefix}validatedreason": reason}

@@ -28,7 +28,7 @@ __all__ = ["MAX_BYTES", "canonical_form", "incompatibilities", "parse"]
 #: Maximum size of a document in bytes. The largest published schemas have a tenth of this.
 MAX_BYTES: Final = 8 * 2**20
 _RELEASE: Final = re.compile(r"avro/1\.(\d{1,4})(?:\..*)?", re.IGNORECASE | re.DOTALL)
-_NEWEST: Final = 12
+_NEWEST_MINOR: Final = 12
 
 
 def parse(document: bytes, name: str) -> AvroSchema:
@@ -40,7 +40,7 @@ def parse(document: bytes, name: str) -> AvroSchema:
         raise InvalidDocument(f"the document has more than {MAX_BYTES} bytes")
     release = _RELEASE.fullmatch(name)
     try:
-        schema = read_schema(load_json(document), int(release[1]) if release else _NEWEST, document)
+        schema = read_schema(load_json(document), int(release[1]) if release else _NEWEST_MINOR, document)
         # The library that most readers of this project use decides about everything that the checks above accept.
         fastavro.parse_schema(canonical_json(schema))
     except RecursionError:

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from domain.formats.avro.schema import AvroType, RecordField, invalid_document, shorten_name
 from domain.values.json_pointer import join_pointer
 
-_FIRST: Final = ", which is the first of its union"
+_FIRST_BRANCH_HINT: Final = ", which is the first of its union"
 
 
 class _DefaultError(NamedTuple):
@@ -58,8 +58,8 @@ class DefaultChecker:
 
     def _look(self, index: int, value: Any, pointer: str) -> _DefaultError | None:
         avro_type = self._types[index]
-        if (is_value := _PLAIN.get(avro_type.kind)) is not None:
-            return None if is_value(value) else _none_of(avro_type, pointer, value)
+        if (is_value := _PRIMITIVE_TESTS.get(avro_type.kind)) is not None:
+            return None if is_value(value) else _type_error(avro_type, pointer, value)
         match avro_type.kind, value:
             case "union", _:
                 return self._union(avro_type, value, pointer)
@@ -74,7 +74,7 @@ class DefaultChecker:
             case "fixed", _ if _is_binary(value) and len(value) == avro_type.size:
                 return None
             case _:
-                return _none_of(avro_type, pointer, value)
+                return _type_error(avro_type, pointer, value)
         flaws = (self._flaw(avro_type.parts[0].type, item, item_pointer) for item, item_pointer in pointed_items)
         return next((error for error in flaws if error), None)
 
@@ -87,7 +87,7 @@ class DefaultChecker:
                 return None
             errors.append(error)
         if len(errors) == 1:
-            return errors[0]._replace(text=f"{errors[0].text.removesuffix(_FIRST)}{_FIRST}")
+            return errors[0]._replace(text=f"{errors[0].text.removesuffix(_FIRST_BRANCH_HINT)}{_FIRST_BRANCH_HINT}")
         return _DefaultError("the default is not a value of any type of its union", pointer, value)
 
     def _record(self, index: int, value: dict[str, Any], pointer: str) -> _DefaultError | None:
@@ -117,7 +117,7 @@ class DefaultChecker:
         return self._records[index]
 
 
-def _none_of(avro_type: AvroType, pointer: str, value: Any) -> _DefaultError:
+def _type_error(avro_type: AvroType, pointer: str, value: Any) -> _DefaultError:
     return _DefaultError(f"the default is not a value of the type {avro_type.label}", pointer, value)
 
 
@@ -137,7 +137,7 @@ def _is_binary(value: Any) -> bool:
 
 
 #: Checks of values for each primitive type.
-_PLAIN: Final[dict[str, Callable[[Any], bool]]] = {
+_PRIMITIVE_TESTS: Final[dict[str, Callable[[Any], bool]]] = {
     "null": lambda value: value is None,
     "boolean": lambda value: isinstance(value, bool),
     "int": lambda value: _is_integer(value) and -(2**31) <= value < 2**31,

@@ -29,8 +29,8 @@ _PROMOTIONS: Final = frozenset(
     }
 )
 #: Primitive types that a reader of the same type accepts without further checks; bytes may be decimals.
-_ALIKE: Final = PRIMITIVE_TYPES - {"bytes"}
-_PROMOTED: Final = frozenset(kind for kind, _ in _PROMOTIONS)
+_KINDS_WITHOUT_DETAILS: Final = PRIMITIVE_TYPES - {"bytes"}
+_PROMOTED_KINDS: Final = frozenset(kind for kind, _ in _PROMOTIONS)
 #: Rule, text, pointer into the reader, pointer into the writer.
 _Difference = tuple[str, str, str, str]
 
@@ -64,7 +64,7 @@ class _SchemaResolution:
             reader, writer = self._reader[reader_reference.type], self._writer[writer_reference.type]
             if reader.kind in PRIMITIVE_TYPES or writer.kind in PRIMITIVE_TYPES:
                 # Primitive types contain no further types, and their errors are reported at every use.
-                if reader.kind != writer.kind or reader.kind not in _ALIKE:
+                if reader.kind != writer.kind or reader.kind not in _KINDS_WITHOUT_DETAILS:
                     yield from self._compare(reader_reference, reader, writer_reference, writer)
             elif (reader_reference.type, writer_reference.type) not in self._seen:
                 self._seen.add((reader_reference.type, writer_reference.type))
@@ -86,7 +86,7 @@ class _SchemaResolution:
             if (writer.kind, reader.kind) not in _PROMOTIONS:
                 text = f"data of type {writer.label} cannot be read as {reader.label}"
                 yield "type-mismatch", text, reader_reference.pointer, writer_reference.pointer
-        elif reader.kind in NAMED_TYPES and not _same_name(reader, writer):
+        elif reader.kind in NAMED_TYPES and not _has_same_name(reader, writer):
             text = f"data of {writer.label} cannot be read as {reader.label}, which has no such alias"
             yield "name-mismatch", text, reader_reference.pointer, writer_reference.pointer
         elif reader.kind == "record":
@@ -127,7 +127,7 @@ class _SchemaResolution:
         """The branch that reads a type: one of the same kind and name, or with its alias, else the first promotion."""
         branches = self._branches_of(union.type)
         exact_branch = branches.get((writer.kind, writer.name))
-        if exact_branch is not None or writer.kind not in _PROMOTED:
+        if exact_branch is not None or writer.kind not in _PROMOTED_KINDS:
             return exact_branch
         order = self._reader[union.type].parts
         return next((branch for branch in order if (writer.kind, self._reader[branch.type].kind) in _PROMOTIONS), None)
@@ -145,7 +145,7 @@ class _SchemaResolution:
         return self._branches[union]
 
 
-def _same_name(reader: AvroType, writer: AvroType) -> bool:
+def _has_same_name(reader: AvroType, writer: AvroType) -> bool:
     """Whether a reader accepts data of a named type as its own type.
 
     Since 1.9 the specification compares names without namespaces. Here a new namespace is a new name (SC-36); an alias

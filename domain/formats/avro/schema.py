@@ -9,7 +9,7 @@ from domain.formats.contract import MAX_FRAGMENT, DocumentLocation, InvalidDocum
 from domain.values import json_text
 
 PRIMITIVE_TYPES: Final = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
-_SHORT: Final = 100
+_MAX_NAME_LENGTH: Final = 100
 NAMED_TYPES: Final = frozenset({"record", "enum", "fixed"})
 
 
@@ -83,7 +83,7 @@ class SourceLocations:
 
 def shorten_name(name: str) -> str:
     """A name shortened for an error message."""
-    return name if len(name) <= _SHORT else f"{name[:_SHORT]}..."
+    return name if len(name) <= _MAX_NAME_LENGTH else f"{name[:_MAX_NAME_LENGTH]}..."
 
 
 def json_fragment(value: Any) -> str:

@@ -24,7 +24,7 @@ from domain.formats.avro.schema import (
     shorten_name,
 )
 
-_ORDERS: Final = ("ascending", "descending", "ignore")
+_FIELD_ORDERS: Final = ("ascending", "descending", "ignore")
 #: The release (1.x) that introduced each rule.
 _ENUM_DEFAULTS: Final = 9
 _ANY_BRANCH_DEFAULTS: Final = 12
@@ -105,7 +105,7 @@ class _SchemaReader:
             )
         if kind in self._kinds:
             return self._kinds[kind](schema, pointer, namespace)
-        if kind == "bytes" and (decimal := _decimal(schema)):
+        if kind == "bytes" and (decimal := _parse_decimal(schema)):
             return self._add(AvroType(kind, decimal=decimal))
         if kind in PRIMITIVE_TYPES:
             return self._primitive(kind)
@@ -121,7 +121,7 @@ class _SchemaReader:
                 f'the type "{shorten_name(name)}" is defined twice', f"{pointer}/name", schema["name"]
             )
         index = self._names[name] = self._add(AvroType(kind, name))
-        qualified_aliases = tuple(qualify_name(alias, _space(name)) for alias in aliases(schema, pointer))
+        qualified_aliases = tuple(qualify_name(alias, _namespace_of(name)) for alias in aliases(schema, pointer))
         self._aliases += [(alias, index, pointer, schema["aliases"]) for alias in qualified_aliases]
         return index, name, qualified_aliases
 
@@ -131,7 +131,7 @@ class _SchemaReader:
         if not isinstance(declared, list):
             raise invalid_document(f'the record {shorten_name(name)} needs "fields", an array', pointer, schema)
         fields: dict[str, RecordField] = {}
-        inner_namespace = _space(name)
+        inner_namespace = _namespace_of(name)
         for position, item in enumerate(declared):
             field = self._field(item, f"{pointer}/fields/{position}", inner_namespace)
             if field.name in fields:
@@ -153,9 +153,9 @@ class _SchemaReader:
             raise invalid_document(text, pointer, field)
         if "type" not in field:
             raise invalid_document(f'the field "{shorten_name(name)}" needs a type', pointer, field)
-        if field.get("order", "ascending") not in _ORDERS:
+        if field.get("order", "ascending") not in _FIELD_ORDERS:
             raise invalid_document(
-                f"the order of a field has to be one of {', '.join(_ORDERS)}", f"{pointer}/order", field["order"]
+                f"the order of a field has to be one of {', '.join(_FIELD_ORDERS)}", f"{pointer}/order", field["order"]
             )
         type_reference = self.use(field["type"], f"{pointer}/type", namespace)
         if "default" in field:
@@ -197,7 +197,7 @@ class _SchemaReader:
         size = schema.get("size")
         if not isinstance(size, int) or isinstance(size, bool) or size < 0:
             raise invalid_document(f'the fixed {shorten_name(name)} needs "size", a number of bytes', pointer, schema)
-        self.types[index] = AvroType("fixed", name, qualified_aliases, size=size, decimal=_decimal(schema))
+        self.types[index] = AvroType("fixed", name, qualified_aliases, size=size, decimal=_parse_decimal(schema))
         return index
 
     def _holding(self, member: str, schema: dict[str, Any], pointer: str, namespace: str) -> int:
@@ -233,7 +233,7 @@ class _SchemaReader:
                 raise invalid_document(f'"{shorten_name(alias)}" names two types', f"{pointer}/aliases", alias_member)
 
 
-def _space(name: str) -> str:
+def _namespace_of(name: str) -> str:
     return name.rpartition(".")[0]
 
 
@@ -247,7 +247,7 @@ def _field_aliases_are_unique(fields: dict[str, RecordField], declared: list[Any
                 raise invalid_document(text, f"{field.pointer}/aliases", declared[position]["aliases"])
 
 
-def _decimal(schema: dict[str, Any]) -> tuple[int, int] | None:
+def _parse_decimal(schema: dict[str, Any]) -> tuple[int, int] | None:
     """Precision and scale; None for another or an invalid logical type, which must be ignored."""
     precision, scale = schema.get("precision"), schema.get("scale", 0)
     if schema.get("logicalType") != "decimal" or not isinstance(precision, int) or not isinstance(scale, int):

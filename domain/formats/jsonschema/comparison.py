@@ -22,12 +22,12 @@ from domain.formats.jsonschema.writer_cases import SchemaNodes, WriterCase, writ
 MAX_STEPS: Final = 10_000
 STEPS_PER_NODE: Final = 50
 #: How many times a case may be split to find an accepting alternative of a reader, and into how many parts at most.
-_SPLITS: Final = 2
-_PARTS: Final = 16
+_MAX_SPLITS: Final = 2
+_MAX_PARTS: Final = 16
 
 Incompatibilities = list[Incompatibility]
 #: The level of proven results; other levels are of comparisons in progress.
-_FOREVER: Final = -1
+_PROVEN_LEVEL: Final = -1
 
 
 class StepLimitExceeded(Exception):
@@ -51,7 +51,7 @@ class JsonSchemaComparison:
         self._cases: dict[tuple[frozenset[int], bool], tuple[Sequence[SchemaNode], list[WriterCase]]] = {}
         #: Cases by content. Objects remembered by identity stay alive as long as the comparison, so ids are not reused.
         self._known: dict[object, WriterCase] = {}
-        #: Results assumed or proven (_FOREVER), in order: each may depend on the earlier ones. The value is the depth
+        #: Results assumed or proven (_PROVEN_LEVEL), in order: each may depend on the earlier ones. The value is the depth
         #: in the compared values at which it was assumed; `_level` is the current depth.
         self._trusted: dict[object, int] = {}
         self._failed: dict[object, Incompatibilities] = {}
@@ -86,7 +86,7 @@ class JsonSchemaComparison:
             return self._failed[pair]
         if pair in self._trusted:
             # For the same value, the assumption would be circular; for a part of the value, it is sound.
-            return [] if self._trusted[pair] < self._level else [_circular(reader, case)]
+            return [] if self._trusted[pair] < self._level else [_circular_incompatibility(reader, case)]
         self._step()
         self._trusted[pair] = self._level
         incompatibilities = self._accepts(reader, case)
@@ -94,7 +94,7 @@ class JsonSchemaComparison:
             self._distrust(pair)
             self._failed[pair] = incompatibilities
         else:
-            self._trusted[pair] = _FOREVER
+            self._trusted[pair] = _PROVEN_LEVEL
         return incompatibilities
 
     def _distrust(self, name: object) -> None:
@@ -183,7 +183,7 @@ class JsonSchemaComparison:
         self, case: WriterCase, predicate: Callable[[WriterCase], bool], keyword: str, reader: SchemaNode
     ) -> Incompatibilities:
         """Empty where a condition holds for a case, or for each of its parts after some split."""
-        if self._holds(case, predicate, _SPLITS):
+        if self._holds(case, predicate, _MAX_SPLITS):
             return []
         return [
             Incompatibility(
@@ -199,7 +199,7 @@ class JsonSchemaComparison:
             return True
         if not splits:
             return False
-        for parts in _split(case):
+        for parts in _case_splits(case):
             if all(self.is_empty(part) or self._holds(part, predicate, splits - 1) for part in parts):
                 return True
         return False
@@ -219,13 +219,13 @@ class JsonSchemaComparison:
         """
         name = (id(case), id(known))
         if name in self._trusted:
-            return self._trusted[name] == _FOREVER
+            return self._trusted[name] == _PROVEN_LEVEL
         if name in self._not_void:
             return False
         self._step()
         self._trusted[name] = self._level
         if self.voids(self, case, known):
-            self._trusted[name] = _FOREVER
+            self._trusted[name] = _PROVEN_LEVEL
             return True
         self._distrust(name)
         self._not_void.add(name)
@@ -237,7 +237,7 @@ class JsonSchemaComparison:
             raise StepLimitExceeded
 
 
-def _circular(reader: SchemaNode, case: WriterCase) -> Incompatibility:
+def _circular_incompatibility(reader: SchemaNode, case: WriterCase) -> Incompatibility:
     text = "Whether the reader accepts this depends on itself, so it cannot be decided and counts as incompatible."
     return Incompatibility("undecided", text, reader.location(), case.location())
 
@@ -263,7 +263,7 @@ def _value_incompatibilities(
             return
 
 
-def _split(case: WriterCase) -> Iterator[list[WriterCase]]:
+def _case_splits(case: WriterCase) -> Iterator[list[WriterCase]]:
     """Ways to split a case: by kinds of values, or by the values of a member with few values."""
     if len(case.kinds) > 1:
         yield [case.with_kind(kind) for kind in sorted(case.kinds)]
@@ -273,12 +273,12 @@ def _split(case: WriterCase) -> Iterator[list[WriterCase]]:
     for name, nodes in case.members.items():
         allowed = [node.allowed for node in nodes if node.allowed is not None]
         # A part is never split by the same member again; otherwise nested splits would not terminate.
-        if allowed and not any(node.never for node in nodes) and 1 < min(map(len, allowed)) <= _PARTS:
-            parts = [_member(case, name, {key: value}) for key, value in min(allowed, key=len).items()]
-            yield parts if name in case.required else [*parts, _member(case, name, None)]
+        if allowed and not any(node.never for node in nodes) and 1 < min(map(len, allowed)) <= _MAX_PARTS:
+            parts = [_case_with_member(case, name, {key: value}) for key, value in min(allowed, key=len).items()]
+            yield parts if name in case.required else [*parts, _case_with_member(case, name, None)]
 
 
-def _member(case: WriterCase, name: str, allowed: dict[object, object] | None) -> WriterCase:
+def _case_with_member(case: WriterCase, name: str, allowed: dict[object, object] | None) -> WriterCase:
     """The part of a case in which a member has one value; allowed=None: in which the member is absent."""
     member_node = case.member(name)[0]
     value_node = SchemaNode(member_node.pointer, member_node.raw, never=allowed is None, allowed=allowed).seal()

@@ -19,7 +19,7 @@ from domain.values.json_pointer import join_pointer
 
 _NAME: Final = re.compile(r"jsonschema/draft[-/](04|06|07|2019-09|2020-12)", re.IGNORECASE)
 #: The library with the better error messages is 200 times slower, so it explains documents up to this size in bytes.
-_EXPLAINED: Final = 100_000
+_MAX_EXPLAINED_BYTES: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +54,10 @@ def check_schema(draft: JsonSchemaDraft, schema: Any, size: int, base_pointer: s
 
     Raises: InvalidDocument.
     """
-    validator = _validator(draft.number)
+    validator = _metaschema_validator(draft.number)
     if validator.is_valid(schema):
         return
-    text, path = _explain(draft, schema) if size <= _EXPLAINED else (None, None)
+    text, path = _explain_error(draft, schema) if size <= _MAX_EXPLAINED_BYTES else (None, None)
     if text is None or path is None:
         error = next(iter(validator.iter_errors(schema)))
         text, path = error.message, error.instance_path
@@ -65,17 +65,17 @@ def check_schema(draft: JsonSchemaDraft, schema: Any, size: int, base_pointer: s
     for step in path:
         value = value[step]
     raise InvalidDocument(
-        _short(text), DocumentLocation(pointer=join_pointer(base_pointer, *path), fragment=json_fragment(value))
+        _truncate(text), DocumentLocation(pointer=join_pointer(base_pointer, *path), fragment=json_fragment(value))
     )
 
 
 @lru_cache(maxsize=len(_DRAFTS))
-def _validator(number: int) -> Any:
+def _metaschema_validator(number: int) -> Any:
     draft = next(draft for draft in _DRAFTS.values() if draft.number == number)
     return draft.fast(draft.validator.META_SCHEMA)
 
 
-def _explain(draft: JsonSchemaDraft, schema: Any) -> tuple[str | None, list[Any] | None]:
+def _explain_error(draft: JsonSchemaDraft, schema: Any) -> tuple[str | None, list[Any] | None]:
     try:
         error = best_match(draft.validator(draft.validator.META_SCHEMA).iter_errors(schema))
     except RecursionError:
@@ -83,5 +83,5 @@ def _explain(draft: JsonSchemaDraft, schema: Any) -> tuple[str | None, list[Any]
     return (error.message, list(error.absolute_path)) if error else (None, None)
 
 
-def _short(text: str, max_length: int = 300) -> str:
+def _truncate(text: str, max_length: int = 300) -> str:
     return text if len(text) <= max_length else text[: max_length - 1] + "…"

@@ -11,14 +11,14 @@ def has_no_values(comparison: JsonSchemaComparison, case: WriterCase, known: Wri
     """Whether a case certainly has no values; see `JsonSchemaComparison.is_empty`."""
     if case.values is not None:
         return not case.values
-    if all(_no_value(comparison, case, known or case, kind) for kind in case.kinds):
+    if all(_is_kind_empty(comparison, case, known or case, kind) for kind in case.kinds):
         return True
     return known is not None and any(
         not comparison.case_incompatibilities(negated_node, case.as_open) for negated_node in case.negated
     )
 
 
-def _no_value(comparison: JsonSchemaComparison, case: WriterCase, known: WriterCase, kind: str) -> bool:
+def _is_kind_empty(comparison: JsonSchemaComparison, case: WriterCase, known: WriterCase, kind: str) -> bool:
     match kind:
         case "integer" | "fraction":
             return _has_crossed_bounds(case)
@@ -26,9 +26,9 @@ def _no_value(comparison: JsonSchemaComparison, case: WriterCase, known: WriterC
             max_length = min((node.max_length for node in case.nodes if node.max_length is not None), default=None)
             return max_length is not None and max_length < max(node.min_length for node in case.nodes)
         case "array":
-            return _no_array(comparison, case)
+            return _is_array_empty(comparison, case)
         case "object":
-            return _no_object(comparison, case, known)
+            return _is_object_empty(comparison, case, known)
     return False
 
 
@@ -39,14 +39,14 @@ def _has_crossed_bounds(case: WriterCase) -> bool:
     return lower_value > upper_value or (lower_value == upper_value and (lower_is_exclusive or upper_is_exclusive))
 
 
-def _no_array(comparison: JsonSchemaComparison, case: WriterCase) -> bool:
+def _is_array_empty(comparison: JsonSchemaComparison, case: WriterCase) -> bool:
     if case.max_items is not None and case.max_items < case.min_items:
         return True
     first = range(min(case.min_items, case.positions + 1))
     return any(_is_nothing_allowed(comparison, case.item(index), case.closed) for index in first)
 
 
-def _no_object(comparison: JsonSchemaComparison, case: WriterCase, known: WriterCase) -> bool:
+def _is_object_empty(comparison: JsonSchemaComparison, case: WriterCase, known: WriterCase) -> bool:
     max_properties = min((node.max_properties for node in case.nodes if node.max_properties is not None), default=None)
     if max_properties is not None and max_properties < max(
         len(case.required), *(node.min_properties for node in case.nodes)

@@ -21,7 +21,7 @@ from domain.formats.jsonschema.values import is_pattern
 from domain.values.json_pointer import join_pointer
 
 #: Errors besides `Unresolvable` that the resolver raises for invalid references.
-_BROKEN: Final = (ValueError, TypeError, LookupError, AttributeError)
+_LIBRARY_ERRORS: Final = (ValueError, TypeError, LookupError, AttributeError)
 
 
 def build_graph(document: Any, draft: JsonSchemaDraft, text: bytes) -> tuple[SchemaNode, int]:
@@ -61,7 +61,7 @@ class _Builder:
             # Crawled once here; otherwise every reference would crawl the document again.
             indexed_registry = registry.with_resource(resource.id() or "", resource).crawl()
             self.resolver = indexed_registry.resolver(base_uri=resource.id() or "")
-        except _BROKEN:
+        except _LIBRARY_ERRORS:
             raise InvalidDocument("an identifier in the document is not a URI", DocumentLocation(pointer="")) from None
 
     def node(self, pointer: str, raw: Any, resolver: Any) -> SchemaNode:
@@ -88,7 +88,7 @@ class _Builder:
         if node.pointer:
             try:
                 resolver = resolver.in_subresource(self.draft.specification.create_resource(raw))
-            except _BROKEN:
+            except _LIBRARY_ERRORS:
                 raise InvalidDocument("the identifier is not a URI", _node_location(node)) from None
 
         def subschema(*steps: str | int) -> SchemaNode:
@@ -134,7 +134,7 @@ class _Builder:
                 ) from None
             node.remote = urljoin(resolver._base_uri, reference)
             return None
-        except _BROKEN:
+        except _LIBRARY_ERRORS:
             raise InvalidDocument(
                 f'the reference "{reference[:100]}" leads to nothing in the document', location
             ) from None
@@ -159,7 +159,7 @@ class _Builder:
 
     def _places(self) -> dict[int, tuple[str, Any]]:
         if self.places is None:
-            self.places = dict(_objects(self.document))
+            self.places = dict(_objects_by_id(self.document))
         return self.places
 
 
@@ -172,7 +172,7 @@ def _reference_keywords(node: SchemaNode, number: int) -> list[str]:
     return [keyword for keyword in known if keyword in node.raw]
 
 
-def _objects(document: Any) -> Iterator[tuple[int, tuple[str, Any]]]:
+def _objects_by_id(document: Any) -> Iterator[tuple[int, tuple[str, Any]]]:
     """Every object of a document by its identity, with its pointer."""
     pending = [("", document)]
     while pending:

@@ -8,7 +8,7 @@ from typing import Any
 
 from domain.formats.jsonschema.node import SchemaNode
 from domain.formats.jsonschema.values import (
-    divides,
+    is_multiple,
     equality_key,
     has_format,
     kind_of_value,
@@ -19,10 +19,10 @@ from domain.formats.jsonschema.values import (
 
 def accepts_value(node: SchemaNode, value: Any) -> bool | None:
     """Whether a schema allows a value; None where this code cannot decide it. Raises: RecursionError."""
-    return _all(_verdicts(node, value))
+    return _combine_all(_value_verdicts(node, value))
 
 
-def _all(results: Iterable[bool | None]) -> bool | None:
+def _combine_all(results: Iterable[bool | None]) -> bool | None:
     """False if any result is False, else None if one is None, else True."""
     combined: bool | None = True
     for result in results:
@@ -32,43 +32,43 @@ def _all(results: Iterable[bool | None]) -> bool | None:
     return combined
 
 
-def _some(results: Iterable[bool | None]) -> bool | None:
-    return _not(_all(_not(result) for result in results))
+def _combine_any(results: Iterable[bool | None]) -> bool | None:
+    return _negate(_combine_all(_negate(result) for result in results))
 
 
-def _not(result: bool | None) -> bool | None:
+def _negate(result: bool | None) -> bool | None:
     return None if result is None else not result
 
 
-def _verdicts(node: SchemaNode, value: Any) -> Iterator[bool | None]:
+def _value_verdicts(node: SchemaNode, value: Any) -> Iterator[bool | None]:
     kind = kind_of_value(value)
     yield not node.never
     yield node.kinds is None or kind in node.kinds
     yield node.allowed is None or equality_key(value) in node.allowed
     yield None if node.remote is not None or node.others else True
-    yield from _in_place(node, value)
+    yield from _in_place_verdicts(node, value)
     match kind:
         case "string":
-            yield from _string(node, value)
+            yield from _string_verdicts(node, value)
         case "array":
-            yield from _array(node, value)
+            yield from _array_verdicts(node, value)
         case "object":
-            yield from _object(node, value)
+            yield from _object_verdicts(node, value)
         case "integer" | "fraction":
-            yield from _number(node, to_decimal(value))
+            yield from _number_verdicts(node, to_decimal(value))
 
 
-def _in_place(node: SchemaNode, value: Any) -> Iterator[bool | None]:
+def _in_place_verdicts(node: SchemaNode, value: Any) -> Iterator[bool | None]:
     if node.ref is not None:
         yield accepts_value(node.ref, value)
     yield from (accepts_value(subschema, value) for subschema in node.all_of)
     if node.any_of:
-        yield _some(accepts_value(subschema, value) for subschema in node.any_of)
+        yield _combine_any(accepts_value(subschema, value) for subschema in node.any_of)
     if node.one_of:
         results = [accepts_value(subschema, value) for subschema in node.one_of]
         yield False if results.count(True) > 1 else None if None in results else True in results
     if node.negated is not None:
-        yield _not(accepts_value(node.negated, value))
+        yield _negate(accepts_value(node.negated, value))
     if node.condition is not None:
         condition_result = accepts_value(node.condition, value)
         branch_results = [
@@ -79,11 +79,11 @@ def _in_place(node: SchemaNode, value: Any) -> Iterator[bool | None]:
             if condition_result
             else branch_results[1]
             if condition_result is False
-            else _all(branch_results)
+            else _combine_all(branch_results)
         )
 
 
-def _string(node: SchemaNode, value: str) -> Iterator[bool | None]:
+def _string_verdicts(node: SchemaNode, value: str) -> Iterator[bool | None]:
     yield node.min_length <= len(value)
     yield node.max_length is None or len(value) <= node.max_length
     yield from (matches_pattern(pattern, value) for pattern in node.patterns)
@@ -93,15 +93,15 @@ def _string(node: SchemaNode, value: str) -> Iterator[bool | None]:
         yield True if name == "format" and has_format(annotation, value) else None
 
 
-def _number(node: SchemaNode, value: Decimal) -> Iterator[bool | None]:
+def _number_verdicts(node: SchemaNode, value: Decimal) -> Iterator[bool | None]:
     if node.lower is not None:
         yield node.lower[0] < value or (node.lower[0] == value and not node.lower[1])
     if node.upper is not None:
         yield value < node.upper[0] or (node.upper[0] == value and not node.upper[1])
-    yield from (divides(divisor, value) for divisor in node.multiples)
+    yield from (is_multiple(divisor, value) for divisor in node.multiples)
 
 
-def _array(node: SchemaNode, value: list[Any]) -> Iterator[bool | None]:
+def _array_verdicts(node: SchemaNode, value: list[Any]) -> Iterator[bool | None]:
     yield node.min_items <= len(value)
     yield node.max_items is None or len(value) <= node.max_items
     yield not node.unique or len({equality_key(item) for item in value}) == len(value)
@@ -121,7 +121,7 @@ def _array(node: SchemaNode, value: list[Any]) -> Iterator[bool | None]:
     yield True if node.unevaluated_items is None else None
 
 
-def _object(node: SchemaNode, value: dict[str, Any]) -> Iterator[bool | None]:
+def _object_verdicts(node: SchemaNode, value: dict[str, Any]) -> Iterator[bool | None]:
     yield node.required <= value.keys()
     yield node.min_properties <= len(value)
     yield node.max_properties is None or len(value) <= node.max_properties
@@ -132,11 +132,11 @@ def _object(node: SchemaNode, value: dict[str, Any]) -> Iterator[bool | None]:
     for name, item in value.items():
         if node.names is not None:
             yield accepts_value(node.names, name)
-        yield from _member(node, name, item)
+        yield from _member_verdicts(node, name, item)
     yield True if node.unevaluated is None else None
 
 
-def _member(node: SchemaNode, name: str, item: Any) -> Iterator[bool | None]:
+def _member_verdicts(node: SchemaNode, name: str, item: Any) -> Iterator[bool | None]:
     pattern_results = [matches_pattern(pattern, name) for pattern in node.by_pattern]
     if name in node.properties:
         yield accepts_value(node.properties[name], item)

@@ -39,15 +39,15 @@ def fill_node(node: SchemaNode, draft: int, subschemas: SubschemaFactory) -> Non
         subschemas.named(raw, definitions)
     if draft <= 7 and "$ref" in raw:
         return  # in these drafts, `$ref` disables the keywords next to it
-    _any_kind(node, raw, draft, subschemas)
-    _numbers(node, raw, draft)
-    _strings(node, raw, draft)
-    _arrays(node, raw, draft, subschemas)
-    _objects(node, raw, draft, subschemas)
-    _dependencies(node, raw, draft, subschemas)
+    _fill_any_kind(node, raw, draft, subschemas)
+    _fill_numbers(node, raw, draft)
+    _fill_strings(node, raw, draft)
+    _fill_arrays(node, raw, draft, subschemas)
+    _fill_objects(node, raw, draft, subschemas)
+    _fill_dependencies(node, raw, draft, subschemas)
 
 
-def _any_kind(node: SchemaNode, raw: dict[str, Any], draft: int, subschemas: SubschemaFactory) -> None:
+def _fill_any_kind(node: SchemaNode, raw: dict[str, Any], draft: int, subschemas: SubschemaFactory) -> None:
     if "type" in raw:
         names = raw["type"] if isinstance(raw["type"], list) else [raw["type"]]
         kinds = frozenset[str]().union(*(kinds_of_type(name) for name in names))
@@ -71,14 +71,14 @@ def _any_kind(node: SchemaNode, raw: dict[str, Any], draft: int, subschemas: Sub
                 node.condition = None  # from 2019-09 on, it still marks items and members as evaluated
 
 
-def _numbers(node: SchemaNode, raw: dict[str, Any], draft: int) -> None:
-    node.lower = _bound(raw, "minimum", "exclusiveMinimum", draft, max)
-    node.upper = _bound(raw, "maximum", "exclusiveMaximum", draft, min)
+def _fill_numbers(node: SchemaNode, raw: dict[str, Any], draft: int) -> None:
+    node.lower = _read_bound(raw, "minimum", "exclusiveMinimum", draft, max)
+    node.upper = _read_bound(raw, "maximum", "exclusiveMaximum", draft, min)
     if "multipleOf" in raw:
         node.multiples = frozenset({to_decimal(raw["multipleOf"])})
 
 
-def _bound(
+def _read_bound(
     raw: dict[str, Any],
     inclusive_name: str,
     exclusive_name: str,
@@ -100,48 +100,48 @@ def _bound(
     )
 
 
-def _strings(node: SchemaNode, raw: dict[str, Any], draft: int) -> None:
-    node.min_length = _count(raw, "minLength") or 0
-    node.max_length = _count(raw, "maxLength")
+def _fill_strings(node: SchemaNode, raw: dict[str, Any], draft: int) -> None:
+    node.min_length = _read_count(raw, "minLength") or 0
+    node.max_length = _read_count(raw, "maxLength")
     if "pattern" in raw:
         node.patterns = frozenset({raw["pattern"]})
     annotation_names = ("format", "contentEncoding", "contentMediaType") if draft >= 7 else ("format",)
     node.marks = frozenset((name, raw[name]) for name in annotation_names if isinstance(raw.get(name), str))
 
 
-def _arrays(node: SchemaNode, raw: dict[str, Any], draft: int, subschemas: SubschemaFactory) -> None:
+def _fill_arrays(node: SchemaNode, raw: dict[str, Any], draft: int, subschemas: SubschemaFactory) -> None:
     if draft >= 2020:
         node.prefix, node.items = subschemas.many(raw, "prefixItems"), subschemas.one(raw, "items")
     elif isinstance(raw.get("items"), list):
         node.prefix, node.items = subschemas.many(raw, "items"), subschemas.one(raw, "additionalItems")
     else:
         node.items = subschemas.one(raw, "items")
-    node.min_items = _count(raw, "minItems") or 0
-    node.max_items = _count(raw, "maxItems")
+    node.min_items = _read_count(raw, "minItems") or 0
+    node.max_items = _read_count(raw, "maxItems")
     node.unique = raw.get("uniqueItems") is True
     if draft >= 6:
         node.contains = subschemas.one(raw, "contains")
     if draft >= 2019:
         node.unevaluated_items = subschemas.one(raw, "unevaluatedItems")
         if node.contains is not None:
-            node.max_contains = _count(raw, "maxContains")
-            node.min_contains = 1 if "minContains" not in raw else _count(raw, "minContains") or 0
+            node.max_contains = _read_count(raw, "maxContains")
+            node.min_contains = 1 if "minContains" not in raw else _read_count(raw, "minContains") or 0
 
 
-def _objects(node: SchemaNode, raw: dict[str, Any], draft: int, subschemas: SubschemaFactory) -> None:
+def _fill_objects(node: SchemaNode, raw: dict[str, Any], draft: int, subschemas: SubschemaFactory) -> None:
     node.properties = subschemas.named(raw, "properties")
     node.by_pattern = subschemas.named(raw, "patternProperties")
     node.additional = subschemas.one(raw, "additionalProperties")
     node.required = frozenset(raw.get("required", ()))
-    node.min_properties = _count(raw, "minProperties") or 0
-    node.max_properties = _count(raw, "maxProperties")
+    node.min_properties = _read_count(raw, "minProperties") or 0
+    node.max_properties = _read_count(raw, "maxProperties")
     if draft >= 6:
         node.names = subschemas.one(raw, "propertyNames")
     if draft >= 2019:
         node.unevaluated = subschemas.one(raw, "unevaluatedProperties")
 
 
-def _dependencies(node: SchemaNode, raw: dict[str, Any], draft: int, subschemas: SubschemaFactory) -> None:
+def _fill_dependencies(node: SchemaNode, raw: dict[str, Any], draft: int, subschemas: SubschemaFactory) -> None:
     if draft >= 2019:
         node.dependent_schemas = subschemas.named(raw, "dependentSchemas")
         required_by_name = raw.get("dependentRequired", {})
@@ -157,6 +157,6 @@ def _dependencies(node: SchemaNode, raw: dict[str, Any], draft: int, subschemas:
             node.dependent_schemas = node.dependent_schemas | {name: subschemas.node("dependencies", name)}
 
 
-def _count(raw: dict[str, Any], name: str) -> int | None:
+def _read_count(raw: dict[str, Any], name: str) -> int | None:
     """A count, limited to 10**18: larger values make no difference, and may have a million digits."""
     return int(min(to_decimal(raw[name]), Decimal(10**18))) if name in raw else None

@@ -14,7 +14,7 @@ def json_fragment(value: Any) -> str:
     """The beginning of a value's JSON text. The cost is that of the returned text, even for a large value."""
     text = ""
     try:
-        for part in _parts(value):
+        for part in _json_parts(value):
             text += part[: MAX_FRAGMENT + 1]
             if len(text) > MAX_FRAGMENT:
                 return text[: MAX_FRAGMENT - 1] + "…"
@@ -23,10 +23,10 @@ def json_fragment(value: Any) -> str:
     return text
 
 
-def _parts(value: Any) -> Iterable[str]:
-    return json.JSONEncoder(ensure_ascii=False, default=_number).iterencode(value)
+def _json_parts(value: Any) -> Iterable[str]:
+    return json.JSONEncoder(ensure_ascii=False, default=_to_float).iterencode(value)
 
 
-def _number(value: object) -> object:
+def _to_float(value: object) -> object:
     assert isinstance(value, Decimal)
     return float(value)

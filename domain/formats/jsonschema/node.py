@@ -89,19 +89,19 @@ class SchemaNode:
         # Most fields of a node have their default, so they are compared by identity first.
         own_members: list[Any] = [
             (name, _hashable(value))
-            for (name, default), value in zip(_OWN.items(), _owned(self), strict=True)
+            for (name, default), value in zip(_OWN_DEFAULTS.items(), _own_values(self), strict=True)
             if value is not default and value != default
         ]
         children_below: list[SchemaNode] = []
-        for name, child in zip(_SINGLE, _singles(self), strict=True):
+        for name, child in zip(_SINGLE_NAMES, _single_children(self), strict=True):
             if child is not None:
                 own_members.append(name)
                 children_below.append(child)
-        for name in _LISTS:
+        for name in _LIST_NAMES:
             if children := getattr(self, name):
                 own_members.append((name, len(children)))
                 children_below += children
-        for name in _MAPS:
+        for name in _MAP_NAMES:
             if children_by_name := getattr(self, name):
                 keys = tuple(sorted(children_by_name))
                 own_members.append((name, keys))
@@ -120,11 +120,11 @@ class SchemaNode:
 
     def in_place_subschemas(self) -> Iterator[SchemaNode]:
         """The nodes that apply to the same value as this node."""
-        for name in _IN_PLACE_SINGLE:
+        for name in _IN_PLACE_SINGLE_NAMES:
             child = getattr(self, name)
             if child is not None:
                 yield child
-        for name in _IN_PLACE_LISTS:
+        for name in _IN_PLACE_LIST_NAMES:
             yield from getattr(self, name)
         yield from self.dependent_schemas.values()
 
@@ -143,22 +143,22 @@ class SchemaNode:
         return isinstance(self.raw, dict) and any(keyword in self.raw for keyword in keywords)
 
 
-_SINGLE: Final = (
+_SINGLE_NAMES: Final = (
     *("ref", "items", "contains", "unevaluated_items", "additional", "names", "unevaluated", "negated"),
     *("condition", "then", "otherwise"),
 )
-_LISTS: Final = ("prefix", "all_of", "any_of", "one_of")
-_MAPS: Final = ("properties", "by_pattern", "dependent_schemas")
-_IN_PLACE_SINGLE: Final = ("ref", "negated", "condition", "then", "otherwise")
-_IN_PLACE_LISTS: Final = ("all_of", "any_of", "one_of")
+_LIST_NAMES: Final = ("prefix", "all_of", "any_of", "one_of")
+_MAP_NAMES: Final = ("properties", "by_pattern", "dependent_schemas")
+_IN_PLACE_SINGLE_NAMES: Final = ("ref", "negated", "condition", "then", "otherwise")
+_IN_PLACE_LIST_NAMES: Final = ("all_of", "any_of", "one_of")
 #: Fields that belong to a node itself, with their default values.
-_OWN: Final[dict[str, Any]] = {
+_OWN_DEFAULTS: Final[dict[str, Any]] = {
     each.name: NO_NODES if each.default is MISSING else each.default
     for each in fields(SchemaNode)
-    if each.name not in {"pointer", "raw", "own", "below", "free", *_SINGLE, *_LISTS, *_MAPS}
+    if each.name not in {"pointer", "raw", "own", "below", "free", *_SINGLE_NAMES, *_LIST_NAMES, *_MAP_NAMES}
 }
-_owned: Final = attrgetter(*_OWN)
-_singles: Final = attrgetter(*_SINGLE)
+_own_values: Final = attrgetter(*_OWN_DEFAULTS)
+_single_children: Final = attrgetter(*_SINGLE_NAMES)
 
 
 def _hashable(value: Any) -> Any:

@@ -21,16 +21,16 @@ def object_incompatibilities(
     comparison: JsonSchemaComparison, reader: SchemaNode, case: WriterCase
 ) -> Iterator[Incompatibility]:
     """Why the reader's object keywords refuse objects of a case."""
-    yield from _required(reader, case)
-    yield from _counts(reader, case)
-    yield from _members(comparison, reader, case)
+    yield from _compare_required(reader, case)
+    yield from _compare_counts(reader, case)
+    yield from _compare_members(comparison, reader, case)
     if reader.names is not None:
-        yield from _names(comparison, reader, reader.names, case)
+        yield from _compare_names(comparison, reader, reader.names, case)
     if reader.unevaluated is not None:
-        yield from _unevaluated(comparison, reader, reader.unevaluated, case)
+        yield from _compare_unevaluated(comparison, reader, reader.unevaluated, case)
 
 
-def _required(reader: SchemaNode, case: WriterCase) -> Iterator[Incompatibility]:
+def _compare_required(reader: SchemaNode, case: WriterCase) -> Iterator[Incompatibility]:
     for name in sorted(reader.required - case.required):
         text = f'The reader requires "{name[:80]}", which the writer may leave out.'
         yield Incompatibility(
@@ -45,7 +45,7 @@ def _required(reader: SchemaNode, case: WriterCase) -> Iterator[Incompatibility]
             )
 
 
-def _counts(reader: SchemaNode, case: WriterCase) -> Iterator[Incompatibility]:
+def _compare_counts(reader: SchemaNode, case: WriterCase) -> Iterator[Incompatibility]:
     writer_minimum = max(len(case.required), *(node.min_properties for node in case.nodes))
     if reader.min_properties > writer_minimum:
         text = f"The reader requires at least {reader.min_properties} members, the writer requires {writer_minimum}."
@@ -64,15 +64,15 @@ def _counts(reader: SchemaNode, case: WriterCase) -> Iterator[Incompatibility]:
         )
 
 
-def _members(comparison: JsonSchemaComparison, reader: SchemaNode, case: WriterCase) -> Iterator[Incompatibility]:
+def _compare_members(comparison: JsonSchemaComparison, reader: SchemaNode, case: WriterCase) -> Iterator[Incompatibility]:
     for name, writer_nodes in case.members.items():
         if not any(node.never for node in writer_nodes):
-            for subschema in _of_reader(reader, name):
-                yield from _member(comparison, subschema, reader, case, writer_nodes, name)
-    yield from _open_members(comparison, reader, case)
+            for subschema in _reader_schemas(reader, name):
+                yield from _compare_member(comparison, subschema, reader, case, writer_nodes, name)
+    yield from _compare_open_members(comparison, reader, case)
 
 
-def _of_reader(reader: SchemaNode, name: str) -> list[SchemaNode]:
+def _reader_schemas(reader: SchemaNode, name: str) -> list[SchemaNode]:
     """The reader's schemas for a member, including those that possibly apply to it."""
     subschemas = [
         subschema for pattern, subschema in reader.by_pattern.items() if matches_pattern(pattern, name) is not False
@@ -84,7 +84,7 @@ def _of_reader(reader: SchemaNode, name: str) -> list[SchemaNode]:
     return subschemas
 
 
-def _member(
+def _compare_member(
     comparison: JsonSchemaComparison,
     subschema: SchemaNode,
     reader: SchemaNode,
@@ -115,7 +115,7 @@ def _member(
         )
 
 
-def _open_members(comparison: JsonSchemaComparison, reader: SchemaNode, case: WriterCase) -> Iterator[Incompatibility]:
+def _compare_open_members(comparison: JsonSchemaComparison, reader: SchemaNode, case: WriterCase) -> Iterator[Incompatibility]:
     """Why members that the writer declares by a pattern or by `additionalProperties` are refused."""
     # Members that the writer declares by a pattern are compared with the reader's schema for the same pattern, even if
     # the reader has further schemas for them.
@@ -123,18 +123,18 @@ def _open_members(comparison: JsonSchemaComparison, reader: SchemaNode, case: Wr
     other_patterns = [subschema for pattern, subschema in reader.by_pattern.items() if pattern not in declared]
     for pattern, node in case.patterns:
         same_pattern = [reader.by_pattern[pattern]] if pattern in reader.by_pattern else []
-        for subschema in (*same_pattern, *other_patterns, *_of_pattern(reader, pattern, case)):
-            yield from _member(comparison, subschema, reader, case, () if node.free else (node,), pattern)
+        for subschema in (*same_pattern, *other_patterns, *_schemas_for_pattern(reader, pattern, case)):
+            yield from _compare_member(comparison, subschema, reader, case, () if node.free else (node,), pattern)
     if case.extras is None:
         return
     for subschema in (*other_patterns, *([reader.additional] if reader.additional else [])):
-        yield from _member(comparison, subschema, reader, case, case.extras, "*")
+        yield from _compare_member(comparison, subschema, reader, case, case.extras, "*")
     for name, subschema in reader.properties.items():
         if name not in case.members and case.may_have(name):
-            yield from _member(comparison, subschema, reader, case, case.member(name), name)
+            yield from _compare_member(comparison, subschema, reader, case, case.member(name), name)
 
 
-def _of_pattern(reader: SchemaNode, pattern: str, case: WriterCase) -> Iterator[SchemaNode]:
+def _schemas_for_pattern(reader: SchemaNode, pattern: str, case: WriterCase) -> Iterator[SchemaNode]:
     """The reader's schemas, other than those by pattern, that may apply to members which match a pattern."""
     for name, subschema in reader.properties.items():
         if name not in case.members and matches_pattern(pattern, name) is not False:
@@ -143,7 +143,7 @@ def _of_pattern(reader: SchemaNode, pattern: str, case: WriterCase) -> Iterator[
         yield reader.additional
 
 
-def _names(
+def _compare_names(
     comparison: JsonSchemaComparison, reader: SchemaNode, names_schema: SchemaNode, case: WriterCase
 ) -> Iterator[Incompatibility]:
     reader_location = reader.location("propertyNames")
@@ -164,44 +164,44 @@ def _names(
         )
 
 
-def _unevaluated(
+def _compare_unevaluated(
     comparison: JsonSchemaComparison, reader: SchemaNode, reader_schema: SchemaNode, case: WriterCase
 ) -> Iterator[Incompatibility]:
     for name, writer_nodes in case.members.items():
-        if case.may_have(name) and not _evaluates(comparison, reader, case, name):
-            yield from _member(comparison, reader_schema, reader, case, writer_nodes, name)
+        if case.may_have(name) and not _is_evaluated(comparison, reader, case, name):
+            yield from _compare_member(comparison, reader_schema, reader, case, writer_nodes, name)
     for pattern, node in case.patterns:
-        if not _evaluates_pattern(comparison, reader, case, pattern):
-            yield from _member(comparison, reader_schema, reader, case, () if node.free else (node,), pattern)
-    if case.extras is not None and not _evaluates_pattern(comparison, reader, case, None):
-        yield from _member(comparison, reader_schema, reader, case, case.extras, "*")
+        if not _is_pattern_evaluated(comparison, reader, case, pattern):
+            yield from _compare_member(comparison, reader_schema, reader, case, () if node.free else (node,), pattern)
+    if case.extras is not None and not _is_pattern_evaluated(comparison, reader, case, None):
+        yield from _compare_member(comparison, reader_schema, reader, case, case.extras, "*")
 
 
-def _evaluates(comparison: JsonSchemaComparison, node: SchemaNode, case: WriterCase, name: str) -> bool:
+def _is_evaluated(comparison: JsonSchemaComparison, node: SchemaNode, case: WriterCase, name: str) -> bool:
     """Whether a schema certainly evaluates a member."""
     if name in node.properties or node.additional is not None:
         return True
     if any(matches_pattern(pattern, name) for pattern in node.by_pattern):
         return True
     return any(
-        subschema.unevaluated is not None or _evaluates(comparison, subschema, case, name)
-        for subschema in _in_force(comparison, node, case)
+        subschema.unevaluated is not None or _is_evaluated(comparison, subschema, case, name)
+        for subschema in _applying_subschemas(comparison, node, case)
     )
 
 
-def _evaluates_pattern(
+def _is_pattern_evaluated(
     comparison: JsonSchemaComparison, node: SchemaNode, case: WriterCase, pattern: str | None
 ) -> bool:
     """Whether a schema certainly evaluates all members that match a pattern; pattern=None: all members."""
     if node.additional is not None or pattern in node.by_pattern:
         return True
     return any(
-        subschema.unevaluated is not None or _evaluates_pattern(comparison, subschema, case, pattern)
-        for subschema in _in_force(comparison, node, case)
+        subschema.unevaluated is not None or _is_pattern_evaluated(comparison, subschema, case, pattern)
+        for subschema in _applying_subschemas(comparison, node, case)
     )
 
 
-def _in_force(comparison: JsonSchemaComparison, node: SchemaNode, case: WriterCase) -> Iterator[SchemaNode]:
+def _applying_subschemas(comparison: JsonSchemaComparison, node: SchemaNode, case: WriterCase) -> Iterator[SchemaNode]:
     """The subschemas for the same value that apply to all values of a case."""
     yield from node.all_of
     if node.ref is not None:

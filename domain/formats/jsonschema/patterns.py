@@ -27,7 +27,7 @@ _TOKEN: Final = re.compile(
 _OCTAL: Final = re.compile(r"[0-3]?[0-7]{1,2}")
 _GROUP: Final = re.compile(r"\((?!\?)|\(\?<(?![=!])")
 #: Escapes that match several characters, so they cannot be an end of a range.
-_MANY: Final = ("\\d", "\\D", "\\s", "\\S", "\\w", "\\W", "\\p", "\\P")
+_CLASS_ESCAPES: Final = ("\\d", "\\D", "\\s", "\\S", "\\w", "\\W", "\\p", "\\P")
 
 
 def to_unicode_pattern(pattern: str) -> str:
@@ -37,11 +37,11 @@ def to_unicode_pattern(pattern: str) -> str:
     `\\p{L}`, keep their meaning.
     """
     tokens = list(_TOKEN.finditer(pattern))
-    groups = _groups(pattern, tokens)
-    return "".join(_rewritten_tokens(tokens, groups))
+    groups = _count_groups(pattern, tokens)
+    return "".join(_rewrite_tokens(tokens, groups))
 
 
-def _rewritten_tokens(tokens: list[re.Match[str]], groups: int) -> Iterator[str]:
+def _rewrite_tokens(tokens: list[re.Match[str]], groups: int) -> Iterator[str]:
     is_in_class, previous = False, ""
     for index, token in enumerate(tokens):
         text = token[0]
@@ -51,7 +51,7 @@ def _rewritten_tokens(tokens: list[re.Match[str]], groups: int) -> Iterator[str]
             text = "\\\\c" if token["letter"] == "c" else token["letter"]
         elif is_in_class and text == "-":
             following = tokens[index + 1][0] if index + 1 < len(tokens) else ""
-            text = "\\-" if previous.startswith(_MANY) or (previous and following.startswith(_MANY)) else text
+            text = "\\-" if previous.startswith(_CLASS_ESCAPES) or (previous and following.startswith(_CLASS_ESCAPES)) else text
         elif text == ("[" if is_in_class else "]") or (text in ("{", "}") and not is_in_class):
             text = "\\" + text
         elif text in ("[", "]"):
@@ -70,7 +70,7 @@ def _numbered_escape(digits: str, groups: int) -> str:
     return f"\\x{int(octal[0], 8):02x}{digits[octal.end() :]}" if octal else digits
 
 
-def _groups(pattern: str, tokens: list[re.Match[str]]) -> int:
+def _count_groups(pattern: str, tokens: list[re.Match[str]]) -> int:
     """The number of groups of an expression that a back reference can name."""
     is_in_class, count = False, 0
     for token in tokens:

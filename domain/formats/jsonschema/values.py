@@ -16,9 +16,9 @@ from domain.formats.jsonschema.patterns import to_unicode_pattern
 KINDS: Final = frozenset({"null", "boolean", "object", "array", "string", "integer", "fraction"})
 NUMBERS: Final = frozenset({"integer", "fraction"})
 #: Numbers with more digits before or after the point are compared, but not used in calculations.
-_DIGITS: Final = 400
+_MAX_DIGITS: Final = 400
 #: Maximum characters of a pattern that is tried in a second spelling; people do not write longer ones.
-_LONGEST: Final = 1 << 16
+_MAX_PATTERN_LENGTH: Final = 1 << 16
 
 
 def kinds_of_type(name: str) -> frozenset[str]:
@@ -39,7 +39,7 @@ def kind_of_value(value: Any) -> str:
             return "array"
         case dict():
             return "object"
-    return "integer" if _whole(to_decimal(value)) else "fraction"
+    return "integer" if _is_whole(to_decimal(value)) else "fraction"
 
 
 def to_decimal(value: int | float | Decimal) -> Decimal:
@@ -59,18 +59,18 @@ def equality_key(value: Any) -> Hashable:
     return ("number", to_decimal(value))
 
 
-def divides(divisor: Decimal, value: Decimal) -> bool | None:
+def is_multiple(divisor: Decimal, value: Decimal) -> bool | None:
     """Whether a number is a multiple of another; None where the calculation would take too long."""
     if divisor == value or not value:
         return True
-    if max(abs(divisor.adjusted()), abs(value.adjusted()), _behind(divisor), _behind(value)) > _DIGITS:
+    if max(abs(divisor.adjusted()), abs(value.adjusted()), _fraction_digits(divisor), _fraction_digits(value)) > _MAX_DIGITS:
         return None
     return Fraction(value) % Fraction(divisor) == 0
 
 
 def matches_pattern(pattern: str, text: str) -> bool | None:
     """Whether a part of a text matches a pattern; None where the library gives up. Cost: linear, or bounded."""
-    validator = _matcher(pattern)
+    validator = _pattern_validator(pattern)
     if validator is None:
         return None
     try:
@@ -81,7 +81,7 @@ def matches_pattern(pattern: str, text: str) -> bool | None:
 
 def supported_spelling(pattern: str) -> str | None:
     """An ECMA-262 expression in a spelling that the library supports; None where it is no expression."""
-    return next((spelling for spelling in _spellings(pattern) if _REGEX.is_valid(spelling)), None)
+    return next((spelling for spelling in _spellings(pattern) if _REGEX_VALIDATOR.is_valid(spelling)), None)
 
 
 def is_pattern(pattern: str) -> bool:
@@ -91,15 +91,15 @@ def is_pattern(pattern: str) -> bool:
 
 def has_format(name: str, text: str) -> bool | None:
     """Whether a text has a `format`; None for formats that the library does not check."""
-    return bool(_format(name).is_valid(text)) if name in _KNOWN else None
+    return bool(_format_validator(name).is_valid(text)) if name in _KNOWN_FORMATS else None
 
 
-_REGEX: Final = jsonschema_rs.Draft7Validator({"format": "regex"}, validate_formats=True)
-_KNOWN: Final = frozenset({"date", "date-time", "time", "uuid", "ipv4", "ipv6", "email", "uri", "regex"})
+_REGEX_VALIDATOR: Final = jsonschema_rs.Draft7Validator({"format": "regex"}, validate_formats=True)
+_KNOWN_FORMATS: Final = frozenset({"date", "date-time", "time", "uuid", "ipv4", "ipv6", "email", "uri", "regex"})
 
 
 @lru_cache(maxsize=1024)
-def _matcher(pattern: str) -> Any:
+def _pattern_validator(pattern: str) -> Any:
     for spelling in _spellings(pattern):
         try:
             return jsonschema_rs.Draft7Validator({"pattern": spelling})
@@ -110,22 +110,22 @@ def _matcher(pattern: str) -> Any:
 
 def _spellings(pattern: str) -> Iterator[str]:
     yield pattern
-    if len(pattern) <= _LONGEST:
+    if len(pattern) <= _MAX_PATTERN_LENGTH:
         yield to_unicode_pattern(pattern)
 
 
 @lru_cache(maxsize=32)
-def _format(name: str) -> Any:
+def _format_validator(name: str) -> Any:
     return jsonschema_rs.Draft201909Validator({"format": name}, validate_formats=True)
 
 
-def _whole(value: Decimal) -> bool:
-    if _behind(value) > _DIGITS:
+def _is_whole(value: Decimal) -> bool:
+    if _fraction_digits(value) > _MAX_DIGITS:
         return False
     return value.as_tuple().exponent >= 0 or value == value.to_integral_value()  # type: ignore[operator]
 
 
-def _behind(value: Decimal) -> int:
+def _fraction_digits(value: Decimal) -> int:
     """The number of digits that the exponent puts after the point."""
     exponent = value.as_tuple().exponent
     assert isinstance(exponent, int)

@@ -24,7 +24,7 @@ from domain.formats.jsonschema.values import KINDS, NUMBERS, equality_key, match
 #: The maximum number of cases. A writer with more is compared as one case, which finds fewer changes compatible.
 MAX_CASES: Final = 64
 #: All values of the kinds that have only a few.
-_FEW: Final = {"null": (None,), "boolean": (False, True)}
+_FINITE_VALUES: Final = {"null": (None,), "boolean": (False, True)}
 
 SchemaNodes = tuple[SchemaNode, ...]
 
@@ -59,10 +59,10 @@ class WriterCase:
     def values(self) -> list[Any] | None:
         """All values, where the schemas list them; else None."""
         allowed_values = [node.allowed for node in self.nodes if node.allowed is not None]
-        if not allowed_values and not self.kinds <= _FEW.keys():
+        if not allowed_values and not self.kinds <= _FINITE_VALUES.keys():
             return None
         values_of_small_types = {
-            equality_key(value): value for name in sorted(self.kinds) for value in _FEW.get(name, ())
+            equality_key(value): value for name in sorted(self.kinds) for value in _FINITE_VALUES.get(name, ())
         }
         candidates = allowed_values[0] if allowed_values else values_of_small_types
         return [
@@ -75,13 +75,13 @@ class WriterCase:
     def lower(self) -> NumberBound | None:
         bounds = [node.lower for node in self.nodes if node.lower is not None]
         strongest = max(bounds, default=None)
-        return strongest if strongest is None or self.kinds & NUMBERS != {"integer"} else _inclusive(strongest, 1)
+        return strongest if strongest is None or self.kinds & NUMBERS != {"integer"} else _inclusive_bound(strongest, 1)
 
     @cached_property
     def upper(self) -> NumberBound | None:
         bounds = [node.upper for node in self.nodes if node.upper is not None]
         strongest = min(bounds, key=lambda bound: (bound[0], not bound[1]), default=None)
-        return strongest if strongest is None or self.kinds & NUMBERS != {"integer"} else _inclusive(strongest, -1)
+        return strongest if strongest is None or self.kinds & NUMBERS != {"integer"} else _inclusive_bound(strongest, -1)
 
     @cached_property
     def min_items(self) -> int:
@@ -127,7 +127,7 @@ class WriterCase:
         """The schemas that apply to a member, declared or not."""
         subschemas: dict[int, SchemaNode] = {}
         for node in self.nodes:
-            for subschema in _of_member(node, name):
+            for subschema in _member_schemas(node, name):
                 if not subschema.free:
                     subschemas[id(subschema)] = subschema
         subschemas.update((id(subschema), subschema) for subschema in self._leftover(name) if not subschema.free)
@@ -172,7 +172,7 @@ class WriterCase:
         # An unknown alternative may evaluate a required member, so its schema must count too.
         holding_ids = None if self.loose and name in self.required else self._inside
         for node in self._with_unevaluated:
-            is_evaluated = any(_looks_at(subschema, name) for subschema in _same_value_nodes(node, holding_ids))
+            is_evaluated = any(_can_evaluate(subschema, name) for subschema in _same_value_nodes(node, holding_ids))
             if node.unevaluated is not None and not is_evaluated:
                 yield node.unevaluated
 
@@ -238,8 +238,8 @@ class WriterCase:
     def with_kind(self, kind: str) -> WriterCase:
         """The part of the case with one kind of value."""
         node = SchemaNode(self.nodes[0].pointer, self.nodes[0].raw, kinds=frozenset({kind}))
-        if kind in _FEW:
-            node.allowed = {equality_key(value): value for value in _FEW[kind]}
+        if kind in _FINITE_VALUES:
+            node.allowed = {equality_key(value): value for value in _FINITE_VALUES[kind]}
         return self.with_node(f"kind {kind}", node.seal())
 
     def location(self, *keywords: str) -> DocumentLocation:
@@ -267,14 +267,14 @@ def _same_value_nodes(start: SchemaNode, holding_ids: frozenset[int] | None) -> 
                 pending.append(child)
 
 
-def _looks_at(node: SchemaNode, name: str) -> bool:
+def _can_evaluate(node: SchemaNode, name: str) -> bool:
     """Whether a schema may evaluate a member."""
     if name in node.properties or node.additional is not None:
         return True
     return any(matches_pattern(pattern, name) is not False for pattern in node.by_pattern)
 
 
-def _of_member(node: SchemaNode, name: str) -> Iterator[SchemaNode]:
+def _member_schemas(node: SchemaNode, name: str) -> Iterator[SchemaNode]:
     evaluated = False
     if name in node.properties:
         evaluated = True
@@ -290,7 +290,7 @@ def _of_member(node: SchemaNode, name: str) -> Iterator[SchemaNode]:
         yield node.additional
 
 
-def _inclusive(bound: NumberBound, step: int) -> NumberBound:
+def _inclusive_bound(bound: NumberBound, step: int) -> NumberBound:
     """An equivalent inclusive bound for integers. step: 1 for a lower bound, -1 for an upper one."""
     value, is_exclusive = bound
     if abs(value.adjusted()) > 20 or len(value.as_tuple().digits) > 25:
@@ -360,11 +360,11 @@ class _PartialCase:
                 stack.append(node.ref)
             if node.negated is not None:
                 all_negated.append(node.negated)
-            groups.extend(_groups(node))
+            groups.extend(_branch_groups(node))
         return _PartialCase(nodes, tuple(all_negated), groups, self.loose)
 
 
-def _groups(node: SchemaNode) -> Iterator[_Group]:
+def _branch_groups(node: SchemaNode) -> Iterator[_Group]:
     if node.any_of:
         yield [((branch,), ()) for branch in node.any_of], True
     if node.one_of:

@@ -24,7 +24,7 @@ from domain.formats.jsonstructure.normal_form import normal_form
 __all__ = ["SchemaGraph", "canonical_form", "incompatibilities", "parse"]
 
 _NAME: Final = re.compile(r"jsonstructure/draft-0[0-4]", re.IGNORECASE)
-_OTHER_LANGUAGE: Final = re.compile(r"https?://json-schema\.org/", re.IGNORECASE)
+_JSON_SCHEMA_URI: Final = re.compile(r"https?://json-schema\.org/", re.IGNORECASE)
 
 
 def parse(document: bytes, name: str) -> SchemaGraph:
@@ -33,7 +33,7 @@ def parse(document: bytes, name: str) -> SchemaGraph:
         raise InvalidDocument(f"{name} is not a draft of JSON Structure that this registry knows")
     value = load_json(document)
     try:
-        _check(value)
+        _check_document(value)
         root, size = build_graph(value)
     except RecursionError:
         raise InvalidDocument("the nesting is too deep", DocumentLocation(pointer="")) from None
@@ -45,7 +45,7 @@ def canonical_form(parsed: SchemaGraph) -> bytes:
     return normal_form(parsed.document)
 
 
-def _check(value: Any) -> None:
+def _check_document(value: Any) -> None:
     if not isinstance(value, dict):
         raise InvalidDocument(
             "the document is not a JSON object", DocumentLocation(pointer="", fragment=json_fragment(value))
@@ -53,19 +53,19 @@ def _check(value: Any) -> None:
     metaschema_uri = value.get("$schema")
     if not isinstance(metaschema_uri, str):
         raise InvalidDocument("the document does not name its meta-schema in `$schema`", DocumentLocation(pointer=""))
-    if _OTHER_LANGUAGE.match(metaschema_uri):
+    if _JSON_SCHEMA_URI.match(metaschema_uri):
         raise InvalidDocument(
             "the document is declared as JSON Schema",
             DocumentLocation(pointer="/$schema", fragment=json_fragment(metaschema_uri)),
         )
-    for error in _errors(value):
+    for error in _library_errors(value):
         pointer = error.path.removeprefix("#")
         raise InvalidDocument(
-            error.message[:300].rstrip("."), DocumentLocation(pointer=pointer, fragment=_at(value, pointer))
+            error.message[:300].rstrip("."), DocumentLocation(pointer=pointer, fragment=_json_at(value, pointer))
         )
 
 
-def _errors(value: Any) -> list[Any]:
+def _library_errors(value: Any) -> list[Any]:
     """The errors that the library finds. It gets a copy, because it may modify its input."""
     try:
         errors: list[Any] = SchemaValidator(extended=True).validate(_library_copy(value))
@@ -97,7 +97,7 @@ def _library_copy(value: Any) -> Any:
     return members
 
 
-def _at(value: Any, pointer: str) -> str:
+def _json_at(value: Any, pointer: str) -> str:
     """The JSON text at a pointer from the library; such a pointer may be too long or too short for the document."""
     for step in pointer.split("/")[1:]:
         if isinstance(value, dict) and step in value:

@@ -13,7 +13,7 @@ from domain.formats.jsonstructure import types
 from domain.values.json_pointer import join_pointer
 from domain.values.json_text import dumps
 
-_NOWHERE: Final = object()
+_NOT_FOUND: Final = object()
 
 
 def build_graph(document: dict[str, Any]) -> tuple[SchemaNode, int]:
@@ -74,12 +74,12 @@ class _Builder:
 
     def _found(self, target: Any) -> Any:
         if not isinstance(target, str) or not target.startswith("#/"):
-            return _NOWHERE
+            return _NOT_FOUND
         value: Any = self.document
         for step in target[2:].split("/"):
             if not isinstance(value, dict):
-                return _NOWHERE
-            value = value.get(step.replace("~1", "/").replace("~0", "~"), _NOWHERE)
+                return _NOT_FOUND
+            value = value.get(step.replace("~1", "/").replace("~0", "~"), _NOT_FOUND)
         return value
 
     def _fill(self, node: SchemaNode, selector_values: dict[str, str]) -> None:
@@ -167,13 +167,13 @@ class _Builder:
     def _bases(self, raw: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
         """The types that a type extends, nearest first, each once."""
         bases: dict[str, dict[str, Any]] = {}
-        pending = _targets(raw)
+        pending = _extended_targets(raw)
         while pending:
             target = pending.pop(0)
             base = self._found(target)
             if isinstance(base, dict) and target not in bases:
                 bases[target] = base
-                pending = [*_targets(base), *pending]
+                pending = [*_extended_targets(base), *pending]
         return [(target.removeprefix("#"), base) for target, base in bases.items()]
 
     def _choice(self, node: SchemaNode, subschema: types.NodeFactory) -> None:
@@ -199,6 +199,6 @@ class _Builder:
         return node
 
 
-def _targets(raw: dict[str, Any]) -> list[str]:
+def _extended_targets(raw: dict[str, Any]) -> list[str]:
     extended = raw.get("$extends", [])
     return [target for target in (extended if isinstance(extended, list) else [extended]) if isinstance(target, str)]

@@ -13,19 +13,19 @@ def normal_form(document: Any) -> bytes:
 
     Lists keep their order, because the order of types and tuples is significant; but `required` is a set and is sorted.
     """
-    return dumps(normalize_data(_sorted(document)))
+    return dumps(normalize_data(_sort_required(document)))
 
 
-def _sorted(value: Any) -> Any:
+def _sort_required(value: Any) -> Any:
     if isinstance(value, list):
-        return [_sorted(item) for item in value]
+        return [_sort_required(item) for item in value]
     if not isinstance(value, dict):
         return value
-    return {name: _required(item) if name == "required" else _sorted(item) for name, item in value.items()}
+    return {name: _sort_names(item) if name == "required" else _sort_required(item) for name, item in value.items()}
 
 
-def _required(value: Any) -> Any:
+def _sort_names(value: Any) -> Any:
     """The sorted names of `required`; any other value is a schema of a property with this name."""
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        return _sorted(value)
+        return _sort_required(value)
     return sorted(set(value))

@@ -12,47 +12,47 @@ from domain.values import json_text
 from domain.values.json_pointer import join_pointer
 
 #: Types that are numbers in JSON, with their bounds.
-_INTEGERS: Final = {f"int{bits}": (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for bits in (8, 16, 32)} | {
+_INTEGER_BOUNDS: Final = {f"int{bits}": (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for bits in (8, 16, 32)} | {
     f"uint{bits}": (0, 2**bits - 1) for bits in (8, 16, 32)
 }
-_FLOATS: Final = {"float8": "3.4E+3", "float": "3.4028234663852886E+38", "double": "1.7976931348623157E+308"}
+_FLOAT_LIMITS: Final = {"float8": "3.4E+3", "float": "3.4028234663852886E+38", "double": "1.7976931348623157E+308"}
 #: Types that are strings in JSON; only their names distinguish them.
-_STRINGS: Final = frozenset(
+_STRING_TYPES: Final = frozenset(
     {"int64", "uint64", "int128", "uint128", "decimal", "date", "datetime", "time", "duration", "uuid", "uri"}
     | {"binary", "jsonpointer"}
 )
 #: Keywords of the validation extension that are compared for equality only.
-_OTHERS: Final = (
+_EQUALITY_KEYWORDS: Final = (
     *("has", "patternKeys", "keyNames", "propertyNames", "patternProperties", "minEntries", "maxEntries"),
     *("contains", "minContains", "maxContains", "dependentRequired", "contentCompression"),
 )
 
 #: Keywords that `fill_value_keywords` and `fill_combinations` handle.
-_RESTRICTING: Final = frozenset(
+_RESTRICTING_KEYWORDS: Final = frozenset(
     {"enum", "const", "minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum", "multipleOf", "pattern"}
     | {"minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties", "uniqueItems"}
-    | {"format", "contentEncoding", "contentMediaType", "precision", "scale", *_OTHERS}
+    | {"format", "contentEncoding", "contentMediaType", "precision", "scale", *_EQUALITY_KEYWORDS}
 )
-_COMBINING: Final = frozenset({"allOf", "anyOf", "oneOf", "not", "if"})
+_COMBINING_KEYWORDS: Final = frozenset({"allOf", "anyOf", "oneOf", "not", "if"})
 
 NodeFactory = Callable[..., SchemaNode]
 
 
 def fill_primitive(node: SchemaNode, name: str) -> None:
     """Fills a node from the name of a type; `any` and compound types change nothing here."""
-    if name in _INTEGERS or name == "integer":
-        minimum, maximum = _INTEGERS["int32" if name == "integer" else name]
+    if name in _INTEGER_BOUNDS or name == "integer":
+        minimum, maximum = _INTEGER_BOUNDS["int32" if name == "integer" else name]
         node.kinds, node.lower, node.upper = (
             frozenset({"integer"}),
             (Decimal(minimum), False),
             (Decimal(maximum), False),
         )
-    elif name in _FLOATS or name == "number":
+    elif name in _FLOAT_LIMITS or name == "number":
         node.kinds = NUMBERS
-        if name in _FLOATS:
-            largest = Decimal(_FLOATS[name])
+        if name in _FLOAT_LIMITS:
+            largest = Decimal(_FLOAT_LIMITS[name])
             node.lower, node.upper = (-largest, False), (largest, False)
-    elif name in _STRINGS:
+    elif name in _STRING_TYPES:
         node.kinds, node.marks = frozenset({"string"}), frozenset({("type", name)})
     elif name in {"string", "null", "boolean"}:
         node.kinds = kinds_of_type(name)
@@ -60,32 +60,32 @@ def fill_primitive(node: SchemaNode, name: str) -> None:
 
 def fill_value_keywords(node: SchemaNode, raw: dict[str, Any]) -> None:
     """Fills a node with `enum`, `const` and the keywords that restrict single values."""
-    if _RESTRICTING.isdisjoint(raw):
+    if _RESTRICTING_KEYWORDS.isdisjoint(raw):
         return
     if isinstance(raw.get("enum"), list):
         node.allowed = {equality_key(value): value for value in raw["enum"]}
     if "const" in raw:
         node.allowed = {equality_key(raw["const"]): raw["const"]}
     for name, bound_name in (("minimum", "lower"), ("exclusiveMinimum", "lower"), ("maximum", "upper")):
-        _bound(node, raw, name, bound_name)
-    _bound(node, raw, "exclusiveMaximum", "upper")
+        _set_bound(node, raw, name, bound_name)
+    _set_bound(node, raw, "exclusiveMaximum", "upper")
     if _is_number(raw.get("multipleOf")):
         node.multiples = frozenset({to_decimal(raw["multipleOf"])})
-    node.precision, node.scale = _count(raw, "precision"), _count(raw, "scale")
-    node.min_length, node.max_length = _count(raw, "minLength") or 0, _count(raw, "maxLength")
-    node.min_items, node.max_items = _count(raw, "minItems") or 0, _count(raw, "maxItems")
-    node.min_properties, node.max_properties = _count(raw, "minProperties") or 0, _count(raw, "maxProperties")
+    node.precision, node.scale = _read_count(raw, "precision"), _read_count(raw, "scale")
+    node.min_length, node.max_length = _read_count(raw, "minLength") or 0, _read_count(raw, "maxLength")
+    node.min_items, node.max_items = _read_count(raw, "minItems") or 0, _read_count(raw, "maxItems")
+    node.min_properties, node.max_properties = _read_count(raw, "minProperties") or 0, _read_count(raw, "maxProperties")
     node.unique = node.unique or raw.get("uniqueItems") is True
     if isinstance(raw.get("pattern"), str):
         node.patterns = frozenset({raw["pattern"]})
     annotation_pairs = {(name, raw[name]) for name in ("format", "contentEncoding", "contentMediaType") if name in raw}
     node.marks |= {(name, value) for name, value in annotation_pairs if isinstance(value, str)}
-    node.others = frozenset((name, json_text.dumps(raw[name]).decode()) for name in _OTHERS if name in raw)
+    node.others = frozenset((name, json_text.dumps(raw[name]).decode()) for name in _EQUALITY_KEYWORDS if name in raw)
 
 
 def fill_combinations(node: SchemaNode, raw: dict[str, Any], make: NodeFactory) -> None:
     """Fills a node with the keywords of the extension for conditional composition."""
-    if _COMBINING.isdisjoint(raw):
+    if _COMBINING_KEYWORDS.isdisjoint(raw):
         return
     for name, attribute in (("allOf", "all_of"), ("anyOf", "any_of"), ("oneOf", "one_of")):
         if isinstance(raw.get(name), list):
@@ -126,7 +126,7 @@ def tagged_alternative(node: SchemaNode, name: str, member_schema: SchemaNode) -
     )
 
 
-def _bound(node: SchemaNode, raw: dict[str, Any], name: str, bound_name: str) -> None:
+def _set_bound(node: SchemaNode, raw: dict[str, Any], name: str, bound_name: str) -> None:
     if not _is_number(raw.get(name)):
         return
     new_bound: NumberBound = (to_decimal(raw[name]), name.startswith("exclusive"))
@@ -142,6 +142,6 @@ def _is_number(value: object) -> TypeGuard[int | float | Decimal]:
     return isinstance(value, (int, float, Decimal)) and not isinstance(value, bool)
 
 
-def _count(raw: dict[str, Any], name: str) -> int | None:
+def _read_count(raw: dict[str, Any], name: str) -> int | None:
     value = raw.get(name)
     return int(min(max(to_decimal(value), Decimal(0)), Decimal(10**18))) if _is_number(value) else None

@@ -34,7 +34,7 @@ def parse(document: bytes, name: str) -> dict[str, Any]:
             raise InvalidDocument(
                 "the document is not an object", DocumentLocation(pointer="", fragment=json_fragment(value))
             )
-        _check(value, name.rpartition("/")[2])
+        _check_version(value, name.rpartition("/")[2])
     except RecursionError:
         raise InvalidDocument("the document nests its parts too deeply, or a part refers to itself alone") from None
     return value
@@ -50,7 +50,7 @@ def canonical_form(parsed: dict[str, Any]) -> bytes:
 # -- validity ---------------------------------------------------------------------------------------------------------
 
 
-def _check(value: dict[str, Any], version: str) -> None:
+def _check_version(value: dict[str, Any], version: str) -> None:
     family = ".".join(version.split(".")[:2])
     keyword = "swagger" if family == "2.0" else "openapi"
     declared = value.get(keyword)
@@ -116,8 +116,8 @@ class _NoFetching(dict[str, Callable[[str], NoReturn]]):
         return True
 
     def __missing__(self, scheme: str) -> Callable[[str], NoReturn]:
-        return _refuse
+        return _refuse_fetch
 
 
-def _refuse(uri: str) -> NoReturn:
+def _refuse_fetch(uri: str) -> NoReturn:
     raise LookupError(f"{uri} is not fetched")

@@ -13,8 +13,8 @@ from domain.formats.contract import DocumentLocation, InvalidDocument, decode_te
 from domain.formats.openapi.locations import json_fragment
 
 #: Maximum values of a document with all YAML aliases expanded.
-_MOST: Final = 300_000
-_DEEPEST: Final = 200
+_MAX_NODES: Final = 300_000
+_MAX_DEPTH: Final = 200
 
 
 def load_document(document: bytes) -> Any:
@@ -23,22 +23,22 @@ def load_document(document: bytes) -> Any:
     if not text.strip():
         raise InvalidDocument("the document is empty", DocumentLocation(line=1))
     if text.lstrip()[0] not in '{["':
-        return _from_yaml(text)
-    value = _from_json(text)
+        return _load_yaml(text)
+    value = _load_json(text)
     if isinstance(value, str):  # YAML inside of a JSON string, which may contain invalid characters
-        return _from_yaml(value.encode("utf-8", "replace").decode())
+        return _load_yaml(value.encode("utf-8", "replace").decode())
     return value
 
 
-def _from_json(text: str) -> Any:
+def _load_json(text: str) -> Any:
     try:
         return json.loads(
-            text, object_pairs_hook=_dict_of_unique_names, parse_constant=_refuse_number, parse_float=_number
+            text, object_pairs_hook=_dict_of_unique_names, parse_constant=_refuse_number, parse_float=_parse_number
         )
     except json.JSONDecodeError as error:
         if text.lstrip()[0] == "{" and "\n" in text:  # YAML in braces
             try:
-                return _from_yaml(text)
+                return _load_yaml(text)
             except InvalidDocument:
                 pass
         raise InvalidDocument(f"the document is not JSON: {error.msg}", DocumentLocation(line=error.lineno)) from None
@@ -57,7 +57,7 @@ def _dict_of_unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return members
 
 
-def _number(text: str) -> float:
+def _parse_number(text: str) -> float:
     number = float(text)
     return number if number - number == 0 else _refuse_number(text)
 
@@ -78,7 +78,7 @@ _YamlLoader: Final[type[yaml.SafeLoader]] = type(
 _BOOLEANS: Final = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 
 
-def _from_yaml(text: str) -> Any:
+def _load_yaml(text: str) -> Any:
     loader = _YamlLoader(text)
     try:
         _check_depth(text)
@@ -103,8 +103,8 @@ def _check_depth(text: str) -> None:
     depth = 0
     for event in yaml.parse(text, Loader=_YamlLoader):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > _DEEPEST:
-            raise _invalid_at(event, f"the document has more than {_DEEPEST} levels")
+        if depth > _MAX_DEPTH:
+            raise _invalid_node(event, f"the document has more than {_MAX_DEPTH} levels")
 
 
 class _YamlConverter:
@@ -115,26 +115,26 @@ class _YamlConverter:
 
     def value(self, node: Any, depth: int) -> Any:
         self._count += 1
-        if self._count > _MOST or depth > _DEEPEST:
-            raise _invalid_at(node, "the document is too large or too deep when its aliases are written out")
+        if self._count > _MAX_NODES or depth > _MAX_DEPTH:
+            raise _invalid_node(node, "the document is too large or too deep when its aliases are written out")
         if isinstance(node, yaml.MappingNode):
             return dict(self._pairs(node, depth))
         if isinstance(node, yaml.SequenceNode):
             return [self.value(item, depth + 1) for item in node.value]
-        return _scalar(node)
+        return _scalar_value(node)
 
     def _pairs(self, node: Any, depth: int) -> Iterator[tuple[str, Any]]:
         known_names = set()
         for key, value in node.value:
             if not isinstance(key, yaml.ScalarNode):
-                raise _invalid_at(key, "a name has to be text")
+                raise _invalid_node(key, "a name has to be text")
             if key.value in known_names:
-                raise _invalid_at(key, f"the name {key.value[:50]!r} occurs twice in an object")
+                raise _invalid_node(key, f"the name {key.value[:50]!r} occurs twice in an object")
             known_names.add(key.value)
             yield key.value, self.value(value, depth + 1)
 
 
-def _scalar(node: Any) -> Any:
+def _scalar_value(node: Any) -> Any:
     kind, text = node.tag.removeprefix("tag:yaml.org,2002:"), node.value
     try:
         match kind:
@@ -154,8 +154,8 @@ def _scalar(node: Any) -> Any:
                 return text
     except ValueError:
         return text
-    raise _invalid_at(node, f"{text[:50]!r} cannot be written in JSON")
+    raise _invalid_node(node, f"{text[:50]!r} cannot be written in JSON")
 
 
-def _invalid_at(node: Any, text: str) -> InvalidDocument:
+def _invalid_node(node: Any, text: str) -> InvalidDocument:
     return InvalidDocument(text, DocumentLocation(line=node.start_mark.line + 1))

@@ -12,7 +12,7 @@ from domain.values.json_pointer import join_pointer
 
 def location_at(document: Any, path: Sequence[Any]) -> DocumentLocation:
     """The location at a path of names and indexes; a name may look like a number."""
-    return DocumentLocation(pointer=join_pointer("", *path), fragment=json_fragment(_at(document, path)))
+    return DocumentLocation(pointer=join_pointer("", *path), fragment=json_fragment(_value_at(document, path)))
 
 
 def path_in_default(document: Any, schema: Any, path: Sequence[Any], value: Any) -> list[Any]:
@@ -24,7 +24,7 @@ def path_in_default(document: Any, schema: Any, path: Sequence[Any], value: Any)
     while pending:
         current_path, current = pending.pop()
         if isinstance(current, dict):
-            if "default" in current and (_at(current["default"], path) == value if path else current == schema):
+            if "default" in current and (_value_at(current["default"], path) == value if path else current == schema):
                 return [*current_path, "default", *path]
             pending.extend(([*current_path, name], part) for name, part in current.items())
         elif isinstance(current, list):
@@ -53,7 +53,7 @@ def json_fragment(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)[:MAX_FRAGMENT]
 
 
-def _at(value: Any, path: Sequence[Any]) -> Any:
+def _value_at(value: Any, path: Sequence[Any]) -> Any:
     """The value at a path; None where there is none."""
     for step in path:
         try:

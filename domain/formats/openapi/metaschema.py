@@ -26,8 +26,8 @@ VALIDATORS: Final[Mapping[str, Any]] = {
 
 def metaschema_error(version: str, document: Any) -> Any:
     """The first error of a document against the meta-schema of a version; None where it is valid."""
-    error = next(_validator(version).iter_errors(document), None)
-    return None if error is None else _innermost(error)
+    error = next(_schema_validator(version).iter_errors(document), None)
+    return None if error is None else _innermost_error(error)
 
 
 def with_supported_patterns(value: Any) -> Any:
@@ -46,7 +46,7 @@ def with_supported_patterns(value: Any) -> Any:
     return rewritten if any(rewritten[name] is not member for name, member in value.items()) else value
 
 
-def _innermost(error: Any) -> Any:
+def _innermost_error(error: Any) -> Any:
     """The error from the alternative that matches deepest into the document, which most likely is the intended one.
 
     Most parts may be references instead; a part without `$ref` was not meant to be one.
@@ -55,13 +55,13 @@ def _innermost(error: Any) -> Any:
     if not branches:
         return error
     return max(
-        (_innermost(nested_error) for branch in branches for nested_error in branch),
+        (_innermost_error(nested_error) for branch in branches for nested_error in branch),
         key=lambda one: (len(one.instance_path), getattr(one.kind, "property", None) != "$ref"),
         default=error,
     )
 
 
 @lru_cache(maxsize=8)
-def _validator(version: str) -> Any:
+def _schema_validator(version: str) -> Any:
     schema = VALIDATORS[version].schema_validator.schema
     return jsonschema_rs.validator_cls_for(schema)(schema)

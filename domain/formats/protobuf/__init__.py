@@ -28,7 +28,7 @@ _LANGUAGES: Final = {
     "2024": 'edition = "2024"',
 }
 #: The first token of a document that does not declare its language.
-_FIRST: Final = ("package", "import", "option", "message", "enum", "service", "extend", ";")
+_FIRST_WORDS: Final = ("package", "import", "option", "message", "enum", "service", "extend", ";")
 
 
 def parse(document: bytes, name: str) -> ProtoDocument:
@@ -77,7 +77,7 @@ def _check_language(source: ProtoSource, language: str, name: str) -> None:
                 source.location(statement.tokens[0].start),
             )
     # Any other first token is an error that the compiler reports better.
-    elif language != _LANGUAGES["2"] and source.tokens[0].text in _FIRST:
+    elif language != _LANGUAGES["2"] and source.tokens[0].text in _FIRST_WORDS:
         raise InvalidDocument(
             f"{name} requires {language}; a document without it is proto2", source.location(source.tokens[0].start)
         )

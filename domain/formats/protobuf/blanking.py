@@ -27,10 +27,10 @@ def custom_options(tokens: Sequence[ProtoToken]) -> Iterator[Sequence[ProtoToken
     while index < len(tokens):
         next_text = tokens[index + 1].text if index + 1 < len(tokens) else ""
         if tokens[index].text == "option" and next_text == "(":
-            end = _end(tokens, index, ";")
+            end = _part_end(tokens, index, ";")
             yield tokens[index : end + 1]
         elif tokens[index].text == "[":
-            end = _end(tokens, index + 1, "]")
+            end = _part_end(tokens, index + 1, "]")
             yield from _custom_members(tokens, index, end)
         else:
             end = index
@@ -41,7 +41,7 @@ def _custom_members(tokens: Sequence[ProtoToken], start: int, end: int) -> Itera
     members: list[tuple[int, int]] = []
     index = start + 1
     while index < end:
-        comma = min(_end(tokens, index, ","), end)
+        comma = min(_part_end(tokens, index, ","), end)
         members.append((index, comma))
         index = comma + 1
     custom_flags = [tokens[first].text == "(" for first, _ in members]
@@ -55,7 +55,7 @@ def _custom_members(tokens: Sequence[ProtoToken], start: int, end: int) -> Itera
         has_kept = has_kept or not is_custom
 
 
-def _end(tokens: Sequence[ProtoToken], start: int, end_mark: str) -> int:
+def _part_end(tokens: Sequence[ProtoToken], start: int, end_mark: str) -> int:
     """The index of the mark that ends the current part, ignoring nested brackets; without one, of the last token."""
     depth = 0
     for index in range(start, len(tokens)):

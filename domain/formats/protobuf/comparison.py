@@ -76,16 +76,16 @@ def _differences(pair: _DocumentPair) -> Iterator[Incompatibility]:
             if not message.entry:
                 yield pair.changed("message-removed", f"message {name} was removed or renamed", message.line, None)
         elif not message.entry and not other.entry:
-            yield from _messages(pair, message, other)
+            yield from _compare_messages(pair, message, other)
     for name, enum in before.enums.items():
         if (other_enum := after.enums.get(name)) is None:
             yield pair.changed("enum-removed", f"enum {name} was removed or renamed", enum.line, None)
         else:
-            yield from _enums(pair, enum, other_enum)
-    yield from _services(pair)
+            yield from _compare_enums(pair, enum, other_enum)
+    yield from _compare_services(pair)
 
 
-def _messages(pair: _DocumentPair, before: ProtoMessage, after: ProtoMessage) -> Iterator[Incompatibility]:
+def _compare_messages(pair: _DocumentPair, before: ProtoMessage, after: ProtoMessage) -> Iterator[Incompatibility]:
     names = {field.name: field for field in after.fields.values()}
     for number, field in before.fields.items():
         other, namesake = after.fields.get(number), names.get(field.name)
@@ -93,21 +93,21 @@ def _messages(pair: _DocumentPair, before: ProtoMessage, after: ProtoMessage) ->
             text = f'field "{field.name}" of {before.name} had number {number} and has {namesake.number}'
             yield pair.changed("field-number-changed", text, field.line, namesake.line)
         elif other is None:
-            yield from _removed(pair, field, before, after)
+            yield from _compare_removed(pair, field, before, after)
         else:
-            yield from _fields(pair, field, other, before)
+            yield from _compare_fields(pair, field, other, before)
     known = {field.name for field in before.fields.values()}
     for number, field in after.fields.items():
         if number not in before.fields:
-            yield from _added(pair, field, before, after)
+            yield from _compare_added(pair, field, before, after)
         if field.name not in known and field.name in before.reserved.names:
             text = f'{before.name} had reserved the name "{field.name}"'
             yield pair.changed("reserved-name-used", text, before.reserved.names[field.name], field.line)
-    yield from _reservations(pair, before.name, before.reserved, after.reserved, after.fields, names)
-    yield from _oneofs(pair, *((after, before) if pair.newer == "reader" else (before, after)))
+    yield from _compare_reservations(pair, before.name, before.reserved, after.reserved, after.fields, names)
+    yield from _compare_oneofs(pair, *((after, before) if pair.newer == "reader" else (before, after)))
 
 
-def _removed(
+def _compare_removed(
     pair: _DocumentPair, field: ProtoField, before: ProtoMessage, after: ProtoMessage
 ) -> Iterator[Incompatibility]:
     subject = f'field {field.number} "{field.name}" of {before.name}'
@@ -126,7 +126,7 @@ def _removed(
         yield pair.changed("field-removed-not-reserved", text, field.line, after.line)
 
 
-def _added(
+def _compare_added(
     pair: _DocumentPair, field: ProtoField, before: ProtoMessage, after: ProtoMessage
 ) -> Iterator[Incompatibility]:
     subject = f'field {field.number} "{field.name}" of {before.name}'
@@ -139,7 +139,7 @@ def _added(
         yield pair.changed("required-field-missing", text, before.line, field.line)
 
 
-def _fields(
+def _compare_fields(
     pair: _DocumentPair, before: ProtoField, after: ProtoField, message: ProtoMessage
 ) -> Iterator[Incompatibility]:
     """Compares a field that has its number in both documents."""
@@ -154,16 +154,16 @@ def _fields(
         yield pair.changed("field-cardinality-changed", text, before.line, after.line)
     entries = pair.before.messages.get(before.type), pair.after.messages.get(after.type)
     if any(entry is not None and entry.entry for entry in entries):
-        yield from _entries(pair, before, after, entries, subject)
+        yield from _compare_entries(pair, before, after, entries, subject)
     elif not is_wider(before, after, pair.before, pair.after):
-        text = f"{subject} was {_type(before)} and is {_type(after)}, which is not as wide or not the same on the wire"
+        text = f"{subject} was {_type_text(before)} and is {_type_text(after)}, which is not as wide or not the same on the wire"
         yield pair.changed("field-type-changed", text, before.line, after.line)
     elif writer.implicit and not (reader.implicit or reader.repeated) and not reads_as_zero(reader, pair.reader):
         text = f"{subject} is not written when it is zero, and then read as another default"
         yield pair.found("default-not-zero", text, reader.line, writer.line)
 
 
-def _entries(
+def _compare_entries(
     pair: _DocumentPair,
     before: ProtoField,
     after: ProtoField,
@@ -173,18 +173,18 @@ def _entries(
     """Compares map entries. A map is a repeated message with key and value, so each may replace the other."""
     old_entry, new_entry = entries
     if old_entry is None or new_entry is None or {before.kind, after.kind} != {"message"}:
-        text = f"{subject} was {_type(before, old_entry)} and is {_type(after, new_entry)}"
+        text = f"{subject} was {_type_text(before, old_entry)} and is {_type_text(after, new_entry)}"
         yield pair.changed("field-type-changed", text, before.line, after.line)
         return
-    for incompatibility in _messages(pair, old_entry, new_entry):
+    for incompatibility in _compare_messages(pair, old_entry, new_entry):
         yield pair.changed(incompatibility.rule, f"{subject}, a map: {incompatibility.text}", before.line, after.line)
 
 
-def _type(field: ProtoField, message: ProtoMessage | None = None) -> str:
+def _type_text(field: ProtoField, message: ProtoMessage | None = None) -> str:
     return "a map" if message is not None and message.entry else field.type or field.kind
 
 
-def _oneofs(pair: _DocumentPair, reader: ProtoMessage, writer: ProtoMessage) -> Iterator[Incompatibility]:
+def _compare_oneofs(pair: _DocumentPair, reader: ProtoMessage, writer: ProtoMessage) -> Iterator[Incompatibility]:
     """Refuses a oneof with fields that can be written together: the reader would keep only the last of them."""
     fields_by_oneof: dict[str, dict[str | int, ProtoField]] = {}
     for number, field in reader.fields.items():
@@ -199,7 +199,7 @@ def _oneofs(pair: _DocumentPair, reader: ProtoMessage, writer: ProtoMessage) -> 
             yield pair.found("oneof-joins-fields", text, first.line, writer.fields[first.number].line)
 
 
-def _enums(pair: _DocumentPair, before: ProtoEnum, after: ProtoEnum) -> Iterator[Incompatibility]:
+def _compare_enums(pair: _DocumentPair, before: ProtoEnum, after: ProtoEnum) -> Iterator[Incompatibility]:
     for number, value in before.values.items():
         new_number = after.numbers.get(value.name)
         if new_number is not None and new_number != number:
@@ -217,10 +217,10 @@ def _enums(pair: _DocumentPair, before: ProtoEnum, after: ProtoEnum) -> Iterator
         if name in before.reserved.names:
             text = f'{before.name} had reserved the name "{name}"'
             yield pair.changed("reserved-name-used", text, before.reserved.names[name], after.values[number].line)
-    yield from _reservations(pair, before.name, before.reserved, after.reserved, after.values, after.numbers)
+    yield from _compare_reservations(pair, before.name, before.reserved, after.reserved, after.values, after.numbers)
 
 
-def _reservations(
+def _compare_reservations(
     pair: _DocumentPair,
     name: str,
     before: Reservations,
@@ -230,7 +230,7 @@ def _reservations(
 ) -> Iterator[Incompatibility]:
     """Reports removed reservations, because a later document could reuse them; those in use are reported elsewhere."""
     for reserved_range in before.ranges:
-        number = _uncovered(reserved_range, after, numbers)
+        number = _first_uncovered(reserved_range, after, numbers)
         if number is not None:
             text = f"{name} does not reserve number {number} any more"
             yield pair.changed("reservation-removed", text, reserved_range.line, None)
@@ -241,7 +241,7 @@ def _reservations(
             )
 
 
-def _uncovered(reserved_range: ReservedRange, after: Reservations, numbers: Mapping[int, object]) -> int | None:
+def _first_uncovered(reserved_range: ReservedRange, after: Reservations, numbers: Mapping[int, object]) -> int | None:
     """The first number of a range that is neither reserved nor used; None where there is none."""
     number = reserved_range.first
     while number <= reserved_range.last:
@@ -254,7 +254,7 @@ def _uncovered(reserved_range: ReservedRange, after: Reservations, numbers: Mapp
     return None
 
 
-def _services(pair: _DocumentPair) -> Iterator[Incompatibility]:
+def _compare_services(pair: _DocumentPair) -> Iterator[Incompatibility]:
     """Compares services: a method may be added, but not removed, and its types must not change."""
     for name, service in pair.before.services.items():
         new_service = pair.after.services.get(name)
@@ -266,13 +266,13 @@ def _services(pair: _DocumentPair) -> Iterator[Incompatibility]:
             new_method = new_service.methods.get(method.name)
             if new_method is None:
                 yield pair.changed("method-removed", f"{subject} was removed or renamed", method.line, new_service.line)
-            elif not _same(pair, method, new_method):
+            elif not _is_same_method(pair, method, new_method):
                 yield pair.changed(
                     "method-changed", f"{subject} has another input or output", method.line, new_method.line
                 )
 
 
-def _same(pair: _DocumentPair, before: ProtoMethod, after: ProtoMethod) -> bool:
+def _is_same_method(pair: _DocumentPair, before: ProtoMethod, after: ProtoMethod) -> bool:
     return before.streams == after.streams and all(
         is_same_type(old_type, new_type, pair.before, pair.after)
         for old_type, new_type in zip(before.types, after.types, strict=True)

@@ -23,7 +23,7 @@ from domain.formats.protobuf.model import (
 
 _Path = tuple[int, ...]
 _KINDS: Final = {number: name.removeprefix("TYPE_").lower() for name, number in d.FieldDescriptorProto.Type.items()}
-_UNPACKED: Final = frozenset(("string", "bytes", "message", "group", "opaque"))
+_UNPACKED_KINDS: Final = frozenset(("string", "bytes", "message", "group", "opaque"))
 
 
 def document_from_descriptor(
@@ -165,7 +165,7 @@ class _DescriptorReader:
             implicit=may_be_implicit
             and feature_set.presence == d.FeatureSet.IMPLICIT
             and not field.HasField("oneof_index"),
-            packed=repeated and is_packed and kind not in _UNPACKED,
+            packed=repeated and is_packed and kind not in _UNPACKED_KINDS,
             oneof=oneof,
             default=field.default_value if field.HasField("default_value") else None,
             extension=extension,

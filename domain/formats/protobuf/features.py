@@ -30,14 +30,14 @@ class Features(NamedTuple):
         )
 
 
-_PREFIXED: Final = d.FeatureSet.LENGTH_PREFIXED
-_PROTO2: Final = Features(d.FeatureSet.EXPLICIT, d.FeatureSet.CLOSED, d.FeatureSet.EXPANDED, _PREFIXED)
-_PROTO3: Final = Features(d.FeatureSet.IMPLICIT, d.FeatureSet.OPEN, d.FeatureSet.PACKED, _PREFIXED)
-_EDITIONS: Final = Features(d.FeatureSet.EXPLICIT, d.FeatureSet.OPEN, d.FeatureSet.PACKED, _PREFIXED)
+_LENGTH_PREFIXED: Final = d.FeatureSet.LENGTH_PREFIXED
+_PROTO2_FEATURES: Final = Features(d.FeatureSet.EXPLICIT, d.FeatureSet.CLOSED, d.FeatureSet.EXPANDED, _LENGTH_PREFIXED)
+_PROTO3_FEATURES: Final = Features(d.FeatureSet.IMPLICIT, d.FeatureSet.OPEN, d.FeatureSet.PACKED, _LENGTH_PREFIXED)
+_EDITION_FEATURES: Final = Features(d.FeatureSet.EXPLICIT, d.FeatureSet.OPEN, d.FeatureSet.PACKED, _LENGTH_PREFIXED)
 
 
 def features_of_file(file: d.FileDescriptorProto) -> Features:
     """The features that apply in a document by default."""
     if file.syntax == "editions":
-        return _EDITIONS.override_with(file.options.features)
-    return _PROTO3 if file.syntax == "proto3" else _PROTO2
+        return _EDITION_FEATURES.override_with(file.options.features)
+    return _PROTO3_FEATURES if file.syntax == "proto3" else _PROTO2_FEATURES

@@ -18,13 +18,13 @@ from domain.formats.protobuf.blanking import blank_out, custom_options
 from domain.formats.protobuf.protoc import CompilerError, CompilerResult, compile_text, well_known_imports
 from domain.formats.protobuf.source import ProtoSource, ProtoStatement, ProtoToken, line_location
 
-_BESIDE: Final = "declared_%d.proto"
+_STUB_FILE_NAME: Final = "declared_%d.proto"
 #: Maximum compilations of a document. The compiler may report missing types only after others are declared.
-_ROUNDS: Final = 6
-_MISSING: Final = re.compile(r'^"([\w.]+)" is (?:not defined|resolved to "([\w.]+)", which is not defined)')
-_VALUE: Final = re.compile(r'^Enum type "([\w.]+)" has no value named "(\w+)"')
-_TAKEN: Final = re.compile(r'^"([\w.]+)" is already defined')
-_NO_MESSAGE: Final = "Messages can't have default values"
+_MAX_ROUNDS: Final = 6
+_MISSING_TYPE: Final = re.compile(r'^"([\w.]+)" is (?:not defined|resolved to "([\w.]+)", which is not defined)')
+_MISSING_VALUE: Final = re.compile(r'^Enum type "([\w.]+)" has no value named "(\w+)"')
+_ALREADY_DEFINED: Final = re.compile(r'^"([\w.]+)" is already defined')
+_MESSAGE_DEFAULT_ERROR: Final = "Messages can't have default values"
 _LABELS: Final = ("optional", "required", "repeated")
 
 #: The types to declare, by full name: messages (None), or enums with the names of their values.
@@ -57,17 +57,17 @@ def compile_source(source: ProtoSource) -> CompiledDocument:
 def _with_opaque_types(source: ProtoSource, unknown: Sequence[ProtoStatement]) -> CompiledDocument:
     options = list(custom_options(source.tokens))
     text = blank_out(source.text, (*options, *(statement.tokens for statement in unknown)))
-    insert_offset, package = unknown[0].tokens[0].start, _package(source)
+    insert_offset, package = unknown[0].tokens[0].start, _package_name(source)
     declared: _DeclaredTypes = {}
     missing_type_errors: list[CompilerError] = []
-    for _ in range(_ROUNDS):
-        stub_documents = _documents(declared)
+    for _ in range(_MAX_ROUNDS):
+        stub_documents = _stub_documents(declared)
         imports = "".join(f'import "{name}"; ' for name in stub_documents)
         compiled = compile_text(text[:insert_offset] + imports + text[insert_offset:], stub_documents)
         if compiled.descriptor is not None:
             option_texts = tuple(" ".join(token.text for token in tokens) for tokens in options)
             return CompiledDocument(compiled, frozenset(declared), option_texts)
-        missing_type_errors += [error for error in compiled.flaws if _MISSING.match(error.text)]
+        missing_type_errors += [error for error in compiled.flaws if _MISSING_TYPE.match(error.text)]
         extended = _with_parents(_with_missing_types(declared, compiled.flaws, source, package))
         if extended == declared:
             break
@@ -80,18 +80,18 @@ def _error_to_report(
 ) -> CompilerError:
     """The error to report: one that imports cannot fix, such as a type missing inside of the document's own types."""
     for error in errors:
-        if taken_name := _TAKEN.match(error.text):
+        if taken_name := _ALREADY_DEFINED.match(error.text):
             nested_errors = (
                 candidate
                 for candidate in missing_type_errors
                 if f"{_missing_type(candidate, package)}.".startswith(f"{taken_name[1]}.")
             )
             return next(nested_errors, error)
-    return next((candidate for candidate in errors if not _MISSING.match(candidate.text)), errors[0])
+    return next((candidate for candidate in errors if not _MISSING_TYPE.match(candidate.text)), errors[0])
 
 
 def _missing_type(error: CompilerError, package: str) -> str:
-    match = _MISSING.match(error.text)
+    match = _MISSING_TYPE.match(error.text)
     return _full_name(match[1], match[2], package) if match else ""
 
 
@@ -102,11 +102,11 @@ def _with_missing_types(
     extended = dict(declared)
     enums: set[int] = set()
     for error in errors:
-        if _MISSING.match(error.text):
+        if _MISSING_TYPE.match(error.text):
             extended.setdefault(_missing_type(error, package), None)
-        elif (enum_value := _VALUE.match(error.text)) and enum_value[1] in extended:
+        elif (enum_value := _MISSING_VALUE.match(error.text)) and enum_value[1] in extended:
             extended[enum_value[1]] = (extended[enum_value[1]] or frozenset()) | {enum_value[2]}
-        elif error.text.startswith(_NO_MESSAGE) and error.line is not None:
+        elif error.text.startswith(_MESSAGE_DEFAULT_ERROR) and error.line is not None:
             enums.add(error.line)
     for name in _types_with_default(extended, enums, source) if enums else ():
         extended[name] = extended[name] or frozenset()
@@ -124,13 +124,13 @@ def _with_parents(declared: _DeclaredTypes) -> _DeclaredTypes:
     """The types to declare, with the types between each one and the declared type that contains it."""
     known = dict(declared)
     for name in declared:
-        owner = _owner(name, declared)
+        owner = _declared_owner(name, declared)
         while owner and (name := name.rpartition(".")[0]) != owner:
             known.setdefault(name, None)
     return known
 
 
-def _owner(name: str, declared: _DeclaredTypes) -> str | None:
+def _declared_owner(name: str, declared: _DeclaredTypes) -> str | None:
     """The nearest declared type that contains a type; None where none does."""
     while name := name.rpartition(".")[0]:
         if name in declared:
@@ -164,18 +164,18 @@ def _types_with_default(declared: _DeclaredTypes, lines: set[int], source: Proto
         pending_words, first_line = [], current_line
 
 
-def _documents(declared: _DeclaredTypes) -> dict[str, str]:
+def _stub_documents(declared: _DeclaredTypes) -> dict[str, str]:
     """Documents that declare the types, one for each package and kind."""
     names_by_owner: dict[str | None, list[str]] = defaultdict(list)
     for name in declared:
-        names_by_owner[_owner(name, declared)].append(name)
+        names_by_owner[_declared_owner(name, declared)].append(name)
     declarations: dict[tuple[str, bool], list[str]] = defaultdict(list)
     for name in names_by_owner[None]:
         declarations[name.rpartition(".")[0], declared[name] is None].append(
             _declaration(name, declared, names_by_owner)
         )
     return {
-        _BESIDE % index: f'syntax = "proto{2 if messages else 3}"; '
+        _STUB_FILE_NAME % index: f'syntax = "proto{2 if messages else 3}"; '
         + (f"package {package}; " if package else "")
         + "".join(texts)
         for index, ((package, messages), texts) in enumerate(declarations.items())
@@ -191,7 +191,7 @@ def _declaration(name: str, declared: _DeclaredTypes, names_by_owner: dict[str |
     return f"message {simple_name} {{ extensions 1 to max; {nested}}} "
 
 
-def _package(source: ProtoSource) -> str:
+def _package_name(source: ProtoSource) -> str:
     tokens = source.tokens
     depth = 0
     for index, token in enumerate(tokens):

@@ -27,53 +27,53 @@ def normal_form(parsed: ProtoDocument) -> bytes:
     packed_by_default = {"proto3": True, "": False, "proto2": False}.get(file.syntax)
     _sort(file.message_type)
     _sort(file.enum_type)
-    _sort(file.extension, _EXTENSION)
+    _sort(file.extension, _BY_EXTENSION)
     _sort(file.service)
     for service in file.service:
         _sort(service.method)
     for message in file.message_type:
-        _message(message, packed_by_default)
+        _normalize_message(message, packed_by_default)
     for enum in file.enum_type:
-        _enum(enum)
-    _fields(file.extension, packed_by_default)
+        _normalize_enum(enum)
+    _normalize_fields(file.extension, packed_by_default)
     unsorted_suffix = "".join(f"\0{text}" for text in (*sorted(parsed.imports), *parsed.unchecked))
     encoded: bytes = file.SerializeToString(deterministic=True)
     return encoded + unsorted_suffix.encode()
 
 
-_NAME: Final = attrgetter("name")
-_NUMBER: Final = attrgetter("number")
+_BY_NAME: Final = attrgetter("name")
+_BY_NUMBER: Final = attrgetter("number")
 _BY_START: Final = attrgetter("start")
-_EXTENSION: Final = attrgetter("extendee", "number")
+_BY_EXTENSION: Final = attrgetter("extendee", "number")
 
 
-def _sort(members: Any, key: Any = _NAME) -> None:
+def _sort(members: Any, key: Any = _BY_NAME) -> None:
     members.sort(key=key)
 
 
-def _message(message: d.DescriptorProto, packed_by_default: bool | None) -> None:
+def _normalize_message(message: d.DescriptorProto, packed_by_default: bool | None) -> None:
     old_indexes = sorted(range(len(message.oneof_decl)), key=lambda index: message.oneof_decl[index].name)
     new_index_by_old = {old: new for new, old in enumerate(old_indexes)}
     _sort(message.oneof_decl)
     for field in message.field:
         if field.HasField("oneof_index"):
             field.oneof_index = new_index_by_old[field.oneof_index]
-    _fields(message.field, packed_by_default)
-    _fields(message.extension, packed_by_default)
-    _sort(message.field, _NUMBER)
-    _sort(message.extension, _EXTENSION)
+    _normalize_fields(message.field, packed_by_default)
+    _normalize_fields(message.extension, packed_by_default)
+    _sort(message.field, _BY_NUMBER)
+    _sort(message.extension, _BY_EXTENSION)
     _sort(message.nested_type)
     _sort(message.enum_type)
     _sort(message.reserved_range, _BY_START)
     _sort(message.extension_range, _BY_START)
     message.reserved_name.sort()
     for nested in message.nested_type:
-        _message(nested, packed_by_default)
+        _normalize_message(nested, packed_by_default)
     for enum in message.enum_type:
-        _enum(enum)
+        _normalize_enum(enum)
 
 
-def _fields(fields: Sequence[d.FieldDescriptorProto], packed_by_default: bool | None) -> None:
+def _normalize_fields(fields: Sequence[d.FieldDescriptorProto], packed_by_default: bool | None) -> None:
     for field in fields:
         if (
             packed_by_default is not None
@@ -85,11 +85,11 @@ def _fields(fields: Sequence[d.FieldDescriptorProto], packed_by_default: bool | 
                 field.ClearField("options")
 
 
-def _enum(enum: d.EnumDescriptorProto) -> None:
+def _normalize_enum(enum: d.EnumDescriptorProto) -> None:
     first, *others = enum.value
     sorted_values = [
         d.EnumValueDescriptorProto.FromString(enum_value.SerializeToString())
-        for enum_value in (first, *sorted(others, key=_NUMBER))
+        for enum_value in (first, *sorted(others, key=_BY_NUMBER))
     ]
     del enum.value[:]
     enum.value.extend(sorted_values)

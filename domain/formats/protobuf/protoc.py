@@ -28,8 +28,8 @@ from grpc_tools import _protoc_compiler
 
 #: The document's file name for the compiler, and the maximum bytes of its error output that are read.
 FILE_NAME: Final = "schema.proto"
-_HEARD: Final = 64 * 1024
-_ERROR: Final = re.compile(
+_MAX_OUTPUT_BYTES: Final = 64 * 1024
+_ERROR_LINE: Final = re.compile(
     rf"^(?:.*[/\\])?{re.escape(FILE_NAME)}:(?:(\d+):(\d+): |\s*)(?!warning: )(.+)$", re.MULTILINE
 )
 
@@ -58,20 +58,20 @@ def compile_text(text: str, other_documents: Mapping[str, str] | None = None) ->
         for other, content in (other_documents or {}).items():
             (folder / other).write_text(content, encoding="utf-8", newline="")
         (folder / FILE_NAME).write_text(text, encoding="utf-8", newline="")
-        succeeded = _run(folder)
+        succeeded = _run_compiler(folder)
         if succeeded:
             try:
                 return CompilerResult(FileDescriptorSet.FromString((folder / "out").read_bytes()).file[-1])
             except (DecodeError, IndexError, OSError):
                 return CompilerResult(None, (CompilerError("the compiler gave no descriptor"),))
         with (folder / "said").open("rb") as error_file:
-            error_output = error_file.read(_HEARD).decode("utf-8", "replace")
+            error_output = error_file.read(_MAX_OUTPUT_BYTES).decode("utf-8", "replace")
     return CompilerResult(
         None, tuple(_compiler_errors(error_output)) or (CompilerError("the compiler refuses the document"),)
     )
 
 
-def _run(folder: Path) -> bool:
+def _run_compiler(folder: Path) -> bool:
     arguments = [
         "protoc",
         f"-I{folder}",
@@ -94,7 +94,7 @@ def _run(folder: Path) -> bool:
 
 
 def _compiler_errors(error_output: str) -> Iterator[CompilerError]:
-    for match in _ERROR.finditer(error_output):
+    for match in _ERROR_LINE.finditer(error_output):
         line, column, text = match.groups()
         yield CompilerError(text.strip().rstrip("."), int(line) if line else None, int(column) if column else None)
 

@@ -80,13 +80,13 @@ def read_source(document: bytes) -> ProtoSource:
     except UnicodeDecodeError as error:
         line = document.count(b"\n", 0, error.start) + 1
         raise InvalidDocument("the document is not UTF-8 text", DocumentLocation(line=line)) from None
-    tokens = tuple(islice(_tokens(text), MAX_TOKENS + 1))
+    tokens = tuple(islice(_tokenize(text), MAX_TOKENS + 1))
     if len(tokens) > MAX_TOKENS:
         raise InvalidDocument(f"the document has more than {MAX_TOKENS} words and marks")
     if not tokens:
         raise InvalidDocument("the document is empty")
     _check_limits(text, tokens)
-    statements = tuple(_statements(tokens))
+    statements = tuple(_find_statements(tokens))
     return ProtoSource(
         text,
         tokens,
@@ -110,7 +110,7 @@ def line_fragment(lines: Sequence[str], line: int | None) -> str | None:
     return lines[line - 1].strip()[:MAX_FRAGMENT] if line and line <= len(lines) else None
 
 
-def _tokens(text: str) -> Iterator[ProtoToken]:
+def _tokenize(text: str) -> Iterator[ProtoToken]:
     offset = 0
     while offset < len(text):
         match = _TOKEN.match(text, offset)
@@ -156,7 +156,7 @@ def _check_limits(text: str, tokens: Sequence[ProtoToken]) -> None:
             raise InvalidDocument(problem, offset_location(text, token.start))
 
 
-def _statements(tokens: Sequence[ProtoToken]) -> Iterator[ProtoStatement]:
+def _find_statements(tokens: Sequence[ProtoToken]) -> Iterator[ProtoStatement]:
     """The statements about language and imports at the top level of the document."""
     depth, start = 0, 0
     for index, token in enumerate(tokens):

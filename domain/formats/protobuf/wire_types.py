@@ -11,7 +11,7 @@ from typing import Final
 
 from domain.formats.protobuf.model import ProtoDocument, ProtoField
 
-_WIDER: Final = {
+_WIDER_TYPES: Final = {
     "bool": frozenset(("int32", "uint32", "int64", "uint64")),
     "int32": frozenset(("int64",)),
     "uint32": frozenset(("int64", "uint64")),
@@ -20,27 +20,27 @@ _WIDER: Final = {
     # The bytes then contain the encoded message.
     "message": frozenset(("bytes",)),
 }
-_SIGNED: Final = frozenset(("int32", "int64"))
-_UNSIGNED: Final = frozenset(("uint32", "uint64"))
-_NAMED: Final = frozenset(("message", "group", "enum", "opaque"))
+_SIGNED_TYPES: Final = frozenset(("int32", "int64"))
+_UNSIGNED_TYPES: Final = frozenset(("uint32", "uint64"))
+_NAMED_KINDS: Final = frozenset(("message", "group", "enum", "opaque"))
 #: Kinds whose repeated fields are never packed, so a reader of a single value takes the last of many.
-_ONE_BY_ONE: Final = frozenset(("string", "bytes", "message"))
+_UNPACKABLE_KINDS: Final = frozenset(("string", "bytes", "message"))
 
 
 def is_wider(older: ProtoField, newer: ProtoField, before: ProtoDocument, after: ProtoDocument) -> bool:
     """Whether the newer type has every value of the older one, with the same encoding."""
-    if older.kind in _NAMED and newer.kind in _NAMED:
+    if older.kind in _NAMED_KINDS and newer.kind in _NAMED_KINDS:
         is_same_kind = older.kind == newer.kind or "opaque" in (older.kind, newer.kind)
         return is_same_kind and is_same_type(older.type, newer.type, before, after)
     if older.kind == "enum":
         enum = before.enums.get(older.type)
         has_negative_values = enum is None or min(enum.values) < 0
-        return newer.kind in _SIGNED or (newer.kind in _UNSIGNED and not has_negative_values)
+        return newer.kind in _SIGNED_TYPES or (newer.kind in _UNSIGNED_TYPES and not has_negative_values)
     if newer.kind == "enum":
         # An open enum holds every number; a closed one moves unknown numbers to the unknown fields.
         enum = after.enums.get(newer.type)
         return older.kind == "int32" and enum is not None and not enum.closed
-    return older.kind == newer.kind or newer.kind in _WIDER.get(older.kind, ())
+    return older.kind == newer.kind or newer.kind in _WIDER_TYPES.get(older.kind, ())
 
 
 def is_same_type(first: str, other: str, before: ProtoDocument, after: ProtoDocument) -> bool:
@@ -59,7 +59,7 @@ def is_same_type(first: str, other: str, before: ProtoDocument, after: ProtoDocu
 def may_become_repeated(older: ProtoField, newer: ProtoField) -> bool:
     """Whether a single value may become repeated: both sides can read each other, except for packed numbers."""
     return older.repeated == newer.repeated or (
-        newer.repeated and (newer.kind in _ONE_BY_ONE or (newer.kind not in ("opaque", "group") and not newer.packed))
+        newer.repeated and (newer.kind in _UNPACKABLE_KINDS or (newer.kind not in ("opaque", "group") and not newer.packed))
     )
 
 

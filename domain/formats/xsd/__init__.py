@@ -26,7 +26,7 @@ from domain.formats.xsd.xml_tree import XS, decode_xml, location_at, parse_xml
 
 __all__ = ["XsdDocument", "canonical_form", "incompatibilities", "parse"]
 
-_ROOT: Final = f"{{{XS}}}schema"
+_ROOT_TAG: Final = f"{{{XS}}}schema"
 
 install_model_check()
 
@@ -38,7 +38,7 @@ def parse(document: bytes, name: str) -> XsdDocument:
     """
     text = decode_xml(document)
     root = parse_xml(text)
-    if root.tag != _ROOT:
+    if root.tag != _ROOT_TAG:
         raise InvalidDocument(f"the root element is not xs:schema of {XS}", location_at(text, root.start))
     resource = None
     offsets: dict[int, int] = {}
@@ -50,7 +50,7 @@ def parse(document: bytes, name: str) -> XsdDocument:
         version = XMLSchema11 if name.rpartition("/")[2].startswith("1.1") else XMLSchema10
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            schema = version(resource, loader_class=_loader(stub_schemas(root, text)), defuse="always", allow="none")
+            schema = version(resource, loader_class=_stub_loader(stub_schemas(root, text)), defuse="always", allow="none")
             return build_schema(schema, text, offsets)
     except InvalidDocument:
         raise
@@ -59,7 +59,7 @@ def parse(document: bytes, name: str) -> XsdDocument:
     except Exception as error:  # the library may raise anything for untrusted documents
         offset = offsets.get(id(getattr(error, "elem", None)))
         raise InvalidDocument(
-            f"the document is not a valid schema: {_reason(error)}", location_at(text, offset)
+            f"the document is not a valid schema: {_error_text(error)}", location_at(text, offset)
         ) from None
 
 
@@ -79,7 +79,7 @@ def incompatibilities(
     return XsdComparison(reader, writer).incompatibilities()
 
 
-def _loader(stub_texts: Mapping[str, str]) -> type[SchemaLoader]:
+def _stub_loader(stub_texts: Mapping[str, str]) -> type[SchemaLoader]:
     """A loader that reads no schema locations; it uses stub schemas for imports and includes."""
 
     class Loader(SchemaLoader):
@@ -97,7 +97,7 @@ def _loader(stub_texts: Mapping[str, str]) -> type[SchemaLoader]:
     return Loader
 
 
-def _reason(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     text = getattr(error, "message", None) or getattr(error, "reason", None) or error
     kind = "" if isinstance(error, XMLSchemaException) else f"{type(error).__name__} "
     return (kind + str(text).strip().partition("\n")[0].rstrip(":."))[:500]

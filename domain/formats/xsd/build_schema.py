@@ -39,9 +39,9 @@ from domain.formats.xsd.model import (
 from domain.formats.xsd.xml_tree import PREFIX_PATTERN, XS
 
 _STRICTNESS: Final = {"skip": 0, "lax": 1, "strict": 2}
-_BUILT_IN: Final = f"{{{XS}}}"
+_BUILT_IN_PREFIX: Final = f"{{{XS}}}"
 #: Maximum length of a derivation chain: each type is stored with all its ancestors, at quadratic cost.
-_LONGEST: Final = 200
+_MAX_DERIVATION_STEPS: Final = 200
 _ANY_TYPE: Final = f"{{{XS}}}anyType"
 
 
@@ -71,7 +71,7 @@ class _Builder:
                 self._derived.setdefault(base_type.name, {})[name] = frozenset(derivations)
                 derivations |= {base_type.derivation} if base_type.is_complex() else set()
                 base_type, steps = base_type.base_type, steps + 1
-                if steps > _LONGEST:
+                if steps > _MAX_DERIVATION_STEPS:
                     raise _derivation_too_long(name)
 
     def schema(self, text: str) -> XsdDocument:
@@ -113,15 +113,15 @@ class _Builder:
             start=self._start(declaration),
             nillable=declaration.nillable,
             fixed=declaration.fixed,
-            identities=tuple(sorted(map(_identity, declaration.identities))),
+            identities=tuple(sorted(map(_identity_text, declaration.identities))),
             alternatives=tuple(
-                (_path(alternative.path or "", alternative), self._place(alternative.type))
+                (_xpath_text(alternative.path or "", alternative), self._place(alternative.type))
                 for alternative in declaration.alternatives
                 if alternative.type is not None
             ),
             abstract=declaration.abstract,
             default=declaration.fixed if declaration.default is None else declaration.default,
-            block=_blocked(declaration),
+            block=_blocked_derivations(declaration),
         )
 
     # -- complex types --------------------------------------------------------------------------------------------
@@ -133,7 +133,7 @@ class _Builder:
         content_model = self._term(content, elements) if isinstance(content, XsdGroup) else EMPTY_CONTENT
         open_content = definition.open_content
         if open_content is not None and open_content.any_element is not None and open_content.mode != "none":
-            open_wildcard = repeat(_wild(open_content.any_element), 0, None)
+            open_wildcard = repeat(_convert_wildcard(open_content.any_element), 0, None)
             content_model = (
                 all_of([content_model, open_wildcard])
                 if open_content.mode == "interleave"
@@ -157,7 +157,7 @@ class _Builder:
             },
             other_attributes=next(
                 (
-                    _wild(attribute)
+                    _convert_wildcard(attribute)
                     for attribute in definition.attributes.values()
                     if isinstance(attribute, XsdAnyAttribute)
                 ),
@@ -166,9 +166,9 @@ class _Builder:
             text=text,
             mixed=definition.mixed,
             abstract=definition.abstract,
-            assertions=frozenset(_path(assertion.path, assertion) for assertion in definition.assertions),
+            assertions=frozenset(_xpath_text(assertion.path, assertion) for assertion in definition.assertions),
             derived=self._derived.get(definition.name or "", {}),
-            block=_blocked(definition),
+            block=_blocked_derivations(definition),
         )
 
     def _term(self, group: XsdGroup, elements: dict[str, dict[ElementDeclaration, None]]) -> ContentModel:
@@ -187,10 +187,10 @@ class _Builder:
         if isinstance(particle, XsdGroup):
             return self._term(particle, elements)
         if isinstance(particle, XsdAnyElement):
-            return repeat(_wild(particle), particle.min_occurs, particle.max_occurs)
+            return repeat(_convert_wildcard(particle), particle.min_occurs, particle.max_occurs)
         declaration = particle.ref if particle.ref is not None else particle
         alternatives = [declaration]
-        if "substitution" not in (blocked_derivations := _blocked(declaration)):
+        if "substitution" not in (blocked_derivations := _blocked_derivations(declaration)):
             alternatives += (
                 substitute
                 for substitute in particle.iter_substitutes()
@@ -207,17 +207,17 @@ class _Builder:
 
     def _simple(self, definition: XsdSimpleType) -> SimpleType:
         steps: list[Any] = [definition]
-        while (base_type := _text_of(steps[-1].base_type)) is not None:
+        while (base_type := _simple_type_of(steps[-1].base_type)) is not None:
             steps.append(base_type)
-            if len(steps) > _LONGEST:
+            if len(steps) > _MAX_DERIVATION_STEPS:
                 raise _derivation_too_long(definition.name)
         names = [
             step.name
             for step in steps
-            if step.name and (step.name.startswith(_BUILT_IN) or step.schema is not self._schema)
+            if step.name and (step.name.startswith(_BUILT_IN_PREFIX) or step.schema is not self._schema)
         ]
         if "{http://www.w3.org/2001/XMLSchema}anySimpleType" not in names:
-            names.append(f"{_BUILT_IN}anySimpleType")
+            names.append(f"{_BUILT_IN_PREFIX}anySimpleType")
         variety = next((step for step in steps if isinstance(step, XsdList | XsdUnion)), None)
         kind: str = "atomic"
         part_indexes: tuple[int, ...] = ()
@@ -225,16 +225,16 @@ class _Builder:
             kind, part_indexes = "list", (self._place(variety.item_type),)
         elif isinstance(variety, XsdUnion):
             kind, part_indexes = "union", tuple(map(self._place, variety.member_types))
-        return SimpleType(tuple(names), kind, self._start(definition), part_indexes, **_facets(steps))
+        return SimpleType(tuple(names), kind, self._start(definition), part_indexes, **_combine_facets(steps))
 
 
-def _text_of(base_type: Any) -> XsdSimpleType | None:
+def _simple_type_of(base_type: Any) -> XsdSimpleType | None:
     """The simple type from which another derives, also where it is the content of a complex type."""
     content = getattr(base_type, "content", None) if isinstance(base_type, XsdComplexType) else base_type
     return content if isinstance(content, XsdSimpleType) else None
 
 
-def _blocked(declaration: Any) -> frozenset[str]:
+def _blocked_derivations(declaration: Any) -> frozenset[str]:
     words = (declaration.block or "").split()
     return frozenset(("extension", "restriction", "substitution") if "#all" in words else words)
 
@@ -249,18 +249,18 @@ def _derivation_steps(type_definition: Any, base_type: Any) -> frozenset[str]:
 
 
 def _derivation_too_long(name: str | None) -> InvalidDocument:
-    return InvalidDocument(f"the type {name or 'without a name'} derives from more than {_LONGEST} others in a row")
+    return InvalidDocument(f"the type {name or 'without a name'} derives from more than {_MAX_DERIVATION_STEPS} others in a row")
 
 
-def _facets(steps: Iterable[Any]) -> dict[str, Any]:
+def _combine_facets(steps: Iterable[Any]) -> dict[str, Any]:
     """The facets of a simple type, combined from all steps of its derivation."""
     facets: dict[str, Any] = {"patterns": (), "assertions": frozenset()}
     for step in steps:  # nearest step first, so an existing value is the narrower one
-        built_in = bool(step.name) and step.name.startswith(_BUILT_IN)
+        built_in = bool(step.name) and step.name.startswith(_BUILT_IN_PREFIX)
         for tag, facet in step.facets.items():
             if tag is None or not hasattr(facet, "elem"):
                 continue
-            match tag.removeprefix(_BUILT_IN):
+            match tag.removeprefix(_BUILT_IN_PREFIX):
                 case "minInclusive" | "minExclusive" as name:
                     facets.setdefault("low", FacetBound(facet.value, name == "minExclusive"))
                 case "maxInclusive" | "maxExclusive" as name:
@@ -282,7 +282,7 @@ def _facets(steps: Iterable[Any]) -> dict[str, Any]:
                     facets["patterns"] += (frozenset(pattern.get("value", "") for pattern in facet),)
                 case "assertion":
                     facets["assertions"] |= {
-                        _path(assertion.path, assertion)
+                        _xpath_text(assertion.path, assertion)
                         for assertion in (facet if isinstance(facet, list) else [facet])
                     }
                 case "whiteSpace":
@@ -292,7 +292,7 @@ def _facets(steps: Iterable[Any]) -> dict[str, Any]:
     return facets
 
 
-def _wild(wildcard: Any) -> NamespaceWildcard:
+def _convert_wildcard(wildcard: Any) -> NamespaceWildcard:
     not_names = frozenset(wildcard.not_qname)
     target = wildcard.target_namespace
     if wildcard.not_namespace:
@@ -306,18 +306,18 @@ def _wild(wildcard: Any) -> NamespaceWildcard:
     return NamespaceWildcard(namespaces, excluding, _STRICTNESS[wildcard.process_contents], not_names)
 
 
-def _identity(identity: Any) -> str:
+def _identity_text(identity: Any) -> str:
     """A uniqueness rule as a text that is equal for equal rules, independent of their names."""
     referred = getattr(identity, "refer", None)
     target = (
-        "" if referred is None else " of " + _identity(referred) if hasattr(referred, "selector") else f" of {referred}"
+        "" if referred is None else " of " + _identity_text(referred) if hasattr(referred, "selector") else f" of {referred}"
     )
-    fields = ", ".join(_path(field.path, identity) for field in identity.fields)
+    fields = ", ".join(_xpath_text(field.path, identity) for field in identity.fields)
     kind = identity.elem.tag.rpartition("}")[2]
-    return f"{kind} {_path(identity.selector.path, identity) if identity.selector else ''} ({fields}){target}"
+    return f"{kind} {_xpath_text(identity.selector.path, identity) if identity.selector else ''} ({fields}){target}"
 
 
-def _path(path: str, component: Any) -> str:
+def _xpath_text(path: str, component: Any) -> str:
     """An XPath expression with namespaces instead of prefixes."""
     namespaces = component.schema.namespaces
     return PREFIX_PATTERN.sub(lambda part: part[1] or f"{{{namespaces.get(part[2], part[2])}}}", path)

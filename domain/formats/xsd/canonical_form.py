@@ -8,20 +8,20 @@ from xml.sax.saxutils import escape
 
 from domain.formats.xsd.xml_tree import PREFIX_PATTERN, XML, XS, XmlElement
 
-_X: Final = f"{{{XS}}}"
-_NAMES: Final = frozenset(
+_XS_PREFIX: Final = f"{{{XS}}}"
+_QNAME_ATTRIBUTES: Final = frozenset(
     {*("type", "base", "ref", "refer", "itemType", "memberTypes", "substitutionGroup"), "defaultAttributes"}
 )
-_PATHS: Final = frozenset({"xpath", "test"})
+_XPATH_ATTRIBUTES: Final = frozenset({"xpath", "test"})
 #: Attributes with their default values, which are redundant.
-_DEFAULTS: Final = {
+_DEFAULT_ATTRIBUTES: Final = {
     *(("minOccurs", "1"), ("maxOccurs", "1"), ("use", "optional"), ("nillable", "false"), ("abstract", "false")),
     *(("mixed", "false"), ("elementFormDefault", "unqualified"), ("attributeFormDefault", "unqualified")),
     *(("processContents", "strict"), ("fixed", "false"), ("blockDefault", ""), ("finalDefault", "")),
 }
 #: Children of the schema element whose order has no meaning.
-_FREE: Final = frozenset(
-    _X + name for name in ("element", "attribute", "simpleType", "complexType", "group", "attributeGroup", "notation")
+_UNORDERED_TAGS: Final = frozenset(
+    _XS_PREFIX + name for name in ("element", "attribute", "simpleType", "complexType", "group", "attributeGroup", "notation")
 )
 
 
@@ -38,7 +38,7 @@ def canonical_form(root: XmlElement) -> bytes:
     if target not in ("", XS, XML):
         prefixes[target] = "tns"
     declared = "".join(
-        f' xmlns:{prefix}="{_quoted(uri)}"'
+        f' xmlns:{prefix}="{_quote(uri)}"'
         for uri, prefix in sorted(prefixes.items(), key=lambda item: item[1])
         if uri != XML
     )
@@ -56,56 +56,56 @@ def _significant_nodes(root: XmlElement) -> Iterator[XmlElement]:
 def _namespaces(node: XmlElement) -> set[str]:
     namespaces = {name[1:].partition("}")[0] for name in (node.tag, *node.attributes) if name.startswith("{")}
     for name, value in node.attributes.items():
-        if name in _NAMES:
+        if name in _QNAME_ATTRIBUTES:
             namespaces |= {node.resolve(qname)[0] for qname in value.split()}
-        elif name in _PATHS:
+        elif name in _XPATH_ATTRIBUTES:
             namespaces |= {node.scope[match[2]] for match in PREFIX_PATTERN.finditer(value) if match[2] in node.scope}
     return namespaces
 
 
 def _schema_text(root: XmlElement, prefixes: dict[str, str], declared: str) -> str:
     ordered_texts = [
-        _element(node, prefixes) for node in root.children if node.tag not in _FREE and not _is_annotation(node)
+        _canonical_element(node, prefixes) for node in root.children if node.tag not in _UNORDERED_TAGS and not _is_annotation(node)
     ]
-    sorted_texts = sorted(_element(node, prefixes) for node in root.children if node.tag in _FREE)
+    sorted_texts = sorted(_canonical_element(node, prefixes) for node in root.children if node.tag in _UNORDERED_TAGS)
     return _element_text(root, prefixes, declared, "".join([*ordered_texts, *sorted_texts]))
 
 
 def _is_annotation(node: XmlElement) -> bool:
-    return node.tag == _X + "annotation"
+    return node.tag == _XS_PREFIX + "annotation"
 
 
-def _element(node: XmlElement, prefixes: dict[str, str]) -> str:
-    inner = "".join(_element(child, prefixes) for child in node.children if not _is_annotation(child))
+def _canonical_element(node: XmlElement, prefixes: dict[str, str]) -> str:
+    inner = "".join(_canonical_element(child, prefixes) for child in node.children if not _is_annotation(child))
     return _element_text(node, prefixes, "", inner)
 
 
 def _element_text(node: XmlElement, prefixes: dict[str, str], declared: str, inner: str) -> str:
     attributes = "".join(
-        f' {_name(name, prefixes)}="{_quoted(_value(node, name, value, prefixes))}"'
+        f' {_prefixed_name(name, prefixes)}="{_quote(_canonical_value(node, name, value, prefixes))}"'
         for name, value in sorted(node.attributes.items())
-        if (name, value.strip()) not in _DEFAULTS or _is_significant(node, name)
+        if (name, value.strip()) not in _DEFAULT_ATTRIBUTES or _is_significant(node, name)
     )
-    tag = _name(node.tag, prefixes)
+    tag = _prefixed_name(node.tag, prefixes)
     return f"<{tag}{declared}{attributes}>{inner}</{tag}>" if inner else f"<{tag}{declared}{attributes}/>"
 
 
 def _is_significant(node: XmlElement, name: str) -> bool:
     """Whether an attribute has a meaning beyond its default: `fixed` and `mixed` do in some elements."""
     if name == "fixed":
-        return node.tag in (_X + "element", _X + "attribute")
-    return name == "mixed" and node.tag == _X + "complexContent"
+        return node.tag in (_XS_PREFIX + "element", _XS_PREFIX + "attribute")
+    return name == "mixed" and node.tag == _XS_PREFIX + "complexContent"
 
 
-def _name(name: str, prefixes: dict[str, str]) -> str:
+def _prefixed_name(name: str, prefixes: dict[str, str]) -> str:
     uri, _, local = name[1:].rpartition("}") if name.startswith("{") else ("", "", name)
-    return _qname(uri, local, prefixes)
+    return _join_qname(uri, local, prefixes)
 
 
-def _value(node: XmlElement, name: str, value: str, prefixes: dict[str, str]) -> str:
-    if name in _NAMES:
-        return " ".join(_qname(*node.resolve(part), prefixes) for part in value.split())
-    if name in _PATHS:
+def _canonical_value(node: XmlElement, name: str, value: str, prefixes: dict[str, str]) -> str:
+    if name in _QNAME_ATTRIBUTES:
+        return " ".join(_join_qname(*node.resolve(part), prefixes) for part in value.split())
+    if name in _XPATH_ATTRIBUTES:
         return PREFIX_PATTERN.sub(
             lambda found: found[1] or f"{prefixes.get(node.scope.get(found[2], ''), found[2])}:",
             " ".join(value.split()),
@@ -113,9 +113,9 @@ def _value(node: XmlElement, name: str, value: str, prefixes: dict[str, str]) ->
     return value
 
 
-def _qname(uri: str, local: str, prefixes: dict[str, str]) -> str:
+def _join_qname(uri: str, local: str, prefixes: dict[str, str]) -> str:
     return f"{prefixes[uri]}:{local}" if uri else local
 
 
-def _quoted(value: str) -> str:
+def _quote(value: str) -> str:
     return escape(value, {'"': "&quot;", "\n": "&#10;", "\t": "&#9;", "\r": "&#13;"})

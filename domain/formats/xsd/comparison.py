@@ -24,7 +24,7 @@ from domain.formats.xsd.model import AttributeDeclaration, ComplexType, ElementD
 from domain.formats.xsd.simple_types import EMPTY_TEXT, simple_type_mismatch
 from domain.formats.xsd.xml_tree import location_at
 
-_ANY: Final = "{http://www.w3.org/2001/XMLSchema}anyType"
+_ANY_TYPE: Final = "{http://www.w3.org/2001/XMLSchema}anyType"
 
 
 class XsdComparison:
@@ -63,19 +63,19 @@ class XsdComparison:
     def _root(self, name: str, element: ElementDeclaration) -> None:
         other = self._reader.elements.get(name)
         if other is None or other.abstract:
-            text = f"documents may have the root element {_short(name)}, which the reader does not declare"
+            text = f"documents may have the root element {_local_name(name)}, which the reader does not declare"
             self._tell("root-element-unknown", text, None, element.start)
         else:
-            self._elements(_short(name), element, other)
+            self._elements(_local_name(name), element, other)
 
     def _library(self) -> None:
         for name, index in self._writer.named.items():
             definition = self._writer.types[index]
             if name in self._reader.named:
-                self._push(f"type {_short(name)}", index, self._reader.named[name], definition.start, None)
+                self._push(f"type {_local_name(name)}", index, self._reader.named[name], definition.start, None)
             else:
                 self._tell(
-                    "type-unknown", f"the reader does not define the type {_short(name)}", None, definition.start
+                    "type-unknown", f"the reader does not define the type {_local_name(name)}", None, definition.start
                 )
 
     def _push(
@@ -126,7 +126,7 @@ class XsdComparison:
         if (
             not isinstance(writer_type, ComplexType)
             or not isinstance(reader_type, ComplexType)
-            or reader_type.name == _ANY
+            or reader_type.name == _ANY_TYPE
         ):
             return
         for name, derivations in writer_type.derived.items():
@@ -139,13 +139,13 @@ class XsdComparison:
             if blocked_derivations := reader_type.derived.get(name, frozenset()) & (
                 reader_element.block | reader_type.block
             ):
-                text = f"{path} may have the type {_short(name)}, and the reader blocks each {min(blocked_derivations)}"
+                text = f"{path} may have the type {_local_name(name)}, and the reader blocks each {min(blocked_derivations)}"
                 self._tell("derived-type-blocked", text, reader_element.start, writer_offset)
                 continue
             if name in reader_type.derived and name in self._reader.named:
-                self._push(f"{path} ({_short(name)})", index, self._reader.named[name], writer_offset, None)
+                self._push(f"{path} ({_local_name(name)})", index, self._reader.named[name], writer_offset, None)
             else:
-                text = f"{path} may have the type {_short(name)}, which the reader does not have for it"
+                text = f"{path} may have the type {_local_name(name)}, which the reader does not have for it"
                 self._tell("derived-type-unknown", text, reader_type.start, writer_offset)
 
     def _takes_nothing(self, index: int) -> bool:
@@ -285,13 +285,13 @@ class XsdComparison:
         for name, declared in writer_type.elements.items():
             for writer_element in declared:
                 for reader_element in reader_type.elements.get(name) or self._by_wildcard(name, reader_type):
-                    self._elements(f"{path}/{_short(name)}", writer_element, reader_element)
+                    self._elements(f"{path}/{_local_name(name)}", writer_element, reader_element)
 
     def _by_wildcard(self, name: str, reader_type: ComplexType) -> Iterator[ElementDeclaration]:
         """The global declaration that validates an element which a wildcard of the reader matches."""
         declaration = self._reader.elements.get(name)
         if declaration is not None and any(
-            wildcard.strictness and wildcard.allows_name(name) for wildcard in _wilds(reader_type)
+            wildcard.strictness and wildcard.allows_name(name) for wildcard in _wildcards(reader_type)
         ):
             yield declaration
 
@@ -306,11 +306,11 @@ class XsdComparison:
         writer_counts, reader_counts, wildcards = (
             occurrence_counts(writer_type.content),
             occurrence_counts(reader_type.content),
-            _wilds(reader_type),
+            _wildcards(reader_type),
         )
         for name, (reader_minimum, reader_maximum) in reader_counts.items():
             writer_minimum = writer_counts.get(name, (0, 0))[0]
-            if writer_minimum < reader_minimum and not (name not in writer_counts and not _plain(reader_type, name)):
+            if writer_minimum < reader_minimum and not (name not in writer_counts and not _has_element(reader_type, name)):
                 reader_element_offset = reader_type.elements[name][0].start
                 have = (
                     "does not have"
@@ -319,7 +319,7 @@ class XsdComparison:
                     if not writer_minimum
                     else f"may have {writer_minimum} of"
                 )
-                text = f"{path} {have} {_short(name)}, of which the reader expects {reader_minimum} at least"
+                text = f"{path} {have} {_local_name(name)}, of which the reader expects {reader_minimum} at least"
                 self._tell(
                     "element-required",
                     text,
@@ -333,14 +333,14 @@ class XsdComparison:
                 and (writer_maximum is None or writer_maximum > reader_maximum)
                 and not matches_wildcard
             ):
-                text = f"{path} may have {writer_maximum or 'any number'} of {_short(name)}, "
+                text = f"{path} may have {writer_maximum or 'any number'} of {_local_name(name)}, "
                 text += f"the reader takes {reader_maximum}"
                 self._tell(
                     "element-count", text, reader_type.elements[name][0].start, writer_type.elements[name][0].start
                 )
         for name in writer_counts:
             if name not in reader_counts and not any(self._allows(wildcard, name) for wildcard in wildcards):
-                text = f"{path} may have {_short(name)}, which the reader does not declare there"
+                text = f"{path} may have {_local_name(name)}, which the reader does not declare there"
                 self._tell("element-unknown", text, reader_offset, writer_type.elements[name][0].start)
 
     def _allows(self, wildcard: NamespaceWildcard, name: str) -> bool:
@@ -361,7 +361,7 @@ class XsdComparison:
             self._tell("content-undecided", text, reader_offset, writer_offset)
             return
         if example is not None:
-            names = ", ".join(map(_short, example)) or "nothing"
+            names = ", ".join(map(_local_name, example)) or "nothing"
             text = f"{path} may begin with {names}, the reader expects another order or choice"
             self._tell("content-order", text, reader_offset, writer_offset)
 
@@ -382,11 +382,11 @@ class XsdComparison:
             if writer_attribute is None:
                 continue
             if reader_attribute.fixed is not None and writer_attribute.fixed != reader_attribute.fixed:
-                text = f"{path}/@{_short(name)} need not be {reader_attribute.fixed}, "
+                text = f"{path}/@{_local_name(name)} need not be {reader_attribute.fixed}, "
                 text += "which the reader has as its only value"
                 self._tell("fixed-value-changed", text, reader_attribute.start, writer_attribute.start)
             self._text(
-                f"{path}/@{_short(name)}",
+                f"{path}/@{_local_name(name)}",
                 writer_attribute.type,
                 reader_attribute.type,
                 writer_attribute.start,
@@ -402,11 +402,11 @@ class XsdComparison:
             self._open_attributes(path, writer_offset, reader_offset)
 
     def _missing(self, path: str, reader_attribute: AttributeDeclaration, writer_offset: int | None) -> None:
-        text = f"{path} need not have the attribute {_short(reader_attribute.name)}, which the reader requires"
+        text = f"{path} need not have the attribute {_local_name(reader_attribute.name)}, which the reader requires"
         self._tell("attribute-required", text, reader_attribute.start, writer_offset)
 
     def _unknown(self, path: str, writer_attribute: AttributeDeclaration, reader_offset: int | None) -> None:
-        text = f"{path} may have the attribute {_short(writer_attribute.name)}, which the reader does not declare there"
+        text = f"{path} may have the attribute {_local_name(writer_attribute.name)}, which the reader does not declare there"
         self._tell("attribute-unknown", text, reader_offset, writer_attribute.start)
 
     def _open_attributes(self, path: str, writer_offset: int | None, reader_offset: int | None) -> None:
@@ -418,15 +418,15 @@ def _without_namespaces(path: str) -> str:
     return re.sub(r"\{[^}]*\}", "", path)
 
 
-def _wilds(definition: ComplexType) -> list[NamespaceWildcard]:
+def _wildcards(definition: ComplexType) -> list[NamespaceWildcard]:
     return [symbol for symbol in symbols(definition.content) if isinstance(symbol, NamespaceWildcard)]
 
 
-def _plain(definition: ComplexType, name: str) -> bool:
+def _has_element(definition: ComplexType, name: str) -> bool:
     """Whether a content model contains an element by name."""
     return ElementName(name) in symbols(definition.content)
 
 
-def _short(name: str) -> str:
+def _local_name(name: str) -> str:
     """A name without its namespace, for messages."""
     return name.rpartition("}")[2]

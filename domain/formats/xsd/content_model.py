@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 #: Maximum nodes of models that one comparison visits; beyond that the result is undecided.
-_MOST: Final = 100_000
+_MAX_NODES: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ def occurrence_counts(content_model: ContentModel) -> dict[str, tuple[int, int |
             return {
                 name: (
                     min(item_minimum for item_minimum, _ in ranges),
-                    _largest([item_maximum for _, item_maximum in ranges]),
+                    _maximum([item_maximum for _, item_maximum in ranges]),
                 )
                 for name in dict.fromkeys(name for counts in item_counts for name in counts)
                 for ranges in [[counts.get(name, (0, 0)) for counts in item_counts]]
@@ -174,7 +174,7 @@ def occurrence_counts(content_model: ContentModel) -> dict[str, tuple[int, int |
             return total
 
 
-def _largest(maxima: list[int | None]) -> int | None:
+def _maximum(maxima: list[int | None]) -> int | None:
     known = [maximum for maximum in maxima if maximum is not None]
     return max(known) if len(known) == len(maxima) else None
 
@@ -244,8 +244,8 @@ def find_counterexample(writer: ContentModel, reader: ContentModel) -> tuple[str
         if reader_model == UNMATCHABLE or (is_nullable(writer_model) and not is_nullable(reader_model)):
             return path
         for symbol in sorted(first_symbols(writer_model), key=_symbol_text):
-            steps += _size(writer_model) + _size(reader_model)
-            if steps > _MOST:
+            steps += _model_size(writer_model) + _model_size(reader_model)
+            if steps > _MAX_NODES:
                 raise LookupError
             pair = derivative(writer_model, symbol), derivative(reader_model, symbol)
             if pair not in seen and not _is_subset(*pair):
@@ -254,14 +254,14 @@ def find_counterexample(writer: ContentModel, reader: ContentModel) -> tuple[str
     return None
 
 
-def _size(content_model: ContentModel) -> int:
+def _model_size(content_model: ContentModel) -> int:
     match content_model:
         case ElementName() | NamespaceWildcard():
             return 1
         case Repetition(item, _, _):
-            return 1 + _size(item)
+            return 1 + _model_size(item)
         case SequenceGroup(items) | AllGroup(items) | ChoiceGroup(items):
-            return 1 + sum(map(_size, items))
+            return 1 + sum(map(_model_size, items))
 
 
 def _symbol_text(symbol: ContentSymbol) -> str:
@@ -308,7 +308,7 @@ def _is_sequence_subset(writer: tuple[ContentModel, ...], reader: tuple[ContentM
 def _is_all_subset(writer: ContentModel, reader: tuple[ContentModel, ...]) -> bool:
     """Compares names with counts in any order: the ranges of counts decide, regardless of the writer's order."""
     if any(isinstance(symbol, NamespaceWildcard) for item in (writer, *reader) for symbol in symbols(item)):
-        return _pairwise(writer.items, reader) if isinstance(writer, AllGroup) else False
+        return _is_pairwise_subset(writer.items, reader) if isinstance(writer, AllGroup) else False
     if not all(
         isinstance(item, ElementName) or (isinstance(item, Repetition) and isinstance(item.item, ElementName))
         for item in reader
@@ -321,7 +321,7 @@ def _is_all_subset(writer: ContentModel, reader: tuple[ContentModel, ...]) -> bo
     )
 
 
-def _pairwise(writer: tuple[ContentModel, ...], reader: tuple[ContentModel, ...]) -> bool:
+def _is_pairwise_subset(writer: tuple[ContentModel, ...], reader: tuple[ContentModel, ...]) -> bool:
     remaining = list(reader)
     for item in writer:
         matching = next((other for other in remaining if _is_subset(item, other)), None)

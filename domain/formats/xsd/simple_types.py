@@ -16,23 +16,23 @@ from elementpath.regex import translate_pattern
 from domain.formats.xsd.model import FacetBound, SimpleType, TypeDefinition
 from domain.formats.xsd.xml_tree import XS
 
-_X: Final = f"{{{XS}}}"
-_TEXT: Final = frozenset({_X + "string", _X + "anySimpleType", _X + "anyAtomicType"})
+_XS_PREFIX: Final = f"{{{XS}}}"
+_TEXT_TYPES: Final = frozenset({_XS_PREFIX + "string", _XS_PREFIX + "anySimpleType", _XS_PREFIX + "anyAtomicType"})
 #: For built-in types, unrelated types in whose lexical form their values are valid.
-_WRITTEN_AS: Final = {
-    _X + "decimal": (_X + "double", _X + "float"),
-    _X + "float": (_X + "double",),
-    _X + "integer": (_X + "decimal", _X + "double", _X + "float"),
+_WRITABLE_TYPES: Final = {
+    _XS_PREFIX + "decimal": (_XS_PREFIX + "double", _XS_PREFIX + "float"),
+    _XS_PREFIX + "float": (_XS_PREFIX + "double",),
+    _XS_PREFIX + "integer": (_XS_PREFIX + "decimal", _XS_PREFIX + "double", _XS_PREFIX + "float"),
 }
-_INTEGER: Final = _X + "integer"
-_ZONES: Final = {"optional": {"optional", "required", "prohibited"}}
+_INTEGER: Final = _XS_PREFIX + "integer"
+_ALLOWED_ZONES: Final = {"optional": {"optional", "required", "prohibited"}}
 
 #: The type of empty text.
 EMPTY_TEXT: Final = SimpleType(
-    (_X + "token", _X + "string", _X + "anySimpleType"), "atomic", None, longest=0, values=("",)
+    (_XS_PREFIX + "token", _XS_PREFIX + "string", _XS_PREFIX + "anySimpleType"), "atomic", None, longest=0, values=("",)
 )
 #: Treatments of white space, from the one that keeps most.
-_SPACES: Final = ("preserve", "replace", "collapse")
+_WHITESPACE_MODES: Final = ("preserve", "replace", "collapse")
 
 #: A rule's name, and the problem as the rest of a sentence.
 TypeMismatch = tuple[str, str]
@@ -46,41 +46,41 @@ def simple_type_mismatch(
     writers, readers: the types of both schemas, in which `parts` are indexes.
     """
     assert isinstance(writer, SimpleType) and isinstance(reader, SimpleType)
-    if reader.kind == "atomic" and reader.names[0] == _X + "anySimpleType":
+    if reader.kind == "atomic" and reader.names[0] == _XS_PREFIX + "anySimpleType":
         return None
     if writer.values is not None and writer.kind == reader.kind == "atomic":
-        return _values(writer, reader)
+        return _compare_values(writer, reader)
     if writer.kind == "union":
         return _first_mismatch(simple_type_mismatch(writers[part], reader, writers, readers) for part in writer.parts)
     if reader.kind == "union" and reader.values is None and not reader.patterns:
         flaws = [simple_type_mismatch(writer, readers[part], writers, readers) for part in reader.parts]
         return None if None in flaws else ("type-changed", "fits none of the types that the reader takes")
     if writer.kind != reader.kind:
-        is_plain_text = reader.kind == "atomic" and reader.names[0] in _TEXT and not _is_restricted(reader)
+        is_plain_text = reader.kind == "atomic" and reader.names[0] in _TEXT_TYPES and not _is_restricted(reader)
         return (
             None
             if is_plain_text
-            else ("type-changed", f"is a {writer.kind} of values, the reader expects {_kind(reader)}")
+            else ("type-changed", f"is a {writer.kind} of values, the reader expects {_kind_text(reader)}")
         )
     if reader.kind == "list":
         items = simple_type_mismatch(writers[writer.parts[0]], readers[reader.parts[0]], writers, readers)
-        return items or _lengths(writer, reader) or _patterns(writer, reader) or _enumerated(writer, reader)
+        return items or _compare_lengths(writer, reader) or _compare_patterns(writer, reader) or _compare_enumerations(writer, reader)
     if not _is_writable_as(writer, reader):
-        return "type-changed", f"is {_named(writer)}, the reader expects {_named(reader)}"
-    return _facets(writer, reader)
+        return "type-changed", f"is {_type_name(writer)}, the reader expects {_type_name(reader)}"
+    return _compare_facets(writer, reader)
 
 
 def _first_mismatch(mismatches: Any) -> TypeMismatch | None:
     return next((mismatch for mismatch in mismatches if mismatch is not None), None)
 
 
-def _kind(simple_type: SimpleType) -> str:
-    return _named(simple_type) if simple_type.kind == "atomic" else f"a {simple_type.kind}"
+def _kind_text(simple_type: SimpleType) -> str:
+    return _type_name(simple_type) if simple_type.kind == "atomic" else f"a {simple_type.kind}"
 
 
-def _named(simple_type: SimpleType) -> str:
+def _type_name(simple_type: SimpleType) -> str:
     name = simple_type.names[0]
-    return f"xs:{name.removeprefix(_X)}" if name.startswith(_X) else name
+    return f"xs:{name.removeprefix(_XS_PREFIX)}" if name.startswith(_XS_PREFIX) else name
 
 
 def _is_restricted(simple_type: SimpleType) -> bool:
@@ -97,39 +97,39 @@ def _is_integer(simple_type: SimpleType) -> bool:
 
 
 def _is_number(simple_type: SimpleType) -> bool:
-    return _X + "decimal" in simple_type.names
+    return _XS_PREFIX + "decimal" in simple_type.names
 
 
 def _is_writable_as(writer: SimpleType, reader: SimpleType) -> bool:
     """Whether the built-in type of the writer is that of the reader, or its values are valid for the reader's."""
     reader_type_name = reader.names[0]
-    if reader_type_name in writer.names or reader_type_name in _TEXT:
+    if reader_type_name in writer.names or reader_type_name in _TEXT_TYPES:
         return True
-    if reader_type_name in (_X + "normalizedString", _X + "token") and _X + "string" not in writer.names:
+    if reader_type_name in (_XS_PREFIX + "normalizedString", _XS_PREFIX + "token") and _XS_PREFIX + "string" not in writer.names:
         return True  # only text has significant white space
     if _is_number(writer) and _is_number(reader):  # bounds and fractions decide
         # 1.0 is no integer in XSD, although it has no fraction.
-        return reader_type_name.startswith(_X) and (_INTEGER in writer.names or _INTEGER not in reader.names)
-    return any(reader_type_name in _WRITTEN_AS.get(name, ()) for name in writer.names)
+        return reader_type_name.startswith(_XS_PREFIX) and (_INTEGER in writer.names or _INTEGER not in reader.names)
+    return any(reader_type_name in _WRITABLE_TYPES.get(name, ()) for name in writer.names)
 
 
-def _facets(writer: SimpleType, reader: SimpleType) -> TypeMismatch | None:
-    checks = (_form, _spaces, _lengths, _patterns, _enumerated, _bounds, _digits, _assertions)
+def _compare_facets(writer: SimpleType, reader: SimpleType) -> TypeMismatch | None:
+    checks = (_compare_form, _compare_whitespace, _compare_lengths, _compare_patterns, _compare_enumerations, _compare_bounds, _compare_digits, _compare_assertions)
     return _first_mismatch(check(writer, reader) for check in checks)
 
 
-def _form(writer: SimpleType, reader: SimpleType) -> TypeMismatch | None:
+def _compare_form(writer: SimpleType, reader: SimpleType) -> TypeMismatch | None:
     """Refuses text restrictions on other types: their values have several written forms."""
-    text = reader.names[0] in _TEXT or _X + "string" in reader.names
-    if text and _X + "string" not in writer.names and _is_restricted(reader):
-        return "type-changed", f"is {_named(writer)}, the reader expects text of a form that such values need not have"
+    text = reader.names[0] in _TEXT_TYPES or _XS_PREFIX + "string" in reader.names
+    if text and _XS_PREFIX + "string" not in writer.names and _is_restricted(reader):
+        return "type-changed", f"is {_type_name(writer)}, the reader expects text of a form that such values need not have"
     return None
 
 
-def _spaces(writer: SimpleType, reader: SimpleType) -> TypeMismatch | None:
+def _compare_whitespace(writer: SimpleType, reader: SimpleType) -> TypeMismatch | None:
     """Refuses a reader that keeps less white space of a text. Keeping more is fine: written values are normalised."""
-    text = _X + "string" in writer.names and _X + "string" in reader.names
-    if text and _SPACES.index(reader.space) > _SPACES.index(writer.space):
+    text = _XS_PREFIX + "string" in writer.names and _XS_PREFIX + "string" in reader.names
+    if text and _WHITESPACE_MODES.index(reader.space) > _WHITESPACE_MODES.index(writer.space):
         return (
             "whitespace-changed",
             f"may have white space that the reader does not preserve: it is set to {reader.space}",
@@ -137,7 +137,7 @@ def _spaces(writer: SimpleType, reader: SimpleType) -> TypeMismatch | None:
     return None
 
 
-def _spaced(text: str, whitespace: str) -> str:
+def _normalize_whitespace(text: str, whitespace: str) -> str:
     """A text with its white space normalised as a type demands."""
     if whitespace == "preserve":
         return text
@@ -145,7 +145,7 @@ def _spaced(text: str, whitespace: str) -> str:
     return replaced if whitespace == "replace" else " ".join(replaced.split())
 
 
-def _lengths(writer: SimpleType, reader: SimpleType) -> TypeMismatch | None:
+def _compare_lengths(writer: SimpleType, reader: SimpleType) -> TypeMismatch | None:
     if writer.shortest < reader.shortest:
         return "length-narrowed", f"may be {writer.shortest} long, the reader expects {reader.shortest} at least"
     if reader.longest is not None and (writer.longest is None or writer.longest > reader.longest):
@@ -154,7 +154,7 @@ def _lengths(writer: SimpleType, reader: SimpleType) -> TypeMismatch | None:
     return None
 
 
-def _patterns(writer: SimpleType, reader: SimpleType) -> TypeMismatch | None:
+def _compare_patterns(writer: SimpleType, reader: SimpleType) -> TypeMismatch | None:
     """Compares patterns by their text only; whether one pattern implies another is not computed."""
     for reader_patterns in reader.patterns:
         if not any(writer_patterns <= reader_patterns for writer_patterns in writer.patterns):
@@ -162,7 +162,7 @@ def _patterns(writer: SimpleType, reader: SimpleType) -> TypeMismatch | None:
     return None
 
 
-def _enumerated(writer: SimpleType, reader: SimpleType) -> TypeMismatch | None:
+def _compare_enumerations(writer: SimpleType, reader: SimpleType) -> TypeMismatch | None:
     if reader.values is None:
         return None
     if writer.values is None:
@@ -171,30 +171,30 @@ def _enumerated(writer: SimpleType, reader: SimpleType) -> TypeMismatch | None:
     return ("enumeration-value-unknown", f"may be {missing[0]!s}, which the reader does not list") if missing else None
 
 
-def _bounds(writer: SimpleType, reader: SimpleType) -> TypeMismatch | None:
+def _compare_bounds(writer: SimpleType, reader: SimpleType) -> TypeMismatch | None:
     for direction, reader_bound, writer_bound in (("less", reader.low, writer.low), ("more", reader.high, writer.high)):
         if _INTEGER in writer.names:
             writer_bound, reader_bound = (
-                _closed(writer_bound or _by_digits(writer, direction), direction == "less"),
-                _closed(reader_bound, direction == "less"),
+                _inclusive_bound(writer_bound or _bound_of_digits(writer, direction), direction == "less"),
+                _inclusive_bound(reader_bound, direction == "less"),
             )
         if reader_bound is not None and not _is_bound_within(writer_bound, reader_bound, direction == "less"):
             return "bounds-narrowed", f"may be {direction} than {reader_bound.value}, which the reader does not allow"
     return None
 
 
-def _by_digits(simple_type: SimpleType, direction: str) -> FacetBound | None:
+def _bound_of_digits(simple_type: SimpleType, direction: str) -> FacetBound | None:
     """The bound of an integer that follows from its number of digits."""
     if simple_type.digits is None or simple_type.digits > 100:  # more than any bound in practice
         return None
     return FacetBound((10**simple_type.digits - 1) * (-1 if direction == "less" else 1), False)
 
 
-def _closed(bound: FacetBound | None, is_lower: bool) -> FacetBound | None:
+def _inclusive_bound(bound: FacetBound | None, is_lower: bool) -> FacetBound | None:
     """An equivalent inclusive bound for integers."""
     if bound is None:
         return None
-    value = _comparable(bound.value)
+    value = _to_decimal(bound.value)
     if not isinstance(value, Decimal) or not value.is_finite():
         return bound
     rounded = value.to_integral_value(ROUND_CEILING if is_lower else ROUND_FLOOR)
@@ -206,7 +206,7 @@ def _is_bound_within(writer_bound: FacetBound | None, reader_bound: FacetBound, 
     if writer_bound is None:
         return False
     try:
-        writer_value, reader_value = _comparable(writer_bound.value), _comparable(reader_bound.value)
+        writer_value, reader_value = _to_decimal(writer_bound.value), _to_decimal(reader_bound.value)
         if writer_value == reader_value:
             return writer_bound.open or not reader_bound.open
         return bool(writer_value > reader_value if is_lower else writer_value < reader_value)
@@ -214,23 +214,23 @@ def _is_bound_within(writer_bound: FacetBound | None, reader_bound: FacetBound, 
         return False
 
 
-def _comparable(value: Any) -> Any:
+def _to_decimal(value: Any) -> Any:
     return Decimal(value) if isinstance(value, int) else value
 
 
-def _digits(writer: SimpleType, reader: SimpleType) -> TypeMismatch | None:
+def _compare_digits(writer: SimpleType, reader: SimpleType) -> TypeMismatch | None:
     fraction = 0 if _is_integer(writer) else writer.fraction
     if reader.fraction is not None and (fraction is None or fraction > reader.fraction):
         return (
             "digits-narrowed",
             f"may have more than {reader.fraction} fraction digits, which the reader does not allow",
         )
-    if reader.digits is not None and (_most_digits(writer, fraction) or reader.digits + 1) > reader.digits:
+    if reader.digits is not None and (_max_digits(writer, fraction) or reader.digits + 1) > reader.digits:
         return "digits-narrowed", f"may have more than {reader.digits} digits, which the reader does not allow"
     return None
 
 
-def _most_digits(simple_type: SimpleType, fraction: int | None) -> int | None:
+def _max_digits(simple_type: SimpleType, fraction: int | None) -> int | None:
     """The maximum digits of a number, from its facets or its bounds; None: unlimited."""
     if simple_type.digits is not None:
         return simple_type.digits
@@ -240,22 +240,22 @@ def _most_digits(simple_type: SimpleType, fraction: int | None) -> int | None:
     return len(str(largest)) + fraction
 
 
-def _assertions(writer: SimpleType, reader: SimpleType) -> TypeMismatch | None:
+def _compare_assertions(writer: SimpleType, reader: SimpleType) -> TypeMismatch | None:
     if added_assertions := reader.assertions - writer.assertions:
         return "assertion-added", f"need not satisfy {min(added_assertions)}, which the reader asserts"
-    if writer.zone not in _ZONES.get(reader.zone, {reader.zone}):
+    if writer.zone not in _ALLOWED_ZONES.get(reader.zone, {reader.zone}):
         return "timezone-changed", f"has a time zone that is {writer.zone}, the reader has it {reader.zone}"
     return None
 
 
-def _values(writer: SimpleType, reader: SimpleType) -> TypeMismatch | None:
+def _compare_values(writer: SimpleType, reader: SimpleType) -> TypeMismatch | None:
     """Compares each listed value separately, because it may be valid even where the types are not compatible."""
     if reader.values is not None and (_is_writable_as(writer, reader) or _is_writable_as(reader, writer)):
-        if mismatch := _enumerated(writer, reader):
+        if mismatch := _compare_enumerations(writer, reader):
             return mismatch
     elif not _is_writable_as(writer, reader):
-        return "type-changed", f"is {_named(writer)}, the reader expects {_named(reader)}"
-    elif mismatch := _form(writer, reader):
+        return "type-changed", f"is {_type_name(writer)}, the reader expects {_type_name(reader)}"
+    elif mismatch := _compare_form(writer, reader):
         return mismatch
     unmatched_patterns = [
         reader_patterns
@@ -263,33 +263,33 @@ def _values(writer: SimpleType, reader: SimpleType) -> TypeMismatch | None:
         if not any(writer_patterns <= reader_patterns for writer_patterns in writer.patterns)
     ]
     try:
-        checks = [list(map(_matcher, step)) for step in unmatched_patterns]
+        checks = [list(map(_pattern_matcher, step)) for step in unmatched_patterns]
     except (re.error, ValueError, OverflowError):
-        return _patterns(writer, reader)
+        return _compare_patterns(writer, reader)
     # Checks that the writer's facets already pass need not run per value; facets may exclude some values.
-    failing_checks = [check for check in (_lengths, _spaces, _bounds, _digits) if check(writer, reader)]
+    failing_checks = [check for check in (_compare_lengths, _compare_whitespace, _compare_bounds, _compare_digits) if check(writer, reader)]
     for value in writer.values or ():
         if not all(any(matcher.match(str(value)) for matcher in step) for step in checks):
             return "pattern-changed", f"may be {value}, which the reader's pattern does not match"
-        if mismatch := _first_mismatch(_value(check, value, writer, reader) for check in failing_checks):
+        if mismatch := _first_mismatch(_compare_value(check, value, writer, reader) for check in failing_checks):
             return mismatch
-    return _assertions(writer, reader)
+    return _compare_assertions(writer, reader)
 
 
-def _value(
+def _compare_value(
     check: Callable[[SimpleType, SimpleType], TypeMismatch | None], value: Any, writer: SimpleType, reader: SimpleType
 ) -> TypeMismatch | None:
     """The result of a check for one value of a type."""
     text = f"{value:f}" if isinstance(value, Decimal) else str(value)
-    number, is_text = _is_number(writer), _X + "string" in writer.names
-    if check is _spaces:
-        is_changed = is_text and _spaced(text, reader.space) != text
+    number, is_text = _is_number(writer), _XS_PREFIX + "string" in writer.names
+    if check is _compare_whitespace:
+        is_changed = is_text and _normalize_whitespace(text, reader.space) != text
         return (
             ("whitespace-changed", f"may be {text!r}, whose white space the reader does not preserve")
             if is_changed
             else None
         )
-    if (check is _lengths and not is_text) or (check is _digits and not number):
+    if (check is _compare_lengths and not is_text) or (check is _compare_digits and not number):
         return None
     fraction_digits = len(text.partition(".")[2].rstrip("0")) if number else None
     single_value_type = SimpleType(
@@ -306,6 +306,6 @@ def _value(
     return check(single_value_type, reader)
 
 
-def _matcher(pattern: str) -> re.Pattern[str]:
+def _pattern_matcher(pattern: str) -> re.Pattern[str]:
     """A matcher of whole texts for an XML Schema pattern. Raises: re.error, ValueError, OverflowError."""
     return re.compile(translate_pattern(pattern, back_references=False, lazy_quantifiers=False, anchors=False))

@@ -15,31 +15,31 @@ from domain.formats.contract import InvalidDocument
 from domain.formats.xsd.xml_tree import XML, XS, XmlElement, location_at
 
 _XSI: Final = "http://www.w3.org/2001/XMLSchema-instance"
-_KNOWN: Final = frozenset({XS, XML, _XSI})
-_GLOBALS: Final = frozenset(f"{{{XS}}}{kind}" for kind in ("element", "attribute", "group", "attributeGroup"))
-_TYPES: Final = frozenset({f"{{{XS}}}simpleType", f"{{{XS}}}complexType"})
-_NUMERIC: Final = frozenset(
+_KNOWN_NAMESPACES: Final = frozenset({XS, XML, _XSI})
+_GLOBAL_TAGS: Final = frozenset(f"{{{XS}}}{kind}" for kind in ("element", "attribute", "group", "attributeGroup"))
+_TYPE_TAGS: Final = frozenset({f"{{{XS}}}simpleType", f"{{{XS}}}complexType"})
+_NUMERIC_FACETS: Final = frozenset(
     f"{{{XS}}}{name}"
     for name in ("minInclusive", "maxInclusive", "minExclusive", "maxExclusive", "totalDigits", "fractionDigits")
 )
-_MARK: Final = "content-of-"
-_ANY: Final = '<xs:any processContents="skip" minOccurs="0" maxOccurs="unbounded"/>'
+_CONTENT_PREFIX: Final = "content-of-"
+_ANY_ELEMENT: Final = '<xs:any processContents="skip" minOccurs="0" maxOccurs="unbounded"/>'
 _ANY_ATTRIBUTE: Final = '<xs:anyAttribute processContents="skip"/>'
-_STRING: Final = '<xs:restriction base="xs:string"/>'
+_STRING_RESTRICTION: Final = '<xs:restriction base="xs:string"/>'
 
 #: The stub for a name, by its use; a name with several uses gets the first of these.
 _STUBS: Final = {
     "number": '<xs:simpleType name="{0}"><xs:restriction base="xs:decimal"/></xs:simpleType>',
-    "simple": '<xs:simpleType name="{0}">' + _STRING + "</xs:simpleType>",
+    "simple": '<xs:simpleType name="{0}">' + _STRING_RESTRICTION + "</xs:simpleType>",
     "narrowed text": (
         '<xs:complexType name="{0}"><xs:simpleContent><xs:extension base="xs:string">'
         + _ANY_ATTRIBUTE
         + "</xs:extension></xs:simpleContent></xs:complexType>"
     ),
-    "extended text": '<xs:simpleType name="{0}">' + _STRING + "</xs:simpleType>",
+    "extended text": '<xs:simpleType name="{0}">' + _STRING_RESTRICTION + "</xs:simpleType>",
     "narrowed": (
         '<xs:complexType name="{0}" mixed="true"><xs:sequence>'
-        + _ANY
+        + _ANY_ELEMENT
         + "</xs:sequence>"
         + _ANY_ATTRIBUTE
         + "</xs:complexType>"
@@ -59,7 +59,7 @@ _STUBS: Final = {
     "group": '<xs:group name="{0}"><xs:sequence><xs:element name="{1}" minOccurs="0"/></xs:sequence></xs:group>',
     "attributeGroup": '<xs:attributeGroup name="{0}"><xs:attribute name="{1}"/></xs:attributeGroup>',
 }
-_ORDER: Final = {use: place for place, use in enumerate(_STUBS)}
+_USE_ORDER: Final = {use: place for place, use in enumerate(_STUBS)}
 
 
 def stub_schemas(root: XmlElement, text: str) -> dict[str, str]:
@@ -82,27 +82,27 @@ def stub_schemas(root: XmlElement, text: str) -> dict[str, str]:
                     f"xs:{element_name} changes a document that is not here", location_at(text, node.start)
                 )
             imported_namespaces.add(target)
-    own_names = {(_kind(node), node.attributes.get("name", "").strip()) for node in root.children}
+    own_names = {(_reference_kind(node), node.attributes.get("name", "").strip()) for node in root.children}
     usage_by_name: dict[tuple[str, str, str], str] = {}
     for usage, (namespace, local) in _references(root):
-        kind = usage if f"{{{XS}}}{usage}" in _GLOBALS else "type"
-        if namespace in imported_namespaces - _KNOWN and not (namespace == target and (kind, local) in own_names):
+        kind = usage if f"{{{XS}}}{usage}" in _GLOBAL_TAGS else "type"
+        if namespace in imported_namespaces - _KNOWN_NAMESPACES and not (namespace == target and (kind, local) in own_names):
             key = namespace, kind, local
-            usage_by_name[key] = min(usage, usage_by_name.get(key, usage), key=_ORDER.__getitem__)
-    stubs_by_namespace: dict[str, list[str]] = {namespace: [] for namespace in imported_namespaces - _KNOWN - {target}}
+            usage_by_name[key] = min(usage, usage_by_name.get(key, usage), key=_USE_ORDER.__getitem__)
+    stubs_by_namespace: dict[str, list[str]] = {namespace: [] for namespace in imported_namespaces - _KNOWN_NAMESPACES - {target}}
     for (namespace, _, local), usage in sorted(usage_by_name.items()):
         if local and not set(local) & set("<>&\"' "):
-            stubs_by_namespace.setdefault(namespace, []).append(_STUBS[usage].format(local, _MARK + local))
-    return {namespace: _schema(namespace, parts) for namespace, parts in stubs_by_namespace.items()}
+            stubs_by_namespace.setdefault(namespace, []).append(_STUBS[usage].format(local, _CONTENT_PREFIX + local))
+    return {namespace: _schema_text(namespace, parts) for namespace, parts in stubs_by_namespace.items()}
 
 
-def _schema(namespace: str, parts: list[str]) -> str:
+def _schema_text(namespace: str, parts: list[str]) -> str:
     target_attributes = f" targetNamespace={quoteattr(namespace)} elementFormDefault='qualified'" if namespace else ""
     return f'<xs:schema xmlns:xs="{XS}"{target_attributes}>{"".join(parts)}</xs:schema>'
 
 
-def _kind(node: XmlElement) -> str:
-    return "type" if node.tag in _TYPES else node.tag.rpartition("}")[2]
+def _reference_kind(node: XmlElement) -> str:
+    return "type" if node.tag in _TYPE_TAGS else node.tag.rpartition("}")[2]
 
 
 def _references(root: XmlElement) -> Iterator[tuple[str, tuple[str, str]]]:
@@ -110,15 +110,15 @@ def _references(root: XmlElement) -> Iterator[tuple[str, tuple[str, str]]]:
     pending: list[tuple[XmlElement, XmlElement]] = [(root, root)]
     while pending:
         parent, node = pending.pop()
-        for usage, value in _uses(parent, node):
+        for usage, value in _references_of_node(parent, node):
             for name in value.split():
                 yield usage, node.resolve(name)
         pending.extend((node, child) for child in node.children)
 
 
-def _uses(parent: XmlElement, node: XmlElement) -> Iterator[tuple[str, str]]:
+def _references_of_node(parent: XmlElement, node: XmlElement) -> Iterator[tuple[str, str]]:
     attribute, tag = node.attributes.get, node.tag.removeprefix(f"{{{XS}}}")
-    if node.tag in _GLOBALS and (ref := attribute("ref")):
+    if node.tag in _GLOBAL_TAGS and (ref := attribute("ref")):
         yield tag, ref
     if head_names := attribute("substitutionGroup"):
         yield "element", head_names
@@ -127,12 +127,12 @@ def _uses(parent: XmlElement, node: XmlElement) -> Iterator[tuple[str, str]]:
     if tag in ("list", "union") and (members := attribute("itemType") or attribute("memberTypes")):
         yield "simple", members
     if tag in ("restriction", "extension") and (base_name := attribute("base")):
-        yield _derivation(parent.tag.removeprefix(f"{{{XS}}}"), tag, node), base_name
+        yield _derivation_use(parent.tag.removeprefix(f"{{{XS}}}"), tag, node), base_name
 
 
-def _derivation(parent: str, tag: str, node: XmlElement) -> str:
+def _derivation_use(parent: str, tag: str, node: XmlElement) -> str:
     if parent == "complexContent":
         return "extended" if tag == "extension" else "narrowed"
     if parent == "simpleContent":
         return "extended text" if tag == "extension" else "narrowed text"
-    return "number" if any(child.tag in _NUMERIC for child in node.children) else "simple"
+    return "number" if any(child.tag in _NUMERIC_FACETS for child in node.children) else "simple"

@@ -15,8 +15,8 @@ XS: Final = "http://www.w3.org/2001/XMLSchema"
 XML: Final = "http://www.w3.org/XML/1998/namespace"
 
 #: Limits far above any schema that people write; documents beyond them would exhaust the process.
-_DEEPEST: Final = 200
-_MOST: Final = 100_000
+_MAX_DEPTH: Final = 200
+_MAX_ELEMENTS: Final = 100_000
 
 _DECLARATION: Final = re.compile(r"\A<\?xml\s[^>]*\?>")
 _ENCODING: Final = re.compile(rb"""\A<\?xml\s[^>]*?encoding\s*=\s*["']([A-Za-z][A-Za-z0-9._-]*)["']""")
@@ -152,15 +152,15 @@ class _XmlReader:
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         self._count += 1
-        if self._count > _MOST or len(self._open) >= _DEEPEST:
-            limit_text = f"{_MOST} elements" if self._count > _MOST else f"{_DEEPEST} levels"
+        if self._count > _MAX_ELEMENTS or len(self._open) >= _MAX_DEPTH:
+            limit_text = f"{_MAX_ELEMENTS} elements" if self._count > _MAX_ELEMENTS else f"{_MAX_DEPTH} levels"
             raise InvalidDocument(f"the document has more than {limit_text}", self._spot())
         scope = self._scopes[-1]
         if self._declared:
             scope, self._declared = {**scope, **self._declared}, {}
         self._scopes.append(scope)
-        clark_attributes = {_clark(name): value for name, value in attributes.items()}
-        node = XmlElement(_clark(tag), clark_attributes, self._parser.CurrentByteIndex, scope)
+        clark_attributes = {_clark_name(name): value for name, value in attributes.items()}
+        node = XmlElement(_clark_name(tag), clark_attributes, self._parser.CurrentByteIndex, scope)
         if self._open:
             self._open[-1].children.append(node)
         else:
@@ -172,6 +172,6 @@ class _XmlReader:
         self._scopes.pop()
 
 
-def _clark(name: str) -> str:
+def _clark_name(name: str) -> str:
     uri, separator, local = name.rpartition(" ")
     return f"{{{uri}}}{local}" if separator else name

@@ -96,7 +96,7 @@ VALIDATORS: Final[dict[str, tuple[Validator, ...]]] = {
     ),
 }
 #: The rules for a message as the member of a Group; for a message with an xref these are all rules.
-_OF_MEMBERS: Final[tuple[Validator, ...]] = (agreement.message_matches_group, messages.base_chain_ends)
+_MEMBERSHIP_VALIDATORS: Final[tuple[Validator, ...]] = (agreement.message_matches_group, messages.base_chain_ends)
 
 
 def entity_findings(kind: str, subject: ValidatedEntity) -> Iterator[Finding]:
@@ -105,7 +105,7 @@ def entity_findings(kind: str, subject: ValidatedEntity) -> Iterator[Finding]:
     A message with an xref is checked only as a member of its Group: the target is checked for the rest.
     """
     is_pointer = kind == MESSAGES and "xref" in (subject.attributes.get("meta") or {})
-    for validator in _OF_MEMBERS if is_pointer else VALIDATORS[kind]:
+    for validator in _MEMBERSHIP_VALIDATORS if is_pointer else VALIDATORS[kind]:
         yield from validator(subject)
 
 

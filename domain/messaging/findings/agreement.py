@@ -22,21 +22,21 @@ def message_matches_group(subject: ValidatedEntity) -> Iterator[Finding]:
     """Findings of a message whose attributes differ from those of its Group."""
     segments = xids.segments(subject.xid)
     group = subject.lookup.get(xids.join(*segments[:2]))
-    check_message = _GROUPS.get(segments[0])
+    check_message = _CHECKS_BY_GROUP_TYPE.get(segments[0])
     if group is not None and check_message is not None:
         yield from check_message(subject, group)
 
 
-def _in_endpoint(subject: ValidatedEntity, group: Mapping[str, Any]) -> Iterator[Finding]:
+def _check_in_endpoint(subject: ValidatedEntity, group: Mapping[str, Any]) -> Iterator[Finding]:
     group_value, message_value = as_text(group.get("protocol")), subject.text("protocol")
     if group_value and message_value and not names.same_protocol(group_value, message_value):
         yield subject.must("EP-11", "the endpoint has another protocol", "protocol")
     group_value, message_value = as_text(group.get("envelope")), subject.text("envelope")
-    if group_value and message_value and not names.envelope_admits(group_value, message_value):
+    if group_value and message_value and not names.is_envelope_allowed(group_value, message_value):
         yield subject.must("EP-13", "the endpoint has another or a more precise envelope", "envelope")
 
 
-def _in_messagegroup(subject: ValidatedEntity, group: Mapping[str, Any]) -> Iterator[Finding]:
+def _check_in_messagegroup(subject: ValidatedEntity, group: Mapping[str, Any]) -> Iterator[Finding]:
     group_value, message_value = as_text(group.get("envelope")), subject.text("envelope")
     if group_value and message_value is None:
         yield subject.must("MS-03", "it is missing: the message group has one", "envelope")
@@ -47,7 +47,7 @@ def _in_messagegroup(subject: ValidatedEntity, group: Mapping[str, Any]) -> Iter
         yield subject.must("MS-03", "the message group has another protocol", "protocol")
 
 
-_GROUPS: Final[dict[str, Callable[[ValidatedEntity, Mapping[str, Any]], Iterator[Finding]]]] = {
-    "endpoints": _in_endpoint,
-    "messagegroups": _in_messagegroup,
+_CHECKS_BY_GROUP_TYPE: Final[dict[str, Callable[[ValidatedEntity, Mapping[str, Any]], Iterator[Finding]]]] = {
+    "endpoints": _check_in_endpoint,
+    "messagegroups": _check_in_messagegroup,
 }

@@ -13,9 +13,9 @@ from domain.messaging.findings.finding import Finding, ValidatedEntity
 from domain.messaging.findings.placeholders import is_placeholder
 from domain.messaging.findings.unchecked_values import AttributePath, as_sequence
 
-_DESCRIBED: Final = ("type", "mechanism", "resourceuri", "authorityuri")
+_DESCRIPTION_MEMBERS: Final = ("type", "mechanism", "resourceuri", "authorityuri")
 #: Names of credentials, in lower case without separators; any prefix up to the last dot is ignored.
-_SECRET: Final = frozenset(
+_SECRET_NAMES: Final = frozenset(
     (
         *("password", "passwd", "passphrase", "secret", "clientsecret", "secretkey", "sharedsecret"),
         *("token", "accesstoken", "refreshtoken", "bearertoken", "authtoken", "sastoken"),
@@ -23,7 +23,7 @@ _SECRET: Final = frozenset(
     )
 )
 #: The names of headers that contain nothing but credentials.
-_HEADERS: Final = _SECRET | {"authorization", "proxyauthorization"}
+_SECRET_HEADERS: Final = _SECRET_NAMES | {"authorization", "proxyauthorization"}
 _SEPARATORS: Final = re.compile(r"[-_\s]")
 _END_OF_AUTHORITY: Final = re.compile(r"[/?#\s]")
 
@@ -34,7 +34,7 @@ def authorization_is_described(subject: ValidatedEntity) -> Iterator[Finding]:
         if not isinstance(entry, dict):
             continue
         path = ("protocoloptions", "authorization", index)
-        for name in _DESCRIBED:
+        for name in _DESCRIPTION_MEMBERS:
             if entry.get(name) == "":
                 yield subject.must("EP-27", "it is empty", *path, name)
         if "mechanism" in entry and entry.get("type") != "SASL":
@@ -43,29 +43,29 @@ def authorization_is_described(subject: ValidatedEntity) -> Iterator[Finding]:
 
 def options_have_no_secrets(subject: ValidatedEntity) -> Iterator[Finding]:
     """EP-28: no credentials anywhere in the options; a placeholder for a client's credential is allowed."""
-    for path in _secrets(subject.attributes.get("protocoloptions"), ("protocoloptions",)):
+    for path in _find_secrets(subject.attributes.get("protocoloptions"), ("protocoloptions",)):
         yield subject.must("EP-28", "credentials do not belong in a registry", *path)
 
 
-def _secrets(value: Any, path: AttributePath) -> Iterator[AttributePath]:
+def _find_secrets(value: Any, path: AttributePath) -> Iterator[AttributePath]:
     if isinstance(value, dict):
         name = value.get("name")
         for key, item in value.items():
-            is_header_row = key == "value" and isinstance(name, str) and _folded(name) in _HEADERS
+            is_header_row = key == "value" and isinstance(name, str) and _fold_name(name) in _SECRET_HEADERS
             if (
-                is_header_row or _folded(key) in _SECRET or (path[-1] == "headers" and _folded(key) in _HEADERS)
+                is_header_row or _fold_name(key) in _SECRET_NAMES or (path[-1] == "headers" and _fold_name(key) in _SECRET_HEADERS)
             ) and _is_value(item):
                 yield (*path, key)
             else:
-                yield from _secrets(item, (*path, key))
+                yield from _find_secrets(item, (*path, key))
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _secrets(item, (*path, index))
+            yield from _find_secrets(item, (*path, index))
     elif isinstance(value, str) and _has_userinfo(value):
         yield path
 
 
-def _folded(name: str) -> str:
+def _fold_name(name: str) -> str:
     return _SEPARATORS.sub("", name.rpartition(".")[2]).lower()
 
 

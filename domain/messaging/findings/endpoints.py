@@ -16,9 +16,9 @@ from domain.values import xid as xids
 PRODUCER: Final = "producer"
 CONSUMER: Final = "consumer"
 SUBSCRIBER: Final = "subscriber"
-_PAIR: Final = {SUBSCRIBER, CONSUMER}
+_ALLOWED_PAIR: Final = {SUBSCRIBER, CONSUMER}
 #: Protocols in which one connection both subscribes and receives.
-_PAIRING: Final = (*names.MQTT, names.AMQP, names.NATS)
+_PAIRING_PROTOCOLS: Final = (*names.MQTT, names.AMQP, names.NATS)
 
 
 def roles_fit(subject: ValidatedEntity) -> Iterator[Finding]:
@@ -33,7 +33,7 @@ def roles_fit(subject: ValidatedEntity) -> Iterator[Finding]:
     elif PRODUCER in roles and len(roles) > 1:
         yield subject.must("EP-05", "producer cannot be combined with another role", "usage")
         yield subject.should("EP-07", "use two endpoints that share a channel instead", "usage")
-    elif len(roles) > 1 and set(roles) != _PAIR:
+    elif len(roles) > 1 and set(roles) != _ALLOWED_PAIR:
         yield subject.must("EP-04", "only subscriber and consumer can be combined", "usage")
     elif len(roles) > 1:
         yield from _pair_is_allowed(subject)
@@ -43,7 +43,7 @@ def _pair_is_allowed(subject: ValidatedEntity) -> Iterator[Finding]:
     protocol = subject.protocol
     if protocol is None:
         yield subject.should("EP-06", "not every protocol allows an endpoint to be subscriber and consumer", "usage")
-    elif protocol not in _PAIRING:
+    elif protocol not in _PAIRING_PROTOCOLS:
         yield subject.must("EP-06", f"with {protocol} an endpoint has one role", "usage")
 
 

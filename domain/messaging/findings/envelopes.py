@@ -25,7 +25,7 @@ _DURATION: Final = re.compile(
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?\Z")
 _UUID: Final = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\Z")
 #: Represents the time at which a message is sent.
-_NOW: Final = "0000-01-01T00:00:00Z"
+_ANY_TIME: Final = "0000-01-01T00:00:00Z"
 #: The sections of an AMQP message whose members declare properties.
 _AMQP_SECTIONS: Final = (
     *("properties", "application-properties", "message-annotations", "delivery-annotations", "footer"),
@@ -68,7 +68,7 @@ def metadata_and_options_are_present(subject: ValidatedEntity) -> Iterator[Findi
 
 def messageid_is_the_type(subject: ValidatedEntity) -> Iterator[Finding]:
     """MS-08, EP-44: events are found by their type."""
-    type = as_text(as_mapping(_metadata(subject).get("type")).get("value"))
+    type = as_text(as_mapping(_cloudevent_metadata(subject).get("type")).get("value"))
     if type is not None and type != xids.segments(subject.xid)[3]:
         rule = "EP-44" if xids.segments(subject.xid)[0] == "endpoints" else "MS-08"
         yield subject.should(rule, "it differs from the messageid", "envelopemetadata", "type", "value")
@@ -76,12 +76,12 @@ def messageid_is_the_type(subject: ValidatedEntity) -> Iterator[Finding]:
 
 def metadata_is_cloudevents(subject: ValidatedEntity) -> Iterator[Finding]:
     """MS-32, MS-34: names are valid in CloudEvents, values parse as their types."""
-    for name, declared in _metadata(subject).items():
+    for name, declared in _cloudevent_metadata(subject).items():
         if not _ATTRIBUTE.match(name):
             text = "names of CloudEvents attributes have lower-case letters and digits only"
             yield subject.must("MS-32", text, "envelopemetadata", name)
         if isinstance(declared, dict):
-            yield from _declared(subject, declared, "envelopemetadata", name)
+            yield from _check_declared(subject, declared, "envelopemetadata", name)
 
 
 def properties_parse(subject: ValidatedEntity) -> Iterator[Finding]:
@@ -92,12 +92,12 @@ def properties_parse(subject: ValidatedEntity) -> Iterator[Finding]:
     for section in _AMQP_SECTIONS:
         for name, declared in as_mapping(options.get(section)).items():
             if isinstance(declared, dict):
-                yield from _declared(subject, declared, "protocoloptions", section, name)
+                yield from _check_declared(subject, declared, "protocoloptions", section, name)
 
 
 def data_descriptions_agree(subject: ValidatedEntity) -> Iterator[Finding]:
     """MS-36, MS-38: two descriptions of the data agree."""
-    attributes, metadata = subject.attributes, _metadata(subject)
+    attributes, metadata = subject.attributes, _cloudevent_metadata(subject)
     schema, uri = as_mapping(metadata.get("dataschema")).get("value"), attributes.get("dataschemauri")
     if schema is not None and uri is not None and schema != uri:
         yield subject.must("MS-36", "it differs from dataschemauri", "envelopemetadata", "dataschema", "value")
@@ -115,30 +115,30 @@ def data_descriptions_agree(subject: ValidatedEntity) -> Iterator[Finding]:
         not is_structured
         and message_type is not None
         and metadata_type is not None
-        and not _same_type(message_type, metadata_type)
+        and not _is_same_media_type(message_type, metadata_type)
     ):
         yield subject.must("MS-36", "it differs from datacontenttype", "envelopemetadata", "datacontenttype", "value")
 
 
-def _metadata(subject: ValidatedEntity) -> Mapping[str, Any]:
+def _cloudevent_metadata(subject: ValidatedEntity) -> Mapping[str, Any]:
     """The metadata of a CloudEvent; empty for any other envelope."""
     is_cloudevent = names.is_cloudevents(subject.text("envelope"))
     return as_mapping(subject.attributes.get("envelopemetadata")) if is_cloudevent else {}
 
 
-def _same_type(first: str, other: str) -> bool:
+def _is_same_media_type(first: str, other: str) -> bool:
     return first == other or (parse_media_type(first) or first) == (parse_media_type(other) or other)
 
 
-def _declared(subject: ValidatedEntity, declared: Mapping[str, Any], *path: str) -> Iterator[Finding]:
+def _check_declared(subject: ValidatedEntity, declared: Mapping[str, Any], *path: str) -> Iterator[Finding]:
     type, value = as_text(declared.get("type")), as_text(declared.get("value"))
-    if type is not None and type not in _TYPES and not (type in _OF_IDS and path[-1] == "message-id"):
+    if type is not None and type not in _TYPE_TESTS and not (type in _ID_TYPE_TESTS and path[-1] == "message-id"):
         yield subject.must("MS-34", "this type of property does not exist", *path, "type")
-    elif type is not None and value is not None and not (_TYPES | _OF_IDS)[type](value):
+    elif type is not None and value is not None and not (_TYPE_TESTS | _ID_TYPE_TESTS)[type](value):
         yield subject.must("MS-34", "it is not a value of its type", *path, "value")
 
 
-def _parses(parse: Callable[[str], Any]) -> Callable[[str], bool]:
+def _parse_test(parse: Callable[[str], Any]) -> Callable[[str], bool]:
     def parses(value: str) -> bool:
         try:
             parse(value)
@@ -149,12 +149,12 @@ def _parses(parse: Callable[[str], Any]) -> Callable[[str], bool]:
     return parses
 
 
-def _anything(value: str) -> bool:
+def _is_any(value: str) -> bool:
     return True
 
 
 def _is_timestamp(value: str) -> bool:
-    return value == _NOW or _parses(rfc3339.to_utc)(value)
+    return value == _ANY_TIME or _parse_test(rfc3339.to_utc)(value)
 
 
 def _is_ulong(value: str) -> bool:
@@ -167,9 +167,9 @@ def _is_integer(value: str) -> bool:
 
 
 #: The types of properties: whether a text is a value of each type.
-_TYPES: Final[dict[str, Callable[[str], bool]]] = {
-    "any": _anything,
-    "string": _anything,
+_TYPE_TESTS: Final[dict[str, Callable[[str], bool]]] = {
+    "any": _is_any,
+    "string": _is_any,
     "binary": is_base64,
     "boolean": lambda value: value in ("true", "false"),
     "duration": lambda value: bool(_DURATION.match(value)),
@@ -177,8 +177,8 @@ _TYPES: Final[dict[str, Callable[[str], bool]]] = {
     "number": lambda value: bool(_NUMBER.match(value)),
     "symbol": lambda value: bool(_SYMBOL.match(value)),
     "timestamp": _is_timestamp,
-    "uri": _parses(uris.reference),
-    "uritemplate": _parses(uris.template),
+    "uri": _parse_test(uris.reference),
+    "uritemplate": _parse_test(uris.template),
 }
 #: Additional types of the message-id of AMQP.
-_OF_IDS: Final[dict[str, Callable[[str], bool]]] = {"ulong": _is_ulong, "uuid": lambda value: bool(_UUID.match(value))}
+_ID_TYPE_TESTS: Final[dict[str, Callable[[str], bool]]] = {"ulong": _is_ulong, "uuid": lambda value: bool(_UUID.match(value))}

@@ -16,7 +16,7 @@ from domain.messaging.findings.finding import Finding, ValidatedEntity
 from domain.messaging.findings.unchecked_values import as_mapping, as_text, as_texts
 
 #: Options that only members of a consumer group may have.
-_OF_GROUPS: Final = ("autooffsetreset", "enableautocommit")
+_GROUP_OPTIONS: Final = ("autooffsetreset", "enableautocommit")
 
 
 def consumers_have_groups(subject: ValidatedEntity) -> Iterator[Finding]:
@@ -33,7 +33,7 @@ def consumers_have_groups(subject: ValidatedEntity) -> Iterator[Finding]:
             "EP-35", "a subscriber creates a group and does not join one", "protocoloptions", "consumergroup"
         )
     if CONSUMER not in roles and {PRODUCER, SUBSCRIBER} & set(roles):
-        for name in _OF_GROUPS:
+        for name in _GROUP_OPTIONS:
             if name in options:
                 yield subject.must("EP-36", "only a consumer has offsets", "protocoloptions", name)
 

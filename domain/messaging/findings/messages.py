@@ -63,12 +63,12 @@ def base_chain_ends(subject: ValidatedEntity) -> Iterator[Finding]:
         return
     message_xid = _version_of(subject.xid, subject.attributes)
     if message_xid not in subject.chains.followed:
-        _follow(subject, message_xid)
+        _follow_chain(subject, message_xid)
     if message_xid in subject.chains.circular:
         yield subject.must("MS-14", "the message is its own base, directly or through other messages", _BASE)
 
 
-def _follow(subject: ValidatedEntity, message_xid: str) -> None:
+def _follow_chain(subject: ValidatedEntity, message_xid: str) -> None:
     """Follows a chain to its end, to a message that was already followed, or to a cycle."""
     chains, visited = subject.chains, {message_xid: None}
     attributes: Mapping[str, Any] = subject.attributes

@@ -26,9 +26,9 @@ _VERSIONS: Final[dict[str, dict[str | None, str]]] = {
     "amqp": {"": AMQP, "1": AMQP, "1.0": AMQP},
     "mqtt": {"": MQTT5, "5": MQTT5, "5.0": MQTT5, "3.1.1": MQTT3},
 }
-_SELECTING: Final = frozenset(name.casefold() for name in DEFINED_PROTOCOLS)
-_VERSIONED: Final = re.compile(r"[^/\s]+/\S+\Z")
-_NAMED: Final = re.compile(r"[^/\s]+(?:/\S+)?\Z")
+_SELECTING_NAMES: Final = frozenset(name.casefold() for name in DEFINED_PROTOCOLS)
+_VERSIONED_NAME: Final = re.compile(r"[^/\s]+/\S+\Z")
+_NAME: Final = re.compile(r"[^/\s]+(?:/\S+)?\Z")
 
 
 def canonical_protocol(name: str | None) -> str | None:
@@ -40,7 +40,7 @@ def canonical_protocol(name: str | None) -> str | None:
 
 def selects_options(name: str) -> bool:
     """Whether the model knows the options of a protocol by this name; it knows no aliases (CM-06)."""
-    return name.casefold() in _SELECTING
+    return name.casefold() in _SELECTING_NAMES
 
 
 def same_protocol(first: str, other: str) -> bool:
@@ -55,15 +55,15 @@ def is_cloudevents(envelope: str | None) -> bool:
 
 def is_versioned(name: str) -> bool:
     """Whether a name is `<NAME>/<VERSION>`, which is split at its first slash (MS-61)."""
-    return bool(_VERSIONED.match(name))
+    return bool(_VERSIONED_NAME.match(name))
 
 
 def is_name(name: str) -> bool:
     """Whether a name is `<NAME>` or `<NAME>/<VERSION>`."""
-    return bool(_NAMED.match(name))
+    return bool(_NAME.match(name))
 
 
-def envelope_admits(group: str, message: str) -> bool:
+def is_envelope_allowed(group: str, message: str) -> bool:
     """Whether an endpoint with one envelope may have a message with the other: an equal or more precise one (EP-13)."""
     group_envelope, message_envelope = group.casefold(), message.casefold()
     return message_envelope == group_envelope or message_envelope.startswith(

@@ -22,7 +22,7 @@ from domain.messaging.findings.unchecked_values import (
 )
 from domain.values import xid as xids
 
-_LARGEST: Final = 2**32 - 1
+_MAX_UINT32: Final = 2**32 - 1
 _SERIALIZER: Final = "org.apache.kafka.common.serialization.StringSerializer"
 
 
@@ -33,20 +33,20 @@ class _OptionRange(NamedTuple):
     has: Callable[[Any], bool]
 
 
-def _between(minimum: int, maximum: int) -> Callable[[Any], bool]:
+def _is_between(minimum: int, maximum: int) -> Callable[[Any], bool]:
     return lambda value: as_integer(value) is None or minimum <= value <= maximum
 
 
-def _among(*values: str) -> Callable[[Any], bool]:
+def _is_among(*values: str) -> Callable[[Any], bool]:
     return lambda value: not isinstance(value, str) or value in values
 
 
 _RANGES: Final[dict[str, dict[str, _OptionRange]]] = {
-    names.KAFKA: {"acks": _OptionRange("it is not -1, 0 or 1", _between(-1, 1))},
-    names.MQTT5: {"sessionexpiryinterval": _OptionRange(f"it is larger than {_LARGEST}", _between(0, _LARGEST))},
+    names.KAFKA: {"acks": _OptionRange("it is not -1, 0 or 1", _is_between(-1, 1))},
+    names.MQTT5: {"sessionexpiryinterval": _OptionRange(f"it is larger than {_MAX_UINT32}", _is_between(0, _MAX_UINT32))},
     names.HTTP: {
-        "apikeyin": _OptionRange("it is not header or query", _among("header", "query")),
-        "plainscheme": _OptionRange("it is not basic, form or query", _among("basic", "form", "query")),
+        "apikeyin": _OptionRange("it is not header or query", _is_among("header", "query")),
+        "plainscheme": _OptionRange("it is not basic, form or query", _is_among("basic", "form", "query")),
     },
 }
 
@@ -58,35 +58,35 @@ class _OptionRoles(NamedTuple):
     default: Any = None
 
 
-_SENDS: Final = _OptionRoles((PRODUCER,))
-_SUBSCRIBES: Final = _OptionRoles((SUBSCRIBER,))
-_RECEIVES: Final = _OptionRoles((CONSUMER, SUBSCRIBER))
-_MQTT: Final = {"topic": _SENDS, "topicfilter": _SUBSCRIBES, "retain": _OptionRoles((PRODUCER,), False)}
+_FOR_PRODUCERS: Final = _OptionRoles((PRODUCER,))
+_FOR_SUBSCRIBERS: Final = _OptionRoles((SUBSCRIBER,))
+_FOR_RECEIVERS: Final = _OptionRoles((CONSUMER, SUBSCRIBER))
+_MQTT: Final = {"topic": _FOR_PRODUCERS, "topicfilter": _FOR_SUBSCRIBERS, "retain": _OptionRoles((PRODUCER,), False)}
 #: Options that only some roles use, without those that have rules of their own.
 _ROLES: Final[dict[str, dict[str, _OptionRoles]]] = {
     names.AMQP: {
         "durable": _OptionRoles((PRODUCER,), False),
         "distribution-mode": _OptionRoles((CONSUMER, SUBSCRIBER), "move"),
-        "source-filters": _RECEIVES,
+        "source-filters": _FOR_RECEIVERS,
     },
     names.MQTT3: _MQTT,
     names.MQTT5: {
         **_MQTT,
-        **dict.fromkeys(("sharedsubscriptiongroup", "nolocal", "retainaspublished", "retainhandling"), _SUBSCRIBES),
+        **dict.fromkeys(("sharedsubscriptiongroup", "nolocal", "retainaspublished", "retainhandling"), _FOR_SUBSCRIBERS),
     },
     names.KAFKA: {
         "acks": _OptionRoles((PRODUCER,), 1),
-        "key": _SENDS,
+        "key": _FOR_PRODUCERS,
         "partition": _OptionRoles((PRODUCER, CONSUMER)),
-        "consumergroup": _RECEIVES,
-        "headers": _SENDS,
+        "consumergroup": _FOR_RECEIVERS,
+        "headers": _FOR_PRODUCERS,
         "keyserializer": _OptionRoles((PRODUCER,), _SERIALIZER),
         "valueserializer": _OptionRoles((PRODUCER,), _SERIALIZER),
     },
-    names.NATS: {"subject": _SENDS, "subjectfilter": _SUBSCRIBES, "queuegroup": _SUBSCRIBES},
+    names.NATS: {"subject": _FOR_PRODUCERS, "subjectfilter": _FOR_SUBSCRIBERS, "queuegroup": _FOR_SUBSCRIBERS},
 }
 #: Former names of AMQP options: they are stored, but have no effect.
-_FORMER: Final = {
+_FORMER_NAMES: Final = {
     name.replace("-", ""): name for name in ("link-properties", "connection-properties", "distribution-mode")
 }
 
@@ -122,14 +122,14 @@ def options_fit_the_role(subject: ValidatedEntity) -> Iterator[Finding]:
             roles
             and name in options
             and not set(roles) & set(role_option.roles)
-            and not _same(options[name], role_option.default)
+            and not _is_same(options[name], role_option.default)
         ):
             text = f"it is for the role {' or '.join(role_option.roles)}"
             yield subject.should("EP-37", text, "protocoloptions", name)
-    for old_name, name in _FORMER.items() if protocol == names.AMQP else ():
+    for old_name, name in _FORMER_NAMES.items() if protocol == names.AMQP else ():
         if old_name in options:
             yield subject.should("EP-20", f'use the name "{name}" for this option', "protocoloptions", old_name)
 
 
-def _same(value: Any, default: Any) -> bool:
+def _is_same(value: Any, default: Any) -> bool:
     return type(value) is type(default) and bool(value == default)

@@ -20,7 +20,7 @@ from domain.values.json_text import dumps
 _SCHEMAGROUPS: Final = "/schemagroups/"
 _DETAILS: Final = "$details"
 #: The maximum length of an id.
-_LONGEST: Final = 128
+_MAX_ID_LENGTH: Final = 128
 
 
 class ResolvedSchema(NamedTuple):
@@ -138,7 +138,7 @@ def _reference_candidates(reference: str) -> Iterator[tuple[str, str]]:
     id_index = 6 if segments[4:5] == ["versions"] else 4
     parents, id, remaining = segments[: id_index - 1], "".join(segments[id_index - 1 : id_index]), segments[id_index:]
     id = id.removesuffix(_DETAILS) if not remaining else id
-    colons = [index for index in range(min(len(id) - 1, _LONGEST), 0, -1) if id[index] == ":"]
+    colons = [index for index in range(min(len(id) - 1, _MAX_ID_LENGTH), 0, -1) if id[index] == ":"]
     for end in [*([len(id)] if not remaining else []), *colons]:
         xid = xids.join(*parents, id[:end])
         if is_xid(xid):

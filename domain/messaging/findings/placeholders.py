@@ -13,18 +13,18 @@ from domain.messaging.findings.finding import Finding, ValidatedEntity
 from domain.messaging.findings.unchecked_values import strings
 from domain.messaging.templates import template_problems
 
-_BRACED: Final = re.compile(r"\{([^{}]*)\}")
+_BRACES: Final = re.compile(r"\{([^{}]*)\}")
 _SYMBOL: Final = re.compile(r"[A-Za-z0-9_]+\Z")
 #: The content of braces in a template of any level. Other text in braces, such as JSON, is not a template.
 _EXPRESSION: Final = re.compile(r"[+#./;?&=,!@|]?[A-Za-z_][A-Za-z0-9_.%:*\-]*(?:,[A-Za-z_][A-Za-z0-9_.%:*\-]*)*\Z")
-_HOLDERS: Final = ("envelopemetadata", "protocoloptions")
+_TEMPLATE_ATTRIBUTES: Final = ("envelopemetadata", "protocoloptions")
 
 
 def placeholders_are_level_1(subject: ValidatedEntity) -> Iterator[Finding]:
     """CM-12: where a string may have placeholders, they are of level 1."""
-    for attribute in _HOLDERS:
+    for attribute in _TEMPLATE_ATTRIBUTES:
         for path, text in strings(subject.attributes.get(attribute), (attribute,)):
-            for expression in _BRACED.findall(text) if "{" in text else ():
+            for expression in _BRACES.findall(text) if "{" in text else ():
                 if _EXPRESSION.match(expression):
                     for problem in template_problems(f"{{{expression}}}"):
                         yield subject.must("CM-12", f"the placeholder {problem}", *path)
@@ -32,10 +32,10 @@ def placeholders_are_level_1(subject: ValidatedEntity) -> Iterator[Finding]:
 
 def blank_placeholders(template: str) -> str:
     """The text with a letter in place of each placeholder, for checks whose result does not depend on the value."""
-    return _BRACED.sub("x", template)
+    return _BRACES.sub("x", template)
 
 
 def is_placeholder(text: str) -> bool:
     """Whether a text is one placeholder and nothing else."""
-    match = _BRACED.fullmatch(text)
+    match = _BRACES.fullmatch(text)
     return match is not None and bool(_SYMBOL.match(match[1]))

@@ -14,7 +14,7 @@ MESSAGES: Final = "messages"
 GROUP_TYPES: Final = frozenset((ENDPOINTS, MESSAGEGROUPS))
 
 #: The attributes that a type with this name must define to count as the published one.
-_SHAPES: Final[dict[str, frozenset[str]]] = {
+_REQUIRED_ATTRIBUTES: Final[dict[str, frozenset[str]]] = {
     ENDPOINTS: frozenset(("usage", "protocol", "envelope")),
     MESSAGEGROUPS: frozenset(("protocol", "envelope")),
     MESSAGES: frozenset(("protocol", "envelope", "dataschemaformat")),
@@ -25,13 +25,13 @@ def kinds_by_type(model: Model) -> dict[str, str]:
     """The kind of each type that has rules, by the type: `endpoints.messages` are MESSAGES. O(types of the model)."""
     kinds: dict[str, str] = {}
     for plural, group in model.groups.items():
-        if plural != MESSAGES and _is_one(plural, group.level.definitions):
+        if plural != MESSAGES and _has_shape(plural, group.level.definitions):
             kinds[plural] = plural
-        if MESSAGES in group.resources and _is_one(MESSAGES, group.resources[MESSAGES].version.definitions):
+        if MESSAGES in group.resources and _has_shape(MESSAGES, group.resources[MESSAGES].version.definitions):
             kinds[f"{plural}.{MESSAGES}"] = MESSAGES
     return kinds
 
 
-def _is_one(kind: str, definitions: Mapping[str, Any]) -> bool:
-    required_names: Collection[str] | None = _SHAPES.get(kind)
+def _has_shape(kind: str, definitions: Mapping[str, Any]) -> bool:
+    required_names: Collection[str] | None = _REQUIRED_ATTRIBUTES.get(kind)
     return required_names is not None and all(name in definitions for name in required_names)

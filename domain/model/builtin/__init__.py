@@ -21,8 +21,8 @@ def default_source() -> dict[str, Any]:
 
 def source(*plurals: str) -> dict[str, Any]:
     """A new modelsource with some of the Group types; `endpoints` need `messagegroups`, whose messages they import."""
-    return {"groups": {plural: _read(FILES[plural])["groups"][plural] for plural in plurals}}
+    return {"groups": {plural: _read_file(FILES[plural])["groups"][plural] for plural in plurals}}
 
 
-def _read(name: str) -> Any:
+def _read_file(name: str) -> Any:
     return json.loads(files(__name__).joinpath(name).read_text("utf-8"))

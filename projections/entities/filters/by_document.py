@@ -21,7 +21,7 @@ from projections.entities.rows import EntityRow
 
 def matches(expression: FilterExpression, row: EntityRow, base_url: str) -> bool:
     """Whether an entity of the expression's type meets it. base_url: absolute URL of the registry."""
-    has_match = any(_meets(expression, value) for value in _values(expression, row, base_url))
+    has_match = any(_is_match(expression, value) for value in _attribute_values(expression, row, base_url))
     return has_match is not expression.operator.is_negative
 
 
@@ -44,17 +44,17 @@ def parse_attributes(row: EntityRow) -> Any:
     return attributes
 
 
-def _values(expression: FilterExpression, row: EntityRow, base_url: str) -> Iterator[Any]:
+def _attribute_values(expression: FilterExpression, row: EntityRow, base_url: str) -> Iterator[Any]:
     if expression.derived:
         prefix = base_url if expression.derived.absolute else ""
         return iter((f"{prefix}{row.xid}{expression.derived.suffix}",))
     needs_exact_numbers = expression.sought.number is not None
-    return _reached(
+    return _values_at_path(
         json_text.loads_trusted(row.attributes) if needs_exact_numbers else parse_attributes(row), expression.path
     )
 
 
-def _reached(value: Any, path: Sequence[Step]) -> Iterator[Any]:
+def _values_at_path(value: Any, path: Sequence[Step]) -> Iterator[Any]:
     """All non-null values at the end of a path."""
     if value is None:
         return
@@ -74,21 +74,21 @@ def _reached(value: Any, path: Sequence[Step]) -> Iterator[Any]:
         case _:
             return
     for child in children:
-        yield from _reached(child, remaining_steps)
+        yield from _values_at_path(child, remaining_steps)
 
 
-def _meets(expression: FilterExpression, value: Any) -> bool:
+def _is_match(expression: FilterExpression, value: Any) -> bool:
     """Whether a value meets the positive form of an expression."""
     operator, filter_value = expression.operator.positive, expression.sought
     if operator is Operator.PRESENT:
         return True
     if filter_value.has_wildcards:
         return isinstance(value, str) and filter_value.matches_text(text_sort_key(value))
-    sign = _sign(value, filter_value)
+    sign = _compare(value, filter_value)
     return sign is not None and sign in operator.value
 
 
-def _sign(value: Any, filter_value: FilterValue) -> int | None:
+def _compare(value: Any, filter_value: FilterValue) -> int | None:
     """-1, 0 or 1 if a value is below, equal to or above the filter's value; None if they cannot be compared."""
     match value:
         case bool():

@@ -32,7 +32,7 @@ from projections.entities.rows import EntityRow, stored_row
 
 COLUMNS: Final = ", ".join(EntityRow._fields)
 #: The comparison operators in SQL.
-_COMPARED: Final = {
+_COMPARISONS: Final = {
     Operator.EQUAL: "=",
     Operator.LESS: "<",
     Operator.AT_MOST: "<=",
@@ -40,13 +40,13 @@ _COMPARED: Final = {
     Operator.AT_LEAST: ">=",
 }
 #: The same by the signs that they accept: less, equal, more.
-_SIGNS: Final = {frozenset(operator.value): compared for operator, compared in _COMPARED.items()}
-_MEMBER: Final = r"(?:\.[^.\[\]'\"*]+|\['(?:[^']|'')*'\])"
-_WILD: Final = {PathWildcard.MEMBER: _MEMBER, PathWildcard.ITEM: r"\[[0-9]+\]"}
+_COMPARISON_BY_SIGNS: Final = {frozenset(operator.value): compared for operator, compared in _COMPARISONS.items()}
+_MEMBER_PATTERN: Final = r"(?:\.[^.\[\]'\"*]+|\['(?:[^']|'')*'\])"
+_WILDCARD_PATTERNS: Final = {PathWildcard.MEMBER: _MEMBER_PATTERN, PathWildcard.ITEM: r"\[[0-9]+\]"}
 #: Characters that both JSON and case folding leave unchanged.
-_PLAIN: Final = re.compile(r"[a-z0-9 ._:-]+")
+_PLAIN_TEXT: Final = re.compile(r"[a-z0-9 ._:-]+")
 #: The distinct paths of a type, each found by one step in an index. Texts have an index, and all other leaves another.
-_PATHS: Final = (
+_DISTINCT_PATHS: Final = (
     "WITH RECURSIVE found(path) AS ("
     " SELECT min(path) FROM attribute WHERE type = ? AND text IS {0} AND path >= ? AND path < ?"
     " UNION ALL SELECT (SELECT min(path) FROM attribute WHERE type = ? AND text IS {0} AND path > found.path"
@@ -211,10 +211,10 @@ class FilterCompiler:
         text = f"(CAST(? AS TEXT) || replace({key}, '!', '/') || CAST(? AS TEXT))"
         text_parts = (prefix, derived.suffix)
         if filter_value.has_wildcards:
-            return SqlFragment(f"{text} LIKE ? ESCAPE '\\'", (*text_parts, _like(filter_value.pieces)))
+            return SqlFragment(f"{text} LIKE ? ESCAPE '\\'", (*text_parts, _like_pattern(filter_value.pieces)))
         if filter_value.text is None:
             return SqlFragment("1 = 0")
-        return SqlFragment(f"{text} {_COMPARED[operator]} ?", (*text_parts, filter_value.text))
+        return SqlFragment(f"{text} {_COMPARISONS[operator]} ?", (*text_parts, filter_value.text))
 
     def _of(self, expression: FilterExpression) -> LeafConditions:
         """The leaf conditions of an expression; entities in doubt are decided at the first call."""
@@ -227,7 +227,7 @@ class FilterCompiler:
         if expression.derived:
             return LeafConditions((), (), (), 5)
         paths = self._paths(expression)
-        certain_conditions, doubtful_condition, cost = _conditions(expression)
+        certain_conditions, doubtful_condition, cost = _value_conditions(expression)
         matches_by_key = self._decided(expression, paths, doubtful_condition) if doubtful_condition and paths else {}
         additional_keys = [key for key, is_match in matches_by_key.items() if is_match]
         if matches_by_key and expression.sought.number is not None:
@@ -252,20 +252,20 @@ class FilterCompiler:
         exact_path = SqlFragment("a.path = ?", (path,))
         if expression.operator.positive is not Operator.PRESENT or expression.scalar:
             return (exact_path,)
-        return exact_path, SqlFragment("a.path > ? AND a.path < ?", (f"{path}.", f"{path}/")), _items(path)
+        return exact_path, SqlFragment("a.path > ? AND a.path < ?", (f"{path}.", f"{path}/")), _items_condition(path)
 
     def _wild_paths(self, expression: FilterExpression) -> list[str]:
         """The existing paths that match a path with wildcards."""
         fixed_prefix = path_text(tuple(takewhile(lambda each: not isinstance(each, PathWildcard), expression.path)))
         suffix_pattern = r"(?:[.\[].*)?" if expression.operator.positive is Operator.PRESENT else ""
         path_pattern = re.compile(
-            "".join(map(_pattern, enumerate(expression.path))) + suffix_pattern + r"\Z", re.DOTALL
+            "".join(map(_step_pattern, enumerate(expression.path))) + suffix_pattern + r"\Z", re.DOTALL
         )
         low, high, type = fixed_prefix, fixed_prefix + "\U0010ffff", expression.type
         candidate_paths = [
             row[0]
             for null_test in ("NULL", "NOT NULL")
-            for row in self._db.all(_PATHS.format(null_test), (type, low, high, type, high))
+            for row in self._db.all(_DISTINCT_PATHS.format(null_test), (type, low, high, type, high))
         ]
         return [path for path in dict.fromkeys(candidate_paths) if path_pattern.match(path)]
 
@@ -291,13 +291,13 @@ class FilterCompiler:
     def _hinted(self, filter_value: FilterValue) -> tuple[SqlFragment, ...]:
         """A condition that skips most entities in doubt about a pattern: their JSON must contain a part of it."""
         plain_parts = (
-            [plain_part for piece in filter_value.pieces for plain_part in _PLAIN.findall(piece)]
+            [plain_part for piece in filter_value.pieces for plain_part in _PLAIN_TEXT.findall(piece)]
             if filter_value.has_wildcards
             else []
         )
         if not plain_parts:
             return ()
-        contains_part = SqlFragment("lower(e.attributes) LIKE ?", (f"%{_escaped(max(plain_parts, key=len))}%",)).within(
+        contains_part = SqlFragment("lower(e.attributes) LIKE ?", (f"%{_escape_like(max(plain_parts, key=len))}%",)).within(
             "{} ESCAPE '\\'"
         )
         # Characters outside ASCII may fold to ASCII.
@@ -327,35 +327,35 @@ class FilterCompiler:
         return SqlFragment(self._db.list_table, (self._db.list_parameter(values),))
 
 
-def _pattern(numbered_step: tuple[int, Step]) -> str:
+def _step_pattern(numbered_step: tuple[int, Step]) -> str:
     index, step = numbered_step
     if isinstance(step, PathWildcard):
-        return _WILD[step] if index else r"[^.\[]+" if step is PathWildcard.MEMBER else "(?!)"
+        return _WILDCARD_PATTERNS[step] if index else r"[^.\[]+" if step is PathWildcard.MEMBER else "(?!)"
     return re.escape(path_text([step]) if not index else f"[{step}]" if isinstance(step, int) else path_step(step))
 
 
-def _items(path: str) -> SqlFragment:
+def _items_condition(path: str) -> SqlFragment:
     return SqlFragment("a.path > ? AND a.path < ?", (f"{path}[", f"{path}\\"))
 
 
 Conditions = tuple[list[SqlFragment], SqlFragment | None, int]
 
 
-def _conditions(expression: FilterExpression) -> Conditions:
+def _value_conditions(expression: FilterExpression) -> Conditions:
     """Conditions on leaves that certainly meet it, a condition on those in doubt, and the rank as a driver."""
     operator, filter_value = expression.operator.positive, expression.sought
     if operator is Operator.PRESENT:
         return [SqlFragment("a.text IS NOT NULL"), SqlFragment("a.text IS NULL")], None, 3
     if filter_value.has_wildcards:
-        return _like_text(filter_value.pieces)
+        return _pattern_conditions(filter_value.pieces)
     certain_conditions: list[SqlFragment] = []
     doubtful_conditions: list[SqlFragment] = []
     if filter_value.text is not None:
-        _add_text(filter_value.text, _COMPARED[operator], certain_conditions, doubtful_conditions)
+        _add_text_conditions(filter_value.text, _COMPARISONS[operator], certain_conditions, doubtful_conditions)
     if filter_value.boolean is not None:
-        certain_conditions.append(_of_booleans(filter_value.boolean, _COMPARED[operator]))
+        certain_conditions.append(_boolean_condition(filter_value.boolean, _COMPARISONS[operator]))
     if filter_value.number is not None:
-        _add_number(filter_value.number, operator, certain_conditions, doubtful_conditions)
+        _add_number_conditions(filter_value.number, operator, certain_conditions, doubtful_conditions)
     return (
         certain_conditions,
         or_(doubtful_conditions) if doubtful_conditions else None,
@@ -363,21 +363,21 @@ def _conditions(expression: FilterExpression) -> Conditions:
     )
 
 
-def _add_text(
+def _add_text_conditions(
     text: str, comparison: str, certain_conditions: list[SqlFragment], doubtful_conditions: list[SqlFragment]
 ) -> None:
     key = text[:TEXT_LIMIT]
     if len(key) < TEXT_LIMIT:
         certain_conditions.append(
-            _of_texts(SqlFragment(f"a.text {comparison} ?", (key,)), key if comparison == "=" else None)
+            _string_condition(SqlFragment(f"a.text {comparison} ?", (key,)), key if comparison == "=" else None)
         )
         return
     doubtful_conditions.append(SqlFragment("a.text = ?", (key,)))
     if comparison != "=":
-        certain_conditions.append(_of_texts(SqlFragment(f"a.text {comparison[0]} ?", (key,)), None))
+        certain_conditions.append(_string_condition(SqlFragment(f"a.text {comparison[0]} ?", (key,)), None))
 
 
-def _of_booleans(boolean: bool, comparison: str) -> SqlFragment:
+def _boolean_condition(boolean: bool, comparison: str) -> SqlFragment:
     """The condition for booleans, which have texts and numbers.
 
     A single text keeps the index in the order of its keys.
@@ -386,14 +386,14 @@ def _of_booleans(boolean: bool, comparison: str) -> SqlFragment:
     return SqlFragment(f"{texts} AND a.number {comparison} ?", (float(boolean),))
 
 
-def _of_texts(condition: SqlFragment, only_text: str | None) -> SqlFragment:
+def _string_condition(condition: SqlFragment, only_text: str | None) -> SqlFragment:
     """The condition for strings; it excludes booleans, which have texts too. only_text: the one text that can match."""
     if only_text is not None and only_text not in ("true", "false"):
         return condition
     return and_(condition, SqlFragment("(a.text NOT IN ('false', 'true') OR a.number IS NULL)"))
 
 
-def _add_number(
+def _add_number_conditions(
     number: Decimal, operator: Operator, certain_conditions: list[SqlFragment], doubtful_conditions: list[SqlFragment]
 ) -> None:
     """Adds conditions for a number: other doubles sort correctly; the same double is the number or a rounded one."""
@@ -403,7 +403,7 @@ def _add_number(
         signs.add(0)
     if signs:
         condition = and_(
-            SqlFragment("a.text IS NULL"), SqlFragment(f"a.number {_SIGNS[frozenset(signs)]} ?", (double,))
+            SqlFragment("a.text IS NULL"), SqlFragment(f"a.number {_COMPARISON_BY_SIGNS[frozenset(signs)]} ?", (double,))
         )
         # A single number keeps the index in the order of its keys.
         certain_conditions.append(
@@ -412,18 +412,18 @@ def _add_number(
     doubtful_conditions.append(SqlFragment(f"a.remainder <> '{NO_REMAINDER}' AND a.number = ?", (double,)))
 
 
-def _like_text(pieces: tuple[str, ...]) -> Conditions:
+def _pattern_conditions(pieces: tuple[str, ...]) -> Conditions:
     """The conditions for a pattern: its prefix is a range; the key decides the rest if it holds the whole text."""
     prefix = pieces[0]
     key = prefix[:TEXT_LIMIT]
     prefix_condition = (
-        SqlFragment("a.text >= ? AND a.text < ?", (key, _after(key))) if key else SqlFragment("a.text IS NOT NULL")
+        SqlFragment("a.text >= ? AND a.text < ?", (key, _prefix_end(key))) if key else SqlFragment("a.text IS NOT NULL")
     )
-    text_condition = _of_texts(prefix_condition, None)
+    text_condition = _string_condition(prefix_condition, None)
     if not any(pieces[1:]) and len(prefix) <= TEXT_LIMIT:
         return [text_condition], None, 1
     is_untruncated = SqlFragment(f"length(a.text) < {TEXT_LIMIT}")
-    like_condition = SqlFragment("a.text LIKE ? ESCAPE '\\'", (_like(pieces),))
+    like_condition = SqlFragment("a.text LIKE ? ESCAPE '\\'", (_like_pattern(pieces),))
     return (
         [and_(text_condition, like_condition, is_untruncated)],
         and_(prefix_condition, SqlFragment(f"length(a.text) = {TEXT_LIMIT}")),
@@ -432,7 +432,7 @@ def _like_text(pieces: tuple[str, ...]) -> Conditions:
 
 
 @lru_cache(maxsize=256)
-def _after(prefix: str) -> str:
+def _prefix_end(prefix: str) -> str:
     """The first text after all texts with a prefix."""
     for index in range(len(prefix) - 1, -1, -1):
         code = ord(prefix[index]) + 1
@@ -441,9 +441,9 @@ def _after(prefix: str) -> str:
     return "\U0010ffff" * (TEXT_LIMIT + 1)
 
 
-def _like(pieces: Sequence[str]) -> str:
-    return "%".join(map(_escaped, pieces))
+def _like_pattern(pieces: Sequence[str]) -> str:
+    return "%".join(map(_escape_like, pieces))
 
 
-def _escaped(text: str) -> str:
+def _escape_like(text: str) -> str:
     return re.sub(r"([%_\\])", r"\\\1", text)

@@ -20,7 +20,7 @@ MAX_KEYS: Final = 1000
 #: After this number of events, the query runs again in full.
 MAX_NEW_EVENTS: Final = 20_000
 
-_SINCE: Final = "SELECT DISTINCT stream FROM log WHERE position > ? AND position <= ?"
+_CHANGED_STREAMS: Final = "SELECT DISTINCT stream FROM log WHERE position > ? AND position <= ?"
 
 TreeKeys = frozenset[str]
 
@@ -66,7 +66,7 @@ class MissingAttributeCache:
         elif cached is None or cached.keys is None or not 0 <= position - cached.position <= MAX_NEW_EVENTS:
             keys = find_all()
         else:
-            changed = [key for key in _changed(db, cached.position, position) if query.low < key < query.high]
+            changed = [key for key in _changed_keys(db, cached.position, position) if query.low < key < query.high]
             keys = (cached.keys - frozenset(changed)) | (find_among(changed) if changed else frozenset())
         if keys is not None and len(keys) > MAX_KEYS:
             keys = None
@@ -83,6 +83,6 @@ class MissingAttributeCache:
                 self._entries.popitem(last=False)
 
 
-def _changed(db: Database, after: int, until: int) -> list[str]:
+def _changed_keys(db: Database, after: int, until: int) -> list[str]:
     """Tree keys of the entities that changed between two positions."""
-    return [stream.replace("/", "!") for (stream,) in db.all(_SINCE, (after, until))]
+    return [stream.replace("/", "!") for (stream,) in db.all(_CHANGED_STREAMS, (after, until))]

@@ -18,7 +18,7 @@ OMITTED_KEYS: Final = (
     "SELECT tree_key FROM attribute WHERE type = ? AND path = ? AND text IS NULL AND number IS NULL"
     " AND remainder IS NULL AND tree_key > ? AND tree_key < ? ORDER BY tree_key"
 )
-_ROWS: Final = f"SELECT {', '.join(EntityRow._fields)} FROM entity WHERE "
+_SELECT_ROWS: Final = f"SELECT {', '.join(EntityRow._fields)} FROM entity WHERE "
 
 
 class OmittedEntities:
@@ -43,7 +43,7 @@ class OmittedEntities:
         keys = self.keys(type)
         if not keys:
             return iter(())
-        query = SqlFragment(_ROWS + self._db.in_list("tree_key"), (self._db.list_parameter(keys),))
+        query = SqlFragment(_SELECT_ROWS + self._db.in_list("tree_key"), (self._db.list_parameter(keys),))
         if key_query is not None:
             query = SqlFragment(f"{query.text} AND tree_key IN ({key_query.text})", (*query.values, *key_query.values))
         return map(stored_row, self._db.stream(*query))

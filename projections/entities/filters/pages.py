@@ -87,7 +87,7 @@ class CollectionMembers:
         if query is None:
             return
         ordered_query = query.within(f"SELECT s.key FROM ({{}}) AS s ORDER BY s.key{_DIRECTION[descending]}")
-        for (key,) in self._db.stream(*_limited(ordered_query, limit)):
+        for (key,) in self._db.stream(*_with_limit(ordered_query, limit)):
             yield PageKey((0, 0.0, ""), key)
 
     def _by_value(self, after: PageKey | None, descending: bool, limit: int | None) -> Iterator[PageKey]:
@@ -95,7 +95,7 @@ class CollectionMembers:
         sort_classes = [
             sort_class
             for sort_class in (reversed(classes) if descending else classes)
-            if _is_left(sort_class, after, descending)
+            if _can_follow(sort_class, after, descending)
         ]
         current = chain.from_iterable(
             self._of_class(sort_class, after, descending, limit) for sort_class in sort_classes
@@ -113,7 +113,7 @@ class CollectionMembers:
             yield from (PageKey((sort_class, 0.0, ""), key) for key in self._missing(start, descending, limit))
             return
         query = self._with_value(sort_class, start, descending)
-        for *value, key in self._db.stream(*_limited(query, limit)) if query else ():
+        for *value, key in self._db.stream(*_with_limit(query, limit)) if query else ():
             yield PageKey(
                 (sort_class, value[0], value[1]) if sort_class == _NUMBERS else (sort_class, 0.0, value[0]), key
             )
@@ -123,7 +123,7 @@ class CollectionMembers:
         missing_keys = self._lacking()
         if missing_keys is None:
             query = self._without_value(after, descending)
-            yield from (key for (key,) in self._db.stream(*_limited(query, limit))) if query else ()
+            yield from (key for (key,) in self._db.stream(*_with_limit(query, limit))) if query else ()
             return
         ordered_keys = reversed(missing_keys) if descending else missing_keys
         yield from (
@@ -158,7 +158,7 @@ class CollectionMembers:
             return None
         select = SqlFragment(f"SELECT e.tree_key FROM entity AS e WHERE e.type = '{self._type}'")
         # Counted, because PostgreSQL turns NOT EXISTS into a join, which is slow while it lacks statistics.
-        has_no_value = SqlFragment(f"(SELECT count(*) FROM attribute AS a WHERE {_OF_ENTITY}) = 0", (self._path,))
+        has_no_value = SqlFragment(f"(SELECT count(*) FROM attribute AS a WHERE {_VALUE_OF_ENTITY}) = 0", (self._path,))
         index = self._selection.compiler
         is_current = and_(index.unchanged_condition("e.tree_key"), index.omitted.without("e.tree_key", self._type))
         query = and_(select, between("e.tree_key", low, high), has_no_value, keys, is_current)
@@ -267,15 +267,15 @@ _COLUMNS: Final = {
     _TEXTS: (("text",), "a.text IS NOT NULL"),
 }
 _DIRECTION: Final = {False: "", True: " DESC"}
-_OF_ENTITY: Final = "a.tree_key = e.tree_key AND a.path = ? AND (a.text IS NOT NULL OR a.number IS NOT NULL)"
+_VALUE_OF_ENTITY: Final = "a.tree_key = e.tree_key AND a.path = ? AND (a.text IS NOT NULL OR a.number IS NOT NULL)"
 
 
-def _is_left(sort_class: int, after: PageKey | None, descending: bool) -> bool:
+def _can_follow(sort_class: int, after: PageKey | None, descending: bool) -> bool:
     """Whether members of a class may come after a page key."""
     return after is None or (sort_class <= after.key[0] if descending else sort_class >= after.key[0])
 
 
-def _limited(query: SqlFragment, limit: int | None) -> SqlFragment:
+def _with_limit(query: SqlFragment, limit: int | None) -> SqlFragment:
     return query if limit is None else SqlFragment(f"{query.text} LIMIT ?", (*query.values, limit))
 
 

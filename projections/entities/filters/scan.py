@@ -17,11 +17,11 @@ from projections.entities import xref
 from projections.entities.filters.by_document import sort_key_of
 from projections.entities.filters.by_index import COLUMNS
 from projections.entities.filters.pages import CollectionMembers, PageKey
-from projections.entities.filters.selection import FilterState, Selection, chunked
+from projections.entities.filters.selection import FilterState, Selection, split_batches
 from projections.entities.past_database import PastDatabase
 from projections.entities.rows import EntityRow, stored_row
 
-_BETWEEN: Final = f"SELECT {COLUMNS} FROM entity WHERE tree_key >= ? AND tree_key < ? AND {{}} ORDER BY tree_key"
+_SELECT_RANGE: Final = f"SELECT {COLUMNS} FROM entity WHERE tree_key >= ? AND tree_key < ? AND {{}} ORDER BY tree_key"
 
 
 class ScanSelection(Selection):
@@ -62,7 +62,7 @@ class ScanSelection(Selection):
                 yield from self.rows(self.state.descend(row, self.base), types, *xids.subtree(row.xid))
 
     def by_keys(self, keys: Iterable[str]) -> Iterator[EntityRow]:
-        for chunk in chunked(keys):
+        for chunk in split_batches(keys):
             sql = f"SELECT {COLUMNS} FROM entity WHERE {self._db.in_list('tree_key')}"
             rows = {row[0]: stored_row(row) for row in self._db.all(sql, [self._db.list_parameter(chunk)])}
             for row in (rows[key] for key in chunk if key in rows):
@@ -85,7 +85,7 @@ class ScanSelection(Selection):
     def _between(self, types: Collection[str], low: str, high: str) -> Iterator[EntityRow]:
         # The concatenation hides the column from the index by type, whose ranges would have to be merged.
         type_condition = f"type || '' IN ({', '.join('?' for _ in types)})" if len(types) > 1 else "type = ?"
-        return map(stored_row, self._db.stream(_BETWEEN.format(type_condition), (low, high, *types)))
+        return map(stored_row, self._db.stream(_SELECT_RANGE.format(type_condition), (low, high, *types)))
 
     def _entity(self, tree_key: str) -> list[EntityRow]:
         values = self._past.entity(tree_key)

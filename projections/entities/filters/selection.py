@@ -48,7 +48,7 @@ class FilterState:
                     expression for expression in conjunction.expressions if expression.type != row.type
                 )
                 if not deeper_expressions:
-                    return WHOLE
+                    return UNFILTERED
                 remaining[Conjunction(deeper_expressions)] = None
         return FilterState(tuple(remaining))
 
@@ -58,7 +58,7 @@ class FilterState:
         return not self.whole and not self.conjunctions
 
 
-WHOLE: Final = FilterState(whole=True)
+UNFILTERED: Final = FilterState(whole=True)
 
 
 class Selection:
@@ -76,7 +76,7 @@ class Selection:
         row_overrides: RowOverrides | None = None,
     ) -> None:
         self.low, self.high = xids.subtree(xid)
-        self.state = WHOLE if filter is None else FilterState(filter)
+        self.state = UNFILTERED if filter is None else FilterState(filter)
         self.base = base_url
         self.overrides = row_overrides or RowOverrides()
         self.compiler = FilterCompiler(db, base_url, (self.low, self.high), row_overrides)
@@ -137,7 +137,7 @@ class Selection:
         if not types:
             yield from members
             return
-        for chunk in chunked(members):
+        for chunk in split_batches(members):
             states = [self.state.descend(row, self.base) for row in chunk]
             nested_rows = {} if all(state.whole for state in states) else self._nested(chunk, types)
             for row, state in zip(chunk, states, strict=True):
@@ -148,7 +148,7 @@ class Selection:
 
     def by_keys(self, keys: Iterable[str]) -> Iterator[EntityRow]:
         """Rows by key, in the given order."""
-        for chunk in chunked(keys):
+        for chunk in split_batches(keys):
             current_keys = [key for key in chunk if key not in self.overrides.images]
             sql = f"SELECT {COLUMNS} FROM entity WHERE {self._db.in_list('tree_key')}"
             current_rows = {
@@ -199,7 +199,7 @@ class Selection:
         return descendants
 
 
-def chunked(items: Iterable[T]) -> Iterator[list[T]]:
+def split_batches(items: Iterable[T]) -> Iterator[list[T]]:
     """The items in lists of at most BATCH_MEMBERS."""
     iterator = iter(items)
     while chunk := list(islice(iterator, BATCH_MEMBERS)):

@@ -55,11 +55,11 @@ def ancestor_key(key: str, type: str, owner_depth: int, find: str) -> str:
     if owner_depth == depth(type):
         return key
     group, *resource_names = type.split(".")
-    end = _end(key, f"{len(group) + 2}", find)
+    end = _segment_end(key, f"{len(group) + 2}", find)
     if owner_depth == 2:
-        end = _end(key, f"({end} + {len(resource_names[0]) + 2})", find)
+        end = _segment_end(key, f"({end} + {len(resource_names[0]) + 2})", find)
     return f"substr({key}, 1, {end})"
 
 
-def _end(key: str, start: str, find: str) -> str:
+def _segment_end(key: str, start: str, find: str) -> str:
     return f"({start} + {find}(substr({key}, {start} + 1), '!') - 1)"

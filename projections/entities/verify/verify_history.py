@@ -15,28 +15,28 @@ from commands.verify.unchecked_rows import catch_unreadable, open_snapshot, unch
 from commands.verify.verify_log import VerificationFinding
 from domain.registry.events import EntityDeleted
 from domain.values import xid as xids
-from projections.entities.rows import EntityRow, row
+from projections.entities.rows import EntityRow, entity_row
 from projections.entities.tables import tables
 from projections.entities.verify.verify_published_versions import verify_published_versions
 
-_COLUMNS: Final = ", ".join(f"r.{name}" for name in EntityRow._fields)
-_EVENT: Final = ", ".join(f"l.{name}" for name in LogRow._fields)
-_NEXT: Final = "(SELECT n.position FROM log n WHERE n.stream = l.stream AND n.revision = l.revision + 1)"
+_ROW_COLUMNS: Final = ", ".join(f"r.{name}" for name in EntityRow._fields)
+_EVENT_COLUMNS: Final = ", ".join(f"l.{name}" for name in LogRow._fields)
+_NEXT_POSITION: Final = "(SELECT n.position FROM log n WHERE n.stream = l.stream AND n.revision = l.revision + 1)"
 #: A row, the position that replaced it, its event, and the position of the next event in its stream.
-_ROWS: Final = (
-    f"SELECT {_COLUMNS}, {{until}}, {_EVENT}, {_NEXT} FROM {{table}} r LEFT JOIN log l ON l.position = r.since"
+_SELECT_ROWS: Final = (
+    f"SELECT {_ROW_COLUMNS}, {{until}}, {_EVENT_COLUMNS}, {_NEXT_POSITION} FROM {{table}} r LEFT JOIN log l ON l.position = r.since"
     " WHERE (r.tree_key, r.since) > (?, ?) ORDER BY r.tree_key, r.since LIMIT ?"
 )
-_PRESENT: Final = _ROWS.format(table="entity", until="NULL")
-_PAST: Final = _ROWS.format(table="entity_history", until="r.until")
-_APART: Final = "".join(f" AND NOT (stream >= '{start}' AND stream < '{start[:-1]}0')" for start in xids.OUTSIDE_TREE)
-_DELETIONS: Final = EntityDeleted.TOPIC.partition(":")[0]
-_COUNTS: Final = (
-    f"SELECT (SELECT count(*) FROM log WHERE substr(topic, 1, {len(_DELETIONS)}) <> '{_DELETIONS}'{_APART}),"
+_CURRENT_ROWS: Final = _SELECT_ROWS.format(table="entity", until="NULL")
+_PAST_ROWS: Final = _SELECT_ROWS.format(table="entity_history", until="r.until")
+_IN_TREE: Final = "".join(f" AND NOT (stream >= '{start}' AND stream < '{start[:-1]}0')" for start in xids.OUTSIDE_TREE)
+_DELETED_TOPIC: Final = EntityDeleted.TOPIC.partition(":")[0]
+_SELECT_COUNTS: Final = (
+    f"SELECT (SELECT count(*) FROM log WHERE substr(topic, 1, {len(_DELETED_TOPIC)}) <> '{_DELETED_TOPIC}'{_IN_TREE}),"
     " (SELECT count(*) FROM entity) + (SELECT count(*) FROM entity_history), coalesce(max(last), 0) FROM interaction"
 )
-_WIDTH: Final = len(EntityRow._fields)
-_SINCE: Final = EntityRow._fields.index("since")
+_ROW_WIDTH: Final = len(EntityRow._fields)
+_SINCE_INDEX: Final = EntityRow._fields.index("since")
 
 
 def verify_history(store: Store) -> Iterator[VerificationFinding]:
@@ -49,12 +49,12 @@ def verify_history(store: Store) -> Iterator[VerificationFinding]:
     with open_snapshot(store) as connection, catch_unreadable(unreadable_messages.append):
         if not tables().exist(connection):
             return
-        events, rows, log_end = sql.run(connection, _COUNTS).fetchone()
-        for statement in (_PRESENT, _PAST):
-            for row_values in _pages(connection, statement):
-                if not _is_made_of(row_values, store.mapper):
+        events, rows, log_end = sql.run(connection, _SELECT_COUNTS).fetchone()
+        for statement in (_CURRENT_ROWS, _PAST_ROWS):
+            for row_values in _read_rows(connection, statement):
+                if not _is_expected_row(row_values, store.mapper):
                     yield VerificationFinding(
-                        _position(row_values, log_end), f"the row of {row_values[0]!r} is not what the log results in"
+                        _claimed_position(row_values, log_end), f"the row of {row_values[0]!r} is not what the log results in"
                     )
         if events != rows:
             yield VerificationFinding(
@@ -65,36 +65,36 @@ def verify_history(store: Store) -> Iterator[VerificationFinding]:
         yield VerificationFinding(log_end, f"the database cannot read the read model's rows: {message}")
 
 
-def _pages(connection: Connection, statement: str) -> Iterator[Sequence[Any]]:
+def _read_rows(connection: Connection, statement: str) -> Iterator[Sequence[Any]]:
     key, since = "", 0
     while page := sql.run(connection, statement, (key, since, sql.CHUNK)).fetchall():
         yield from page
-        if len(page) < sql.CHUNK or not _is_beyond(end := (page[-1][0], page[-1][_SINCE]), (key, since)):
+        if len(page) < sql.CHUNK or not _has_advanced(end := (page[-1][0], page[-1][_SINCE_INDEX]), (key, since)):
             return
         key, since = end
 
 
-def _is_beyond(end_key: tuple[Any, Any], start_key: tuple[str, int]) -> bool:
+def _has_advanced(end_key: tuple[Any, Any], start_key: tuple[str, int]) -> bool:
     """Whether a page advanced the key: damaged rows could repeat endlessly."""
     return isinstance(end_key[0], str) and isinstance(end_key[1], int) and end_key > start_key
 
 
-def _is_made_of(row_values: Sequence[Any], mapper: EventMapper) -> bool:
+def _is_expected_row(row_values: Sequence[Any], mapper: EventMapper) -> bool:
     row_columns, until, log_columns, next_position = (
-        row_values[:_WIDTH],
-        row_values[_WIDTH],
-        row_values[_WIDTH + 1 : -1],
+        row_values[:_ROW_WIDTH],
+        row_values[_ROW_WIDTH],
+        row_values[_ROW_WIDTH + 1 : -1],
         row_values[-1],
     )
     try:
         event = mapper.event_of_row(unchecked_row(LogRow, log_columns))
-        expected_row = row(event, log_columns[0])
+        expected_row = entity_row(event, log_columns[0])
     except (ValueError, KeyError, TypeError):
         return False
     return not isinstance(event, EntityDeleted) and tuple(row_columns) == expected_row and until == next_position
 
 
-def _position(row_values: Sequence[Any], log_end: int) -> int:
+def _claimed_position(row_values: Sequence[Any], log_end: int) -> int:
     """The position that a row claims, if it is a valid one; else the last position."""
-    since = row_values[_SINCE]
+    since = row_values[_SINCE_INDEX]
     return since if isinstance(since, int) and 0 < since <= log_end else log_end

@@ -15,13 +15,13 @@ from domain.values.json_text import loads
 from projections.entities.leaves import OMITTED_PATH, PRESENT_LEAF, UNINDEXED_TYPES, leaves
 from projections.entities.tables import tables
 
-_ROWS: Final = "SELECT tree_key, type, attributes, since FROM entity WHERE tree_key > ? ORDER BY tree_key LIMIT ?"
-_LEAVES: Final = (
+_SELECT_ROWS: Final = "SELECT tree_key, type, attributes, since FROM entity WHERE tree_key > ? ORDER BY tree_key LIMIT ?"
+_SELECT_LEAVES: Final = (
     "SELECT tree_key, path, type, text, number, remainder FROM attribute WHERE tree_key > ? AND tree_key <= ?"
 )
-_COUNT: Final = "SELECT (SELECT count(*) FROM attribute), (SELECT coalesce(max(last), 0) FROM interaction)"
+_SELECT_COUNT: Final = "SELECT (SELECT count(*) FROM attribute), (SELECT coalesce(max(last), 0) FROM interaction)"
 #: The maximum number of paths in a finding.
-_NAMED: Final = 3
+_MAX_LISTED_PATHS: Final = 3
 
 #: The index columns of one path: type, text, number, remainder.
 _Leaf = tuple[Any, Any, Any, Any]
@@ -38,14 +38,14 @@ def verify_index(store: Store) -> Iterator[VerificationFinding]:
     with open_snapshot(store) as connection, catch_unreadable(unreadable_messages.append):
         if not tables().exist(connection):
             return
-        stored_count, log_end = sql.run(connection, _COUNT).fetchone()
+        stored_count, log_end = sql.run(connection, _SELECT_COUNT).fetchone()
         expected_count = 0
-        for page, index in _pages(connection):
+        for page, index in _read_pages(connection):
             for key, type, attributes, since in page:
                 stored_leaves = index.get(key, {})
-                expected = _expected(type, attributes, OMITTED_PATH in stored_leaves)
+                expected = _expected_leaves(type, attributes, OMITTED_PATH in stored_leaves)
                 expected_count += len(expected)
-                if differing_paths := _differing(expected, stored_leaves):
+                if differing_paths := _differing_paths(expected, stored_leaves):
                     yield VerificationFinding(
                         since if isinstance(since, int) else log_end, _describe(key, differing_paths)
                     )
@@ -54,17 +54,17 @@ def verify_index(store: Store) -> Iterator[VerificationFinding]:
                 log_end,
                 f"the index over attributes has {stored_count} leaves, but the entities result in {expected_count}",
             )
-        yield from _faults(connection, log_end)
+        yield from _storage_damage(connection, log_end)
     for message in unreadable_messages:
         yield VerificationFinding(log_end, f"the database cannot read the index over attributes: {message}")
 
 
-def _pages(connection: Connection) -> Iterator[tuple[Sequence[Any], _Index]]:
+def _read_pages(connection: Connection) -> Iterator[tuple[Sequence[Any], _Index]]:
     """Rows of entities by key, with the leaves of the same keys."""
     key = ""
-    while page := sql.run(connection, _ROWS, (key, sql.CHUNK)).fetchall():
+    while page := sql.run(connection, _SELECT_ROWS, (key, sql.CHUNK)).fetchall():
         index: _Index = {}
-        for owner, path, *leaf in sql.run(connection, _LEAVES, (key, page[-1][0])):
+        for owner, path, *leaf in sql.run(connection, _SELECT_LEAVES, (key, page[-1][0])):
             index.setdefault(owner, {})[path] = (leaf[0], leaf[1], leaf[2], leaf[3])
         yield page, index
         key = page[-1][0]
@@ -72,7 +72,7 @@ def _pages(connection: Connection) -> Iterator[tuple[Sequence[Any], _Index]]:
             return
 
 
-def _expected(type: Any, attributes: Any, is_omitted: bool) -> dict[str, _Leaf]:
+def _expected_leaves(type: Any, attributes: Any, is_omitted: bool) -> dict[str, _Leaf]:
     """The expected leaves of a row; none if its text is damaged, which the check of the row itself reports.
 
     is_omitted: the index has the marker leaf, which is valid for any row, because the limit may have been different.
@@ -87,17 +87,17 @@ def _expected(type: Any, attributes: Any, is_omitted: bool) -> dict[str, _Leaf]:
         return {}
 
 
-def _differing(expected: Mapping[str, _Leaf], stored_leaves: Mapping[str, _Leaf]) -> list[str]:
+def _differing_paths(expected: Mapping[str, _Leaf], stored_leaves: Mapping[str, _Leaf]) -> list[str]:
     paths = expected.keys() | stored_leaves.keys()
     return sorted(str(path) for path in paths if expected.get(path) != stored_leaves.get(path))
 
 
 def _describe(key: Any, paths: Sequence[str]) -> str:
-    remainder_text = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
-    return f"the index over attributes is not what {key!r} results in at {', '.join(paths[:_NAMED])}{remainder_text}"
+    remainder_text = f" and {len(paths) - _MAX_LISTED_PATHS} more" if len(paths) > _MAX_LISTED_PATHS else ""
+    return f"the index over attributes is not what {key!r} results in at {', '.join(paths[:_MAX_LISTED_PATHS])}{remainder_text}"
 
 
-def _faults(connection: Connection, log_end: int) -> Iterator[VerificationFinding]:
+def _storage_damage(connection: Connection, log_end: int) -> Iterator[VerificationFinding]:
     """The faults that SQLite finds in the storage of the read model, without checking the rows' content."""
     for table in tables() if connection.dialect.name == "sqlite" else ():
         for (message,) in sql.run(connection, f"PRAGMA integrity_check({table.name})").fetchall():

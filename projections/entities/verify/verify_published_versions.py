@@ -19,16 +19,16 @@ from domain.registry.events import EntityDeleted
 from domain.values import xid as xids
 from projections.entities.rows import PUBLICATION_COLUMNS, publication_row
 
-_EVENT: Final = ", ".join(LogRow._fields)
-_EVENTS: Final = (
-    f"SELECT {_EVENT} FROM log WHERE (stream, revision) > (?, ?) AND stream < ? ORDER BY stream, revision LIMIT ?"
+_EVENT_COLUMNS: Final = ", ".join(LogRow._fields)
+_SELECT_EVENTS: Final = (
+    f"SELECT {_EVENT_COLUMNS} FROM log WHERE (stream, revision) > (?, ?) AND stream < ? ORDER BY stream, revision LIMIT ?"
 )
-_ROWS: Final = f"SELECT {', '.join(PUBLICATION_COLUMNS)} FROM published WHERE tree_key = ? ORDER BY born"
-_COUNT: Final = "SELECT count(*) FROM published"
+_SELECT_ROWS: Final = f"SELECT {', '.join(PUBLICATION_COLUMNS)} FROM published WHERE tree_key = ? ORDER BY born"
+_SELECT_COUNT: Final = "SELECT count(*) FROM published"
 #: The number of slashes in the stream of a Version.
-_VERSION: Final = 6
-_DELETED: Final = EntityDeleted.TOPIC.partition(":")[0]
-_FACADE: Final = b'"%b":' % FACADE.encode()
+_VERSION_DEPTH: Final = 6
+_DELETED_TOPIC: Final = EntityDeleted.TOPIC.partition(":")[0]
+_FACADE_MEMBER: Final = b'"%b":' % FACADE.encode()
 
 
 def verify_published_versions(
@@ -39,12 +39,12 @@ def verify_published_versions(
     Reads, once and in pages, every event of what the legacy APIs show.
     """
     expected_count = 0
-    for stream, rows in _streams(connection):
-        expected = _expected(rows, mapper)
+    for stream, rows in _version_streams(connection):
+        expected = _expected_rows(rows, mapper)
         expected_count += len(expected)
-        if [*map(tuple, sql.run(connection, _ROWS, (xids.tree_key(stream),)))] != expected:
+        if [*map(tuple, sql.run(connection, _SELECT_ROWS, (xids.tree_key(stream),)))] != expected:
             yield VerificationFinding(log_end, f"what is published of {stream} is not what the log results in")
-    stored_count = sql.value(connection, _COUNT)
+    stored_count = sql.scalar(connection, _SELECT_COUNT)
     if stored_count != expected_count:
         yield VerificationFinding(
             log_end,
@@ -52,30 +52,30 @@ def verify_published_versions(
         )
 
 
-def _streams(connection: Connection) -> Iterator[tuple[str, list[LogRow]]]:
+def _version_streams(connection: Connection) -> Iterator[tuple[str, list[LogRow]]]:
     """The streams of Versions with their events, if these can affect publications."""
-    for stream, rows in groupby(_rows(connection), key=lambda row: row.stream):
+    for stream, rows in groupby(_version_rows(connection), key=lambda row: row.stream):
         stream_rows = list(rows)
-        if any(_may_matter(row) for row in stream_rows):
+        if any(_can_affect_publications(row) for row in stream_rows):
             yield stream, stream_rows
 
 
-def _rows(connection: Connection) -> Iterator[LogRow]:
+def _version_rows(connection: Connection) -> Iterator[LogRow]:
     for family in LEGACY_APIS:
         stream, revision = f"/{family.groups}/", 0
-        while page := sql.run(connection, _EVENTS, (stream, revision, f"/{family.groups}0", sql.CHUNK)).fetchall():
+        while page := sql.run(connection, _SELECT_EVENTS, (stream, revision, f"/{family.groups}0", sql.CHUNK)).fetchall():
             rows = [unchecked_row(LogRow, row) for row in page]
-            yield from (row for row in rows if row.stream.count("/") == _VERSION)
+            yield from (row for row in rows if row.stream.count("/") == _VERSION_DEPTH)
             if (rows[-1].stream, rows[-1].revision) <= (stream, revision):
                 return  # a damaged key may repeat endlessly
             stream, revision = rows[-1].stream, rows[-1].revision
 
 
-def _may_matter(row: LogRow) -> bool:
-    return row.topic.partition(":")[0] == _DELETED or _FACADE in row.state
+def _can_affect_publications(row: LogRow) -> bool:
+    return row.topic.partition(":")[0] == _DELETED_TOPIC or _FACADE_MEMBER in row.state
 
 
-def _expected(rows: Sequence[LogRow], mapper: EventMapper) -> list[tuple[Any, ...]]:
+def _expected_rows(rows: Sequence[LogRow], mapper: EventMapper) -> list[tuple[Any, ...]]:
     """The expected rows of a stream; none if an event cannot be read, which another check reports."""
     try:
         events = [(row.position, mapper.event_of_row(row)) for row in rows]

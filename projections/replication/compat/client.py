@@ -21,8 +21,8 @@ from domain.values.header_values import InvalidHeaderValue, decode
 from projections.replication.remote.remote_client import RemoteClient, RemoteError
 
 #: Statuses for something that does not exist, or not any more.
-_ABSENT: Final = (404, 410)
-_LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
+_ABSENT_STATUSES: Final = (404, 410)
+_LOOPBACK_HOSTS: Final = ("127.0.0.1", "::1", "localhost")
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ class LegacyClient:
         try:
             self._remote.request("DELETE", path)
         except RemoteError as error:
-            if error.status not in _ABSENT:
+            if error.status not in _ABSENT_STATUSES:
                 raise
 
     def path(self, group: str, id: str | None = None) -> str:
@@ -185,7 +185,7 @@ class LegacyClient:
         try:
             response = self._remote.request("GET", path, headers=headers or {})
         except RemoteError as error:
-            if error.status in _ABSENT:
+            if error.status in _ABSENT_STATUSES:
                 return None
             raise
         if response.status_code == 304:
@@ -223,7 +223,7 @@ class LegacyClient:
 
     def _is_own_address(self, uri: str) -> bool:
         """Whether a URI starts with an address that means nothing elsewhere, as from a server without a public URL."""
-        is_loopback = urlsplit(uri).hostname in _LOOPBACK and urlsplit(self.base).hostname not in _LOOPBACK
+        is_loopback = urlsplit(uri).hostname in _LOOPBACK_HOSTS and urlsplit(self.base).hostname not in _LOOPBACK_HOSTS
         is_unconfigured = uri.startswith(UNCONFIGURED_URL) and not self.base.startswith(UNCONFIGURED_URL)
         return (is_loopback or is_unconfigured) and urlsplit(uri).path.startswith(self.family.base)
 

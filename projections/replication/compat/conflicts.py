@@ -10,7 +10,7 @@ from domain.errors.problems import Problem
 from projections.replication.link_state import LinkStates
 
 #: Largest number of conflicts in a status.
-_MOST: Final = 100
+_MAX_CONFLICTS: Final = 100
 
 
 class LegacyConflicts:
@@ -19,7 +19,7 @@ class LegacyConflicts:
     def __init__(self, link: str, states: LinkStates) -> None:
         self._link = link
         self._states = states
-        self._conflicts: dict[str, str] = dict(_known(states.read(link).status))
+        self._conflicts: dict[str, str] = dict(_conflicts_by_subject(states.read(link).status))
         self._is_changed = False
 
     def add(self, subject: str, reason: str) -> None:
@@ -57,10 +57,10 @@ class LegacyConflicts:
         facts: dict[str, Any] = {"lastcontact": time.time(), "error": None, "failed": None}
         if self._is_changed:
             conflicts = [{"subject": subject, "reason": reason} for subject, reason in self._conflicts.items()]
-            facts |= {"conflicts": conflicts[:_MOST] or None, "conflictscount": len(conflicts) or None}
+            facts |= {"conflicts": conflicts[:_MAX_CONFLICTS] or None, "conflictscount": len(conflicts) or None}
         self._states.update(self._link, cursor, **facts)
         self._is_changed = False
 
 
-def _known(facts: Any) -> Any:
+def _conflicts_by_subject(facts: Any) -> Any:
     return {conflict["subject"]: conflict["reason"] for conflict in facts.get("conflicts") or ()}

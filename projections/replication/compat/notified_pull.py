@@ -21,7 +21,7 @@ from projections.replication.link_state import ALL_SUBJECTS
 from projections.replication.link_worker import LinkWorkerContext
 from projections.replication.remote.remote_subscription import CHECK_SECONDS, RemoteSubscription, group_filters
 
-_ACTIONS: Final = ("updated.v1", "deleted.v1")
+_EVENT_ACTIONS: Final = ("updated.v1", "deleted.v1")
 
 
 class NotifiedLegacyPull:
@@ -70,11 +70,11 @@ class NotifiedLegacyPull:
 
 def event_selection(link: Link, family: LegacyApi) -> dict[str, Any]:
     """The members of a subscription that select a link's events. The source is the URL of the link."""
-    types = [f"{family.events}.{action}" for action in _ACTIONS]
-    return {"source": link.url, "types": types, "filters": group_filters(list(_subjects(link)))}
+    types = [f"{family.events}.{action}" for action in _EVENT_ACTIONS]
+    return {"source": link.url, "types": types, "filters": group_filters(list(_scope_subjects(link)))}
 
 
-def _subjects(link: Link) -> Iterator[str]:
+def _scope_subjects(link: Link) -> Iterator[str]:
     """The paths of what the scope names; empty if filters select others too."""
     scope = link.attributes["scope"]
     if not scope.get("filters"):

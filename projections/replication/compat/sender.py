@@ -25,7 +25,7 @@ from projections.replication.compat.sent_objects import SentObject, SentObjects
 from projections.replication.remote.remote_client import RemoteError
 
 #: Statuses that refuse one object for every caller.
-_REFUSALS: Final = (400, 404, 405, 409, 413, 415, 422)
+_REFUSAL_STATUSES: Final = (400, 404, 405, 409, 413, 415, 422)
 
 
 class LegacySender:
@@ -203,7 +203,7 @@ class LegacySender:
         try:
             action()
         except RemoteError as error:
-            if error.status not in _REFUSALS:
+            if error.status not in _REFUSAL_STATUSES:
                 raise
             self._findings.add(subject, str(error))
             return False

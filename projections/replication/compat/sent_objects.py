@@ -9,9 +9,9 @@ from domain.values import xid as xids
 from projections.replication import tables
 from projections.replication.link_state import LinkStates
 
-_COLUMNS: Final = "SELECT key, digest, own, place FROM replication_sent WHERE link = ?"
-_ONE: Final = f"{_COLUMNS} AND key = ?"
-_BELOW: Final = f"{_COLUMNS} AND key >= ? AND key < ?"
+_SELECT: Final = "SELECT key, digest, own, place FROM replication_sent WHERE link = ?"
+_SELECT_ONE: Final = f"{_SELECT} AND key = ?"
+_SELECT_BELOW: Final = f"{_SELECT} AND key >= ? AND key < ?"
 
 
 class SentObject(NamedTuple):
@@ -44,14 +44,14 @@ class SentObjects:
     def get(self, xid: str) -> SentObject | None:
         """The written object of one entity."""
         with self._states.reading() as db:
-            row = db.one(_ONE, (self._link, xids.tree_key(xid)))
-        return _copy(row) if row else None
+            row = db.one(_SELECT_ONE, (self._link, xids.tree_key(xid)))
+        return _sent_object(row) if row else None
 
     def objects_below(self, xid: str) -> Mapping[str, SentObject]:
         """The written objects below an entity or collection, by key."""
         low, high = xids.subtree(xid)
         with self._states.reading() as db:
-            return {row[0]: _copy(row) for row in db.all(_BELOW, (self._link, low, high))}
+            return {row[0]: _sent_object(row) for row in db.all(_SELECT_BELOW, (self._link, low, high))}
 
     def save(self, copy: SentObject) -> None:
         """Stores a written object."""
@@ -64,5 +64,5 @@ class SentObjects:
             db.delete(tables.sent, [(self._link, key)])
 
 
-def _copy(row: tuple[str, str, int, str]) -> SentObject:
+def _sent_object(row: tuple[str, str, int, str]) -> SentObject:
     return SentObject(row[0], row[1], bool(row[2]), row[3])

@@ -15,7 +15,7 @@ from projections.entities.query import View
 from projections.replication.remote.remote_client import RemoteClient, RemoteError
 
 #: The status of a registry that does not know the requested position.
-_NO_MOMENT: Final = 400
+_UNKNOWN_POSITION: Final = 400
 
 
 class RemoteSnapshot(NamedTuple):
@@ -36,7 +36,7 @@ def remote_snapshot(remote: RemoteClient, position: int | None = None) -> Remote
     try:
         return _fetch_snapshot(remote, {"asof": str(position)})
     except RemoteError as error:
-        if error.status != _NO_MOMENT:
+        if error.status != _UNKNOWN_POSITION:
             raise
         return _fetch_snapshot(remote, {})
 
@@ -53,7 +53,7 @@ def find_differences(
         return
     hashes = view.tree_hashes(head.last)
     for root in scope_roots(link, view):
-        yield from differences(_local_side(hashes, root), _remote_side(remote, root, snapshot.position))
+        yield from differences(_local_source(hashes, root), _remote_source(remote, root, snapshot.position))
 
 
 def scope_roots(link: Link, view: View) -> list[str]:
@@ -71,7 +71,7 @@ def _fetch_snapshot(remote: RemoteClient, query: dict[str, str]) -> RemoteSnapsh
     return RemoteSnapshot(head["position"], head["state"], head.get("time", ""))
 
 
-def _local_side(hashes: TreeHashes, root: str) -> HashSource:
+def _local_source(hashes: TreeHashes, root: str) -> HashSource:
     keys = key_range_of(root)
 
     def ask(query: HashQuery) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def _local_side(hashes: TreeHashes, root: str) -> HashSource:
     return ask
 
 
-def _remote_side(remote: RemoteClient, root: str, position: int) -> HashSource:
+def _remote_source(remote: RemoteClient, root: str, position: int) -> HashSource:
     def ask(query: HashQuery) -> dict[str, Any]:
         path, position_text = f"/-/hash{quote(root)}", str(position)
         response: dict[str, Any] = remote.request("GET", path, params={**query, "asof": position_text}).json()

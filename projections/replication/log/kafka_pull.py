@@ -36,7 +36,7 @@ BROKER_MILLISECONDS: Final = 10_000
 MAX_WAITING_BYTES: Final = 64 << 20
 #: Seconds between two writes of the offsets.
 SAVE_OFFSETS_SECONDS: Final = 5.0
-_SETTINGS: Final = {"group_id": None, "enable_auto_commit": False, "auto_offset_reset": "earliest"}
+_CONSUMER_SETTINGS: Final = {"group_id": None, "enable_auto_commit": False, "auto_offset_reset": "earliest"}
 
 
 class KafkaPull:
@@ -51,7 +51,7 @@ class KafkaPull:
     def run(self) -> None:
         """See `LinkWorker`."""
         try:
-            with closing(self._cluster().open_client(KafkaConsumer, self._failed, **_SETTINGS)) as consumer:
+            with closing(self._cluster().open_client(KafkaConsumer, self._failed, **_CONSUMER_SETTINGS)) as consumer:
                 _TopicFollower(self._link, self._tools, consumer, self._topic).run(self._check)
         except errors.KafkaError as error:
             outcome = error_outcome(self._failure or error)
@@ -63,7 +63,7 @@ class KafkaPull:
         resolver = self._tools.resolver
         ca_file = resolver.ca if isinstance(resolver, TrustStore) else ""
         return KafkaCluster(
-            self._brokers, _credential(self._tools.credential(self._link)), CertificateAuthorities(ca_file), resolver
+            self._brokers, _kafka_credential(self._tools.credential(self._link)), CertificateAuthorities(ca_file), resolver
         )
 
     def _failed(self, error: Exception) -> None:
@@ -76,7 +76,7 @@ class KafkaPull:
             self._failure = None
 
 
-def _credential(credential: Mapping[str, Any]) -> Credential | None:
+def _kafka_credential(credential: Mapping[str, Any]) -> Credential | None:
     if not credential:
         return None
     if credential["type"] == "bearer":

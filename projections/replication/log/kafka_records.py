@@ -15,7 +15,7 @@ from projections.kafka.records import DOCUMENT, SCHEMA
 from projections.log.table_rows import KNOWN_VERSIONS, event_of
 from projections.replication.log.log_lines import BrokenFeed, foreign_interaction
 
-_KNOWN: Final = [str(version).encode() for version in KNOWN_VERSIONS]
+_KNOWN_SCHEMAS: Final = [str(version).encode() for version in KNOWN_VERSIONS]
 
 
 class LogTopicRecord(NamedTuple):
@@ -42,15 +42,15 @@ class InteractionAssembler:
                 members = self._taken(row)
                 if members["position"] == members["last"]:
                     yield foreign_interaction(
-                        members, members["registry_url"], _state(members), self._events, self._documents
+                        members, members["registry_url"], _state_hash(members), self._events, self._documents
                     )
                     self._events, self._documents = [], {}
             except (InvalidJson, ValueError, KeyError, TypeError, AttributeError, UnreadableEvent) as error:
                 raise BrokenFeed(f"a record cannot be read: {' '.join(str(error).split())[:200]}") from error
 
     def _taken(self, row: LogTopicRecord) -> dict[str, Any]:
-        if (version := row.headers.get(SCHEMA)) not in _KNOWN:
-            raise BrokenFeed(f"a record has columns of schema {version!r}, but this program knows those of {_KNOWN}")
+        if (version := row.headers.get(SCHEMA)) not in _KNOWN_SCHEMAS:
+            raise BrokenFeed(f"a record has columns of schema {version!r}, but this program knows those of {_KNOWN_SCHEMAS}")
         members: dict[str, Any] = loads_trusted(row.value)
         if members["position"] != members["first"] + len(self._events):
             raise BrokenFeed(f"position {members['position']} does not begin an interaction")
@@ -60,5 +60,5 @@ class InteractionAssembler:
         return members
 
 
-def _state(members: dict[str, Any]) -> bytes:
+def _state_hash(members: dict[str, Any]) -> bytes:
     return b64decode(members["statehash"], validate=True)

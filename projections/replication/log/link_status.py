@@ -19,7 +19,7 @@ EQUAL: Final = "equal"
 DIFFERS: Final = "differs"
 UNKNOWN: Final = "unknown"
 #: Seconds between two status writes that differ only in their time.
-_REST: Final = 5.0
+_MIN_UPDATE_SECONDS: Final = 5.0
 
 
 class LinkStatusRecorder:
@@ -66,7 +66,7 @@ class LinkStatusRecorder:
     def _note(self, cursor: int | None, **facts: Any) -> None:
         assert self._head is not None, "a look comes first"
         now, status = time.time(), (self._head, cursor)
-        if status == self._last_status[1] and now - self._last_status[0] < _REST:
+        if status == self._last_status[1] and now - self._last_status[0] < _MIN_UPDATE_SECONDS:
             return
         self._last_status = now, status
         head = {"position": self._head.position, "time": self._head.time}

@@ -44,7 +44,7 @@ class LogLineParser:
         if "position" in members:
             return self._event(members)
         if "document" in members:
-            self._documents |= _document(members)
+            self._documents |= _parse_document(members)
             return None
         if self._events:
             raise BrokenFeed(f"the interaction {self._interaction['xregcorrelationid']} ends before its last event")
@@ -53,8 +53,8 @@ class LogLineParser:
 
     def _event(self, members: dict[str, Any]) -> ForeignInteraction | None:
         position = members.pop("position")
-        _check_next(position, self._interaction, len(self._events))
-        self._events.append(_event(members))
+        _check_continues(position, self._interaction, len(self._events))
+        self._events.append(_parse_event(members))
         if position != self._interaction["last"]:
             return None
         events, documents, self._events, self._documents = self._events, self._documents, [], {}
@@ -86,29 +86,29 @@ def parse_first_event(lines: Iterable[bytes | None]) -> tuple[EntityEvent, dict[
         try:
             members = loads_trusted(line)
             if "document" in members:
-                documents |= _document(members)
+                documents |= _parse_document(members)
             elif members.pop("position", None) is not None:
-                return _event(members), documents
+                return _parse_event(members), documents
         except (InvalidJson, ValueError, KeyError, TypeError, AttributeError, UnreadableEvent) as error:
             raise BrokenFeed(f"a line of the feed cannot be read: {' '.join(str(error).split())[:200]}") from error
     raise BrokenFeed("the feed has no event where there is one")
 
 
-def _check_next(position: int, interaction_members: dict[str, Any], event_count: int) -> None:
+def _check_continues(position: int, interaction_members: dict[str, Any], event_count: int) -> None:
     if position != interaction_members["first"] + event_count:
         raise BrokenFeed(
             f"the feed has position {position} where {interaction_members['first'] + event_count} comes next"
         )
 
 
-def _document(members: dict[str, Any]) -> dict[str, bytes]:
+def _parse_document(members: dict[str, Any]) -> dict[str, bytes]:
     content = b64decode(members["base64"], validate=True)
     if sha256(content).hexdigest() != members["document"]:
         raise BrokenFeed(f"the document {members['document']} is not what was sent for it")
     return {members["document"]: content}
 
 
-def _event(content: dict[str, Any]) -> EntityEvent:
+def _parse_event(content: dict[str, Any]) -> EntityEvent:
     del content["stream"]
     return _MAPPER.event_of_content(content.pop("topic"), content.pop("revision"), content)
 

@@ -20,10 +20,10 @@ from projections.replication.remote.remote_client import RemoteClient
 #: checks for the end of the other log.
 STREAM_SECONDS: Final = 20
 HEAD_POLL_SECONDS: Final = 2
-_LINES: Final = {"accept": "application/x-ndjson"}
-_STREAM: Final = {"accept": "text/event-stream"}
-_DATA: Final = b"data: "
-_ID: Final = b"id: "
+_NDJSON_HEADERS: Final = {"accept": "application/x-ndjson"}
+_EVENT_STREAM_HEADERS: Final = {"accept": "text/event-stream"}
+_DATA_FIELD: Final = b"data: "
+_ID_FIELD: Final = b"id: "
 
 F = TypeVar("F")
 
@@ -52,7 +52,7 @@ class LogPull:
 
 def fetch_interactions(remote: RemoteClient, ingester: LogIngester, context: LinkWorkerContext) -> None:
     """Imports everything that the other registry has now. Raises: RemoteError, BrokenFeed, Diverged."""
-    with remote.stream("/-/log", params=_query(ingester), headers=_LINES) as lines:
+    with remote.stream("/-/log", params=_log_query(ingester), headers=_NDJSON_HEADERS) as lines:
         ingester.ingest(_until_stopping(context, parse_interactions(lines)))
 
 
@@ -64,11 +64,11 @@ def follow_stream(
     It uses one stream, which costs the other registry little: it notifies all followers at once.
     Raises: RemoteError, BrokenFeed, Diverged.
     """
-    with remote.stream("/-/log", params=_query(ingester), headers=_STREAM) as lines:
+    with remote.stream("/-/log", params=_log_query(ingester), headers=_EVENT_STREAM_HEADERS) as lines:
         ingester.ingest(_until_stopping(context, _stream_interactions(lines, ingester, recorder)))
 
 
-def _query(ingester: LogIngester) -> dict[str, str]:
+def _log_query(ingester: LogIngester) -> dict[str, str]:
     return {"after": str(ingester.cursor), "documents": ""}
 
 
@@ -100,7 +100,7 @@ def _stream_interactions(
                 checked_at = now
             if now - started_at > STREAM_SECONDS:
                 return
-        elif line.startswith(_ID):
-            last_position = int(line[len(_ID) :])
-        elif line.startswith(_DATA) and (interaction := parser.feed(line[len(_DATA) :])) is not None:
+        elif line.startswith(_ID_FIELD):
+            last_position = int(line[len(_ID_FIELD) :])
+        elif line.startswith(_DATA_FIELD) and (interaction := parser.feed(line[len(_DATA_FIELD) :])) is not None:
             yield interaction

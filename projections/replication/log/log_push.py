@@ -27,7 +27,7 @@ from projections.replication.remote.remote_client import RemoteClient, RemoteErr
 PIECE_EVENTS: Final = 5000
 #: Seconds between checks for commits of other processes.
 POLL_SECONDS: Final = 0.5
-_NDJSON: Final = {"content-type": "application/x-ndjson"}
+_NDJSON_HEADERS: Final = {"content-type": "application/x-ndjson"}
 
 
 class LogPush:
@@ -85,7 +85,7 @@ class LogPush:
         if (first_line := next(lines, None)) is None:
             self._tools.states.update(self._link.id, end)  # nothing in this range needs a confirmation
             return remote_position
-        options: dict[str, Any] = {"params": {"after": remote_position}, "headers": _NDJSON}
+        options: dict[str, Any] = {"params": {"after": remote_position}, "headers": _NDJSON_HEADERS}
         response = remote.request("POST", f"{self._path}/log", content=chain((first_line,), lines), **options)
         self._note_confirmed(end)
         return int(response.json()["position"])

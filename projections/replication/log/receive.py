@@ -27,7 +27,7 @@ def receive(link: Link, context: LinkWorkerContext, after: int, lines: Iterable[
     """
     if link.mode != RECEIVE or link.promoted or not link.enabled:
         raise NotReceiving(link.xid)
-    _check_complete(link, context)
+    _fetch_missing(link, context)
     ingester = LogIngester(link, context)
     if after > ingester.cursor:
         raise LogGap(link.xid, after=after, position=ingester.cursor, extensions={"position": ingester.cursor})
@@ -41,7 +41,7 @@ def receive(link: Link, context: LinkWorkerContext, after: int, lines: Iterable[
     return ingester.cursor
 
 
-def _check_complete(link: Link, context: LinkWorkerContext) -> None:
+def _fetch_missing(link: Link, context: LinkWorkerContext) -> None:
     """Fetches first what a widened scope lacks. Raises: Diverged, RemoteUnavailable."""
     try:
         fetch_widened_scope(link, context)

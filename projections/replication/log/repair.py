@@ -21,9 +21,9 @@ from projections.replication.log.log_lines import parse_first_event
 from projections.replication.remote.remote_client import RemoteClient, RemoteError
 
 #: Attempts to repair while others write to this registry.
-_TURNS: Final = 5
-_NOWHERE: Final = 404
-_NDJSON: Final = {"accept": "application/x-ndjson"}
+_MAX_ROUNDS: Final = 5
+_NOT_FOUND: Final = 404
+_NDJSON_HEADERS: Final = {"accept": "application/x-ndjson"}
 
 #: Raises an error if some of the differences must not be overwritten.
 DifferenceCheck = Callable[[View, Sequence[HashDifference]], None]
@@ -69,7 +69,7 @@ def apply_differences(
     check: may refuse the differences.
     Raises: as `repair`, and what `check` raises.
     """
-    for attempt in range(_TURNS):
+    for attempt in range(_MAX_ROUNDS):
         snapshot = take_snapshot()
         with context.readers.view() as view:
             position = view.log.head().last
@@ -77,15 +77,15 @@ def apply_differences(
             if check is not None:
                 check(view, differences)
         try:
-            _record(link, context, remote, snapshot, position, differences)
+            _record_differences(link, context, remote, snapshot, position, differences)
             break
         except Diverged:
-            if attempt == _TURNS - 1:
+            if attempt == _MAX_ROUNDS - 1:
                 raise
     return snapshot, len(differences)
 
 
-def _record(
+def _record_differences(
     link: Link,
     context: LinkWorkerContext,
     remote: RemoteClient,
@@ -114,11 +114,11 @@ def _fetch_last_event(remote: RemoteClient, xid: str, until: int) -> _LastEvent 
     try:
         revisions = remote.request("GET", f"/-/history{path or '/'}", params=query).json()
     except RemoteError as error:
-        if error.status != _NOWHERE:
+        if error.status != _NOT_FOUND:
             raise
         return None
     if not revisions:
         return None
     feed = {"after": str(revisions[0]["position"] - 1), "limit": "1", "documents": ""}
-    with remote.stream("/-/log", params=feed, headers=_NDJSON) as lines:
+    with remote.stream("/-/log", params=feed, headers=_NDJSON_HEADERS) as lines:
         return _LastEvent(*parse_first_event(lines))

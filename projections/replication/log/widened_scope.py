@@ -30,13 +30,13 @@ from projections.replication.remote.remote_client import RemoteClient, RemoteErr
 from projections.replication.standard.cached_responses import CachedResponses
 
 #: The fact with the position of the link's event up to which its scope is complete, as of the cursor.
-COMPLETE_FACT: Final = "complete"
+COMPLETE_KEY: Final = "complete"
 #: Largest number of a link's changes that are examined.
-_MOST: Final = 1000
+_MAX_EVENTS: Final = 1000
 #: Groups in a page.
-_PAGE: Final = 1000
-_UNKNOWN: Final = 400
-_LINES: Final = {"accept": "application/x-ndjson"}
+_PAGE_SIZE: Final = 1000
+_UNKNOWN_POSITION: Final = 400
+_NDJSON_HEADERS: Final = {"accept": "application/x-ndjson"}
 _MAPPER: Final = EventMapper()
 
 
@@ -49,15 +49,15 @@ def fetch_widened_scope(link: Link, context: LinkWorkerContext, remote: RemoteCl
     Raises: RemoteError, BrokenFeed, BrokenEntity, Diverged if a Group of this registry's own is in the way.
     """
     progress = context.states.read(link.id)
-    if progress.status.get(COMPLETE_FACT) == link.position:
+    if progress.status.get(COMPLETE_KEY) == link.position:
         return
     earlier_scopes = _earlier_scopes(link, progress, context.readers.quick_view().log)
-    if earlier_scopes and (link.scope.group_filter is not None or _left_out(link.scope.groups, earlier_scopes)):
+    if earlier_scopes and (link.scope.group_filter is not None or _missing_groups(link.scope.groups, earlier_scopes)):
         with nullcontext(remote) if remote else closing(context.connect(link)) as client:
-            snapshot = remote_snapshot(client, _cursor(link, context, client))
-            if groups := _left_out(_candidates(link, context, client, snapshot), earlier_scopes):
+            snapshot = remote_snapshot(client, _advanced_cursor(link, context, client))
+            if groups := _missing_groups(_groups_in_scope(link, context, client, snapshot), earlier_scopes):
                 _fetch_groups(replace(link, scope=LinkScope(groups)), link, context, client, snapshot)
-    context.states.update(link.id, None, **{COMPLETE_FACT: link.position})
+    context.states.update(link.id, None, **{COMPLETE_KEY: link.position})
 
 
 def _earlier_scopes(link: Link, progress: LinkProgress, log: Log) -> list[LinkScope]:
@@ -68,19 +68,19 @@ def _earlier_scopes(link: Link, progress: LinkProgress, log: Log) -> list[LinkSc
     if not progress.cursor or link.scope.whole:
         return []
     rows = [
-        row for row in log.latest(xids.stream(link.xid), _MOST) if row.position >= progress.status.get(COMPLETE_FACT, 0)
+        row for row in log.latest(xids.stream(link.xid), _MAX_EVENTS) if row.position >= progress.status.get(COMPLETE_KEY, 0)
     ]
     events = [event for event in map(_MAPPER.event_of_row, rows) if not isinstance(event, EntityDeleted)]
     scopes = [event.attributes["scope"] for event in events]
     return [LinkScope.of(scope) for scope in scopes if scope != link.attributes["scope"]]
 
 
-def _left_out(groups: Iterable[str], scopes: Sequence[LinkScope]) -> frozenset[str]:
+def _missing_groups(groups: Iterable[str], scopes: Sequence[LinkScope]) -> frozenset[str]:
     """The groups that at least one of the scopes lacks."""
     return frozenset(group for group in groups if not all(scope.has(group) for scope in scopes))
 
 
-def _cursor(link: Link, context: LinkWorkerContext, remote: RemoteClient) -> int:
+def _advanced_cursor(link: Link, context: LinkWorkerContext, remote: RemoteClient) -> int:
     """The link's cursor, moved past interactions that are recorded already.
 
     A process may end after recording and before saving its cursor. Recorded interactions are skipped when they arrive
@@ -88,30 +88,30 @@ def _cursor(link: Link, context: LinkWorkerContext, remote: RemoteClient) -> int
     """
     cursor = context.states.read(link.id).cursor or 0
     log = context.readers.quick_view().log
-    while recorded_ends := [end for id, end in _following(remote, cursor) if log.interaction(id) is not None]:
+    while recorded_ends := [end for id, end in _next_interactions(remote, cursor) if log.interaction(id) is not None]:
         cursor = recorded_ends[-1]
     context.states.update(link.id, cursor)
     return cursor
 
 
-def _following(remote: RemoteClient, after: int) -> Iterator[tuple[str, int]]:
+def _next_interactions(remote: RemoteClient, after: int) -> Iterator[tuple[str, int]]:
     """The ids and last positions of the other log's next interactions, as many as are recorded together."""
     query = {"after": str(after), "limit": str(2 * BATCH_EVENTS)}
-    with remote.stream("/-/log", params=query, headers=_LINES) as lines:
+    with remote.stream("/-/log", params=query, headers=_NDJSON_HEADERS) as lines:
         for line in map(json.loads, filter(None, lines)):
             if "position" not in line:
                 yield line["xregcorrelationid"], line["last"]
 
 
-def _candidates(link: Link, context: LinkWorkerContext, remote: RemoteClient, snapshot: RemoteSnapshot) -> set[str]:
+def _groups_in_scope(link: Link, context: LinkWorkerContext, remote: RemoteClient, snapshot: RemoteSnapshot) -> set[str]:
     """The Groups in scope: those it names, and local and remote ones that pass its filters."""
     with context.readers.view() as view:
         candidates = set(scope_roots(link, view))
     if link.scope.group_filter is None:
         return candidates
     responses = CachedResponses(remote)
-    for plural in _modelsource(remote, snapshot.position).get("groups") or {}:
-        ids = responses.members(f"/{plural}?asof={snapshot.position}&limit={_PAGE}")
+    for plural in _fetch_modelsource(remote, snapshot.position).get("groups") or {}:
+        ids = responses.members(f"/{plural}?asof={snapshot.position}&limit={_PAGE_SIZE}")
         candidates |= {group for id, _ in ids if link.scope.has(group := xids.stream(xids.join(plural, id)))}
     return candidates
 
@@ -120,28 +120,28 @@ def _fetch_groups(
     narrowed_link: Link, link: Link, context: LinkWorkerContext, remote: RemoteClient, snapshot: RemoteSnapshot
 ) -> None:
     """Fetches Groups. narrowed_link: the link with only those Groups in scope."""
-    check = partial(_check_came, link, remote)
+    check = partial(_check_origin, link, remote)
     with context.readers.view() as view:  # checked before the model is changed for Groups that cannot come
         check(view, list(find_differences(narrowed_link, view, remote, snapshot)))
-    _take_model(narrowed_link, context, remote, snapshot.position)
+    _extend_model(narrowed_link, context, remote, snapshot.position)
     apply_differences(narrowed_link, context, remote, lambda: snapshot, check)
 
 
-def _take_model(narrowed_link: Link, context: LinkWorkerContext, remote: RemoteClient, position: int) -> None:
+def _extend_model(narrowed_link: Link, context: LinkWorkerContext, remote: RemoteClient, position: int) -> None:
     """Extends this registry's model with the types of Groups in scope, as they were at a position of the other log."""
     with context.readers.view() as view:
         model = view.entity(xids.MODEL)
     own_model = loads(model.attributes)["modelsource"] if model else {}
-    if (merged_model := merge_models(own_model, _modelsource(remote, position), narrowed_link.scope)) != own_model:
+    if (merged_model := merge_models(own_model, _fetch_modelsource(remote, position), narrowed_link.scope)) != own_model:
         context.execute(narrowed_link, ReplaceModel(merged_model))
 
 
-def _modelsource(remote: RemoteClient, position: int) -> dict[str, Any]:
+def _fetch_modelsource(remote: RemoteClient, position: int) -> dict[str, Any]:
     model: dict[str, Any] = remote.request("GET", "/modelsource", params={"asof": str(position)}).json()
     return model
 
 
-def _check_came(link: Link, remote: RemoteClient, view: View, differences: Sequence[HashDifference]) -> None:
+def _check_origin(link: Link, remote: RemoteClient, view: View, differences: Sequence[HashDifference]) -> None:
     """Raises: Diverged if a local entity that differs did not come over the link."""
     for difference in differences:
         if difference.here is not None and not _came_over_link(difference.xid, link, view, remote):
@@ -158,7 +158,7 @@ def _came_over_link(xid: str, link: Link, view: View, remote: RemoteClient) -> b
     try:
         remote.request("GET", "/-/log/head", params={"asof": interaction.xregcorrelationid})
     except RemoteError as error:
-        if error.status != _UNKNOWN:
+        if error.status != _UNKNOWN_POSITION:
             raise
         return False
     return True

@@ -13,7 +13,7 @@ MAX_RESPONSE_BYTES: Final = 1 << 29
 MAX_LINE_BYTES: Final = 1 << 29
 MAX_ERROR_BYTES: Final = 1 << 16
 #: Headers that do not apply to a body after decoding.
-_CODINGS: Final = ("content-encoding", "content-length", "transfer-encoding")
+_ENCODING_HEADERS: Final = ("content-encoding", "content-length", "transfer-encoding")
 
 
 class ResponseTooLarge(Exception):
@@ -34,7 +34,7 @@ def read_response(response: httpx.Response) -> httpx.Response:
             break  # its status suffices
         if len(body) > limit:
             raise ResponseTooLarge(f"its answer has more than {limit} bytes")
-    headers = [(name, value) for name, value in response.headers.multi_items() if name.lower() not in _CODINGS]
+    headers = [(name, value) for name, value in response.headers.multi_items() if name.lower() not in _ENCODING_HEADERS]
     return httpx.Response(response.status_code, headers=headers, content=bytes(body), request=response.request)
 
 

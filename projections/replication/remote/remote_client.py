@@ -25,7 +25,7 @@ from projections.replication.remote.stalled_responses import (
 TIMEOUT: Final = httpx.Timeout(20.0, read=60.0)
 #: Largest length of a problem document's text in an error, in characters.
 MAX_DETAIL_LENGTH: Final = 500
-_FAILURES: Final = (
+_FAILURE_TYPES: Final = (
     httpx.HTTPError,
     httpx.InvalidURL,
     httpx.StreamError,
@@ -68,8 +68,8 @@ class RemoteClient:
     def __init__(self, url: str, resolver: Resolver, credential: Mapping[str, Any] | None = None) -> None:
         self.url = url
         self._client = httpx.Client(
-            auth=_auth(credential),
-            headers=_headers(credential),
+            auth=_basic_auth(credential),
+            headers=_credential_headers(credential),
             timeout=TIMEOUT,
             transport=guarded_transport(resolver),
         )
@@ -97,7 +97,7 @@ class RemoteClient:
                     method, self.url + path, extensions=self._traced(), **watched_options
                 ) as response:
                     complete_response = read_response(response)
-        except _FAILURES as error:
+        except _FAILURE_TYPES as error:
             raise self._connection_lost(error) from None
         return self._checked(complete_response)
 
@@ -116,7 +116,7 @@ class RemoteClient:
                     response = read_response(response)
                 watchdog.stop()
                 yield check_progress(read_lines(self._checked(response)))
-        except _FAILURES as error:
+        except _FAILURE_TYPES as error:
             raise self._connection_lost(error) from None
 
     def _traced(self) -> dict[str, Any]:
@@ -133,7 +133,7 @@ class RemoteClient:
     def _checked(self, response: httpx.Response) -> httpx.Response:
         if response.status_code < 400:
             return response
-        problem = _problem(response)
+        problem = _parse_problem(response)
         request_line = f"{response.request.method} {response.request.url.path} answers {response.status_code}"
         raise RemoteError(
             ": ".join(filter(None, (request_line, _problem_text(problem)))), response.status_code, problem
@@ -144,7 +144,7 @@ class RemoteClient:
         return RemoteError(f"{self.url} does not answer: {message}")
 
 
-def _problem(response: httpx.Response) -> dict[str, Any]:
+def _parse_problem(response: httpx.Response) -> dict[str, Any]:
     """The problem document of an answer; empty for any other answer, such as that of a server that is no registry."""
     try:
         document = response.json()
@@ -168,13 +168,13 @@ def _set_keepalive(connection: socket.socket) -> None:
                 connection.setsockopt(level, getattr(socket, name), value)
 
 
-def _headers(credential: Mapping[str, Any] | None) -> dict[str, str]:
+def _credential_headers(credential: Mapping[str, Any] | None) -> dict[str, str]:
     if credential and credential.get("type") == "bearer" and "token" in credential:
         return {"authorization": f"Bearer {credential['token']}"}
     return {}
 
 
-def _auth(credential: Mapping[str, Any] | None) -> httpx.BasicAuth | None:
+def _basic_auth(credential: Mapping[str, Any] | None) -> httpx.BasicAuth | None:
     if credential and credential.get("type") == "basic":
         return httpx.BasicAuth(credential["username"], credential.get("password", ""))
     return None

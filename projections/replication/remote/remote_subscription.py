@@ -19,10 +19,10 @@ from projections.subscriptions.state import delivery_store
 #: Seconds between checks that the subscription still exists.
 CHECK_SECONDS: Final = 30.0
 #: The name of the link's fact with the subscription's id.
-SUBSCRIPTION_FACT: Final = "subscription"
+SUBSCRIPTION_KEY: Final = "subscription"
 #: Largest number of Groups in a filter. With more, the link gets events about everything. A server may allow only 20
 #: filters.
-_MOST: Final = 8
+_MAX_FILTERS: Final = 8
 _PATH: Final = "/subscriptions"
 #: The action that reactivates a stopped subscription, by its state.
 _REVIVING_ACTIONS: Final = {
@@ -61,7 +61,7 @@ class RemoteSubscription:
         self._link = link
         self._tools = context
         self._registry = client
-        self._id: str | None = context.states.read(link.id).status.get(SUBSCRIPTION_FACT)
+        self._id: str | None = context.states.read(link.id).status.get(SUBSCRIPTION_KEY)
         self._definition = {
             **{name: value for name, value in (event_selection or {}).items() if value},
             "protocol": "HTTP",
@@ -75,13 +75,13 @@ class RemoteSubscription:
         Raises: RemoteError, one of `DRIVER_ERRORS`.
         """
         subscription = self._find(self._id) if self._id else None
-        if subscription is not None and _contains(subscription, self._definition):
+        if subscription is not None and _has_members(subscription, self._definition):
             self._revive(subscription)
             return False
         if subscription is not None:
             self._delete(str(self._id))
         self._id = str(self._registry.request("POST", _PATH, json=self._definition).json()["id"])
-        self._tools.states.update(self._link.id, None, **{SUBSCRIPTION_FACT: self._id})
+        self._tools.states.update(self._link.id, None, **{SUBSCRIPTION_KEY: self._id})
         return True
 
     def delete_if_unused(self) -> None:
@@ -95,16 +95,16 @@ class RemoteSubscription:
             is_continued = link is not None and link.enabled and not link.promoted and link.mode == self._link.mode
             if self._id and not is_continued:
                 self._delete(self._id)
-                self._tools.states.update(self._link.id, None, **{SUBSCRIPTION_FACT: None})
+                self._tools.states.update(self._link.id, None, **{SUBSCRIPTION_KEY: None})
 
     def _find(self, id: str) -> dict[str, Any] | None:
-        with _unless_gone():
+        with _ignore_missing():
             subscription: dict[str, Any] = self._registry.request("GET", f"{_PATH}/{id}").json()
             return subscription
         return None
 
     def _delete(self, id: str) -> None:
-        with _unless_gone():
+        with _ignore_missing():
             self._registry.request("DELETE", f"{_PATH}/{id}")
 
     def _revive(self, subscription: Mapping[str, Any]) -> None:
@@ -123,7 +123,7 @@ def group_filters(groups: Sequence[str]) -> list[dict[str, Any]]:
     groups: their xids in the other registry's spelling, or their subjects in a legacy API. The prefix `/dirs/5` would
     also match `/dirs/55`. So the prefix ends in a slash, and the Group itself has a filter of its own.
     """
-    if not groups or len(groups) > _MOST:
+    if not groups or len(groups) > _MAX_FILTERS:
         return []
     group_conditions = ({"exact": {"subject": group}} for group in groups)
     content_conditions = ({"prefix": {"subject": f"{group}/"}} for group in groups)
@@ -131,7 +131,7 @@ def group_filters(groups: Sequence[str]) -> list[dict[str, Any]]:
 
 
 @contextmanager
-def _unless_gone() -> Iterator[None]:
+def _ignore_missing() -> Iterator[None]:
     """Ignores the error that something does not exist any more."""
     try:
         yield
@@ -140,8 +140,8 @@ def _unless_gone() -> Iterator[None]:
             raise
 
 
-def _contains(document: Any, members: Any) -> bool:
+def _has_members(document: Any, members: Any) -> bool:
     """Whether a document has all these members. It may have more, such as defaults."""
     if isinstance(members, dict) and isinstance(document, dict):
-        return all(name in document and _contains(document[name], value) for name, value in members.items())
+        return all(name in document and _has_members(document[name], value) for name, value in members.items())
     return bool(document == members)

@@ -19,16 +19,16 @@ from domain.model.rfc3339 import to_utc
 from domain.values import xid as xids
 from domain.values.json_text import InvalidJson, dumps, loads
 
-_OWN: Final = frozenset(("epoch", "self", "shortself", "xid"))
-_OF_RESOURCES: Final = frozenset(("meta", "metaurl", "versions", "versionsurl", "versionscount"))
-_OF_VERSIONS: Final = _OWN | _OF_RESOURCES | frozenset(("versionid", "isdefault", *VALIDATION_ATTRIBUTES))
-_OF_META: Final = _OWN | frozenset(("modifiedat", "readonly", "defaultversionurl"))
-_OF_DEFAULT: Final = frozenset(("defaultversionid", "defaultversionsticky"))
+_REGISTRY_NAMES: Final = frozenset(("epoch", "self", "shortself", "xid"))
+_RESOURCE_NAMES: Final = frozenset(("meta", "metaurl", "versions", "versionsurl", "versionscount"))
+_EXCLUDED_OF_VERSIONS: Final = _REGISTRY_NAMES | _RESOURCE_NAMES | frozenset(("versionid", "isdefault", *VALIDATION_ATTRIBUTES))
+_EXCLUDED_OF_META: Final = _REGISTRY_NAMES | frozenset(("modifiedat", "readonly", "defaultversionurl"))
+_DEFAULT_VERSION_NAMES: Final = frozenset(("defaultversionid", "defaultversionsticky"))
 _TIMES: Final = ("createdat", "modifiedat")
-_OF_REGISTRY: Final = frozenset(
+_EXCLUDED_OF_REGISTRY: Final = frozenset(
     ("specversion", "registryid", "capabilities", "model", "modelsource", "createdat", "modifiedat")
 )
-_BELOW: Final = ("", "url", "count")
+_COLLECTION_SUFFIXES: Final = ("", "url", "count")
 _ABSENT: Final = object()
 
 
@@ -189,28 +189,28 @@ class ComparableGroup:
 
 def comparable_group(attributes_json: Any, type: GroupType) -> ComparableGroup:
     """A Group from an answer. Raises: BrokenEntity."""
-    collection_attributes = {f"{plural}{suffix}" for plural in type.resources for suffix in _BELOW}
-    attributes = _shared_attributes(attributes_json, _OWN | collection_attributes | {f"{type.singular}id"})
+    collection_attributes = {f"{plural}{suffix}" for plural in type.resources for suffix in _COLLECTION_SUFFIXES}
+    attributes = _shared_attributes(attributes_json, _REGISTRY_NAMES | collection_attributes | {f"{type.singular}id"})
     return ComparableGroup(attributes, attributes.pop("modifiedat", None))
 
 
 def comparable_registry(attributes_json: Any, plurals: Iterable[str]) -> ComparableGroup:
     """A registry's own attributes from an answer. plurals: of its Group types. Raises: BrokenEntity."""
-    collection_attributes = {f"{plural}{suffix}" for plural in plurals for suffix in _BELOW}
-    return ComparableGroup(_shared_attributes(attributes_json, _OWN | _OF_REGISTRY | collection_attributes))
+    collection_attributes = {f"{plural}{suffix}" for plural in plurals for suffix in _COLLECTION_SUFFIXES}
+    return ComparableGroup(_shared_attributes(attributes_json, _REGISTRY_NAMES | _EXCLUDED_OF_REGISTRY | collection_attributes))
 
 
 def comparable_resource(
     meta_json: Any, type: ResourceType, versions: Iterable[tuple[str, ComparableVersion]]
 ) -> ComparableResource:
     """A Resource from its meta and its Versions. Raises: BrokenEntity."""
-    meta = _shared_attributes(meta_json, _OF_META | {f"{type.singular}id"})
+    meta = _shared_attributes(meta_json, _EXCLUDED_OF_META | {f"{type.singular}id"})
     if "xref" in meta:
         return ComparableResource({"xref": meta["xref"]}, {})
     if not meta.get("defaultversionsticky"):
-        meta = {name: value for name, value in meta.items() if name not in _OF_DEFAULT}
+        meta = {name: value for name, value in meta.items() if name not in _DEFAULT_VERSION_NAMES}
     ordered = sorted(versions, key=lambda found: (found[1].attributes.get("createdat", ""), found[0].lower()))
-    return ComparableResource(meta, dict(ordered), _times(meta_json).get("modifiedat"))
+    return ComparableResource(meta, dict(ordered), _utc_times(meta_json).get("modifiedat"))
 
 
 def comparable_version(
@@ -219,7 +219,7 @@ def comparable_version(
     """A Version from an answer or an after-image. Raises: BrokenEntity."""
     document_attributes = {type.singular, f"{type.singular}base64"} if type.hasdocument else set()
     return ComparableVersion(
-        _shared_attributes(attributes_json, _OF_VERSIONS | document_attributes | {f"{type.singular}id"}), content
+        _shared_attributes(attributes_json, _EXCLUDED_OF_VERSIONS | document_attributes | {f"{type.singular}id"}), content
     )
 
 
@@ -239,10 +239,10 @@ def _shared_attributes(attributes_json: Any, excluded_names: Iterable[str]) -> d
     excluded_names = frozenset(excluded_names)
     return {
         name: value for name, value in attributes_json.items() if value is not None and name not in excluded_names
-    } | _times(attributes_json, excluded_names)
+    } | _utc_times(attributes_json, excluded_names)
 
 
-def _times(attributes_json: Mapping[str, Any], excluded_names: Iterable[str] = ()) -> dict[str, str]:
+def _utc_times(attributes_json: Mapping[str, Any], excluded_names: Iterable[str] = ()) -> dict[str, str]:
     try:
         return {
             name: to_utc(attributes_json[name])

@@ -21,7 +21,7 @@ from projections.replication.standard.source import ListedGroup, StandardSource
 from projections.replication.standard.xid_mapping import XidMapping, add_authority_mark, remove_authority_mark
 
 _SKIP: Final = "skip"
-_UNEQUAL: Final = "it cannot be stored here as it is there"
+_UNEQUAL_REASON: Final = "it cannot be stored here as it is there"
 ComparableT = TypeVar("ComparableT", ComparableGroup, ComparableResource)
 
 
@@ -105,7 +105,7 @@ class EntityCopier:
             self._do(xid, _put_command(xid, comparable.write_body()))
             self._compare(xid, comparable, self._here.group(xid))
         else:
-            self.conflicts.add(xid, _UNEQUAL)
+            self.conflicts.add(xid, _UNEQUAL_REASON)
         return True
 
     def _copy_listed(self, remote_xid: str, comparable: ComparableResource | BrokenEntity | None) -> None:
@@ -183,7 +183,7 @@ class EntityCopier:
         if local_entity is not None and comparable.is_copy_of(local_entity.form):
             return
         if local_entity is not None and not self._new(xid, comparable.content_hash(), local_entity.form.content_hash()):
-            self.conflicts.add(xid, _UNEQUAL)
+            self.conflicts.add(xid, _UNEQUAL_REASON)
             return
         if self._do(xid, *self._commands(xid, comparable, local_entity)):
             self._compare(xid, comparable, self._here.resource(xid))

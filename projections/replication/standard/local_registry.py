@@ -29,7 +29,7 @@ from projections.replication.standard.comparable import (
 _MAPPER = EventMapper()
 #: Number of an entity's events to search for earlier creation times. A client may change `createdat`, while other
 #: registries know the old one.
-_BACK = 30
+_MAX_EVENTS = 30
 ComparableT = TypeVar("ComparableT")
 
 
@@ -57,7 +57,7 @@ class LocalRegistry:
 
     def __init__(self, view: View) -> None:
         self._view = view
-        self.model = _model(view)
+        self.model = _load_model(view)
 
     def registry(self) -> LocalEntity[ComparableGroup]:
         """The registry's own attributes."""
@@ -67,7 +67,7 @@ class LocalRegistry:
 
     def has_own_changes(self) -> bool:
         """Whether one of its latest events wrote registry attributes that did not come over a link."""
-        events = map(_MAPPER.event_of_row, self._view.log.latest(xids.REGISTRY, _BACK))
+        events = map(_MAPPER.event_of_row, self._view.log.latest(xids.REGISTRY, _MAX_EVENTS))
         own_attributes = [event.attributes for event in events if LINK not in event.private]
         return any(
             comparable_registry(attributes, _counted_collections(attributes)).attributes
@@ -89,7 +89,7 @@ class LocalRegistry:
         """The xids of a Group's Resources, in order, each with the link over which it came."""
         plural = xids.segments(group)[0]
         types = [f"{plural}.{name}" for name in self.model.groups[plural].resources]
-        return [(row.xid, _link(row)) for row in self._view.subtree(group, types)]
+        return [(row.xid, _link_of_row(row)) for row in self._view.subtree(group, types)]
 
     def group(self, xid: str) -> LocalEntity[ComparableGroup] | None:
         """An existing Group."""
@@ -121,7 +121,7 @@ class LocalRegistry:
 
     def creation_records(self, xid: str) -> list[CreationRecord]:
         """The identities of an xid's entity at its last events, latest first."""
-        events = map(_MAPPER.event_of_row, self._view.log.latest(xids.stream(xid), _BACK))
+        events = map(_MAPPER.event_of_row, self._view.log.latest(xids.stream(xid), _MAX_EVENTS))
         return [_creation_record(event) for event in events if not isinstance(event, EntityDeleted)]
 
     def _version(self, row: EntityRow, type: ResourceType) -> ComparableVersion:
@@ -131,7 +131,7 @@ class LocalRegistry:
 
 
 def _local_entity(comparable: ComparableT, row: EntityRow) -> LocalEntity[ComparableT]:
-    return LocalEntity(comparable, _link(row))
+    return LocalEntity(comparable, _link_of_row(row))
 
 
 def _counted_collections(attributes: Mapping[str, Any]) -> list[str]:
@@ -144,12 +144,12 @@ def _creation_record(event: EntityEvent) -> CreationRecord:
     return CreationRecord(own_attributes.get("createdat"), event.private.get(LINK))
 
 
-def _link(row: EntityRow) -> str | None:
+def _link_of_row(row: EntityRow) -> str | None:
     link_id: str | None = loads(row.private).get(LINK)
     return link_id
 
 
-def _model(view: View) -> Model:
+def _load_model(view: View) -> Model:
     row = view.entity(xids.MODEL)
     assert row is not None, "there is a model before anything else"
     attributes = loads(row.attributes)

@@ -33,11 +33,11 @@ from projections.replication.standard.xid_mapping import XidMapping
 #: Interactions that are handled together.
 BATCH_INTERACTIONS: Final = 200
 #: The fact with the scope of which everything up to the cursor was sent.
-SENT_SCOPE_FACT: Final = "sent"
+SENT_SCOPE_KEY: Final = "sent"
 #: Attributes of a Group that change when its contents are created or deleted.
-_TOUCHED: Final = frozenset(("epoch", "modifiedat"))
+_TOUCH_ATTRIBUTES: Final = frozenset(("epoch", "modifiedat"))
 _LOG: Final = logging.getLogger("annals.replication")
-_TAKEN: Final = "the entity of this name there does not come from here"
+_TAKEN_REASON: Final = "the entity of this name there does not come from here"
 
 
 class StandardPush:
@@ -50,7 +50,7 @@ class StandardPush:
         self._mapper = EventMapper()
         progress = context.states.read(link.id)
         self._cursor = progress.cursor
-        self._scope = progress.status.get(SENT_SCOPE_FACT)
+        self._scope = progress.status.get(SENT_SCOPE_KEY)
         self._conflicts = Conflicts(progress.status.get("conflicts"))
 
     def run(self) -> None:
@@ -100,7 +100,7 @@ class StandardPush:
         if self._tools.stopping.is_set():
             return
         self._cursor, self._scope = position, self._link.attributes["scope"]
-        facts = {SENT_SCOPE_FACT: self._scope, "conflicts": self._conflicts.to_json()}
+        facts = {SENT_SCOPE_KEY: self._scope, "conflicts": self._conflicts.to_json()}
         self._tools.states.update(self._link.id, position, lastcontact=time.time(), error=None, **facts)
 
     def _all(self) -> Iterable[str]:
@@ -157,7 +157,7 @@ class StandardPush:
             else map_xref(local_entity.form, self._names.other)
         )
         if remote_entity is not None and not self._is_known(xid, remote_entity):
-            return None if _are_copies(comparable, remote_entity) else _TAKEN
+            return None if _are_copies(comparable, remote_entity) else _TAKEN_REASON
         if isinstance(comparable, ComparableResource):
             assert remote_entity is None or isinstance(remote_entity, ComparableResource)
             self._target.write_resource(remote_xid, comparable, remote_entity)
@@ -176,7 +176,7 @@ class StandardPush:
         if remote_entity is None:
             return None
         if not self._is_known(xid, remote_entity):
-            return _TAKEN
+            return _TAKEN_REASON
         self._target.delete(remote_xid)
         return None
 
@@ -207,6 +207,6 @@ def _affected_xids(event: EntityEvent) -> list[str]:
         return []
     if len(parts) == 2 and isinstance(event, EntityUpdated):
         counts = {name for name in event.changed if name.endswith("count") or f"{name}count" in event.changed}
-        if not set(event.changed) - _TOUCHED - counts:
+        if not set(event.changed) - _TOUCH_ATTRIBUTES - counts:
             return []
     return [xids.join(*parts[:4])]

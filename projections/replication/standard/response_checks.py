@@ -14,12 +14,12 @@ from projections.replication.remote.remote_client import RemoteError
 from projections.replication.standard.comparable import BrokenEntity
 
 #: Client errors about the server or the caller. All others are about one entity.
-_OF_SERVER: Final = (401, 403, 408, 429)
+_SERVER_STATUSES: Final = (401, 403, 408, 429)
 
 
 def is_about_entity(error: RemoteError) -> bool:
     """Whether an error is about the requested entity and not about the server."""
-    return error.status is not None and 400 <= error.status < 500 and error.status not in _OF_SERVER
+    return error.status is not None and 400 <= error.status < 500 and error.status not in _SERVER_STATUSES
 
 
 def items_of(value: Any) -> tuple[Any, ...]:

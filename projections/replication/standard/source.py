@@ -33,13 +33,13 @@ from projections.replication.standard.response_checks import (
 
 #: Interval of full passes, in passes. A full pass, such as the first one, reads all Versions, even if lists show only
 #: default ones.
-FULL_LOOK_INTERVAL: Final = 10
+FULL_PASS_INTERVAL: Final = 10
 #: The inline flag for lists of Resources, so that a pass sees all changes.
-_INLINE: Final = "?inline=meta,versions"
+_INLINE_QUERY: Final = "?inline=meta,versions"
 #: Statuses of servers that refuse to inline anything, or that much.
-_NOT_NESTED: Final = (400, 405, 406, 413, 501)
+_NO_INLINE_STATUSES: Final = (400, 405, 406, 413, 501)
 #: Statuses of servers that do not offer something.
-_NOTHING: Final = (400, 404, 405, 410, 501)
+_ABSENT_STATUSES: Final = (400, 404, 405, 410, 501)
 
 
 FormedT = TypeVar("FormedT")
@@ -80,7 +80,7 @@ class StandardSource:
         try:
             return self.answers.get_if_changed(self._model)
         except RemoteError as error:
-            if self._model == "/model" or error.status not in _NOTHING:
+            if self._model == "/model" or error.status not in _ABSENT_STATUSES:
                 raise
         self._model = "/model"  # it contains the same and more
         return self.answers.get_if_changed(self._model)
@@ -99,7 +99,7 @@ class StandardSource:
 
     def begin_pass(self) -> None:
         """Begins another pass."""
-        if self._pass_count % FULL_LOOK_INTERVAL == 0:
+        if self._pass_count % FULL_PASS_INTERVAL == 0:
             self._hashes = {}
         self._pass_count += 1
 
@@ -114,7 +114,7 @@ class StandardSource:
             except RemoteError as error:
                 if error.status == 404 and root != xids.REGISTRY:
                     return iter(())
-                if error.status not in (404, *_NOT_NESTED):
+                if error.status not in (404, *_NO_INLINE_STATUSES):
                     raise
                 self._nests = False  # it offers inlining, but refuses it, or that much
             except BrokenEntity:
@@ -158,7 +158,7 @@ class StandardSource:
         try:
             return fetch(path)
         except RemoteError as error:
-            if error.status not in _NOTHING:
+            if error.status not in _ABSENT_STATUSES:
                 raise
             return None
 
@@ -272,10 +272,10 @@ class StandardSource:
         """The Resources of a collection, with as much as a list can show."""
         if self._inlines:
             try:
-                yield from self._collection(path, _INLINE)
+                yield from self._collection(path, _INLINE_QUERY)
                 return
             except RemoteError as error:
-                if error.status not in _NOT_NESTED:
+                if error.status not in _NO_INLINE_STATUSES:
                     raise
                 self._inlines = False
         yield from self._collection(path)

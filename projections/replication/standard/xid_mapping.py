@@ -9,7 +9,7 @@ from typing import Final
 
 from domain.values import xid as xids
 
-_MARK: Final = re.compile(r"\.[0-9a-f]{8}\Z")
+_AUTHORITY_MARK: Final = re.compile(r"\.[0-9a-f]{8}\Z")
 
 
 class XidMapping:
@@ -26,11 +26,11 @@ class XidMapping:
 
     def to_local(self, xid: str) -> str:
         """The local xid of a remote entity."""
-        return _renamed(xid, self.local)
+        return _rename_group(xid, self.local)
 
     def to_remote(self, xid: str) -> str:
         """The remote xid of a local entity."""
-        return _renamed(xid, self.other)
+        return _rename_group(xid, self.other)
 
 
 def add_authority_mark(xid: str, authority: str) -> str:
@@ -40,10 +40,10 @@ def add_authority_mark(xid: str, authority: str) -> str:
 
 def remove_authority_mark(xid: str) -> str:
     """An xid without its authority mark, if it has one."""
-    return _MARK.sub("", xid)
+    return _AUTHORITY_MARK.sub("", xid)
 
 
-def _renamed(xid: str, names: Mapping[str, str]) -> str:
+def _rename_group(xid: str, names: Mapping[str, str]) -> str:
     parts = xids.segments(xid)
     group = xids.join(*parts[:2])
     return names.get(group.lower(), group) + "".join(f"/{part}" for part in parts[2:])

@@ -39,11 +39,11 @@ def apply_change(state: DeliveryState, change: SubscriptionChange) -> Effect | N
     state.subscription = subscription
     state.revision, state.position = change.revision, change.position
     if subscription.epoch != state.record.epoch:
-        return _update(state, subscription)
-    return _act(state, subscription.action) if subscription.action else Effect.NONE
+        return _apply_update(state, subscription)
+    return _apply_action(state, subscription.action) if subscription.action else Effect.NONE
 
 
-def _update(state: DeliveryState, subscription: Subscription) -> Effect:
+def _apply_update(state: DeliveryState, subscription: Subscription) -> Effect:
     """Applies an update by the owner, which may have fixed what stopped the deliveries."""
     record = state.record
     state.plan = DeliveryPlan.of(subscription, state.families)
@@ -61,7 +61,7 @@ def _update(state: DeliveryState, subscription: Subscription) -> Effect:
     return Effect.REOPEN_SINK | Effect.READ_LOG
 
 
-def _act(state: DeliveryState, action: Mapping[str, Any]) -> Effect:
+def _apply_action(state: DeliveryState, action: Mapping[str, Any]) -> Effect:
     """Applies an action that the owner requested. A pause is part of the subscription itself."""
     match action["name"]:
         case "resume":

@@ -20,12 +20,12 @@ from projections.subscriptions.event_messages import EventMessage, SubscriptionF
 from projections.subscriptions.sequence import sequence_text
 
 #: Names of secrets: members of the credential, headers, the signing key, and queries of URIs.
-_CREDENTIAL: Final = "sinkcredential."
-_HEADERS: Final = "protocolsettings.headers."
-_KEY: Final = "protocolsettings.signingkey"
-_QUERY: Final = ".query"
+_CREDENTIAL_PREFIX: Final = "sinkcredential."
+_HEADERS_PREFIX: Final = "protocolsettings.headers."
+_SIGNING_KEY: Final = "protocolsettings.signingkey"
+_QUERY_SUFFIX: Final = ".query"
 _SINK: Final = "sink"
-_LETTERS: Final = "protocolsettings.deadletter.uri"
+_DEAD_LETTER_URI: Final = "protocolsettings.deadletter.uri"
 _ENDPOINT: Final = "sinkcredential.refreshtokenendpoint"
 #: The prefix of a key in the form of Standard Webhooks.
 _KEY_PREFIX: Final = "whsec_"
@@ -76,7 +76,7 @@ class DeliveryPlan:
             else dead_letter_settings.get("mode") or "store",
             rate=settings.get("requestrate"),
             # A hash, because a query may hold a secret; a changed secret has another reference.
-            sink_hash=_hash(attributes["protocol"], attributes["sink"], subscription.secrets.get(_SINK + _QUERY, "")),
+            sink_hash=_hash_parts(attributes["protocol"], attributes["sink"], subscription.secrets.get(_SINK + _QUERY_SUFFIX, "")),
         )
 
     def ordering_key(self, event: EventMessage) -> str:
@@ -97,7 +97,7 @@ class DeliveryPlan:
         """The target of deliveries, with the secrets that the sink needs."""
         attributes = self.subscription.attributes
         settings: dict[str, Any] = deepcopy(dict(attributes.get("protocolsettings") or {}))
-        headers = {name.removeprefix(_HEADERS): secrets[name] for name in secrets if name.startswith(_HEADERS)}
+        headers = {name.removeprefix(_HEADERS_PREFIX): secrets[name] for name in secrets if name.startswith(_HEADERS_PREFIX)}
         if headers:
             settings["headers"] = {**(settings.get("headers") or {}), **headers}
         return SinkTarget(
@@ -108,12 +108,12 @@ class DeliveryPlan:
             credential=_credential(attributes.get("sinkcredential"), secrets),
             seconds=self.timeout,
             origin=origin,
-            key=_signing_key(secrets[_KEY]) if _KEY in secrets else None,
+            key=_signing_key(secrets[_SIGNING_KEY]) if _SIGNING_KEY in secrets else None,
         )
 
     def dead_letter_target(self, secrets: Mapping[str, str], origin: str) -> SinkTarget:
         """The target of dead letters, if that is a sink (SUB-832)."""
-        uri = _with_query(self.deadletter, _LETTERS, secrets)
+        uri = _with_query(self.deadletter, _DEAD_LETTER_URI, secrets)
         return SinkTarget(self.subscription.id, uri, {"method": "POST"}, seconds=self.timeout, origin=origin)
 
     def token_endpoint(self, secrets: Mapping[str, str]) -> str:
@@ -162,7 +162,7 @@ def _credential(attributes: Mapping[str, Any] | None, secrets: Mapping[str, str]
         return None
 
     def value(name: str) -> str:
-        return str(secrets.get(_CREDENTIAL + name) or attributes.get(name) or "")
+        return str(secrets.get(_CREDENTIAL_PREFIX + name) or attributes.get(name) or "")
 
     return Credential(
         type=attributes["credentialtype"],
@@ -179,7 +179,7 @@ def _has_type(credential: Mapping[str, Any], credential_type: str) -> bool:
 
 def _with_query(uri: str, name: str, secrets: Mapping[str, str]) -> str:
     """A URI with its query, which is stored separately as a secret."""
-    query = secrets.get(name + _QUERY)
+    query = secrets.get(name + _QUERY_SUFFIX)
     return uri if query is None else f"{uri}?{query}"
 
 
@@ -191,5 +191,5 @@ def _signing_key(key: str) -> bytes:
         return key.encode()
 
 
-def _hash(*parts: str) -> str:
+def _hash_parts(*parts: str) -> str:
     return sha256("\0".join(parts).encode()).hexdigest()[:32]

@@ -309,8 +309,8 @@ class DeliveryQueue:
     def _lowest(self, following_heap: list[tuple[int, OrderingKey]]) -> list[tuple[int, OrderingKey]] | None:
         """The heap with the lowest sequence that may be handed out."""
         new_heap = self._new if len(self._retrying) <= MAX_RETRYING_KEYS else []
-        return min((heap for heap in (self._again, new_heap, following_heap) if heap), key=_head, default=None)
+        return min((heap for heap in (self._again, new_heap, following_heap) if heap), key=_heap_head, default=None)
 
 
-def _head(heap: list[tuple[int, OrderingKey]]) -> tuple[int, OrderingKey]:
+def _heap_head(heap: list[tuple[int, OrderingKey]]) -> tuple[int, OrderingKey]:
     return heap[0]

@@ -16,11 +16,11 @@ from cloudevents.core.v1.event import CloudEvent
 #: The media type of one event as a JSON value.
 STRUCTURED: Final = "application/cloudevents+json"
 
-_JSON: Final = re.compile(r"[^/;]+/(?:[^;]+\+)?json\s*(?:;|\Z)", re.IGNORECASE)
+_JSON_TYPE: Final = re.compile(r"[^/;]+/(?:[^;]+\+)?json\s*(?:;|\Z)", re.IGNORECASE)
 #: Types whose JSON form is also their canonical form.
-_PLAIN: Final = (str, bool, int)
+_NATIVE_TYPES: Final = (str, bool, int)
 #: Characters that CloudEvents strings may not hold. JSON can escape them; headers of most protocols cannot.
-_CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_CONTROL_CHARACTERS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 def is_sent_binary(event: CloudEvent, contentmode: str) -> bool:
@@ -30,13 +30,13 @@ def is_sent_binary(event: CloudEvent, contentmode: str) -> bool:
     """
     if contentmode != "binary" or event.get_data() is None:
         return False
-    return not any(_CONTROLS.search(attribute_text(value)) for value in event.get_attributes().values())
+    return not any(_CONTROL_CHARACTERS.search(attribute_text(value)) for value in event.get_attributes().values())
 
 
 def structured_json(event: CloudEvent) -> bytes:
     """An event as one JSON value. Raises: ValueError if JSON cannot represent it."""
     members: dict[str, Any] = {
-        name: value if isinstance(value, _PLAIN) else attribute_text(value)
+        name: value if isinstance(value, _NATIVE_TYPES) else attribute_text(value)
         for name, value in event.get_attributes().items()
         if value is not None
     }
@@ -64,7 +64,7 @@ def data_bytes(event: CloudEvent) -> bytes:
     data = event.get_data()
     if isinstance(data, bytes):
         return data
-    if isinstance(data, str) and not _JSON.match(str(event.get_attributes().get("datacontenttype", "a/json"))):
+    if isinstance(data, str) and not _JSON_TYPE.match(str(event.get_attributes().get("datacontenttype", "a/json"))):
         return data.encode()
     try:
         return orjson.dumps(data)
@@ -80,11 +80,11 @@ def attribute_text(value: Any) -> str:
         case bytes():
             return b64encode(value).decode()
         case datetime():
-            return _time(value)
+            return _time_text(value)
         case _:
             return str(value)
 
 
-def _time(value: datetime) -> str:
+def _time_text(value: datetime) -> str:
     text = value.isoformat()
     return text.removesuffix("+00:00") + "Z" if text.endswith("+00:00") else text

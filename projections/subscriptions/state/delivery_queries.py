@@ -19,15 +19,15 @@ from projections.subscriptions.sequence import position_of
 from projections.subscriptions.state import tables
 from projections.subscriptions.state.delivery_record import DeadLetter, DeliveryRecord, SavedDelivery
 
-_STATES: Final = "SELECT subscription, revision, position, cursor, facts FROM delivery_state WHERE {}"
-_PENDING: Final = "SELECT subscription, lane, sequence, key, attempts, first, next FROM delivery_pending WHERE {}"
-_HELD: Final = "SELECT subscription FROM delivery_lease WHERE process = ? AND {}"
-_GONE: Final = (
+_SELECT_STATES: Final = "SELECT subscription, revision, position, cursor, facts FROM delivery_state WHERE {}"
+_SELECT_PENDING: Final = "SELECT subscription, lane, sequence, key, attempts, first, next FROM delivery_pending WHERE {}"
+_HELD_SUBSCRIPTIONS: Final = "SELECT subscription FROM delivery_lease WHERE process = ? AND {}"
+_DELETED_SUBSCRIPTIONS: Final = (
     "SELECT subscription FROM delivery_state WHERE '!subscriptions!' || subscription NOT IN"
     " (SELECT tree_key FROM head WHERE type = 'subscriptions' AND live)"
 )
 #: Tables with rows per subscription.
-_OWN: Final = ("delivery_state", "delivery_pending", "delivery_deadletter", "delivery_wish", "delivery_callback")
+_SUBSCRIPTION_TABLES: Final = ("delivery_state", "delivery_pending", "delivery_deadletter", "delivery_wish", "delivery_callback")
 
 ColumnTypes = tuple[tuple[type, ...], ...]
 #: Pending events by queue number and sequence.
@@ -58,8 +58,8 @@ class StateUpdate:
 
 
 #: Column types of a state, of a pending event and of a dead letter. SQLite accepts any type in any column.
-_STATE: Final[ColumnTypes] = ((int,), (int,), (int,), (str,))
-_WAITING: Final[ColumnTypes] = ((int,), (str,), (int,), (int, float, NoneType), (int, float))
+_STATE_TYPES: Final[ColumnTypes] = ((int,), (int,), (int,), (str,))
+_PENDING_TYPES: Final[ColumnTypes] = ((int,), (str,), (int,), (int, float, NoneType), (int, float))
 DEAD_LETTER_TYPES: Final[ColumnTypes] = ((int,), (str,), (str,), (str,), (int,), (int, float), (int, float))
 
 
@@ -77,7 +77,7 @@ def _saved_delivery(row: Sequence[Any]) -> SavedDelivery | None:
     try:
         return (
             SavedDelivery(revision, position, cursor, DeliveryRecord.from_json(record_json), {})
-            if has_column_types(row, _STATE)
+            if has_column_types(row, _STATE_TYPES)
             else None
         )
     except ValueError:
@@ -88,23 +88,23 @@ def load_deliveries(db: Database, ids: Collection[str]) -> dict[str, SavedDelive
     """The stored deliveries by subscription id. Leaves out those that cannot be read or belong to another log."""
     id_condition, id_parameter = db.in_list("subscription"), db.list_parameter(ids)
     deliveries: dict[str, SavedDelivery] = {}
-    for id, *row in db.all(_STATES.format(id_condition), (id_parameter,)):
+    for id, *row in db.all(_SELECT_STATES.format(id_condition), (id_parameter,)):
         if (saved := _saved_delivery(row)) is not None:
             deliveries[id] = saved
         else:
             report_once(f"the state of the subscription {id} cannot be read; its deliveries begin again")
-    for id, queue_number, *row in db.all(_PENDING.format(id_condition), (id_parameter,)):
-        if id in deliveries and has_column_types(row, _WAITING) and queue_number in range(3):
+    for id, queue_number, *row in db.all(_SELECT_PENDING.format(id_condition), (id_parameter,)):
+        if id in deliveries and has_column_types(row, _PENDING_TYPES) and queue_number in range(3):
             deliveries[id].pending.setdefault(queue_number, []).append(PendingEvent(*row))
         elif id in deliveries:
             report_once(f"the pending deliveries of the subscription {id} cannot be read; its deliveries begin again")
             del deliveries[id]
-    return _of_this_log(
+    return _is_of_log(
         deliveries, Log(db).head().last
     )  # the log is read last, because a state is never ahead of its log
 
 
-def _of_this_log(deliveries: Mapping[str, SavedDelivery], head: int) -> dict[str, SavedDelivery]:
+def _is_of_log(deliveries: Mapping[str, SavedDelivery], head: int) -> dict[str, SavedDelivery]:
     """The states that do not go beyond the log's end. A state of another log would skip events up to its position."""
     valid_deliveries = {id: saved for id, saved in deliveries.items() if _last_position(saved) <= head}
     for id in deliveries.keys() - valid_deliveries.keys():
@@ -128,7 +128,7 @@ def save_updates(db: Database, process: str, updates: Sequence[StateUpdate]) -> 
     # Locks the lease rows until commit, on databases where others could take a lease meanwhile.
     lock = " FOR SHARE" if db.table_prefix == "" else ""
     held_ids = {
-        row[0] for row in db.all(_HELD.format(db.in_list("subscription")) + lock, (process, db.list_parameter(ids)))
+        row[0] for row in db.all(_HELD_SUBSCRIPTIONS.format(db.in_list("subscription")) + lock, (process, db.list_parameter(ids)))
     }
     updates = [update for update in updates if update.id in held_ids]
     _upsert(
@@ -144,7 +144,7 @@ def save_updates(db: Database, process: str, updates: Sequence[StateUpdate]) -> 
     )
     # A batch may store, delete and store one dead letter again; the last change counts.
     dead_letters = {
-        (update.id, _sequence(dead_letter)): dead_letter for update in updates for dead_letter in update.dead_letters
+        (update.id, _sequence_of(dead_letter)): dead_letter for update in updates for dead_letter in update.dead_letters
     }
     _upsert(
         db,
@@ -165,7 +165,7 @@ def save_updates(db: Database, process: str, updates: Sequence[StateUpdate]) -> 
 def delete_subscriptions(db: Database, ids: Iterable[str]) -> None:
     """Deletes all state of subscriptions that were deleted (SUB-504)."""
     id_list = list(ids)
-    for table in (*_OWN, "delivery_lease"):
+    for table in (*_SUBSCRIPTION_TABLES, "delivery_lease"):
         db.run(f"DELETE FROM {table} WHERE {db.in_list('subscription')}", (db.list_parameter(id_list),))
 
 
@@ -176,7 +176,7 @@ def delete_expired(db: Database, now: float, retention_seconds: float) -> None:
     """
     db.run("DELETE FROM delivery_deadletter WHERE last < ?", (now - retention_seconds,))
     db.run("DELETE FROM delivery_callback WHERE until < ? OR until > ?", (now, tables.NEVER))
-    if deleted_ids := [row[0] for row in db.all(_GONE) if isinstance(row[0], str)]:
+    if deleted_ids := [row[0] for row in db.all(_DELETED_SUBSCRIPTIONS) if isinstance(row[0], str)]:
         delete_subscriptions(db, deleted_ids)
 
 
@@ -186,7 +186,7 @@ def take_requests(db: Database, ids: Collection[str]) -> list[tuple[str, str, st
         return []
     id_condition, id_parameter = db.in_list("subscription"), db.list_parameter(ids)
     rows = db.all(f"SELECT subscription, name, value FROM delivery_wish WHERE {id_condition}", (id_parameter,))
-    _delete(db, tables.wish, [row[:2] for row in rows])
+    _delete(db, tables.request, [row[:2] for row in rows])
     return [(id, name, value) for id, name, value in rows if isinstance(value, str)]
 
 
@@ -196,7 +196,7 @@ def _changed_rows(update: StateUpdate) -> Iterable[tuple[Any, ...]]:
     )
 
 
-def _sequence(dead_letter: DeadLetter | int) -> int:
+def _sequence_of(dead_letter: DeadLetter | int) -> int:
     return dead_letter.sequence if isinstance(dead_letter, DeadLetter) else dead_letter
 
 

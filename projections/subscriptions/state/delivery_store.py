@@ -19,8 +19,8 @@ from projections.subscriptions.state import tables
 #: Exceptions that the drivers raise when the database is unavailable.
 DRIVER_ERRORS: Final = (sqlite3.Error, psycopg.Error)
 #: Seconds between checks whether a SQLite file is unlocked.
-_LOOK: Final = 0.002
-_LOCK: Final = "SELECT pg_advisory_xact_lock(hashtext('annals-deliveries'))"
+_POLL_SECONDS: Final = 0.002
+_TAKE_LOCK: Final = "SELECT pg_advisory_xact_lock(hashtext('annals-deliveries'))"
 
 
 class DeliveryStore:
@@ -46,7 +46,7 @@ class DeliveryStore:
         db = self._begin()
         try:
             if exclusive and not self.is_sqlite:
-                db.run(_LOCK)
+                db.run(_TAKE_LOCK)
             yield db
             self._connection.execute("COMMIT")
         except BaseException:
@@ -95,7 +95,7 @@ class DeliveryStore:
             except sqlite3.OperationalError as error:
                 if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
                     raise
-            time.sleep(_LOOK)
+            time.sleep(_POLL_SECONDS)
         self._connection.execute(f"PRAGMA busy_timeout = {int(1000 * self._patience)}")
 
     def _open(self) -> Database:

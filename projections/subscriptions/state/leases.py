@@ -23,7 +23,7 @@ LOCK_WAIT_SECONDS: Final = 0.5
 #: The longest lease that any process can have, in seconds.
 MAX_LEASE_SECONDS: Final = 3600.0
 #: The clock of the database, which all processes share.
-_NOW: Final = {
+_SELECT_NOW: Final = {
     True: "SELECT (julianday('now') - 2440587.5) * 86400.0",
     False: "SELECT extract(epoch FROM clock_timestamp())::float8",
 }
@@ -104,7 +104,7 @@ class Leases:
 
     def _take(self, db: Database, item_ids: Collection[str]) -> tuple[frozenset[str], frozenset[str]]:
         process_table, lease_table = self._tables.process, self._tables.lease
-        now: float = db.one(_NOW[self._store.is_sqlite])[0]
+        now: float = db.one(_SELECT_NOW[self._store.is_sqlite])[0]
         if self._has_read and not self._is_registered(db):
             self._process = uuid4().hex
         # Its own row first, so that a process that is late, but not replaced yet, keeps its leases.

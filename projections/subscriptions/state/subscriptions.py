@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from commands.store.hashes import LogRow
-from commands.store.mapper import EventMapper, blob
+from commands.store.mapper import EventMapper, require_bytes
 from commands.store.secrets import Vault
 from domain.decisions.world import Secret
 from domain.registry.evolve import evolve
@@ -15,22 +15,22 @@ from projections.database.drivers import Database
 
 COLLECTION: Final = f"/{TYPE}"
 
-_ROW: Final = ", ".join(f"l.{name}" for name in LogRow._fields)
-_ONE: Final = f"SELECT {_ROW} FROM log l WHERE l.stream = ? AND l.position <= ? ORDER BY l.revision DESC LIMIT 1"
+_EVENT_COLUMNS: Final = ", ".join(f"l.{name}" for name in LogRow._fields)
+_SELECT_ONE: Final = f"SELECT {_EVENT_COLUMNS} FROM log l WHERE l.stream = ? AND l.position <= ? ORDER BY l.revision DESC LIMIT 1"
 # The first revision is the creation, because an id is never reused for another subscription.
-_BORN: Final = "(SELECT f.position FROM log f WHERE f.stream = l.stream AND f.revision = 1)"
-_NOW: Final = (
-    f"SELECT * FROM (SELECT {_BORN} AS born, {_ROW} FROM head h JOIN log l ON l.position = h.position"
+_CREATION_POSITION: Final = "(SELECT f.position FROM log f WHERE f.stream = l.stream AND f.revision = 1)"
+_SELECT_CURRENT: Final = (
+    f"SELECT * FROM (SELECT {_CREATION_POSITION} AS born, {_EVENT_COLUMNS} FROM head h JOIN log l ON l.position = h.position"
     " WHERE h.type = ? AND h.live) AS living WHERE born > ? ORDER BY born"
 )
-_THEN: Final = (
-    f"SELECT f.position, {_ROW} FROM log f JOIN log l ON l.stream = f.stream AND l.revision ="
+_SELECT_PAST: Final = (
+    f"SELECT f.position, {_EVENT_COLUMNS} FROM log f JOIN log l ON l.stream = f.stream AND l.revision ="
     " (SELECT max(t.revision) FROM log t WHERE t.stream = f.stream AND t.position <= ?)"
     f" WHERE f.stream >= '{COLLECTION}/' AND f.stream < '{COLLECTION}0' AND f.revision = 1"
     " AND f.position > ? AND f.position <= ? ORDER BY f.position"
 )
-_SECRET: Final = "SELECT wrapped, sealed FROM secret WHERE reference = ? AND owner = ? AND name = ?"
-_END: Final = (1 << 63) - 1
+_SELECT_SECRET: Final = "SELECT wrapped, sealed FROM secret WHERE reference = ? AND owner = ? AND name = ?"
+_MAX_POSITION: Final = (1 << 63) - 1
 
 
 class CreatedSubscription(NamedTuple):
@@ -52,7 +52,7 @@ class StoredSubscriptions:
         """A live subscription by its exact id. Uses index lookups."""
         if "\0" in id:
             return None  # PostgreSQL rejects such text even in queries
-        row = self._db.one(_ONE, (f"{COLLECTION}/{id}".lower(), self._end))
+        row = self._db.one(_SELECT_ONE, (f"{COLLECTION}/{id}".lower(), self._end))
         subscription = self._subscription(row) if row else None
         return subscription if subscription is not None and subscription.id == id else None
 
@@ -62,9 +62,9 @@ class StoredSubscriptions:
         Cost: O(subscriptions); for a past position, deleted ones included.
         """
         if self._position is None:
-            rows = self._db.all(_NOW, (TYPE, after))
+            rows = self._db.all(_SELECT_CURRENT, (TYPE, after))
         else:
-            rows = self._db.all(_THEN, (self._position, after, self._position))
+            rows = self._db.all(_SELECT_PAST, (self._position, after, self._position))
         for created_position, *row in rows:
             if (subscription := self._subscription(row)) is not None:
                 yield CreatedSubscription(created_position, subscription)
@@ -75,16 +75,16 @@ class StoredSubscriptions:
 
     @property
     def _end(self) -> int:
-        return _END if self._position is None else self._position
+        return _MAX_POSITION if self._position is None else self._position
 
     def _subscription(self, row: Sequence[Any]) -> Subscription | None:
         position, stream, revision, topic, state = row
-        event = self._mapper.event_of_row(LogRow(position, stream, revision, topic, blob(state)))
+        event = self._mapper.event_of_row(LogRow(position, stream, revision, topic, require_bytes(state)))
         entity = evolve(event, position)
         return Subscription.of(entity, position) if entity is not None else None
 
 
 def reveal_secret(db: Database, vault: Vault, secret: Secret) -> str | None:
     """A secret value; None if it was destroyed or no key opens it."""
-    row = db.one(_SECRET, (secret.reference, secret.owner, secret.name))
-    return vault.unseal(secret, blob(row[0]), blob(row[1])) if row else None
+    row = db.one(_SELECT_SECRET, (secret.reference, secret.owner, secret.name))
+    return vault.unseal(secret, require_bytes(row[0]), require_bytes(row[1])) if row else None

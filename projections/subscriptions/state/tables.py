@@ -99,7 +99,7 @@ deadletter: Final = Table(
 )
 
 #: Requests to the process that delivers for a subscription: `consent` with a rate.
-wish: Final = Table(
+request: Final = Table(
     "delivery_wish",
     METADATA,
     Column("subscription", TEXT, primary_key=True),

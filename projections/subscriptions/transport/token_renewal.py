@@ -26,8 +26,8 @@ MAX_TOKEN_LENGTH: Final = 16 * 1024
 MAX_LIFETIME_SECONDS: Final = 10 * 365 * 86400
 
 #: OAuth error codes such as `invalid_grant`.
-_ERROR: Final = re.compile(r"[a-z_]{1,64}\Z")
-_FORM: Final = (
+_ERROR_CODE: Final = re.compile(r"[a-z_]{1,64}\Z")
+_REQUEST_HEADERS: Final = (
     ("User-Agent", USER_AGENT),
     ("Accept", "application/json"),
     ("Content-Type", "application/x-www-form-urlencoded"),
@@ -66,7 +66,7 @@ class TokenRenewal:
             return RenewalFailure(error.code, error.message)
         started_at = self._now()
         try:
-            response = await client.request("POST", _FORM, body, RENEWAL_SECONDS)
+            response = await client.request("POST", _REQUEST_HEADERS, body, RENEWAL_SECONDS)
         except RequestFailed as error:
             return RenewalFailure(error.code, error.message)
         finally:
@@ -75,20 +75,20 @@ class TokenRenewal:
 
 
 def _parse_response(response: HttpResponse, refreshtoken: str, started_at: float) -> RenewedTokens | RenewalFailure:
-    members = _members(response)
+    members = _parse_members(response)
     if response.status != 200:
         error = members.get("error")
-        code = error if isinstance(error, str) and _ERROR.match(error) and refreshtoken not in error else ""
+        code = error if isinstance(error, str) and _ERROR_CODE.match(error) and refreshtoken not in error else ""
         return RenewalFailure(
             code or str(response.status), scrub_secrets(response.body, [refreshtoken], response.is_complete)
         )
     token, new_refreshtoken = members.get("access_token"), members.get("refresh_token")
     if not _is_token(token) or not (new_refreshtoken in ("", None) or _is_token(new_refreshtoken)):
         return RenewalFailure("answer", "the answer has no access_token that can be used")
-    return RenewedTokens(token, _expires(members.get("expires_in"), started_at), new_refreshtoken or "")
+    return RenewedTokens(token, _expiry(members.get("expires_in"), started_at), new_refreshtoken or "")
 
 
-def _members(response: HttpResponse) -> dict[str, Any]:
+def _parse_members(response: HttpResponse) -> dict[str, Any]:
     """The JSON object of an answer; empty if there is none."""
     if not response.is_complete:
         return {}
@@ -104,7 +104,7 @@ def _is_token(value: Any) -> TypeGuard[str]:
     return isinstance(value, str) and 0 < len(value) <= MAX_TOKEN_LENGTH and value.isascii() and value.isprintable()
 
 
-def _expires(lifetime: Any, started_at: float) -> float | None:
+def _expiry(lifetime: Any, started_at: float) -> float | None:
     """Expiry in seconds since 1970; None without a valid number. Some endpoints write numbers as text."""
     try:
         seconds = float(lifetime)

@@ -16,7 +16,7 @@ from projections.outgoing.resolver import Resolver
 from projections.subscriptions.contract import SinkTarget
 
 #: Largest number of digits of a rate.
-_DIGITS: Final = 9
+_MAX_RATE_DIGITS: Final = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ def parse_rate(text: str) -> int | None:
     stripped = text.strip()
     if stripped == "*":
         return None
-    if not (stripped.isascii() and stripped.isdigit() and 0 < len(stripped) <= _DIGITS and int(stripped) > 0):
+    if not (stripped.isascii() and stripped.isdigit() and 0 < len(stripped) <= _MAX_RATE_DIGITS and int(stripped) > 0):
         raise ValueError("neither * nor a number above 0")
     return int(stripped)
 

@@ -23,7 +23,7 @@ MAX_BATCH_BYTES: Final = 1 << 20
 #: Largest stored length of a sink's message, in characters (SUB-823).
 MAX_ERROR_LENGTH: Final = 1024
 #: Seconds that a sink may exceed the time limit of an attempt before it is cancelled.
-_GRACE: Final = 5.0
+_GRACE_SECONDS: Final = 5.0
 
 
 class Attempt:
@@ -140,7 +140,7 @@ class Attempt:
         for entry in entries:
             entry.first_attempt = entry.first_attempt or now
         try:
-            async with asyncio.timeout(plan.timeout + _GRACE), self._access.using(sink):
+            async with asyncio.timeout(plan.timeout + _GRACE_SECONDS), self._access.using(sink):
                 outcome = await sink.send(events)
         except TimeoutError:
             outcome = Outcome(DeliveryResult.RETRY, "timeout", "the sink did not answer in time")

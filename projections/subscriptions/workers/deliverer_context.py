@@ -11,10 +11,10 @@ from projections.subscriptions.event_messages import EventMessage
 from projections.subscriptions.ports import DeliveryPorts
 from projections.subscriptions.workers.metrics import DeliveryMetrics
 
-Line = TypeVar("Line", contravariant=True)
+Worker = TypeVar("Worker", contravariant=True)
 
 
-class DelivererContext(Protocol[Line]):
+class DelivererContext(Protocol[Worker]):
     """The interface of a deliverer to its workers. Line: the type of worker for one subscription."""
 
     @property
@@ -33,10 +33,10 @@ class DelivererContext(Protocol[Line]):
     async def read_again(self, sequences: Sequence[int]) -> Mapping[int, EventMessage]:
         """Messages by sequence, read from the log once more."""
 
-    def save_soon(self, worker: Line) -> None:
+    def save_soon(self, worker: Worker) -> None:
         """Schedules a write of a worker's state."""
 
-    def read_more(self, worker: Line) -> None:
+    def read_more(self, worker: Worker) -> None:
         """Records that a worker has room for more of the log, or that its read position changed."""
 
     def log_failure(self, error: Exception) -> None:

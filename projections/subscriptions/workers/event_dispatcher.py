@@ -18,12 +18,12 @@ from projections.subscriptions.sequence import last_sequence, position_of
 from projections.subscriptions.workers.subscription_worker import SubscriptionWorker
 
 #: Messages that are matched before other tasks get a turn: about one millisecond of work.
-_SLICE: Final = 20
+_SLICE_SIZE: Final = 20
 #: Seconds to sleep between slices that are not urgent. A thread that only yields gets its turn back before another
 #: thread wakes up.
 _YIELD_SECONDS: Final = 0.0005
 #: Number of subscriptions from which on an index is used instead of checking each.
-_MANY: Final = 16
+_INDEX_THRESHOLD: Final = 16
 
 #: Reads a chunk of the log after one position and at most up to another; returns its end and its messages.
 ReadChunk = Callable[[int, int], Awaitable[tuple[int, list[EventMessage]]]]
@@ -174,19 +174,19 @@ class EventDispatcher:
         return has_room
 
     def _keys(self, event: EventMessage, queues: dict[_Key, _LaggingQueue]) -> Sequence[_Key]:
-        if len(queues) < _MANY:
+        if len(queues) < _INDEX_THRESHOLD:
             return list(queues)
         return [(id, number) for id in self._index.candidates(event.attributes) for number in (LIVE, REPLAY)]
 
     def _candidates(self, event: EventMessage, workers: dict[str, SubscriptionWorker]) -> Sequence[str]:
-        return list(workers) if len(workers) < _MANY else self._index.candidates(event.attributes)
+        return list(workers) if len(workers) < _INDEX_THRESHOLD else self._index.candidates(event.attributes)
 
 
 async def _slices(
     messages: Sequence[EventMessage], pause_seconds: float = 0.0
 ) -> AsyncIterator[Sequence[EventMessage]]:
     """The messages in slices. Other tasks run in between; with `pause_seconds` above 0, other threads too."""
-    for start in range(0, len(messages), _SLICE):
+    for start in range(0, len(messages), _SLICE_SIZE):
         if start:
             await asyncio.sleep(pause_seconds)
-        yield messages[start : start + _SLICE]
+        yield messages[start : start + _SLICE_SIZE]

@@ -20,7 +20,7 @@ from projections.subscriptions.workers.threads import WorkerThread
 SWEEP_SECONDS: Final = 3600.0
 DEAD_LETTER_SECONDS: Final = 30 * 86400.0
 #: Seconds between two checks for requests.
-_PAUSE: Final = 1.0
+_INTERVAL_SECONDS: Final = 1.0
 
 
 class Housekeeping:
@@ -51,7 +51,7 @@ class Housekeeping:
             await self._worker.run(self._sweep)
         self._wake.clear()
         with suppress(TimeoutError):
-            async with asyncio.timeout(_PAUSE):
+            async with asyncio.timeout(_INTERVAL_SECONDS):
                 await self._wake.wait()
 
     async def _apply_requests(self) -> None:

@@ -16,7 +16,7 @@ from prometheus_client.registry import Collector
 
 from projections.subscriptions.contract import DeliveryResult
 
-_SECONDS: Final = (0.005, 0.025, 0.1, 0.5, 1, 5, 60, 3600)
+_SECONDS_BUCKETS: Final = (0.005, 0.025, 0.1, 0.5, 1, 5, 60, 3600)
 
 #: Subscription ids, each with its lag behind the log in positions.
 Lags = Callable[[], Iterable[tuple[str, int]]]
@@ -37,7 +37,7 @@ class DeliveryMetrics:
             "annals_delivery_seconds",
             "Time from an event's commit to its acknowledgement.",
             ("subscription",),
-            buckets=_SECONDS,
+            buckets=_SECONDS_BUCKETS,
             registry=self._registry,
         )
         self._dead = Counter(

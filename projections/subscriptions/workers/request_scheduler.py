@@ -12,7 +12,7 @@ from projections.subscriptions.decisions.token_bucket import UNVALIDATED_LIMIT, 
 from projections.subscriptions.workers.deliverer_context import DelivererContext
 
 #: Seconds to wait after an internal failure.
-_PAUSE: Final = 1.0
+_FAILURE_PAUSE_SECONDS: Final = 1.0
 
 
 class RequestScheduler:
@@ -48,7 +48,7 @@ class RequestScheduler:
 
     def pause_after_failure(self, now: float) -> None:
         """Pauses requests after an internal failure."""
-        self._failed_until = now + _PAUSE
+        self._failed_until = now + _FAILURE_PAUSE_SECONDS
 
     def is_batch_ready(self, queue: DeliveryQueue, now: float) -> bool:
         """Whether a batch is full, or has waited for its maximum time."""

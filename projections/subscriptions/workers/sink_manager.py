@@ -16,8 +16,8 @@ RENEWAL_LEAD_SECONDS: Final = 60.0
 #: Seconds until a failed renewal is retried, at first and at most. No event signals that the endpoint is back.
 _FIRST_RETRY_SECONDS: Final = 30.0
 _LONGEST_RETRY_SECONDS: Final = 300.0
-_TOKEN: Final = "sinkcredential.accesstoken"
-_REFRESH: Final = "sinkcredential.refreshtoken"
+_ACCESS_TOKEN: Final = "sinkcredential.accesstoken"
+_REFRESH_TOKEN: Final = "sinkcredential.refreshtoken"
 #: Shorter secrets are not removed from text, because they match too much.
 _MIN_SECRET_LENGTH: Final = 4
 
@@ -161,13 +161,13 @@ class SinkManager:
     async def _renew(self) -> bool:
         plan, now = self._state.plan, self._ports.clock.now()
         try:
-            tokens = await self._ports.renew(plan.token_endpoint(self._secrets), self._secrets.get(_REFRESH, ""))
+            tokens = await self._ports.renew(plan.token_endpoint(self._secrets), self._secrets.get(_REFRESH_TOKEN, ""))
         except Exception:
             tokens = None
         if tokens is None:
             self._note_unusable_credential(now, retry=True)
             return False
-        values = {_TOKEN: tokens.accesstoken} | ({_REFRESH: tokens.refreshtoken} if tokens.refreshtoken else {})
+        values = {_ACCESS_TOKEN: tokens.accesstoken} | ({_REFRESH_TOKEN: tokens.refreshtoken} if tokens.refreshtoken else {})
         await asyncio.to_thread(self._ports.secrets.replace, plan.subscription, values)
         self._secrets = {**self._secrets, **values}
         # A token without a known expiry is used until the sink refuses it.

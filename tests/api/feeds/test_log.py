@@ -17,7 +17,7 @@ from commands.store.hashes import (
     Interaction,
     LogRow,
     entity_hash,
-    image_in,
+    extract_image,
     update_state_hash,
 )
 from commands.store.log import Store
@@ -93,7 +93,7 @@ def test_a_replica_can_prove_what_it_got(fresh: Api) -> None:
         working = ChainHasher(chain, interaction)
         for _ in range(interaction.first, interaction.last + 1):
             row = stored(found.pop(0))
-            come = b"" if row.topic == EntityDeleted.TOPIC else entity_hash(image_in(row.state))
+            come = b"" if row.topic == EntityDeleted.TOPIC else entity_hash(extract_image(row.state))
             state = update_state_hash(state, [alive.pop(row.stream, b"")], [come])
             alive |= {row.stream: come} if come else {}
             working.add(row)

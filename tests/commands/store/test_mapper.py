@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commands.store.hashes import image_in
+from commands.store.hashes import extract_image
 from commands.store.mapper import EventMapper, UnknownTopic, after_image, assemble_after_image, stored_state
 from domain.registry.events import TOPICS, EntityCreated, EntityDeleted, EntityEvent, EntityUpdated
 from domain.values.json_text import dumps, loads
-from projections.entities.rows import row
+from projections.entities.rows import entity_row
 
 FACTS = {"xid": "/dirs/D1", "type": "dirs", "revision": 3, "epoch": 2, "xregcorrelationid": "01j"}
 NOON = datetime(2026, 1, 1, 12, 0, 0, 120000, tzinfo=UTC)
@@ -44,8 +44,8 @@ def test_an_event_comes_back_as_it_went(event: EntityEvent) -> None:
 @given(events)
 def test_the_image_lies_in_the_state_and_in_the_row(event: EntityEvent) -> None:
     """One hash for an entity, whether it is taken from the event, from the log's bytes or from the read model."""
-    assert image_in(stored_state(event, after_image(event))) == after_image(event)
-    shown = row(event, 1)
+    assert extract_image(stored_state(event, after_image(event))) == after_image(event)
+    shown = entity_row(event, 1)
     assert after_image(event) == assemble_after_image(
         shown.xid, shown.type, shown.epoch, shown.attributes.encode(), shown.private.encode()
     )

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from commands.store.log import Store, WriteTransaction
-from commands.store.sql_world import MEMBERS, OF_TYPE, SOURCES, SUBTREE
+from commands.store.sql_world import HEADS_OF_MEMBERS, HEADS_OF_TYPE, XREF_SOURCES, HEADS_OF_SUBTREE
 from domain.decisions.commands import DeleteEntities, WriteTree
 from domain.registry.entities import Entity
 from domain.values import xid as xids
@@ -107,9 +107,9 @@ def test_pages_join_without_a_seam(store: Store) -> None:
 @pytest.mark.parametrize(
     ("statement", "parameters", "index"),
     [
-        (MEMBERS, ("dirs.files", "!dirs!a", "", 9), "head_members (type=? AND parent=? AND tree_key>?)"),
-        (OF_TYPE, ("dirs.files", "", "", 9), "head_members (type=? AND (parent,tree_key)>(?,?))"),
-        (SUBTREE, ("!dirs!", '!dirs"', 9), "PRIMARY KEY (tree_key>? AND tree_key<?)"),
+        (HEADS_OF_MEMBERS, ("dirs.files", "!dirs!a", "", 9), "head_members (type=? AND parent=? AND tree_key>?)"),
+        (HEADS_OF_TYPE, ("dirs.files", "", "", 9), "head_members (type=? AND (parent,tree_key)>(?,?))"),
+        (HEADS_OF_SUBTREE, ("!dirs!", '!dirs"', 9), "PRIMARY KEY (tree_key>? AND tree_key<?)"),
     ],
 )
 def test_collections_are_found_by_index(
@@ -132,7 +132,7 @@ def test_pointers_are_found_by_index(sqlite_url: str) -> None:
     store = Store(sqlite_url)
     store.create()
     with store.engine.connect() as connection:
-        statement = SOURCES.format(among="IN (SELECT value FROM json_each(?))")
+        statement = XREF_SOURCES.format(among="IN (SELECT value FROM json_each(?))")
         plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", ('["/dirs/a/files/x"]',)).all()
     assert plan[0][-1] == "SEARCH head USING INDEX head_sources (xref=?)"
     store.close()

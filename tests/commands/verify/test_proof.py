@@ -14,7 +14,7 @@ import pytest
 
 from commands.command_bus import handle
 from commands.pending_command import PendingCommand
-from commands.store.hashes import NO_INTERACTION, ChainHasher, Interaction, LogRow, caller_hash, entity_hash, image_in
+from commands.store.hashes import NO_INTERACTION, ChainHasher, Interaction, LogRow, caller_hash, entity_hash, extract_image
 from commands.store.log import Store
 from commands.verify.verify_log import verify_log
 from domain.decisions.commands import DeleteEntities
@@ -101,7 +101,7 @@ def destroyed() -> list[bytes]:
             row = next(iter(rows([line])))
             assert isinstance(row, LogRow)
             image = ("xid", "type", "epoch", "attributes", "private")
-            place = {name: found[name] for name in PLACE} | {"image": entity_hash(image_in(row.state)).hex()}
+            place = {name: found[name] for name in PLACE} | {"image": entity_hash(extract_image(row.state)).hex()}
             tail = {name: value for name, value in found.items() if name not in (*PLACE, *image)}
             lines = [*lines[:number], dumps(place | tail), *lines[number + 1 :]]
     return lines
@@ -115,7 +115,7 @@ def test_what_is_destroyed_does_not_break_the_proof() -> None:
     # Without its salt a guess cannot be tried: the right image with another salt has another hash.
     images = {json.loads(line)["image"] for line in left if b'"image"' in line}
     guesses = rows([line.replace(b'"salt":"salt', b'"salt":"guess') for line in PUBLISHED if b'"salt":"salt' in line])
-    assert images.isdisjoint(entity_hash(image_in(row.state)).hex() for row in guesses if isinstance(row, LogRow))
+    assert images.isdisjoint(entity_hash(extract_image(row.state)).hex() for row in guesses if isinstance(row, LogRow))
 
 
 def test_salts_are_new_with_each_image_and_interaction(store_url: str) -> None:

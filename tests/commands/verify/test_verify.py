@@ -13,7 +13,7 @@ from commands.store.log import Store
 from commands.verify.verify_log import verify_log, verify_row_hashes
 from domain.decisions.commands import Command
 from domain.registry.events import EntityDeleted, EntityEvent
-from projections.entities.rows import row
+from projections.entities.rows import entity_row
 from tests.support.small_decider import decide, delete, write
 
 
@@ -22,7 +22,7 @@ class Rows:
 
     def apply(self, connection: Connection, recorded: Sequence[tuple[int, EntityEvent]]) -> None:
         for position, event in recorded:
-            shown = row(event, position)._asdict()
+            shown = entity_row(event, position)._asdict()
             connection.execute(text("DELETE FROM entity WHERE tree_key = :tree_key"), shown)
             if not isinstance(event, EntityDeleted):
                 columns = "tree_key, xid, type, epoch, attributes, private"

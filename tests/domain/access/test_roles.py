@@ -14,7 +14,7 @@ from domain.decisions.commands import (
     WriteMethod,
     WriteTree,
 )
-from domain.decisions.permissions import may_ask, role_for
+from domain.decisions.permissions import is_allowed, role_for
 
 WRITER = Caller("w", groups={"/dirs/d1": Role.WRITER})
 READING = Caller("r", Role.READER, {"/dirs/d1": Role.WRITER})
@@ -50,32 +50,32 @@ BEYOND: list[Command] = [
 @pytest.mark.parametrize("command", WITHIN, ids=str)
 def test_a_role_in_a_group_reaches_what_is_in_it(command: Command) -> None:
     # Callers: a role can hold for single Groups
-    assert may_ask(WRITER, command)
+    assert is_allowed(WRITER, command)
     assert role_for(WRITER, command) is Role.WRITER
-    assert may_ask(READING, command)
+    assert is_allowed(READING, command)
 
 
 @pytest.mark.parametrize("command", BEYOND, ids=str)
 def test_a_role_in_a_group_reaches_no_further(command: Command) -> None:
     # Callers: one Group too many, and the whole command is refused
-    assert not may_ask(WRITER, command)
-    assert not may_ask(READING, command)
+    assert not is_allowed(WRITER, command)
+    assert not is_allowed(READING, command)
 
 
 @pytest.mark.parametrize("command", WITHIN + BEYOND, ids=str)
 def test_a_role_for_the_registry_holds_everywhere(command: Command) -> None:
     # Callers: a writer changes everything, a reader nothing
-    assert may_ask(ANONYMOUS, command)
+    assert is_allowed(ANONYMOUS, command)
     assert role_for(Caller("a", Role.ADMIN), command) is Role.ADMIN
-    assert not may_ask(Caller("r", Role.READER), command)
-    assert not may_ask(Caller("nobody"), command)
+    assert not is_allowed(Caller("r", Role.READER), command)
+    assert not is_allowed(Caller("nobody"), command)
 
 
 def test_a_pointer_shows_nothing_that_its_writer_may_not_see() -> None:
     # Callers: who may not read a Group cannot read it through a Resource that stands for one of its own either
     pointing = WriteTree("/dirs/d1/files/f", {"meta": {"xref": "/dirs/d2/files/g"}}, WriteMethod.PUT)
-    assert not may_ask(WRITER, pointing)
-    assert may_ask(READING, pointing)
+    assert not is_allowed(WRITER, pointing)
+    assert is_allowed(READING, pointing)
 
 
 def test_what_a_caller_sees() -> None:

@@ -10,7 +10,7 @@ import pytest
 from domain.access.roles import Caller, Role
 from domain.decisions.commands import ControlSubscription, DeleteSubscription, SubscriptionCommand, WriteSubscription
 from domain.decisions.decide import decide
-from domain.decisions.permissions import may_ask, role_for
+from domain.decisions.permissions import is_allowed, role_for
 from domain.decisions.world import Context, Decision, Secret
 from domain.errors.http_errors import InvalidSubscription, QuotaExceeded
 from domain.errors.problems import NotFound
@@ -326,7 +326,7 @@ def test_who_may_ask() -> None:
         "admin in a Group": Caller("a", None, {"/dirs/d": Role.ADMIN}),
         "admin": Caller("a", Role.ADMIN, {"/dirs/d": Role.READER}),
     }
-    may = {name for name, caller in roles.items() if may_ask(caller, asked)}
+    may = {name for name, caller in roles.items() if is_allowed(caller, asked)}
     assert may == {"writer", "admin in a Group", "admin"}
     assert role_for(roles["admin in a Group"], asked) is Role.WRITER
     assert role_for(roles["admin"], asked) is Role.ADMIN

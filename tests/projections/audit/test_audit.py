@@ -84,10 +84,10 @@ def test_both_ways_to_find_what_moved_agree(registry: Registry) -> None:
 
 
 PLANS = [
-    ("a history: the part of the index by stream", trail.OF_STREAM, ("/a", 0, 9), "log_1 (stream=? AND revision>? AND"),
+    ("a history: the part of the index by stream", trail.POSITIONS_OF_STREAM, ("/a", 0, 9), "log_1 (stream=? AND revision>? AND"),
     (
         "a subtree: the same for its streams",
-        trail.OF_TREE,
+        trail.POSITIONS_OF_TREE,
         ("/a", "/a0", "/a", "/a/", 0, 9),
         "log_1 (stream>? AND stream<?)",
     ),

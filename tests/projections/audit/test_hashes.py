@@ -126,10 +126,10 @@ def at_position(registry: Registry, position: int) -> list[TreePart]:
 
 KEYS = ("!dirs", '!dirs"')
 PLANS = [
-    ("now", tree_hashes.NOW, KEYS),
-    ("how many now", tree_hashes.COUNT_NOW, KEYS),
-    ("then", tree_hashes.THEN, (*KEYS, 3, *KEYS, 3, 3, 3)),
-    ("how many then", tree_hashes.COUNT_THEN, (*KEYS, 3, *KEYS, 3, 3, 3)),
+    ("now", tree_hashes.CURRENT_HASHES, KEYS),
+    ("how many now", tree_hashes.COUNT_CURRENT, KEYS),
+    ("then", tree_hashes.PAST_HASHES, (*KEYS, 3, *KEYS, 3, 3, 3)),
+    ("how many then", tree_hashes.COUNT_PAST, (*KEYS, 3, *KEYS, 3, 3, 3)),
 ]
 SEARCHES = {
     "h": "(tree_key>? AND tree_key<?)",

@@ -14,7 +14,7 @@ import pytest
 
 from domain.values.xid import subtree, tree_key
 from projections.database.connections import connect
-from projections.entities.collection_stream import _COLUMNS, _LISTED, _POSITION
+from projections.entities.collection_stream import _COLUMNS, _FROM_MEMBERS, _POSITION
 from projections.entities.rebuild import rebuild
 from tests.projections.entities.test_plans import large
 from tests.support.registries.recorded import Registry
@@ -146,9 +146,9 @@ def test_the_statement_reads_one_range_of_an_index(large: Registry) -> None:
     sqlite = large.url.startswith("sqlite")
     with closing(connect(large.url)) as reader:
         if sqlite:
-            rows = reader.all(f"EXPLAIN QUERY PLAN SELECT {_COLUMNS} {_LISTED}", values)
+            rows = reader.all(f"EXPLAIN QUERY PLAN SELECT {_COLUMNS} {_FROM_MEMBERS}", values)
         else:  # the plan for whatever values come, by what readers are told
-            with reader.stream_at(_POSITION, _COLUMNS, _LISTED, values) as (position, listed):
+            with reader.stream_at(_POSITION, _COLUMNS, _FROM_MEMBERS, values) as (position, listed):
                 assert (position, list(listed)) == (None, [])
             literals = ", ".join(f"'{value}'" for value in values)
             rows = reader.all(f"EXPLAIN EXECUTE annals_0 ({literals})")

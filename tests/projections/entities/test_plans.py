@@ -83,7 +83,7 @@ def test_attribute_queries_read_an_index_range(large: Registry, index: str, sql:
 def entity_plan(registry: Registry, xid: str, *types: str) -> str:
     """The plan of `View.subtree`."""
     values = iter([*subtree(xid), *types])
-    sql = query._SUBTREE.format(query._of_types(xid, len(types)))
+    sql = query._SELECT_SUBTREE.format(query._type_condition(xid, len(types)))
     return plan(registry, "".join(part if part != "?" else f"'{next(values)}'" for part in _split(sql)))
 
 

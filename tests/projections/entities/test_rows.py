@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from domain.registry.events import EntityCreated
-from projections.entities.rows import EntityRow, row
+from projections.entities.rows import EntityRow, entity_row
 
 IDS = {"fileid": "f1", "versionid": "1"}
 META = {"fileid": "f1", "epoch": 1}
@@ -20,7 +20,7 @@ def shown(xid: str, type: str, attributes: dict[str, Any]) -> EntityRow:
     event = EntityCreated(
         xid=xid, type=type, revision=1, epoch=1, xregcorrelationid="01j", attributes=attributes, changed=(), time=noon
     )
-    return row(event, 1)
+    return entity_row(event, 1)
 
 
 @pytest.mark.parametrize("before", [{}, {"name": 'a ,"meta":{ é'}, {"labels": LIKE_IT}, {"a": LIKE_IT, "b": "\x00"}])

@@ -14,7 +14,7 @@ from domain.registry.events import EntityEvent
 from projections.entities.apply import EntityProjection
 from projections.entities.leaves import MAX_LEAVES, leaves
 from projections.entities.query import ViewPool
-from projections.entities.rows import row
+from projections.entities.rows import entity_row
 from projections.entities.tables import tables
 from tests.support.registries.history import History
 
@@ -77,10 +77,10 @@ class Registry:
         replaced: Rows = []
         for position, event in self.history.recorded:
             if old := rows.pop(event.stream, None):
-                replaced.append((*row(old[1], old[0]), position))
+                replaced.append((*entity_row(old[1], old[0]), position))
             if event.stream in self.history.alive_at(position):
                 rows[event.stream] = position, event
-        alive = [row(event, position) for position, event in rows.values()]
+        alive = [entity_row(event, position) for position, event in rows.values()]
         found = [
             (kept.tree_key, path, kept.type, *leaf)
             for kept, (_, event) in zip(alive, rows.values(), strict=True)

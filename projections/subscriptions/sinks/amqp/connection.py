@@ -20,17 +20,17 @@ from projections.subscriptions.contract import DELIVERED, Outcome
 from projections.subscriptions.sinks.amqp.outcomes import STATE_OUTCOMES, TOO_LARGE, condition_outcome
 
 #: Seconds of silence after which a peer counts as gone.
-_IDLE: Final = 30.0
+_IDLE_SECONDS: Final = 30.0
 #: Seconds that sending the last bytes to a peer may take.
-_GOODBYE: Final = 2.0
-_STATES: Final = {
+_CLOSE_SECONDS: Final = 2.0
+_STATE_NAMES: Final = {
     Delivery.ACCEPTED: "accepted",
     Delivery.REJECTED: "rejected",
     Delivery.RELEASED: "released",
     Delivery.MODIFIED: "modified",
 }
 #: What Proton raises for bytes that are not AMQP, and Python for their contents.
-_BROKEN: Final = (ProtonException, ConnectionError, OverflowError, ValueError, RecursionError)
+_CONNECTION_ERRORS: Final = (ProtonException, ConnectionError, OverflowError, ValueError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ class AmqpConnection(asyncio.Protocol):
             while data and (capacity := self._engine.capacity()) > 0:
                 self._engine.push(data[:capacity])
                 data = data[capacity:]
-        except _BROKEN as error:
+        except _CONNECTION_ERRORS as error:
             self._fail_all(condition_outcome("protocol", str(error)))
         self._run_engine()
 
@@ -164,7 +164,7 @@ class AmqpConnection(asyncio.Protocol):
             self._write()
             self._handle_events()  # Proton finds some errors, such as a refused password, when bytes are read
             self._tick()
-        except _BROKEN as error:
+        except _CONNECTION_ERRORS as error:
             self._fail_all(condition_outcome("protocol", str(error)))
 
     def _handle_events(self) -> None:
@@ -235,12 +235,12 @@ class AmqpConnection(asyncio.Protocol):
             self._link.drained()
 
     def _on_delivery(self, delivery: Any) -> None:
-        state = _STATES.get(delivery.remote_state)
+        state = _STATE_NAMES.get(delivery.remote_state)
         if state is None and not delivery.settled:
             return
         outcome = self._unsettled.pop(delivery.tag, None)
         if outcome is not None and not outcome.done():
-            outcome.set_result(_outcome(state, delivery))
+            outcome.set_result(_delivery_outcome(state, delivery))
         delivery.settle()
 
     def _end(self, condition: Condition | None, default_code: str) -> None:
@@ -263,10 +263,10 @@ class AmqpConnection(asyncio.Protocol):
         if self._transport and not self._transport.is_closing():
             self._transport.close()
             # Do not wait for a peer that does not read, or does not close its side of TLS.
-            self._set_timer(self._loop.time() + _GOODBYE, self._transport.abort)
+            self._set_timer(self._loop.time() + _CLOSE_SECONDS, self._transport.abort)
 
 
-def _outcome(state: str | None, delivery: Any) -> Outcome:
+def _delivery_outcome(state: str | None, delivery: Any) -> Outcome:
     """The outcome of a delivery that has a terminal state, or was settled without one."""
     if state is None:
         return condition_outcome("settled", "without an outcome")
@@ -286,7 +286,7 @@ def _set_outcomes(futures: Any, outcome: Outcome) -> None:
 
 def _open_engine(settings: AmqpConnectionSettings) -> Transport:
     transport = Transport()
-    transport.idle_timeout = _IDLE
+    transport.idle_timeout = _IDLE_SECONDS
     sasl = transport.sasl()
     sasl.allowed_mechs("ANONYMOUS" if settings.user is None else "PLAIN")
     sasl.allow_insecure_mechs = settings.secure

@@ -11,23 +11,23 @@ UNAUTHORIZED: Final = "amqp:unauthorized-access"
 TOO_LARGE: Final = "amqp:link:message-size-exceeded"
 
 #: Limits in bytes for a peer's error description and for its error code.
-_MOST: Final = 1024
-_MOST_CODE: Final = 200
+_MAX_MESSAGE_BYTES: Final = 1024
+_MAX_CODE_BYTES: Final = 200
 #: Errors of a connection, session or link that are not a plain RETRY. RETRY covers the others: a missing target may be
 #: created, a deleted one may come back. Redirects are not followed.
-_ERRORS: Final = {UNAUTHORIZED: DeliveryResult.UNAUTHORIZED, TOO_LARGE: DeliveryResult.REJECTED}
+_CONDITION_RESULTS: Final = {UNAUTHORIZED: DeliveryResult.UNAUTHORIZED, TOO_LARGE: DeliveryResult.REJECTED}
 
 
 def condition_outcome(code: str, message: str = "") -> Outcome:
     """The outcome of an error, by its AMQP condition or a code of this project."""
-    return Outcome(_ERRORS.get(code, DeliveryResult.RETRY), _short(code, _MOST_CODE), _short(message))
+    return Outcome(_CONDITION_RESULTS.get(code, DeliveryResult.RETRY), _truncate(code, _MAX_CODE_BYTES), _truncate(message))
 
 
 def rejected_outcome(code: str, message: str = "") -> Outcome:
     """The outcome of a message that the peer rejected, with the peer's reason if it gave one."""
     if code == UNAUTHORIZED:  # the peer may accept the message from another user
         return condition_outcome(code, message)
-    return Outcome(DeliveryResult.REJECTED, _short(code, _MOST_CODE) or "rejected", _short(message))
+    return Outcome(DeliveryResult.REJECTED, _truncate(code, _MAX_CODE_BYTES) or "rejected", _truncate(message))
 
 
 #: The outcome of each terminal delivery state, by its AMQP name. Only rejections carry a condition.
@@ -39,5 +39,5 @@ STATE_OUTCOMES: Final[dict[str, Callable[[str, str], Outcome]]] = {
 }
 
 
-def _short(text: str, limit: int = _MOST) -> str:
+def _truncate(text: str, limit: int = _MAX_MESSAGE_BYTES) -> str:
     return text.encode(errors="replace")[:limit].decode(errors="ignore")

@@ -18,7 +18,7 @@ STRUCTURED: Final = "application/cloudevents+json; charset=utf-8"
 BATCHED: Final = "application/cloudevents-batch+json; charset=UTF-8"
 
 #: Characters that a header value carries unescaped: printable ASCII except quotation marks and percent signs.
-_PLAIN: Final = "".join(chr(each) for each in range(0x21, 0x7F) if each not in b'"%')
+_UNENCODED: Final = "".join(chr(each) for each in range(0x21, 0x7F) if each not in b'"%')
 
 
 class HttpMessage(NamedTuple):
@@ -37,11 +37,11 @@ def encode_message(events: Sequence[CloudEvent], contentmode: str) -> HttpMessag
     (event,) = events
     # Webhooks need a payload and its content type, so an event that lacks either is sent structured.
     if cloudevents.is_sent_binary(event, contentmode) and event.get_datacontenttype():
-        return HttpMessage(tuple(_headers(event)), cloudevents.data_bytes(event))
+        return HttpMessage(tuple(_binary_headers(event)), cloudevents.data_bytes(event))
     return HttpMessage((("Content-Type", STRUCTURED),), cloudevents.structured_json(event))
 
 
-def _headers(event: CloudEvent) -> list[tuple[str, str]]:
+def _binary_headers(event: CloudEvent) -> list[tuple[str, str]]:
     attributes = cloudevents.text_attributes(event)
     contenttype = attributes.pop("datacontenttype")
     return [("Content-Type", contenttype), *((f"ce-{name}", header_value(text)) for name, text in attributes.items())]
@@ -49,4 +49,4 @@ def _headers(event: CloudEvent) -> list[tuple[str, str]]:
 
 def header_value(text: str) -> str:
     """A text as a header value, percent-encoded (SUB-701)."""
-    return quote(text, safe=_PLAIN)
+    return quote(text, safe=_UNENCODED)

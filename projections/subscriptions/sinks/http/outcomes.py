@@ -19,7 +19,7 @@ _RESULTS: Final[Mapping[int, DeliveryResult]] = {
     410: DeliveryResult.GONE,
 }
 #: Statuses whose `Retry-After` is read.
-_LATER: Final = frozenset((429, 503))
+_RETRY_STATUSES: Final = frozenset((429, 503))
 
 
 def response_outcome(status: int, message: str, retry_after: str | None, now: datetime) -> Outcome:
@@ -29,24 +29,24 @@ def response_outcome(status: int, message: str, retry_after: str | None, now: da
         return DELIVERED
     if 300 <= status < 400:
         return Outcome(DeliveryResult.REJECTED, code, message)
-    until = parse_retry_after(retry_after, now) if status in _LATER and retry_after is not None else None
+    until = parse_retry_after(retry_after, now) if status in _RETRY_STATUSES and retry_after is not None else None
     return Outcome(_RESULTS.get(status, DeliveryResult.RETRY), code, message, until)
 
 
 def parse_retry_after(text: str, now: datetime) -> datetime | None:
     """The time that a `Retry-After` gives, in seconds or as a date; None unless it is in the future."""
-    retry_at = _seconds(text.strip(), now) or _date(text.strip())
+    retry_at = _parse_seconds(text.strip(), now) or _parse_date(text.strip())
     return min(retry_at, now + MAX_RETRY_AFTER) if retry_at is not None and retry_at > now else None
 
 
-def _seconds(text: str, now: datetime) -> datetime | None:
+def _parse_seconds(text: str, now: datetime) -> datetime | None:
     if not (text.isascii() and text.isdigit()):
         return None
     # Ten digits already exceed the longest wait.
     return now + min(timedelta(seconds=int(text[:10])), MAX_RETRY_AFTER)
 
 
-def _date(text: str) -> datetime | None:
+def _parse_date(text: str) -> datetime | None:
     try:
         parsed = parsedate_to_datetime(text)
         return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).astimezone(UTC)

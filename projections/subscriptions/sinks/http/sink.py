@@ -50,7 +50,7 @@ class HttpSink:
     def __init__(self, target: SinkTarget, resolver: Resolver) -> None:
         self._target, self._resolver = target, resolver
         self._fixed = tuple(_fixed_headers(target))
-        self._secrets = tuple(_secrets(target))
+        self._secrets = tuple(_secret_values(target))
         self._client: HttpClient | None = None
 
     async def send(self, events: Sequence[CloudEvent]) -> Outcome:
@@ -136,7 +136,7 @@ def _is_reserved(name: str, target: SinkTarget) -> bool:
     )
 
 
-def _secrets(target: SinkTarget) -> Iterator[str]:
+def _secret_values(target: SinkTarget) -> Iterator[str]:
     """The secrets that are removed from a sink's answers."""
     if target.credential is not None:
         yield from (target.credential.secret, target.credential.token)

@@ -16,7 +16,7 @@ from projections.subscriptions.transport.connect import failure_outcome
 MAX_MESSAGE_BYTES: Final = 1024
 
 #: Errors for which retrying the record is useless.
-_REJECTED: Final = (
+_REJECTED_ERRORS: Final = (
     errors.MessageSizeTooLargeError,
     errors.RecordListTooLargeError,
     errors.InvalidRecordError,
@@ -25,7 +25,7 @@ _REJECTED: Final = (
     errors.UnsupportedForMessageFormatError,
 )
 #: Errors that need another credential, or more rights for this one.
-_UNAUTHORIZED: Final = (
+_UNAUTHORIZED_ERRORS: Final = (
     errors.SaslAuthenticationFailedError,
     errors.UnsupportedSaslMechanismError,
     errors.IllegalSaslStateError,
@@ -49,16 +49,16 @@ def error_outcome(error: Exception, *secrets: str) -> Outcome:
     if network_outcome is not None:
         return network_outcome
     result = DeliveryResult.RETRY
-    if isinstance(error, _REJECTED):
+    if isinstance(error, _REJECTED_ERRORS):
         result = DeliveryResult.REJECTED
-    elif isinstance(error, _UNAUTHORIZED):
+    elif isinstance(error, _UNAUTHORIZED_ERRORS):
         result = DeliveryResult.UNAUTHORIZED
-    return Outcome(result, _code(error), _message(error, secrets))
+    return Outcome(result, _error_code(error), _error_message(error, secrets))
 
 
 def is_final(error: Exception) -> bool:
     """Whether an immediate reconnect would fail with the same error."""
-    return isinstance(error, (KafkaConnectionRefused, *_UNAUTHORIZED)) or isinstance(
+    return isinstance(error, (KafkaConnectionRefused, *_UNAUTHORIZED_ERRORS)) or isinstance(
         error.__context__, ssl.SSLCertVerificationError
     )
 
@@ -80,7 +80,7 @@ def _network_outcome(error: Exception) -> Outcome | None:
     return None
 
 
-def _code(error: Exception) -> str:
+def _error_code(error: Exception) -> str:
     match error:
         case errors.KafkaTimeoutError():
             return "timeout"
@@ -91,7 +91,7 @@ def _code(error: Exception) -> str:
     return "kafka"
 
 
-def _message(error: Exception, secrets: tuple[str, ...]) -> str:
+def _error_message(error: Exception, secrets: tuple[str, ...]) -> str:
     text = " ".join(str(argument) for argument in error.args if argument) or getattr(type(error), "description", "")
     for secret in filter(None, secrets):
         text = text.replace(secret, "…")

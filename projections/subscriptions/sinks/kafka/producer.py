@@ -34,10 +34,10 @@ from projections.subscriptions.transport.connect import INSECURE_CHANNEL, failur
 #: Time limit for connecting, in seconds. After that, the deliverer's retry delays serve better.
 CONNECT_SECONDS: Final = 10.0
 #: Milliseconds between checks whether the topic is known.
-_LOOK: Final = 200
+_POLL_MILLISECONDS: Final = 200
 _SCHEME: Final = "annals"
 
-_Made = TypeVar("_Made")
+_Result = TypeVar("_Result")
 _Address = tuple[Any, ...]
 #: Resolve functions by the proxy URL that selects them.
 _LOOKUPS: Final[dict[str, Callable[[str, int], str]]] = {}
@@ -165,7 +165,7 @@ class AsyncKafkaProducer:
         """Connects and fetches the topic's metadata. Raises: KafkaError; then the producer has ended."""
         _LOOKUPS[self._url] = self._resolve
         try:
-            await _in_thread(self._connect)
+            await _run_in_thread(self._connect)
         except asyncio.CancelledError:
             self.cancel_connecting()
             raise
@@ -200,7 +200,7 @@ class AsyncKafkaProducer:
         gracefully: first sends waiting records, for at most a second.
         """
         self._has_ended = True
-        await _in_thread(lambda: self._end(gracefully))
+        await _run_in_thread(lambda: self._end(gracefully))
         self._settle()
 
     # The methods below run in the producer's threads.
@@ -222,7 +222,7 @@ class AsyncKafkaProducer:
             if "SSL" in self._settings["security_protocol"]
             else None,
             bootstrap_timeout_ms=int(1000 * (deadline - time.monotonic())),
-            max_block_ms=_LOOK,
+            max_block_ms=_POLL_MILLISECONDS,
             delivery_timeout_ms=delivery_timeout,
             request_timeout_ms=delivery_timeout // 2,
             reconnect_backoff_max_ms=1000,
@@ -307,9 +307,9 @@ class AsyncKafkaProducer:
                 acknowledgement.set_exception(error)
 
 
-async def _in_thread(function: Callable[[], _Made]) -> _Made:
+async def _run_in_thread(function: Callable[[], _Result]) -> _Result:
     """The result of a blocking call in its own thread. In a shared pool, dead brokers would block other work."""
-    promise: Promise[_Made] = Promise()
+    promise: Promise[_Result] = Promise()
 
     def run() -> None:
         try:

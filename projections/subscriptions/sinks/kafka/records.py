@@ -15,7 +15,7 @@ from projections.subscriptions.sinks import cloudevents
 KEYLESS: Final = "none"
 STRUCTURED: Final = f"{cloudevents.STRUCTURED}; charset=UTF-8".encode()
 
-_TYPE: Final = "content-type"
+_CONTENT_TYPE: Final = "content-type"
 
 
 class KafkaRecord(NamedTuple):
@@ -32,16 +32,16 @@ def encode_record(event: CloudEvent, contentmode: str, extractor: str) -> KafkaR
     An event without data is structured in any mode, because a record without a value is a tombstone.
     Raises: ValueError for a value that a record cannot hold.
     """
-    key = None if extractor == KEYLESS else _key(event, extractor)
+    key = None if extractor == KEYLESS else _attribute_key(event, extractor)
     if contentmode != "binary" or event.get_data() is None:
-        return KafkaRecord(key, cloudevents.structured_json(event), [(_TYPE, STRUCTURED)])
+        return KafkaRecord(key, cloudevents.structured_json(event), [(_CONTENT_TYPE, STRUCTURED)])
     headers = [
-        (_TYPE if name == "datacontenttype" else f"ce_{name}", value.encode())
+        (_CONTENT_TYPE if name == "datacontenttype" else f"ce_{name}", value.encode())
         for name, value in cloudevents.text_attributes(event).items()
     ]
     return KafkaRecord(key, cloudevents.data_bytes(event), headers)
 
 
-def _key(event: CloudEvent, name: str) -> bytes | None:
+def _attribute_key(event: CloudEvent, name: str) -> bytes | None:
     value = event.get_attributes().get(name)
     return None if value is None else cloudevents.attribute_text(value).encode()

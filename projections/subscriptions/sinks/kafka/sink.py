@@ -28,7 +28,7 @@ from projections.subscriptions.transport.connect import target_address
 #: The client id of producers whose subscription sets none.
 DEFAULT_CLIENT_ID: Final = "annals"
 #: Bytes of records that share a request to one partition.
-_BATCH: Final = 64 << 10
+_BATCH_BYTES: Final = 64 << 10
 _ACKS: Final[Mapping[str, int | str]] = {"0": 0, "1": 1, "all": "all", "-1": "all"}
 
 # At its lowest level the library logs the bytes that it sends, including passwords. At higher levels it repeats what
@@ -56,7 +56,7 @@ class KafkaSink:
         self._target = target
         self._resolver = resolver
         self._address = target_address(target, KAFKA)
-        self._secrets = _secrets(target.credential)
+        self._secrets = _secret_values(target.credential)
         self._link: AsyncKafkaProducer | None = None
         self._connecting: asyncio.Task[AsyncKafkaProducer] | None = None
         self._ready: AsyncKafkaProducer | None = None
@@ -170,13 +170,13 @@ def producer_config(target: SinkTarget) -> dict[str, Any]:
         "enable_idempotence": False,
         # Keeps the order when the library resends. Requests grow instead, which is faster.
         "max_in_flight_requests_per_connection": 1,
-        "batch_size": _BATCH,
+        "batch_size": _BATCH_BYTES,
         "security_protocol": security_protocol if credential is None else f"SASL_{security_protocol}",
-        **_sasl(credential),
+        **_sasl_settings(credential),
     }
 
 
-def _sasl(credential: Credential | None) -> dict[str, Any]:
+def _sasl_settings(credential: Credential | None) -> dict[str, Any]:
     if credential is None:
         return {}
     if credential.type == "PLAIN":
@@ -199,7 +199,7 @@ class _TokenProvider(AbstractTokenProvider):
         return self._token
 
 
-def _secrets(credential: Credential | None) -> tuple[str, ...]:
+def _secret_values(credential: Credential | None) -> tuple[str, ...]:
     return () if credential is None else (credential.secret, credential.token)
 
 

@@ -30,10 +30,10 @@ from projections.subscriptions.sinks.mqtt.outcomes import (
 from projections.subscriptions.transport.connect import SinkRefused, retry_when_ready
 
 #: Keep-alive interval of the connection, and interval of the client's timer, in seconds.
-_KEEP_ALIVE: Final = 30
-_LOOK: Final = 10.0
+_KEEP_ALIVE_SECONDS: Final = 30
+_CHECK_SECONDS: Final = 10.0
 #: Unacknowledged messages at once. MQTT 5 brokers may ask for fewer.
-_IN_FLIGHT: Final = 100
+_MAX_IN_FLIGHT: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class MqttConnection:
         self.is_closed = False
         self.accepted: asyncio.Future[None] = self._loop.create_future()
         self._client = _Client(broker_socket, self, settings)
-        self._timer = self._loop.call_later(_LOOK, self._check)
+        self._timer = self._loop.call_later(_CHECK_SECONDS, self._check)
         self._client.start()
 
     async def publish(self, payload: bytes, properties: Mapping[str, Any]) -> Outcome:
@@ -179,7 +179,7 @@ class MqttConnection:
     # -----------------------------------------------------------------------------------------------------------------
 
     def _check(self) -> None:
-        self._timer = self._loop.call_later(_LOOK, self._check)
+        self._timer = self._loop.call_later(_CHECK_SECONDS, self._check)
         self._client.loop_misc()
 
     def _size(self, payload: bytes, packed_properties: _PackedProperties | None) -> int:
@@ -226,7 +226,7 @@ class _Client(Client):
         )
         self._made, self._link = broker_socket, mqtt_connection
         self._watching = asyncio.get_running_loop()
-        self.max_inflight_messages = _IN_FLIGHT
+        self.max_inflight_messages = _MAX_IN_FLIGHT
         self.suppress_exceptions = False
         if settings.user is not None:
             self.username_pw_set(settings.user, settings.password)
@@ -241,9 +241,9 @@ class _Client(Client):
     def start(self) -> None:
         """Sends CONNECT. The host name passed here is not used, because the connection exists."""
         if self.protocol == MQTTProtocolVersion.MQTTv5:
-            self.connect("connected", 1, _KEEP_ALIVE, clean_start=True)
+            self.connect("connected", 1, _KEEP_ALIVE_SECONDS, clean_start=True)
         else:
-            self.connect("connected", 1, _KEEP_ALIVE)
+            self.connect("connected", 1, _KEEP_ALIVE_SECONDS)
 
     def leave(self) -> None:
         """Sends DISCONNECT and closes the socket."""
@@ -276,7 +276,7 @@ class _Client(Client):
         if reason.value >= FIRST_ERROR_CODE:
             self._link.on_closed(reason_outcome(reason.value))
             return
-        self._max_inflight_messages = min(_IN_FLIGHT, getattr(properties, "ReceiveMaximum", _IN_FLIGHT))
+        self._max_inflight_messages = min(_MAX_IN_FLIGHT, getattr(properties, "ReceiveMaximum", _MAX_IN_FLIGHT))
         self._link.on_accepted(properties)
 
     def _on_disconnected(self, client: Client, data: Any, flags: DisconnectFlags, reason: Any, properties: Any) -> None:

@@ -27,7 +27,7 @@ _OUTCOMES: Final = {
     RETAIN_NOT_SUPPORTED: (DeliveryResult.REJECTED, "retain not supported"),
     QOS_NOT_SUPPORTED: (DeliveryResult.REJECTED, "QoS not supported"),
 }
-_NAMES: Final = {
+_REASON_NAMES: Final = {
     0x80: "unspecified error",
     0x81: "malformed packet",
     0x82: "protocol error",
@@ -55,7 +55,7 @@ def reason_outcome(code: int) -> Outcome:
     """The outcome of a reason code."""
     if code < FIRST_ERROR_CODE:
         return DELIVERED
-    result, name = _OUTCOMES.get(code, (DeliveryResult.RETRY, _NAMES.get(code, "unknown reason")))
+    result, name = _OUTCOMES.get(code, (DeliveryResult.RETRY, _REASON_NAMES.get(code, "unknown reason")))
     return Outcome(result, f"mqtt:0x{code:02x}", name)
 
 

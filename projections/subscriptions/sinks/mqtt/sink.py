@@ -32,7 +32,7 @@ from projections.subscriptions.transport.connect import (
 if TYPE_CHECKING:
     from projections.subscriptions.sinks.mqtt.connection import MqttConnection
 
-_STRUCTURED: Final = f"{cloudevents.STRUCTURED}; charset=utf-8"
+_STRUCTURED_TYPE: Final = f"{cloudevents.STRUCTURED}; charset=utf-8"
 #: The WebSocket path if the URI has none.
 _WEBSOCKET_PATH: Final = "/mqtt"
 
@@ -40,16 +40,16 @@ _WEBSOCKET_PATH: Final = "/mqtt"
 @sink(MQTT3)
 def open_mqtt3(target: SinkTarget, resolver: Resolver) -> MqttSink:
     """A sink of MQTT 3.1.1. Raises: ImportError without paho-mqtt."""
-    return _open(target, resolver, MQTT3)
+    return _open_sink(target, resolver, MQTT3)
 
 
 @sink(MQTT5)
 def open_mqtt5(target: SinkTarget, resolver: Resolver) -> MqttSink:
     """A sink of MQTT 5. Raises: ImportError without paho-mqtt."""
-    return _open(target, resolver, MQTT5)
+    return _open_sink(target, resolver, MQTT5)
 
 
-def _open(target: SinkTarget, resolver: Resolver, protocol: str) -> MqttSink:
+def _open_sink(target: SinkTarget, resolver: Resolver, protocol: str) -> MqttSink:
     import_module("projections.subscriptions.sinks.mqtt.connection")  # fails here, not at the first event
 
     return MqttSink(target, resolver, protocol)
@@ -64,7 +64,7 @@ class MqttSink:
     def __init__(self, target: SinkTarget, resolver: Resolver, protocol: str) -> None:
         self._target, self._resolver, self._protocol = target, resolver, protocol
         self._address = target_address(target, protocol)
-        self._structured = self._properties(_STRUCTURED, {})
+        self._structured = self._properties(_STRUCTURED_TYPE, {})
         self._link: MqttConnection | None = None
         self._connecting = asyncio.Lock()
         self._is_closed = False

@@ -25,16 +25,16 @@ from projections.subscriptions.sinks.nats.transport import NatsTransport, NatsWe
 from projections.subscriptions.transport.connect import INSECURE_CHANNEL, SinkRefused, dial, failure_outcome, is_private
 
 #: Time limit in seconds for asking which stream has the subject, and pause until asking again.
-_ASKING: Final = 2.0
-_ASK_AGAIN: Final = 60.0
+_REQUEST_SECONDS: Final = 2.0
+_STREAM_CHECK_SECONDS: Final = 60.0
 #: No limit for events that wait for a stream's acknowledgement. At a limit, the library would wait for room and could
 #: not be cancelled.
-_NO_BOUND: Final = 1 << 30
+_NO_LIMIT: Final = 1 << 30
 #: Seconds that closing may take.
-_GOODBYE: Final = 2.0
+_CLOSE_SECONDS: Final = 2.0
 #: Phrases in server errors for refused users or missing rights, and for invalid messages.
-_UNAUTHORIZED: Final = ("authorization", "authentication", "permissions violation")
-_REJECTED: Final = ("maximum payload", "invalid publish subject", "invalid subject")
+_UNAUTHORIZED_ERRORS: Final = ("authorization", "authentication", "permissions violation")
+_REJECTED_ERRORS: Final = ("maximum payload", "invalid publish subject", "invalid subject")
 #: JetStream's code for a message that a stream never accepts. A full stream is retried, because it may be emptied.
 _TOO_LARGE_FOR_STREAM: Final = 10054
 
@@ -70,7 +70,7 @@ class NatsConnection:
         self._target = target
         self._subject: str = target.settings["subject"]
         self._client = _Client(tls)
-        self._context = _JetStream(self._client, timeout=_ASKING, publish_async_max_pending=_NO_BOUND)
+        self._context = _JetStream(self._client, timeout=_REQUEST_SECONDS, publish_async_max_pending=_NO_LIMIT)
         self._transport: NatsTransport | None = None
         self._ended = False
         self._loop = asyncio.get_running_loop()
@@ -101,14 +101,14 @@ class NatsConnection:
             tls_hostname=host,
             connect_timeout=self._target.seconds,  # type: ignore[arg-type]
             skip_subject_validation=True,
-            **_login(self._target.credential),
+            **_login_options(self._target.credential),
         )
         if not self._client.is_connected:  # the library goes on if a server closes instead of answering
             raise ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET))
 
     async def publish(self, payload: bytes, headers: Mapping[str, str], started_at: float) -> Outcome:
         """The outcome of a message. started_at: start of its attempt, by the loop's clock."""
-        if _size(payload, headers) > self._client.max_payload:
+        if _message_size(payload, headers) > self._client.max_payload:
             return error_outcome("maximum payload violation")
         outcome_future: asyncio.Future[Outcome] = self._loop.create_future()
         self._waiting[outcome_future] = started_at
@@ -128,7 +128,7 @@ class NatsConnection:
         """Closes the connection gracefully."""
         self._end(Outcome(DeliveryResult.RETRY, "closed"))
         with contextlib.suppress(Exception):
-            async with asyncio.timeout(_GOODBYE):
+            async with asyncio.timeout(_CLOSE_SECONDS):
                 await self._client.close()
         self.abort()
 
@@ -181,7 +181,7 @@ class NatsConnection:
 
     @property
     def _asks_again(self) -> bool:
-        return time.monotonic() - self._requested_at > _ASK_AGAIN
+        return time.monotonic() - self._requested_at > _STREAM_CHECK_SECONDS
 
     async def _look_for_stream(self) -> None:
         """Asks which stream has the subject, or waits for a request that is already running."""
@@ -297,19 +297,19 @@ def error_outcome(text: str) -> Outcome:
     """The outcome of an error text from the server or the library."""
     message = text.removeprefix("nats: ").strip("'\" ")[:1024]
     lower_message = message.lower()
-    if any(phrase in lower_message for phrase in _UNAUTHORIZED):
+    if any(phrase in lower_message for phrase in _UNAUTHORIZED_ERRORS):
         return Outcome(DeliveryResult.UNAUTHORIZED, "unauthorized", message)
-    if any(phrase in lower_message for phrase in _REJECTED):
+    if any(phrase in lower_message for phrase in _REJECTED_ERRORS):
         return Outcome(DeliveryResult.REJECTED, "rejected", message)
     return Outcome(DeliveryResult.RETRY, "nats", message)
 
 
-def _size(payload: bytes, headers: Mapping[str, str]) -> int:
+def _message_size(payload: bytes, headers: Mapping[str, str]) -> int:
     """The message size as the server counts it."""
     return len(payload) + len(b"NATS/1.0\r\n\r\n") + sum(len(name) + len(value) + 4 for name, value in headers.items())
 
 
-def _login(credential: Credential | None) -> dict[str, Any]:
+def _login_options(credential: Credential | None) -> dict[str, Any]:
     if credential is None:
         return {}
     if credential.type == "PLAIN":

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from projections.subscriptions.sinks.nats.connection import NatsConnection
 
 #: Characters that a header value carries unescaped; all others are percent-encoded (SUB-701).
-_PLAIN: Final = "".join(each for each in map(chr, range(0x21, 0x7F)) if each not in '"%')
+_UNENCODED: Final = "".join(each for each in map(chr, range(0x21, 0x7F)) if each not in '"%')
 
 
 @sink(NATS)
@@ -114,5 +114,5 @@ def encode_message(event: CloudEvent, contentmode: str) -> tuple[dict[str, str],
     """Headers and payload of an event's message. Raises: ValueError."""
     if not cloudevents.is_sent_binary(event, contentmode):
         return {"Content-Type": cloudevents.STRUCTURED}, cloudevents.structured_json(event)
-    headers = {f"ce-{name}": quote(value, safe=_PLAIN) for name, value in cloudevents.text_attributes(event).items()}
+    headers = {f"ce-{name}": quote(value, safe=_UNENCODED) for name, value in cloudevents.text_attributes(event).items()}
     return headers, cloudevents.data_bytes(event)

@@ -12,7 +12,7 @@ from domain.subscriptions.sink_uris import SinkAddress
 from projections.outgoing.client_websocket import ClientWebSocket
 
 #: Largest size in bytes of a line, and of what is read at once. Servers send little to a client that only publishes.
-_MOST = 1 << 20
+_MAX_READ_BYTES = 1 << 20
 
 
 class NatsTransport(TcpTransport):
@@ -30,7 +30,7 @@ class NatsTransport(TcpTransport):
     async def open_over(cls, server_socket: socket.socket, sink_address: SinkAddress) -> Self:
         """A transport over a connected socket, which is closed on failure. Raises: OSError."""
         try:
-            reader, writer = await asyncio.open_connection(sock=server_socket, limit=_MOST)
+            reader, writer = await asyncio.open_connection(sock=server_socket, limit=_MAX_READ_BYTES)
         except BaseException:
             server_socket.close()
             raise
@@ -66,7 +66,7 @@ class NatsWebSocketTransport(NatsTransport):
             made._web = ClientWebSocket(sink_address, "/")
             made._writer.write(made._web.opening_request)
             while not made._web.is_open:
-                made._left = made._web.receive(await made._reader.read(_MOST))
+                made._left = made._web.receive(await made._reader.read(_MAX_READ_BYTES))
         except BaseException:
             made._writer.close()
             raise
@@ -85,7 +85,7 @@ class NatsWebSocketTransport(NatsTransport):
 
     async def readline(self) -> bytes:
         line = self._left
-        while b"\n" not in line and len(line) < _MOST:
+        while b"\n" not in line and len(line) < _MAX_READ_BYTES:
             if not (data := await self._message()):
                 break
             line += data
@@ -98,7 +98,7 @@ class NatsWebSocketTransport(NatsTransport):
     async def _message(self) -> bytes:
         """The data of the next messages; empty at the end of the stream. Raises: ConnectionError."""
         data = b""
-        while not data and not self._web.is_closed and (received := await self._reader.read(_MOST)):
+        while not data and not self._web.is_closed and (received := await self._reader.read(_MAX_READ_BYTES)):
             data = self._web.receive(received)
             if pongs := self._web.frame():
                 self._writer.write(pongs)

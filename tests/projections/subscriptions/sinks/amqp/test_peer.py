@@ -298,7 +298,7 @@ def test_a_quiet_connection_is_kept() -> None:  # AMQP 2.4.5: signs of life for 
 
 
 def test_a_peer_that_falls_silent_is_left(rhea: Peer, monkeypatch: pytest.MonkeyPatch) -> None:  # AMQP 2.4.5
-    monkeypatch.setattr(connection, "_IDLE", 1.0)
+    monkeypatch.setattr(connection, "_IDLE_SECONDS", 1.0)
 
     async def scenario() -> None:
         async with opened(rhea.target("accept", seconds=4.0), "AMQP") as sink:

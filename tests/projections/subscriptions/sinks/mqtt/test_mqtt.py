@@ -322,8 +322,8 @@ def test_no_password_through_the_open(broker: Mosquitto) -> None:  # SUB-306: lo
 
 def test_an_idle_connection_stays(broker: Mosquitto, monkeypatch: pytest.MonkeyPatch) -> None:
     # A broker hangs up on who says nothing for one and a half times as long as was agreed on.
-    monkeypatch.setattr(mqtt_link, "_KEEP_ALIVE", 1)
-    monkeypatch.setattr(mqtt_link, "_LOOK", 0.2)
+    monkeypatch.setattr(mqtt_link, "_KEEP_ALIVE_SECONDS", 1)
+    monkeypatch.setattr(mqtt_link, "_CHECK_SECONDS", 0.2)
     names = Names()
 
     async def scenario() -> None:
