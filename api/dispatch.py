@@ -110,13 +110,13 @@ class Dispatcher:
         damage: DamageMonitor | None = None,
     ) -> None:
         self._damage = damage or DamageMonitor()
-        self._main = default_surface
-        self._own = own_mounts
+        self._default_surface = default_surface
+        self._own_mounts = own_mounts
         self._aliases = aliases
-        self._fixed = fixed_mounts
-        self._trees = tree_mounts or {}
+        self._fixed_mounts = fixed_mounts
+        self._tree_mounts = tree_mounts or {}
         self._config = server_config
-        self._mounted = mount_request
+        self._mount_request = mount_request
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -126,7 +126,7 @@ class Dispatcher:
         host = request_host(scope, self._config.proxies)
         request = self._request(scope, host)
         try:
-            response = await self._finished(await self._answer_or_problem(request, host, scope, receive), request)
+            response = await self._finish(await self._answer_or_problem(request, host, scope, receive), request)
         except ClientDisconnected:
             return
         try:
@@ -156,7 +156,7 @@ class Dispatcher:
     def _request(self, scope: Scope, host: str) -> Request:
         request = build_request(scope, self._config.public_url, self._config.proxies)
         try:
-            return self._mounted(request, host)
+            return self._mount_request(request, host)
         except Exception:  # the model cannot be read; the surface fails for the same reason and reports it
             return request
 
@@ -172,7 +172,9 @@ class Dispatcher:
         except Unauthorized as problem:
             return _with_challenge(problem_response(problem, request), request)
         except Problem as problem:
-            return problem_response(problem, request, self._main.allow(request) if problem.status == 405 else None)
+            return problem_response(
+                problem, request, self._default_surface.allow(request) if problem.status == 405 else None
+            )
         except ClientDisconnected:
             raise
         except asyncio.CancelledError:
@@ -215,19 +217,19 @@ class Dispatcher:
     def _mount(self, segments: tuple[str, ...]) -> Mount:
         """The mount of a path. Raises: ApiNotFound for an unknown path below `/-/`."""
         if segments[:1] == (OWN_PREFIX,):
-            mount = self._own.get(segments[1]) if len(segments) > 1 else None
+            mount = self._own_mounts.get(segments[1]) if len(segments) > 1 else None
             if mount is None or (mount.is_leaf and len(segments) > 2):
                 raise problems.ApiNotFound()
             return mount
-        if segments in self._fixed:
-            return self._fixed[segments]
-        if segments and segments[0] in self._trees:
-            return self._trees[segments[0]]
-        if len(segments) == 1 and segments[0] in self._aliases and self._main.is_free(segments[0]):
-            return self._own[segments[0]]
-        return Mount(self._main, accepts_documents=True)
+        if segments in self._fixed_mounts:
+            return self._fixed_mounts[segments]
+        if segments and segments[0] in self._tree_mounts:
+            return self._tree_mounts[segments[0]]
+        if len(segments) == 1 and segments[0] in self._aliases and self._default_surface.is_free(segments[0]):
+            return self._own_mounts[segments[0]]
+        return Mount(self._default_surface, accepts_documents=True)
 
-    async def _finished(self, response: Response, request: Request) -> Response:
+    async def _finish(self, response: Response, request: Request) -> Response:
         """The response with compression and CORS headers. A response to HEAD is not compressed."""
         accept_encoding = request.header(b"accept-encoding") if request.method != "HEAD" else None
         return self._config.cors.add_headers(await compress_response(response, accept_encoding), request)

@@ -179,7 +179,7 @@ def segments(history: Iterable[Told], folder: SegmentFolder, size: SegmentSize) 
     with closing(KnownDocuments()) as seen:
         while (first := next(left, None)) is not None:
             cut = _Cut(joined((first,), left), before, size.events, seen)
-            before = cut.written(folder, size.group)
+            before = cut.written(folder, size.row_group_size)
             yield before
 
 

@@ -55,7 +55,7 @@ class RecentWorld:
             members[stream] = entity
             self.live += 1
             if event.xid == xids.MODEL:
-                self.model = Model.of(entity)
+                self.model = Model.from_entity(entity)
 
     def hash(self, xid: str) -> bytes:
         """Of the entity in a stream; empty where none lives."""

@@ -38,7 +38,7 @@ def append_foreign(transaction: WriteTransaction, command: Follow, record_model:
     link = next((each for each in transaction.world.links if each.xid == command.xid), None)
     if link is None:
         raise NotFound(command.xid)
-    if link.promoted or not link.enabled or not link.follows_log:
+    if link.is_promoted or not link.is_enabled or not link.follows_log:
         raise NotReceiving(command.xid)
     batch = InteractionBatch(transaction.world, transaction.log_end.chain, transaction.log_end.state)
     recorded: list[tuple[int, EntityEvent]] = []
@@ -52,7 +52,7 @@ def append_foreign(transaction: WriteTransaction, command: Follow, record_model:
         if events:
             interaction = _interaction(foreign, transaction.log_end.position, len(events))
             recorded_interaction = batch.add(interaction._replace(salt=transaction.store.new_salt()), events)
-            if link.scope.whole and recorded_interaction.state != foreign.state:
+            if link.scope.is_whole and recorded_interaction.state != foreign.state:
                 raise _diverged_error(link, foreign)
             transaction.log_end = LogEnd(
                 recorded_interaction.last,
@@ -80,13 +80,15 @@ def _new_interactions(
     for chunk in sql.chunks(folded_ids):
         recorded_ids |= {
             row[0]
-            for row in sql.run(transaction.connection, _RECORDED_IDS, (sql.list_parameter(transaction.connection, chunk),))
+            for row in sql.run(
+                transaction.connection, _RECORDED_IDS, (sql.list_parameter(transaction.connection, chunk),)
+            )
         }
     for interaction in interactions:
         if interaction.xregcorrelationid.casefold() not in recorded_ids:
             recorded_ids.add(interaction.xregcorrelationid.casefold())
             yield interaction
-        elif not link.scope.whole:  # for a whole registry, the state hash finds it
+        elif not link.scope.is_whole:  # for a whole registry, the state hash finds it
             _check_recorded(transaction, interaction, link)
 
 
@@ -98,7 +100,10 @@ def _check_recorded(transaction: WriteTransaction, interaction: ForeignInteracti
     expected_streams = {event.stream for event in interaction.events if link.scope.has(event.xid)}
     if expected_streams:
         recorded_streams = {
-            row[0] for row in sql.run(transaction.connection, _STREAMS_OF_INTERACTION, (interaction.xregcorrelationid.casefold(),))
+            row[0]
+            for row in sql.run(
+                transaction.connection, _STREAMS_OF_INTERACTION, (interaction.xregcorrelationid.casefold(),)
+            )
         }
         if missing_streams := sorted(expected_streams - recorded_streams):
             detail = (

@@ -100,7 +100,7 @@ def record(
     if recorded.events:
         for projection in inline:
             projection.apply(transaction.connection, recorded.events)
-    return replace(recorded, answer=pending.answer(transaction, recorded)) if pending.answer else recorded
+    return replace(recorded, answer=pending.build_answer(transaction, recorded)) if pending.build_answer else recorded
 
 
 def _record_events(transaction: WriteTransaction, pending: PendingCommand, role: Role, decide: Decide) -> Recorded:
@@ -143,9 +143,9 @@ class CommandBus:
         self._decide = decide or _default_decide()
         self._queue: SimpleQueue[PendingCommand | None] = SimpleQueue()
         self._gate = Gate()
-        self._open = 0  # commands whose outcome was not delivered yet
+        self._open_count = 0  # commands whose outcome was not delivered yet
         self._is_closed = False
-        self._inquiry = CheckScheduler(store, checker or DocumentChecker(), self._queue.put, self._complete)
+        self._check_scheduler = CheckScheduler(store, checker or DocumentChecker(), self._queue.put, self._complete)
         self._thread = Thread(target=self._run, name="annals-writer", daemon=True)
         self._thread.start()
 
@@ -171,9 +171,9 @@ class CommandBus:
         with self._gate:
             if self._is_closed:
                 raise RuntimeError("the store is being closed")
-            if self._queue.qsize() + self._inquiry.waiting_count >= self._max_waiting:
+            if self._queue.qsize() + self._check_scheduler.waiting_count >= self._max_waiting:
                 raise ServerBusy()
-            self._open += 1
+            self._open_count += 1
             self._queue.put(pending)
         return pending.future
 
@@ -181,11 +181,11 @@ class CommandBus:
         """Accepts no more commands and returns when the waiting ones are done."""
         with self._gate:
             first, self._is_closed = not self._is_closed, True
-            self._gate.wait_for(lambda: not self._open)
+            self._gate.wait_for(lambda: not self._open_count)
             if first:
                 self._queue.put(None)
         self._thread.join()
-        self._inquiry.close()
+        self._check_scheduler.close()
 
     def _run(self) -> None:
         while batch := self._next_batch():
@@ -195,13 +195,13 @@ class CommandBus:
             for pending, outcome in zip(started, outcomes, strict=True):
                 if not isinstance(outcome, ChecksRequired):
                     self._complete(pending, outcome)
-                elif not self._inquiry.retry(pending, outcome):
+                elif not self._check_scheduler.retry(pending, outcome):
                     self._complete(pending, ServerBusy())
 
     def _with_expected_checks(self, pending: PendingCommand) -> PendingCommand | None:
         """The command if it can be decided now or was cancelled; None if it waits for checks."""
         try:
-            return pending if pending.future.cancelled() else self._inquiry.prepare(pending)
+            return pending if pending.future.cancelled() else self._check_scheduler.prepare(pending)
         except Exception as error:  # all commands share this thread
             self._complete(pending, error)
             return None
@@ -225,19 +225,19 @@ class CommandBus:
 
     def _count_done(self) -> None:
         with self._gate:
-            self._open -= 1
+            self._open_count -= 1
             self._gate.notify_all()
 
     def _handle_observed(self, batch: Sequence[PendingCommand]) -> Sequence[CommandOutcome]:
         started_at = perf_counter()
         with _gc_paused():
-            outcomes = self._outcomes(batch)
+            outcomes = self._handle_batch(batch)
         if self._observer and batch:
             refused = sum(isinstance(outcome, Exception) for outcome in outcomes)
             self._observer.committed(len(outcomes), refused, perf_counter() - started_at)
         return outcomes
 
-    def _outcomes(self, batch: Sequence[PendingCommand]) -> Sequence[CommandOutcome]:
+    def _handle_batch(self, batch: Sequence[PendingCommand]) -> Sequence[CommandOutcome]:
         try:
             return handle(batch, self._store, self._inline, self._decide)
         except Exception as error:

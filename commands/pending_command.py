@@ -31,7 +31,7 @@ class PendingCommand:
 
     command: Command
     caller: Caller | str = ANONYMOUS
-    answer: BuildAnswer | None = None
+    build_answer: BuildAnswer | None = None
     condition: Precondition | None = None
     dryrun: bool = False
     rebuild_command: RebuildCommand | None = None

@@ -79,7 +79,7 @@ def write_events(log: DataFrame, destination: EventDestination) -> None:
 def refuse_existing(spark: SparkSession, folder: str) -> None:
     """Raises: FileExistsError where the folder exists, because written files must never change."""
     target = hadoop_folder(spark, folder)
-    if target.files.exists(target.root):
+    if target.filesystem.exists(target.root):
         raise FileExistsError(f"{folder} exists already; name a new folder")
 
 

@@ -34,12 +34,12 @@ def with_s3a_scheme(uri: str) -> str:
 class HadoopFolder(NamedTuple):
     """A folder as Hadoop's filesystem API sees it, which supports schemes that Arrow lacks and has its own credentials.
 
-    files: Hadoop's filesystem. root: Hadoop's path of the folder. path_of: makes a Hadoop path of a text.
+    filesystem: Hadoop's filesystem. root: Hadoop's path of the folder. make_path: makes a Hadoop path of a text.
     """
 
-    files: Any
+    filesystem: Any
     root: Any
-    path_of: Any
+    make_path: Any
 
 
 def hadoop_folder(spark: SparkSession, uri: str) -> HadoopFolder:

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 _SPARK_TYPES: Final[dict[type, DataType]] = {int: LongType(), str: StringType(), bytes: BinaryType()}
 
 #: The schema of a log DataFrame.
-LOG_SCHEMA: Final = StructType([StructField(name, _SPARK_TYPES[kind]) for name, kind in get_type_hints(LogTableRow).items()])
+LOG_SCHEMA: Final = StructType(
+    [StructField(name, _SPARK_TYPES[kind]) for name, kind in get_type_hints(LogTableRow).items()]
+)
 #: The schema of its Arrow batches.
 ARROW_SCHEMA: Final = arrow_schema(LogTableRow)
 

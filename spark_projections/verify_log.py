@@ -38,7 +38,7 @@ class UnverifiedLog(RebuildDiverged):
     """A log is not the one originally written; the message says where it differs."""
 
     @classmethod
-    def at(cls, position: int, problem: str, file: str = "") -> Self:
+    def at_position(cls, position: int, problem: str, file: str = "") -> Self:
         """The error for a problem at a position."""
         location = f"{file}, " if file else ""
         return cls(f"{location}position {position}: {problem}")
@@ -58,8 +58,8 @@ class ChainAnchors(NamedTuple):
 class _RangeBounds(NamedTuple):
     """The log heads at which a range must begin and end, according to the rows around it."""
 
-    begins: LogHead
-    ends: LogHead
+    start: LogHead
+    end: LogHead
 
 
 #: The log head before the first event.
@@ -83,7 +83,7 @@ def verify_log(
     anchors = anchors or ChainAnchors()
     ranged_log = log.withColumn(_RANGE_COLUMN, f.coalesce(f.col("last") - f.col("last") % size, f.lit(0)))
     bounds = _range_bounds(ranged_log, start)
-    range_ends = [start, *(range_bounds.ends for range_bounds in bounds.values())]
+    range_ends = [start, *(range_bounds.end for range_bounds in bounds.values())]
     _check_ranges(ranged_log.withColumn(_FILE_COLUMN, file_name_column() if in_files else f.lit("")), bounds)
     if anchors.registry is not None:
         _check_registry(log, range_ends, anchors.registry)
@@ -96,7 +96,9 @@ def _range_bounds(ranged_log: DataFrame, start: LogHead) -> dict[int, _RangeBoun
     """The bounds of each range by its key, in order."""
     end_position = f.when(f.col("position") == f.col("last"), f.col("last"))
     range_rows = (
-        ranged_log.groupBy(_RANGE_COLUMN).agg(f.max(end_position), f.lower(f.hex(f.max_by("chain", end_position)))).collect()
+        ranged_log.groupBy(_RANGE_COLUMN)
+        .agg(f.max(end_position), f.lower(f.hex(f.max_by("chain", end_position))))
+        .collect()
     )
     bounds, previous = dict[int, _RangeBounds](), start
     for key, last, chain in sorted(range_rows, key=itemgetter(0)):
@@ -109,9 +111,11 @@ def _range_bounds(ranged_log: DataFrame, start: LogHead) -> dict[int, _RangeBoun
 def _check_ranges(ranged_log: DataFrame, bounds: dict[int, _RangeBounds]) -> None:
     """Raises: UnverifiedLog with the first position that does not continue the log before it."""
     sorted_log = ranged_log.repartition(_RANGE_COLUMN).sortWithinPartitions(_RANGE_COLUMN, "position")
-    findings = sorted_log.mapInArrow(partial(_findings, bounds), spark_columns(_FINDING_SCHEMA)).orderBy("position").limit(1)
+    findings = (
+        sorted_log.mapInArrow(partial(_findings, bounds), spark_columns(_FINDING_SCHEMA)).orderBy("position").limit(1)
+    )
     for position, problem, file in findings.collect():
-        raise UnverifiedLog.at(position, problem, file)
+        raise UnverifiedLog.at_position(position, problem, file)
 
 
 def _findings(bounds: dict[int, _RangeBounds], batches: Batches) -> Batches:
@@ -135,15 +139,15 @@ def _first_finding(
     bounds: _RangeBounds, rows: Iterable[tuple[int, str, LogTableRow]]
 ) -> Iterator[tuple[int, str, str]]:
     """Position, reason and file of the first problem in a range; later problems may be consequences of it."""
-    links, file = ChainVerifier(bounds.begins.position, bytes.fromhex(bounds.begins.chain)), ""
+    links, file = ChainVerifier(bounds.start.position, bytes.fromhex(bounds.start.chain)), ""
     for _, file, row in rows:
         if None in row:
             yield links.position + 1, "a column has no value", file
             return
         if finding := links.check_row(row):
-            yield finding.position, finding.what, file
+            yield finding.position, finding.text, file
             return
-    if links.position != links.last or links.last != bounds.ends.position:
+    if links.position != links.last or links.last != bounds.end.position:
         yield links.position + 1, "the interaction before this position is not whole", file
 
 
@@ -160,7 +164,7 @@ def _check_registry(log: DataFrame, range_ends: Sequence[LogHead], registry: Cal
     )
     interaction_heads = sorted(LogHead(*row) for row in end_rows.collect())
     first_different = bisect_left(interaction_heads, True, key=differs)
-    raise UnverifiedLog.at(
+    raise UnverifiedLog.at_position(
         interaction_heads[first_different - 1].position + 1
         if first_different
         else range_ends[range_index - 1].position + 1,
@@ -170,13 +174,13 @@ def _check_registry(log: DataFrame, range_ends: Sequence[LogHead], registry: Cal
 
 def _check_head(log: DataFrame, end: LogHead, head: LogHead) -> None:
     if head.position > end.position:
-        raise UnverifiedLog.at(end.position, f"the source ends before position {head.position} of --head")
+        raise UnverifiedLog.at_position(end.position, f"the source ends before position {head.position} of --head")
     end_rows = _interaction_ends(log).where(f.col("position") == head.position).collect()
     if not end_rows and head.position:
-        raise UnverifiedLog.at(head.position, "no interaction ends at the position of --head")
+        raise UnverifiedLog.at_position(head.position, "no interaction ends at the position of --head")
     chain = end_rows[0].chain if end_rows else LOG_START.chain
     if chain != head.chain:
-        raise UnverifiedLog.at(head.position, f"the chain hash is {chain}, and not that of --head")
+        raise UnverifiedLog.at_position(head.position, f"the chain hash is {chain}, and not that of --head")
 
 
 def _interaction_ends(log: DataFrame) -> DataFrame:

@@ -72,7 +72,9 @@ def negotiate_format(request: Request) -> TableFormat:
     """The format that the Accept header prefers; JSON if it names none of them."""
     weighted_types = [_parse_weight(item) for item in (request.header(b"accept") or "").lower().split(",")]
     weighted_formats = [
-        (weight, _FORMATS_BY_MEDIA_TYPE[type]) for type, weight in weighted_types if type in _FORMATS_BY_MEDIA_TYPE and weight > 0
+        (weight, _FORMATS_BY_MEDIA_TYPE[type])
+        for type, weight in weighted_types
+        if type in _FORMATS_BY_MEDIA_TYPE and weight > 0
     ]
     return max(weighted_formats, key=lambda one: one[0])[1] if weighted_formats else TableFormat.JSON
 

@@ -26,12 +26,15 @@ _NUMBER: Final = re.compile(r"[0-9]{1,3}\Z")
 
 @dataclass(frozen=True, slots=True)
 class HashParams:
-    """The parameters of one request. parts: number of parts to split into. at: tree keys at which parts begin."""
+    """The parameters of one request.
+
+    parts: number of parts to split into. split_keys: tree keys at which parts begin.
+    """
 
     asof: str | None
     keys: KeyRange
     parts: int | None
-    at: tuple[str, ...]
+    split_keys: tuple[str, ...]
 
 
 class HashResult(NamedTuple):
@@ -52,7 +55,9 @@ def parse_hash_params(parameters: QueryParams, xid: str) -> HashParams:
         raise invalid_param("at", "the xids have to be in the order of the tree, each once")
     if split_keys and "parts" in parameters:
         raise invalid_param("parts", 'it cannot be combined with "at"')
-    return HashParams(single_value(parameters, "asof"), keys, _parse_parts(single_value(parameters, "parts")), split_keys)
+    return HashParams(
+        single_value(parameters, "asof"), keys, _parse_parts(single_value(parameters, "parts")), split_keys
+    )
 
 
 def hash_tree_parts(view: View, xid: str, hash_params: HashParams, now: datetime) -> HashResult:
@@ -66,7 +71,7 @@ def hash_tree_parts(view: View, xid: str, hash_params: HashParams, now: datetime
     parts = (
         hashes.split_evenly(hash_params.keys, hash_params.parts)
         if hash_params.parts
-        else hashes.split_at(hash_params.keys, hash_params.at)
+        else hashes.split_at(hash_params.keys, hash_params.split_keys)
     )
     members = {"xid": xid, "asof": moment_members(interaction)} | part_members(merge_parts(parts))
     return HashResult(interaction.last, members, parts)

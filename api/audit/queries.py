@@ -46,9 +46,9 @@ def history_positions(
     _check_existed(view, xid, includes_descendants)
     log_range = requested_range(audit_params, view.log, now)
     return (
-        view.trail.of_tree(xid, log_range, includes_outside_tree)
+        view.trail.tree_positions(xid, log_range, includes_outside_tree)
         if includes_descendants
-        else view.trail.of_entity(xid, log_range)
+        else view.trail.entity_positions(xid, log_range)
     )
 
 
@@ -64,7 +64,9 @@ def compare_moments(view: View, xid: str, audit_params: AuditParams, now: dateti
     earlier = log.as_of(audit_params.start, now, "from")
     later = log.head() if audit_params.end is None else log.as_of(audit_params.end, now, "to")
     comparison = view.diff(earlier.last, later.last)
-    return ComparedMoments(earlier, later, (comparison.of_tree if includes_descendants else comparison.of_entity)(xid))
+    return ComparedMoments(
+        earlier, later, (comparison.tree_differences if includes_descendants else comparison.entity_differences)(xid)
+    )
 
 
 def find_interaction(

@@ -32,7 +32,7 @@ def revision_table(images: Iterable[str] = ()) -> TableLayout[Revision]:
     image_names = tuple(images)
 
     def members(revision: Revision) -> JsonMembers:
-        images_by_name = {"before": _image(revision.before), "after": _image(revision.event)}
+        images_by_name = {"before": _image(revision.previous_event), "after": _image(revision.event)}
         return _revision_members(revision) | {name: images_by_name[name] for name in image_names}
 
     def rows(revision: Revision) -> Iterator[JsonMembers]:

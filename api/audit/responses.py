@@ -43,7 +43,7 @@ class TableContent(NamedTuple):
     table: TableLayout[Any]
     items: Iterable[Any]
     position: int
-    around: ListWrapper | None = None
+    wrapper: ListWrapper | None = None
     links: Headers = []
 
 
@@ -76,7 +76,9 @@ def paginate(request: Request, audit_params: AuditParams, positions: Iterator[in
         return PositionsPage(positions, [])
     page = list(islice(positions, audit_params.limit + 1))
     has_more = len(page) > audit_params.limit
-    return PositionsPage(page[: audit_params.limit], [_next_link(request, page[audit_params.limit - 1])] if has_more else [])
+    return PositionsPage(
+        page[: audit_params.limit], [_next_link(request, page[audit_params.limit - 1])] if has_more else []
+    )
 
 
 async def stream_table(
@@ -95,7 +97,7 @@ async def stream_table(
             conditional.check_conditions(request, tag)
             links = [root_link(request.base), *content.links]
             yield [CONTENT_TYPES[format], *links, _VARY, *conditional.tag_headers(tag)]
-            yield from write_table(format, content.table, content.items, content.around)
+            yield from write_table(format, content.table, content.items, content.wrapper)
 
     headers, body = await registry.streams.start(job)
     return Response(200, headers, body)

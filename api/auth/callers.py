@@ -43,14 +43,14 @@ class Authenticator:
     """
 
     def __init__(self, *verifiers: TokenVerifier) -> None:
-        self._kinds = verifiers
+        self._verifiers = verifiers
 
     async def caller(self, request: Request) -> Caller:
         """The caller of a request. Raises: Unauthorized."""
-        if not self._kinds:
+        if not self._verifiers:
             return ANONYMOUS
         token = _bearer_token(request)
-        for verifier in self._kinds:
+        for verifier in self._verifiers:
             if (caller := await verifier.caller(token)) is not None:
                 return caller
         raise Unauthorized(error_detail="the token is unknown")

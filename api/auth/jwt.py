@@ -40,37 +40,37 @@ class JwtVerifier:
     def __init__(self, keys: IssuerKeys, claims: ClaimSettings) -> None:
         self._keys = keys
         self._claims = claims
-        self._verified: OrderedDict[bytes, tuple[float, Caller]] = OrderedDict()
-        self._logged = (0, 0)
+        self._cache: OrderedDict[bytes, tuple[float, Caller]] = OrderedDict()
+        self._log_count = (0, 0)
 
     async def caller(self, token: str) -> Caller | None:
         """See `callers.TokenVerifier`. Cost: about 100 µs for a token that is not in the cache."""
         if token.count(".") != 2:
             return None
         token_hash = hashlib.sha256(token.encode()).digest()
-        cached_until, caller = self._verified.get(token_hash, (0.0, None))
+        cached_until, caller = self._cache.get(token_hash, (0.0, None))
         if caller is not None and time.time() < cached_until:
             return caller
         try:
-            caller, expires = await self._checked(token)
+            caller, expires = await self._verify(token)
         except InvalidToken as error:
             self._log_refusal(error)
             raise Unauthorized(error_detail="the token is unknown") from None
-        self._verified[token_hash] = min(time.time() + CACHE_SECONDS, expires), caller
-        while len(self._verified) > CACHE_SIZE:
-            self._verified.popitem(last=False)
+        self._cache[token_hash] = min(time.time() + CACHE_SECONDS, expires), caller
+        while len(self._cache) > CACHE_SIZE:
+            self._cache.popitem(last=False)
         return caller
 
     def _log_refusal(self, error: InvalidToken) -> None:
         """Logs why a token is refused, with a limit per second, because any client can send invalid tokens."""
         second, line_count = int(time.monotonic()), 0
-        if second == self._logged[0]:
-            line_count = self._logged[1]
-        self._logged = second, line_count + 1
+        if second == self._log_count[0]:
+            line_count = self._log_count[1]
+        self._log_count = second, line_count + 1
         if line_count < MAX_LOG_LINES_PER_SECOND:
             _LOG.warning("a JWT is refused: %s", str(error)[:500])
 
-    async def _checked(self, token: str) -> tuple[Caller, float]:
+    async def _verify(self, token: str) -> tuple[Caller, float]:
         """The caller and the expiry of a token. Raises: InvalidToken."""
         if len(token) > MAX_TOKEN_LENGTH:
             raise InvalidToken(f"it has more than {MAX_TOKEN_LENGTH} characters")

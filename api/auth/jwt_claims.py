@@ -65,7 +65,9 @@ def caller_of_claims(claims: Mapping[str, Any], claim_settings: ClaimSettings, n
         name = check_name(claims.get("sub"))
     except ValueError as error:
         raise InvalidToken(f"sub: {error}") from None
-    return Caller(name, _parse_role(_claim(claims, claim_settings.role)), _parse_groups(_claim(claims, claim_settings.groups))), expires
+    return Caller(
+        name, _parse_role(_claim(claims, claim_settings.role)), _parse_groups(_claim(claims, claim_settings.groups))
+    ), expires
 
 
 def _is_deeper(value: Any, max_depth: int) -> bool:

@@ -57,9 +57,9 @@ class IssuerKeys:
         self._source = source
         self._resolver = resolver
         self._keys: KeySet = {}
-        self._looked: float | None = None
-        self._good: float | None = None
-        self._loading: asyncio.Task[None] | None = None
+        self._last_attempt: float | None = None
+        self._last_success: float | None = None
+        self._load_task: asyncio.Task[None] | None = None
 
     async def find(self, id: str | None, algorithm: str) -> Any:
         """The key with an id for an algorithm; None if there is none. Without an id, the only key.
@@ -68,10 +68,10 @@ class IssuerKeys:
         """
         key = self._find_key(id, algorithm)
         if self._is_due(key is not None):
-            self._looked = time.monotonic()
-            self._loading = asyncio.get_running_loop().create_task(self._load())
-        if key is None and self._loading is not None and not self._loading.done():
-            await asyncio.shield(self._loading)
+            self._last_attempt = time.monotonic()
+            self._load_task = asyncio.get_running_loop().create_task(self._load())
+        if key is None and self._load_task is not None and not self._load_task.done():
+            await asyncio.shield(self._load_task)
             key = self._find_key(id, algorithm)
         return key
 
@@ -81,27 +81,27 @@ class IssuerKeys:
         return self._keys.get((id, algorithm))
 
     def _is_due(self, is_known: bool) -> bool:
-        if self._loading is not None and not self._loading.done():
+        if self._load_task is not None and not self._load_task.done():
             return False
-        if self._looked is None:
+        if self._last_attempt is None:
             return True
-        age = time.monotonic() - self._looked
+        age = time.monotonic() - self._last_attempt
         return age > MAX_REFRESH_SECONDS or (not is_known and age > MIN_REFRESH_SECONDS)
 
     async def _load(self) -> None:
         """Reads the keys. If that fails, the known keys stay valid for a day, and the log has the reason."""
         try:
             async with asyncio.timeout(FETCH_SECONDS):
-                content = await self._content()
+                content = await self._fetch()
                 self._keys = await asyncio.to_thread(parse_key_set, content)
-            self._good = time.monotonic()
+            self._last_success = time.monotonic()
         except Exception as error:  # a failure of the issuer must not fail a request
             message = " ".join(str(error).split()) or type(error).__name__
             _LOG.warning("the keys of JWTs cannot be read from %s: %s", self._source, message[:500])
-            if self._good is not None and time.monotonic() - self._good > MAX_STALE_SECONDS:
+            if self._last_success is not None and time.monotonic() - self._last_success > MAX_STALE_SECONDS:
                 self._keys = {}
 
-    async def _content(self) -> bytes:
+    async def _fetch(self) -> bytes:
         """The content of the source. Raises: ValueError, OSError, RequestFailed."""
         if self._resolver is None:
             return await asyncio.to_thread(_read_file, Path(self._source))

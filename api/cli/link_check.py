@@ -11,10 +11,10 @@ from projections.replication.log.link_status import EQUAL, UNKNOWN
 
 
 class LinkCheck(NamedTuple):
-    """A link after a comparison. wrong: the reason for a non-zero exit code; None if there is none."""
+    """A link after a comparison. failure: the reason for a non-zero exit code; None if there is none."""
 
     link: dict[str, Any]
-    wrong: str | None
+    failure: str | None
 
 
 def check_link(client: SurfaceClient, id: str) -> LinkCheck:

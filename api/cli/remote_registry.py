@@ -18,14 +18,14 @@ class RemoteRegistry:
 
     def __init__(self, url: str, token: str | None = None) -> None:
         headers = {"authorization": f"Bearer {token}"} if token else {}
-        self._root = url.rstrip("/")
+        self._root_url = url.rstrip("/")
         self._client = httpx.Client(headers=headers, timeout=_TIMEOUT_SECONDS)
 
     def close(self) -> None:
         """Closes its connections."""
         self._client.close()
 
-    def hash_side(self, xid: str, asof: str | None) -> HashSource:
+    def hash_source(self, xid: str, asof: str | None) -> HashSource:
         """A source of the hashes at and below an xid, at a moment or now. After the first response, all requests use
         its position.
 
@@ -34,18 +34,18 @@ class RemoteRegistry:
         fixed_asof = [asof] if asof else []
 
         def ask(query: HashQuery) -> dict[str, Any]:
-            members = self._answer(xid, {**query, "asof": fixed_asof})
+            members = self._fetch_hash(xid, {**query, "asof": fixed_asof})
             fixed_asof[:] = [str(members["asof"]["position"])]
             return members
 
         return ask
 
-    def _answer(self, xid: str, query: HashQuery) -> dict[str, Any]:
-        url = f"{self._root}/-/hash{quote(xid)}"
+    def _fetch_hash(self, xid: str, query: HashQuery) -> dict[str, Any]:
+        url = f"{self._root_url}/-/hash{quote(xid)}"
         try:
             response = self._client.get(url, params=query)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise StoreError(f"{self._root} does not answer: {error}.") from None
+            raise StoreError(f"{self._root_url} does not answer: {error}.") from None
         try:
             members = response.json()
             if response.status_code == 200 and {"asof", "parts"} <= members.keys():

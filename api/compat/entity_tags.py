@@ -66,6 +66,8 @@ def _has_tag(header: str, tag: bytes, *, is_strong: bool = False) -> bool:
     """Whether a header names a tag. The suffix of a content coding (gzip, zstd) is ignored."""
     own_text = tag.decode().strip('"')
     tags = (
-        _CODING_SUFFIX.sub("", tag_text) for weak_prefix, tag_text in _TAG.findall(header) if not (weak_prefix and is_strong)
+        _CODING_SUFFIX.sub("", tag_text)
+        for weak_prefix, tag_text in _TAG.findall(header)
+        if not (weak_prefix and is_strong)
     )
     return header.strip() == "*" or own_text in tags

@@ -32,7 +32,9 @@ def compat_openapi_document(family: LegacyApi, base_url: str) -> dict[str, Any]:
                 **described["schemas"],
             },
             "headers": {**COMPONENTS["headers"], **described["headers"]},
-            "responses": add_coding_headers({f"Refusal-{each}": _problem_response(each) for each in described["refused"]}),
+            "responses": add_coding_headers(
+                {f"Refusal-{each}": _problem_response(each) for each in described["refused"]}
+            ),
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
         },
     }

@@ -120,7 +120,9 @@ def resolve_path(raw_path: str) -> CompatTarget:
         raise problems.ApiNotFound()
     id_segments = segments[1::2]
     group, child = (*map(_decode_id, id_segments[:2]), "", "")[:2]
-    return CompatTarget(family, path, group, child, _parse_number(id_segments[2], raw_path) if len(id_segments) > 2 else 0)
+    return CompatTarget(
+        family, path, group, child, _parse_number(id_segments[2], raw_path) if len(id_segments) > 2 else 0
+    )
 
 
 def _is_name_with_space(family: LegacyApi, segments: Sequence[str]) -> bool:

@@ -50,12 +50,12 @@ class CompatReadContext(NamedTuple):
 
 
 class CompatReadHandler:
-    """Handles GET and HEAD requests. root: the registry URL that is the prefix of stored URLs."""
+    """Handles GET and HEAD requests. root_url: the registry URL that is the prefix of stored URLs."""
 
-    def __init__(self, registry: Registry, snapshots: Snapshots, root: str) -> None:
+    def __init__(self, registry: Registry, snapshots: Snapshots, root_url: str) -> None:
         self._readers = registry.readers
-        self._moments = snapshots
-        self._root = root
+        self._snapshots = snapshots
+        self._root_url = root_url
         self._handlers: Mapping[CompatPathKind, Callable[[CompatReadContext], Response]] = {
             CompatPathKind.GROUPS: _list_groups,
             CompatPathKind.GROUP: _read_group,
@@ -71,7 +71,7 @@ class CompatReadHandler:
         parameters = query_params(request, target)
         if ASOF not in parameters:
             return await asyncio.to_thread(self._read, request, target, parameters)
-        snapshot = await self._moments.find(parameters[ASOF])
+        snapshot = await self._snapshots.find(parameters[ASOF])
         if snapshot.position == 0:  # the registry did not exist yet
             raise not_found(request)
         try:
@@ -83,7 +83,7 @@ class CompatReadHandler:
     def _read(
         self, request: Request, target: CompatTarget, parameters: Mapping[str, str], snapshot: Snapshot | None = None
     ) -> Response:
-        roots = tuple(dict.fromkeys((self._root, request.base)))
+        roots = tuple(dict.fromkeys((self._root_url, request.base)))
         with self._readers.view() as view:
             seen_view = snapshot.view(view) if snapshot else view
             return self._handlers[target.kind](CompatReadContext(request, target, parameters, seen_view, roots))

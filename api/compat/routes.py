@@ -31,13 +31,13 @@ class CompatRoutes:
     """
 
     def __init__(self, registry: Registry, max_body: int, accepts_foreign_authority: bool = True) -> None:
-        self._quick = registry.readers.quick_view
-        self._latest = definitions_cache = registry.definitions
+        self._quick_view = registry.readers.quick_view
+        self._definitions_cache = definitions_cache = registry.definitions
         root = registry.store.public_url or UNCONFIGURED_URL
         self._read_handler = CompatReadHandler(
             registry, Snapshots(registry.readers, definitions_cache, registry.store.clock), root
         )
-        self._writing = CompatWriteHandler(registry, definitions_cache, root, max_body, accepts_foreign_authority)
+        self._write_handler = CompatWriteHandler(registry, definitions_cache, root, max_body, accepts_foreign_authority)
 
     async def answer(self, request: Request, receive: Receive) -> Response:
         """See `dispatch.Surface`."""
@@ -50,13 +50,13 @@ class CompatRoutes:
             raise MethodNotAllowed(problems.ActionNotSupported(action=request.method), _allow_header(target))
         if target.kind is CompatPathKind.DESCRIPTION:
             return openapi_response(request, target.family)
-        if "entities" not in self._latest.current(self._quick()).capabilities.available:
+        if "entities" not in self._definitions_cache.current(self._quick_view()).capabilities.available:
             raise problems.NotAvailable("/entities")
         if request.is_read:
             return await self._read_handler.answer(request, target)
         if target.kind is not CompatPathKind.CHILD:
             check_form(request)
-        return await self._writing.answer(request, target, receive)
+        return await self._write_handler.answer(request, target, receive)
 
 
 def _allow_header(target: CompatTarget) -> str:

@@ -58,7 +58,7 @@ Handler = Callable[[Request, CompatTarget, Receive], Awaitable[Response]]
 
 
 class CompatWriteHandler:
-    """Handles requests that change the registry. root: the registry URL that is the prefix of stored URLs.
+    """Handles requests that change the registry. root_url: the registry URL that is the prefix of stored URLs.
 
     max_body: in bytes. accepts_foreign_authority: whether a document may name another registry
     as its authority.
@@ -68,16 +68,16 @@ class CompatWriteHandler:
         self,
         registry: Registry,
         definitions_cache: DefinitionsCache,
-        root: str,
+        root_url: str,
         max_body: int,
         accepts_foreign_authority: bool,
     ) -> None:
         self._command_bus = registry.command_bus
         self._readers = registry.readers
-        self._latest = definitions_cache
-        self._root = root
+        self._definitions_cache = definitions_cache
+        self._root_url = root_url
         self._max_body = max_body
-        self._inbound = accepts_foreign_authority
+        self._accepts_foreign_authority = accepts_foreign_authority
         self._handlers: Mapping[str, Handler] = {"PUT": self._put_group, "POST": self._post, "DELETE": self._delete}
 
     async def answer(self, request: Request, target: CompatTarget, receive: Receive) -> Response:
@@ -90,7 +90,9 @@ class CompatWriteHandler:
         """201 or 200 with the Group (S3)."""
         dryrun = DRYRUN in query_params(request, target)
         body = await read_object(request, receive, self._max_body)
-        build_command = partial(group_command, target.family, target.groupxid, self._root + target.family.base, body)
+        build_command = partial(
+            group_command, target.family, target.groupxid, self._root_url + target.family.base, body
+        )
 
         def build_response(transaction: Transaction, recorded: Recorded) -> object:
             row = View.of_connection(transaction.connection).entity(target.groupxid)
@@ -111,21 +113,28 @@ class CompatWriteHandler:
         family = target.family
         parameters = query_params(request, target)
         attributes, contenttype = parse_attributes(request, family, parameters), sent_content_type(request)
-        self._check_authority(attributes.authority, self._root + family.base, request)
+        self._check_authority(attributes.authority, self._root_url + family.base, request)
         content = await read_content(request, receive, self._max_body)
         if not content:
             raise invalid_definition("document", "the body is empty", "LEG-512")
-        base_url = self._root + family.base
+        base_url = self._root_url + family.base
         if family is SCHEMAREGISTRY:
             build_command = partial(schema_command, target.xid, base_url, attributes, content, contenttype)
         else:
-            format = await asyncio.to_thread(self._format, request, target)
+            format = await asyncio.to_thread(self._format_of_group, request, target)
             build_command = partial(
-                message_command, target.xid, base_url, attributes, content, contenttype, format, self._find(request)
+                message_command,
+                target.xid,
+                base_url,
+                attributes,
+                content,
+                contenttype,
+                format,
+                self._schema_finder(request),
             )
 
         def build_response(transaction: Transaction, recorded: Recorded) -> CompatDefinition | None:
-            return _processed_version(View.of_connection(transaction.connection), target, recorded, self._root)
+            return _processed_version(View.of_connection(transaction.connection), target, recorded, self._root_url)
 
         recorded = await self._submit(request, target, build_command, build_response, DRYRUN in parameters)
         if isinstance(recorded, Response):
@@ -144,13 +153,17 @@ class CompatWriteHandler:
 
         Raises: Forbidden if the authority is another registry and this registry accepts no inbound documents.
         """
-        if self._inbound or authority is None or normalize_uri(authority).rstrip("/") == normalize_uri(base_url):
+        if (
+            self._accepts_foreign_authority
+            or authority is None
+            or normalize_uri(authority).rstrip("/") == normalize_uri(base_url)
+        ):
             return
         raise Forbidden(
             caller=request.caller.name, detail="this registry does not accept definitions of other authorities"
         )
 
-    def _format(self, request: Request, target: CompatTarget) -> str:
+    def _format_of_group(self, request: Request, target: CompatTarget) -> str:
         """The format of a Group. Raises: NotFound."""
         row = self._readers.quick_view().entity(target.groupxid)
         format = group_format(row, target.family) if row is not None else None
@@ -158,9 +171,9 @@ class CompatWriteHandler:
             raise not_found(request)
         return format
 
-    def _find(self, request: Request) -> FindSchema:
+    def _schema_finder(self, request: Request) -> FindSchema:
         """A function that finds schemas by URI, among those that the caller may read."""
-        roots = tuple(dict.fromkeys((self._root, request.base)))
+        roots = tuple(dict.fromkeys((self._root_url, request.base)))
         return lambda uri: schema_by_uri(self._readers.quick_view(), uri, roots, request.caller.can_read)
 
     async def _submit(
@@ -173,7 +186,7 @@ class CompatWriteHandler:
     ) -> Recorded | Response:
         """The recorded outcome of a command; for a dry run, its response. Raises: Problem."""
         tagged = target.kind is not CompatPathKind.CHILDREN  # a list has no entity tag
-        condition = write_condition(request, partial(_current_tag, self._root, target)) if tagged else None
+        condition = write_condition(request, partial(_current_tag, self._root_url, target)) if tagged else None
         try:
             command = await asyncio.to_thread(build_command)
             if dryrun:
@@ -189,7 +202,7 @@ class CompatWriteHandler:
         Raises: NotFound if the model lacks the legacy API's types; MethodNotAllowed if the capabilities make entities
         read-only.
         """
-        definitions = self._latest.current(self._readers.quick_view())
+        definitions = self._definitions_cache.current(self._readers.quick_view())
         group = definitions.model.groups.get(target.family.groups)
         if group is None or target.family.resources not in group.resources:
             raise problems.NotFound(request.path, detail=f"the model has no {target.family.type}")

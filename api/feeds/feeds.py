@@ -55,7 +55,7 @@ class Feeds:
     def __init__(self, registry: Registry, log_head_watcher: LogHeadWatcher) -> None:
         self._readers = registry.readers
         self._clock = registry.store.clock
-        self._log_head = log_head_watcher
+        self._log_head_watcher = log_head_watcher
         self._shared_pieces = SharedPieces()
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="annals-feed")
         log_head_watcher.start(lambda: registry.readers.quick_view().log.head().last)
@@ -72,10 +72,10 @@ class Feeds:
         self, request: Request, receive: Receive, feed_params: FeedParams, feed_format: FeedFormat, source: FeedSource
     ) -> Response:
         """The feed response, from the position that the reader asks for. Raises: BadRequest, ClientDisconnected."""
-        after = await self.run(self._after, feed_params)
+        after = await self.run(self._resume_position, feed_params)
         if feed_format.is_endless:
             headers = [feed_format.content_type, root_link(request.base), _NO_STORE, _VARY]
-            event_stream = self._endless(
+            event_stream = self._stream(
                 FeedReader(source, feed_format, after, feed_params.limit), feed_format, source, receive
             )
             return Response(200, headers, event_stream, first_chunks=(RETRY_LINE,))
@@ -106,7 +106,7 @@ class Feeds:
         """Waits for the pieces in progress."""
         self._pool.shutdown()
 
-    def _after(self, feed_params: FeedParams) -> int:
+    def _resume_position(self, feed_params: FeedParams) -> int:
         """The position after which the reader resumes. Raises: BadRequest."""
         last_position = self.log().as_of(feed_params.after, self._clock(), feed_params.name).last
         return int(feed_params.after) if feed_params.after.isdigit() else last_position
@@ -123,7 +123,11 @@ class Feeds:
             end = await self.run(source.end, reader.position, limit)
             piece = await self._next_piece(reader, end, client_gone, deadline + PAGE_SECONDS)
             remaining = deadline - time.monotonic()
-            if piece or remaining <= 0 or not await self._log_head.wait_beyond(reader.position, remaining, client_gone):
+            if (
+                piece
+                or remaining <= 0
+                or not await self._log_head_watcher.wait_beyond(reader.position, remaining, client_gone)
+            ):
                 return piece, end
 
     async def _next_piece(self, reader: FeedReader, end: int, client_gone: ClientGone, deadline: float) -> bytes:
@@ -148,17 +152,19 @@ class Feeds:
             yield await self.run(reader.next_piece, end)
         yield feed_format.after
 
-    async def _endless(
+    async def _stream(
         self, reader: FeedReader, feed_format: FeedFormat, source: FeedSource, receive: Receive
     ) -> AsyncGenerator[bytes, None]:
         async with _watch_client(receive) as client_gone:
-            while not (reader.is_full or client_gone.done() or self._log_head.stopped):
+            while not (reader.is_full or client_gone.done() or self._log_head_watcher.is_stopped):
                 if shared_content := await self._shared_piece(reader, feed_format, source):
                     yield shared_content
                 end = await self.run(source.end, reader.position, None) if shared_content is None else reader.position
-                while not (reader.has_reached(end) or client_gone.done() or self._log_head.stopped):
+                while not (reader.has_reached(end) or client_gone.done() or self._log_head_watcher.is_stopped):
                     yield await self.run(reader.next_piece, end)
-                if not reader.is_full and not await self._log_head.wait_beyond(end, HEARTBEAT_SECONDS, client_gone):
+                if not reader.is_full and not await self._log_head_watcher.wait_beyond(
+                    end, HEARTBEAT_SECONDS, client_gone
+                ):
                     yield heartbeat(reader.position)
 
     async def _shared_piece(self, reader: FeedReader, feed_format: FeedFormat, source: FeedSource) -> bytes | None:

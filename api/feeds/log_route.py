@@ -30,11 +30,11 @@ _DOCUMENTS: Final = "documents"
 
 
 class LogFeedRoutes:
-    """The surface of `/-/log`, `/-/log/head` and `/-/log/upstream`. upstream: returns the body of the last one."""
+    """The surface of `/-/log`, `/-/log/head` and `/-/log/upstream`. read_upstream: returns the body of the last one."""
 
-    def __init__(self, feeds: Feeds, upstream: Callable[[], Mapping[str, Any]]) -> None:
+    def __init__(self, feeds: Feeds, read_upstream: Callable[[], Mapping[str, Any]]) -> None:
         self._feeds = feeds
-        self._upstream = upstream
+        self._read_upstream = read_upstream
 
     async def answer(self, request: Request, receive: Receive) -> Response:
         """See `dispatch.Surface`. Raises: NotAcceptable, BadRequest, Forbidden, ApiNotFound."""
@@ -45,7 +45,7 @@ class LogFeedRoutes:
             return options
         check_reads_everything(request.caller)
         if subpath:
-            return await (self._head if subpath == (HEAD,) else self._followed)(request)
+            return await (self._head if subpath == (HEAD,) else self._upstream_response)(request)
         feed_format = negotiate_format(request.header(b"accept"), LOG_FORMATS)
         feed_params = parse_feed_params(request, (_DOCUMENTS,))
         documents = is_switched_on(feed_params.values, _DOCUMENTS)
@@ -63,10 +63,10 @@ class LogFeedRoutes:
         conditional.check_conditions(request, tag)
         return conditional.add_entity_tag(json_response(request, 200, _head_members(interaction)), tag)
 
-    async def _followed(self, request: Request) -> Response:
+    async def _upstream_response(self, request: Request) -> Response:
         """The id of this registry and of the registries that it follows, for a registry that wants to follow it."""
         query_params(request, ())
-        upstream = await self._feeds.run(self._upstream)
+        upstream = await self._feeds.run(self._read_upstream)
         return json_response(request, 200, upstream, [(b"cache-control", b"no-store")])
 
 

@@ -27,7 +27,7 @@ class FeedReader:
         self.position = after
         self.is_full = False
         self._source = source
-        self._form = feed_format
+        self._format = feed_format
         self._count = 0
         self._has_begun = False
         self._groups: Iterator[PositionLines] | None = None
@@ -41,11 +41,11 @@ class FeedReader:
 
         end: has to stay the same from one piece to the next until the reader reaches it.
         """
-        groups = self._next(end)
+        groups = self._read_groups(end)
         is_first, self._has_begun = not self._has_begun, self._has_begun or any(group.items for group in groups)
-        return self._form.write(groups, is_first)
+        return self._format.write(groups, is_first)
 
-    def _next(self, end: int) -> list[PositionLines]:
+    def _read_groups(self, end: int) -> list[PositionLines]:
         groups: list[PositionLines] = []
         size, deadline = 0, time.monotonic() + MAX_PIECE_SECONDS
         self._groups = self._groups or self._source.groups(self.position, end)

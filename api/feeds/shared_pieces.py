@@ -41,10 +41,10 @@ class SharedPieces:
         task = self._pieces.get(piece_key)
         if task is None:
             task = self._pieces[piece_key] = asyncio.create_task(make_piece())
-            task.add_done_callback(lambda done: self._settle(piece_key, done))
+            task.add_done_callback(lambda done: self._on_done(piece_key, done))
         return task.result() if task.done() else await asyncio.shield(task)
 
-    def _settle(self, piece_key: Hashable, task: asyncio.Task[FeedPiece]) -> None:
+    def _on_done(self, piece_key: Hashable, task: asyncio.Task[FeedPiece]) -> None:
         if task.cancelled() or task.exception() is not None or not task.result().content:
             self._pieces.pop(piece_key, None)
         while len(self._pieces) > CACHE_SIZE:

@@ -43,21 +43,23 @@ class EventFeedSource:
     share_key: Final = None
 
     def __init__(self, open_log: OpenLog, selection: EventSelection, families: Sequence[EventFamily]) -> None:
-        self._logs = open_log
-        self._choice = selection
+        self._open_log = open_log
+        self._selection = selection
         self._test = selection.accepts if selection.tests else None
         self._families = families
 
     def groups(self, after: int, end: int) -> Iterator[PositionLines]:
         """See FeedSource."""
-        for interaction, rows in interactions(self._logs, *self._choice.position_range(self._logs(), after, end)):
-            if self._choice.covers_time(interaction.time):
+        for interaction, rows in interactions(
+            self._open_log, *self._selection.position_range(self._open_log(), after, end)
+        ):
+            if self._selection.covers_time(interaction.time):
                 yield from self._position_lines(interaction, rows)
             yield PositionLines(min(interaction.last, end), (), 0)
 
     def end(self, after: int, limit: int | None) -> int:
         """See FeedSource."""
-        return self._logs().head().last
+        return self._open_log().head().last
 
     def _position_lines(self, interaction: Interaction, rows: Iterator[LogRow]) -> Iterator[PositionLines]:
         items: list[LogLine] = []
@@ -92,25 +94,25 @@ class LogFeedSource:
 
     def __init__(self, open_log: OpenLog, may_see: VisibilityTest | None, *, documents: bool = False) -> None:
         """may_see: which streams the reader may see; None for all. documents: whether to include documents."""
-        self._logs = open_log
-        self._sees = may_see
-        self._documents = documents
+        self._open_log = open_log
+        self._may_see = may_see
+        self._includes_documents = documents
 
     @property
     def share_key(self) -> Hashable:
-        return self._sees, self._documents
+        return self._may_see, self._includes_documents
 
     def groups(self, after: int, end: int) -> Iterator[PositionLines]:
         """See FeedSource."""
-        may_see, document = self._sees, self._document if self._documents else None
-        for interaction, rows in interactions(self._logs, after, end):
+        may_see, document = self._may_see, self._document if self._includes_documents else None
+        for interaction, rows in interactions(self._open_log, after, end):
             visible_rows = rows if may_see is None else (row for row in rows if may_see(row.stream))
             for position, items in log_lines(interaction, visible_rows, document):
                 yield PositionLines(position, items, 1)
 
     def end(self, after: int, limit: int | None) -> int:
         """See FeedSource. The end of an interaction, unless one interaction alone exceeds the limit."""
-        return self._logs().head().last if limit is None else page_end(self._logs, after, limit)
+        return self._open_log().head().last if limit is None else page_end(self._open_log, after, limit)
 
     def _document(self, sha256: str) -> bytes | None:
-        return self._logs().document(sha256)
+        return self._open_log().document(sha256)

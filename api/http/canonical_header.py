@@ -38,25 +38,27 @@ class CanonicalLinks:
 
     def add_header(self, response: Response, request: Request) -> Response:
         """The response to a read, with a link to the canonical URL if the entity or collection is a copy."""
-        links = self._inbound()
+        links = self._inbound_links()
         if not links or response.status >= 400:
             return response
         xid = xids.join(*request.segments)
-        link = link_of_copy(xid, links, self._private(xid) if not all(link.follows_log for link in links) else {})
+        link = link_of_copy(
+            xid, links, self._private_members(xid) if not all(link.follows_log for link in links) else {}
+        )
         if link is None or not link.url.startswith("http"):
             return response
         details = "$details" if request.details and link.follows_log else ""
         header = f"<{quote(authority_url(link, xid), safe=_SAFE_CHARACTERS)}{details}>;rel=canonical"
         return replace(response, headers=[*response.headers, (b"link", header.encode("ascii"))])
 
-    def _inbound(self) -> tuple[Link, ...]:
+    def _inbound_links(self) -> tuple[Link, ...]:
         if time.monotonic() >= self._expires:
             self._expires = time.monotonic() + MAX_AGE_SECONDS
             links = self._readers.quick_view().links.all()
-            self._links = tuple(link for link in links if link.is_inbound and not link.promoted)
+            self._links = tuple(link for link in links if link.is_inbound and not link.is_promoted)
         return self._links
 
-    def _private(self, xid: str) -> dict[str, Any]:
+    def _private_members(self, xid: str) -> dict[str, Any]:
         """The private members of the entity that marks a copy: the Resource at or above an xid, otherwise the Group."""
         segments = xids.segments(xid)
         if len(segments) == 1:

@@ -104,7 +104,9 @@ def write_condition(request: Request, xid: str) -> Callable[[WriteTransaction], 
 
     def check_states(transaction: WriteTransaction) -> None:
         entity = transaction.world.get(xid)
-        current_states = {_registry_state(transaction.log_end.position)} | ({base36(entity.position)} if entity else set())
+        current_states = {_registry_state(transaction.log_end.position)} | (
+            {base36(entity.position)} if entity else set()
+        )
         if if_match is not None and not _is_met(if_match, entity is not None, current_states):
             raise PreconditionFailed(name="If-Match", error_detail="the entity is in another state")
         if if_none_match is not None and _is_met(if_none_match, entity is not None, current_states):

@@ -21,7 +21,9 @@ def _log_line(logger: Any, level: str, event: MutableMapping[str, Any]) -> tuple
     return (" ".join([text, *(f"{name}={value}" for name, value in event.items())]),), {"exc_info": error}
 
 
-_LOG: Final = structlog.wrap_logger(_STANDARD_LOGGER, processors=[_log_line], wrapper_class=structlog.stdlib.BoundLogger)
+_LOG: Final = structlog.wrap_logger(
+    _STANDARD_LOGGER, processors=[_log_line], wrapper_class=structlog.stdlib.BoundLogger
+)
 
 
 def start_timer() -> float:

@@ -68,7 +68,9 @@ async def send_response(
         await send(_start_message(response.status, response.headers + extra_headers))
         if is_head or await _send_chunks(response, chunks, receive, send):
             await send(
-                _body_message(response.compressor.flush() if response.compressor and not is_head else b"", has_more=False)
+                _body_message(
+                    response.compressor.flush() if response.compressor and not is_head else b"", has_more=False
+                )
             )
 
 
@@ -86,7 +88,7 @@ async def _send_whole(response: Response, body: bytes, send: Send, is_head: bool
 
 async def _send_chunks(response: Response, chunks: AsyncGenerator[bytes, None], receive: Receive, send: Send) -> bool:
     """Sends a streamed body. False if the client disconnected meanwhile."""
-    client = _Client(receive)
+    client = _DisconnectWatcher(receive)
     try:
         for chunk in response.first_chunks:
             await _send_chunk(chunk, response.compressor, send)
@@ -99,7 +101,7 @@ async def _send_chunks(response: Response, chunks: AsyncGenerator[bytes, None], 
         client.close()
 
 
-class _Client:
+class _DisconnectWatcher:
     """Detects that a client has disconnected, which sending alone does not report."""
 
     def __init__(self, receive: Receive) -> None:

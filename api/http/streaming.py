@@ -32,7 +32,7 @@ class StreamingPool:
 
     def __init__(self, threads: int = THREADS, stall_seconds: float = STALL_SECONDS) -> None:
         """stall_seconds: how long a job waits for a client that reads nothing; then its response is cut off."""
-        self._patience = stall_seconds
+        self._stall_seconds = stall_seconds
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="annals-reader")
 
     async def start(self, job: Job) -> tuple[Any, AsyncGenerator[bytes, None]]:
@@ -46,7 +46,7 @@ class StreamingPool:
         self._pool.shutdown()
 
     async def _run(self, job: Job) -> AsyncGenerator[Any, None]:
-        chunk_queue = _ChunkQueue(asyncio.get_running_loop(), self._patience)
+        chunk_queue = _ChunkQueue(asyncio.get_running_loop(), self._stall_seconds)
         future = asyncio.wrap_future(self._pool.submit(chunk_queue.fill, job))
         future.add_done_callback(_retrieve_exception)
         try:
@@ -75,11 +75,11 @@ class _ChunkQueue:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, stall_seconds: float) -> None:
         self._loop = loop
-        self._patience = stall_seconds
+        self._stall_seconds = stall_seconds
         self._queue: asyncio.Queue[Any] = asyncio.Queue()
         self._room = Semaphore(0)
         self._has_begun = False
-        self._stopped = False
+        self._is_stopped = False
 
     def fill(self, job: Job) -> None:
         """Runs the job in its thread, while the coroutine still takes items.
@@ -90,9 +90,9 @@ class _ChunkQueue:
         try:
             for item in items:
                 self._loop.call_soon_threadsafe(self._queue.put_nowait, item)
-                if not self._room.acquire(timeout=self._patience):
+                if not self._room.acquire(timeout=self._stall_seconds):
                     raise ClientStalled
-                if self._stopped:
+                if self._is_stopped:
                     return
         finally:
             items.close()
@@ -105,5 +105,5 @@ class _ChunkQueue:
         return item
 
     def stop(self) -> None:
-        self._stopped = True
+        self._is_stopped = True
         self._room.release()

@@ -56,7 +56,9 @@ def resolved_messages(target: RequestTarget, view: View, messages: MessageDefini
     groups = message_groups(target, view, messages)
     assert target.group is not None, "asked of Groups only"
     type = target.group.resources[MESSAGES]
-    members = [_message_members(message.xid, message.resolved, type) for message in effective_messages(groups.groups, messages)]
+    members = [
+        _message_members(message.xid, message.resolved, type) for message in effective_messages(groups.groups, messages)
+    ]
     return {
         "xid": target.xid,
         "messages": members,

@@ -56,13 +56,13 @@ _FINDINGS_TABLE: Final[TableLayout[Finding]] = TableLayout(
 class _FindingsRequest:
     """The parameters of a request. rules: empty for all."""
 
-    common: AuditParams
+    audit_params: AuditParams
     level: str | None
     rules: frozenset[str]
     after: FindingCursor | None
     asof: str | None
 
-    def has(self, finding: Finding) -> bool:
+    def accepts(self, finding: Finding) -> bool:
         """Whether a finding passes the filters."""
         return self.level in (None, finding.level) and (not self.rules or finding.rule in self.rules)
 
@@ -72,8 +72,8 @@ class FindingsRoutes:
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
-        self._latest = registry.definitions
-        self._moments = Snapshots(registry.readers, self._latest, registry.store.clock)
+        self._definitions_cache = registry.definitions
+        self._snapshots = Snapshots(registry.readers, self._definitions_cache, registry.store.clock)
 
     async def answer(self, request: Request, receive: Receive) -> Response:
         """See `dispatch.Surface`.
@@ -87,14 +87,14 @@ class FindingsRoutes:
             return await stream_table(
                 self._registry,
                 request,
-                findings_request.common,
+                findings_request.audit_params,
                 lambda view: self._read_findings(
-                    view, request, xid, findings_request, self._latest.current(view).model
+                    view, request, xid, findings_request, self._definitions_cache.current(view).model
                 ),
             )
-        return await self._then(request, xid, findings_request, await self._moments.find(findings_request.asof))
+        return await self._read_as_of(request, xid, findings_request, await self._snapshots.find(findings_request.asof))
 
-    async def _then(
+    async def _read_as_of(
         self, request: Request, xid: str, findings_request: _FindingsRequest, snapshot: Snapshot
     ) -> Response:
         if snapshot.position == 0:
@@ -107,7 +107,7 @@ class FindingsRoutes:
 
         try:
             return snapshot.add_headers(
-                await stream_table(self._registry, request, findings_request.common, read_table), request
+                await stream_table(self._registry, request, findings_request.audit_params, read_table), request
             )
         except conditional.NotModified as not_modified:
             return snapshot.add_headers(conditional.not_modified_response(request, not_modified), request)
@@ -120,9 +120,9 @@ class FindingsRoutes:
         located_findings = (
             located_finding
             for located_finding in read_findings(view, xid, model, check, may_read, findings_request.after)
-            if findings_request.has(located_finding.finding)
+            if findings_request.accepts(located_finding.finding)
         )
-        findings, links = _page(request, findings_request.common.limit, located_findings)
+        findings, links = _page(request, findings_request.audit_params.limit, located_findings)
         return TableContent(_FINDINGS_TABLE, findings, view.position(), ListWrapper({"xid": xid}, FINDINGS), links)
 
 
@@ -175,7 +175,7 @@ def _page(request: Request, limit: int | None, findings: Iterator[LocatedFinding
     if limit is None:
         return (located_finding.finding for located_finding in findings), []
     page = list(islice(findings, limit + 1))
-    links = [_next_link(request, page[limit - 1].place)] if len(page) > limit else []
+    links = [_next_link(request, page[limit - 1].cursor)] if len(page) > limit else []
     return (located_finding.finding for located_finding in page[:limit]), links
 
 

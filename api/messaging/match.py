@@ -40,7 +40,7 @@ class MatchRoutes:
 
     def __init__(self, registry: Registry, max_body: int = MAX_BODY) -> None:
         self._readers = registry.readers
-        self._latest = registry.definitions
+        self._definitions_cache = registry.definitions
         self._max_body = max_body
 
     async def answer(self, request: Request, receive: Receive) -> Response:
@@ -59,7 +59,7 @@ class MatchRoutes:
         value = _parse_body(body)
         messages = [_message_parts(item) for item in (value if isinstance(value, list) else [value])]
         with self._readers.view() as view:
-            target = locate_messages(request.segments[_PREFIX_SEGMENTS:], self._latest.current(view))
+            target = locate_messages(request.segments[_PREFIX_SEGMENTS:], self._definitions_cache.current(view))
             if not is_message_group(target):
                 raise problems.BadRequest(error_detail=f'"{target.xid}" is not a Group that has messages')
             definitions = effective_messages_of(target, view, MessageDefinitions(view, request.caller.can_read))

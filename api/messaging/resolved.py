@@ -36,8 +36,8 @@ class ResolvedMessagesRoutes:
 
     def __init__(self, registry: Registry) -> None:
         self._readers = registry.readers
-        self._latest = registry.definitions
-        self._moments = Snapshots(registry.readers, self._latest, registry.store.clock)
+        self._definitions_cache = registry.definitions
+        self._snapshots = Snapshots(registry.readers, self._definitions_cache, registry.store.clock)
 
     async def answer(self, request: Request, receive: Receive) -> Response:
         """See `dispatch.Surface`.
@@ -50,7 +50,7 @@ class ResolvedMessagesRoutes:
         asof = single_value(query_params(request, {_ASOF}), _ASOF)
         if asof is None:
             return await asyncio.to_thread(self._resolve, request, None)
-        snapshot = await self._moments.find(asof)
+        snapshot = await self._snapshots.find(asof)
         if snapshot.position == 0:
             raise problems.NotFound(request.path)
         try:
@@ -61,7 +61,7 @@ class ResolvedMessagesRoutes:
     def _resolve(self, request: Request, snapshot: Snapshot | None) -> Response:
         with self._readers.view() as current_view:
             view = snapshot.view(current_view) if snapshot else current_view
-            definitions = snapshot.definitions if snapshot else self._latest.current(view)
+            definitions = snapshot.definitions if snapshot else self._definitions_cache.current(view)
             tag = conditional.log_tag(view.position(), request, definitions.positions)
             conditional.check_conditions(request, tag)
             target = locate_messages(request.segments[_PREFIX_SEGMENTS:], definitions)

@@ -28,7 +28,10 @@ PROBLEM_NAME: Final = "Problem"
 OWN_PROBLEM_NAME: Final = "OwnProblem"
 
 #: Headers that a status requires.
-_REQUIRED_HEADERS: Final[dict[int, str]] = {HTTPStatus.UNAUTHORIZED: "WWW-Authenticate", HTTPStatus.METHOD_NOT_ALLOWED: "Allow"}
+_REQUIRED_HEADERS: Final[dict[int, str]] = {
+    HTTPStatus.UNAUTHORIZED: "WWW-Authenticate",
+    HTTPStatus.METHOD_NOT_ALLOWED: "Allow",
+}
 #: Statuses with which the registry's own paths never refuse a request.
 _STATUSES_OF_OWN_PATHS: Final = frozenset((HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.BAD_GATEWAY))
 _STRING: Final[Schema] = {"type": "string"}
@@ -58,7 +61,10 @@ def problem_schemas() -> dict[str, Schema]:
 def problem_responses() -> dict[str, Schema]:
     """The error responses of all statuses, by component name."""
     statuses, problem_json = problem_statuses(), "application/problem+json"
-    own = {status: problem_response(status, problem_json, _schema_reference(OWN_PROBLEM_NAME), "Link") for status in statuses}
+    own = {
+        status: problem_response(status, problem_json, _schema_reference(OWN_PROBLEM_NAME), "Link")
+        for status in statuses
+    }
     return {
         **{f"{PROBLEM_NAME}-{status}": _error_response(status) for status in statuses},
         **{f"{OWN_PROBLEM_NAME}-{status}": response for status, response in own.items()},
@@ -80,7 +86,9 @@ def problem_statuses() -> list[int]:
 
 def error_responses() -> dict[str, Schema]:
     """The error responses of an operation at one of the registry's paths."""
-    return error_references(PROBLEM_NAME, (status for status in problem_statuses() if status not in _STATUSES_OF_OWN_PATHS))
+    return error_references(
+        PROBLEM_NAME, (status for status in problem_statuses() if status not in _STATUSES_OF_OWN_PATHS)
+    )
 
 
 def error_references(problems: str, statuses: Iterable[int]) -> dict[str, Schema]:

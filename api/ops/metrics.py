@@ -31,14 +31,16 @@ class ServerMetrics:
     """The metrics of one process. own_names: names below `/-/` that are served."""
 
     def __init__(self, own_names: frozenset[str] = frozenset()) -> None:
-        self._own = own_names
+        self._own_names = own_names
         #: The Prometheus registry of all metrics. Other parts of the process may register theirs.
         self.registry = self._registry = CollectorRegistry()
         self._requests = self._counter("http_requests", "Requests answered.", "route", "method", "status")
-        self._seconds = self._histogram("http_request_seconds", "Time to an answer.", _SECONDS_BUCKETS, "route", "method")
+        self._seconds = self._histogram(
+            "http_request_seconds", "Time to an answer.", _SECONDS_BUCKETS, "route", "method"
+        )
         self._commands = self._counter("commands", "Commands by outcome.", "outcome")
         self._commits = self._histogram("commit_seconds", "Time of one transaction of the log.", _SECONDS_BUCKETS)
-        self._together = self._histogram("commit_commands", "Commands in one transaction.", _BATCH_BUCKETS)
+        self._batch_sizes = self._histogram("commit_commands", "Commands in one transaction.", _BATCH_BUCKETS)
         self._children: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
         ProcessCollector(registry=self._registry)
 
@@ -47,8 +49,8 @@ class ServerMetrics:
 
         started_at: `time.perf_counter()` at the start of the request. Cost: two microseconds.
         """
-        key = (route_label(request, self._own), request.method if request.method in _METHODS else "other", status)
-        counter, histogram = self._children.get(key) or self._child(key)
+        key = (route_label(request, self._own_names), request.method if request.method in _METHODS else "other", status)
+        counter, histogram = self._children.get(key) or self._metrics_of(key)
         counter.inc()
         histogram.observe(time.perf_counter() - started_at)
 
@@ -57,7 +59,7 @@ class ServerMetrics:
         self._commands.labels("done").inc(commands - refused)
         self._commands.labels("refused").inc(refused)
         self._commits.observe(seconds)
-        self._together.observe(commands)
+        self._batch_sizes.observe(commands)
 
     def add_position_gauges(self, positions: ReadPositions) -> None:
         """Adds two gauges. positions: returns the positions of the log's end and of the read model."""
@@ -67,7 +69,7 @@ class ServerMetrics:
         """All metrics in the Prometheus text format."""
         return generate_latest(self._registry)
 
-    def _child(self, key: tuple[str, str, int]) -> tuple[Counter, Histogram]:
+    def _metrics_of(self, key: tuple[str, str, int]) -> tuple[Counter, Histogram]:
         kind, method, status = key
         child = self._requests.labels(kind, method, str(status)), self._seconds.labels(kind, method)
         return self._children.setdefault(key, child)

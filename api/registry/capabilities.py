@@ -23,7 +23,7 @@ class Capabilities:
     shortself: bool = False
 
     @classmethod
-    def of(cls, capabilities: Mapping[str, Any]) -> Capabilities:
+    def from_document(cls, capabilities: Mapping[str, Any]) -> Capabilities:
         """The capabilities from their stored document."""
         available = capabilities.get("available", {})
         return cls(

@@ -78,4 +78,4 @@ def _load_model(attributes: str, private_attributes: str) -> Model:
 
 
 def _capabilities_of_row(row: EntityRow | None) -> Capabilities:
-    return Capabilities() if row is None else Capabilities.of(loads(row.attributes))
+    return Capabilities() if row is None else Capabilities.from_document(loads(row.attributes))

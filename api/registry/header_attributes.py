@@ -45,7 +45,7 @@ class HeaderCodec:
         headers: Headers = []
         for name, value in attributes.items():
             if isinstance(value, dict):
-                headers.extend(self._map(name, value))
+                headers.extend(self._map_headers(name, value))
             elif not isinstance(value, list) and name != "contenttype":
                 headers.append((_header_name(name), _header_value(value)))
         return headers
@@ -59,10 +59,10 @@ class HeaderCodec:
         attributes: dict[str, Json] = {}
         for header, raw_value in headers:
             name, _, key = header.partition(".")
-            self._check(header)
+            self._check_header(header)
             value = _decode_value(header, raw_value)
             if key:
-                self._put(attributes, name, key, value, xid)
+                self._put_entry(attributes, name, key, value, xid)
             elif name in attributes:
                 raise problems.HeaderError(name=HEADER_PREFIX + header, error_detail="it is given more than once")
             else:
@@ -70,12 +70,12 @@ class HeaderCodec:
                 attributes[name] = None if value == NULL_VALUE else _parse_value(kind, value, xid, name)
         return attributes
 
-    def _map(self, name: str, value: Mapping[str, Json]) -> Iterator[tuple[bytes, bytes]]:
+    def _map_headers(self, name: str, value: Mapping[str, Json]) -> Iterator[tuple[bytes, bytes]]:
         if self._types.get(name, self._types.get("*")) == "map":
             for key, item in value.items():
                 yield _header_name(f"{name}.{key}"), _header_value(item)
 
-    def _check(self, header: str) -> None:
+    def _check_header(self, header: str) -> None:
         for name in (self.type.singular, f"{self.type.singular}base64", "contenttype"):
             if header == name:
                 detail = (
@@ -83,7 +83,7 @@ class HeaderCodec:
                 )
                 raise problems.ExtraXregistryHeader(name=HEADER_PREFIX + header, error_detail=detail)
 
-    def _put(self, attributes: dict[str, Json], name: str, key: str, value: str, xid: str) -> None:
+    def _put_entry(self, attributes: dict[str, Json], name: str, key: str, value: str, xid: str) -> None:
         entries = attributes.setdefault(name, {})
         if not isinstance(entries, dict) or key in entries:
             raise problems.HeaderError(name=f"{HEADER_PREFIX}{name}.{key}", error_detail="it is given more than once")

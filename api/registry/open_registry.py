@@ -98,7 +98,7 @@ def open_registry(
         public_url=settings.public_url or "",
         domainvalidation=settings.domain_validation,
         vault=Vault(settings.master_keys),
-        published=SqlPublications,
+        open_publications=SqlPublications,
     )
     entities = EntityProjection(max_leaves=settings.indexed_leaves)
     store.create()

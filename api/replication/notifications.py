@@ -50,9 +50,9 @@ class LinkNotificationHandler:
     """The surface of these paths. It needs no authentication."""
 
     def __init__(self, context: LinkApiContext) -> None:
-        self._parts = context
+        self._context = context
         self._running_count = 0
-        self._waking: set[asyncio.Future[None]] = set()
+        self._wake_tasks: set[asyncio.Future[None]] = set()
 
     async def answer(self, request: Request, receive: Receive) -> Response:
         """202 for events. Raises: MethodNotAllowed, UnsupportedMediaType, BodyTooLarge, ParsingData, BadRequest."""
@@ -63,24 +63,24 @@ class LinkNotificationHandler:
         self._running_count += 1
         try:
             if request.method == "OPTIONS":
-                return _consent_response(request, await asyncio.to_thread(self._origins))
+                return _consent_response(request, await asyncio.to_thread(self._allowed_origins))
             query_params(request, ())
             subjects = _parse_subjects(request, await _read_events(request, receive))
-            link = await asyncio.to_thread(self._link, request.segments[2])
+            link = await asyncio.to_thread(self._find_link, request.segments[2])
             if link is not None:
                 self._wake(link, subjects)
         finally:
             self._running_count -= 1
         return Response(202, [root_link(request.base)])
 
-    def _link(self, id: str) -> Link | None:
+    def _find_link(self, id: str) -> Link | None:
         """The link that receives notifications; None if no such link exists."""
-        link = self._parts.registry.readers.quick_view().links.get(id) if ID.match(id) else None
+        link = self._context.registry.readers.quick_view().links.get(id) if ID.match(id) else None
         return link if link is not None and link.mode == EVENTS else None
 
-    def _origins(self) -> set[str]:
+    def _allowed_origins(self) -> set[str]:
         """The hosts of the registries that send notifications to links."""
-        links = self._parts.registry.readers.quick_view().links.all()
+        links = self._context.registry.readers.quick_view().links.all()
         return {urlsplit(link.url).hostname or "" for link in links if link.mode == EVENTS}
 
     def _wake(self, link: Link, subjects: Sequence[str]) -> None:
@@ -88,15 +88,15 @@ class LinkNotificationHandler:
 
         The response does not wait: its duration would reveal the link.
         """
-        wake_call = asyncio.to_thread(self._parts.replication.wake, link.id, subjects if link.is_legacy else ())
+        wake_call = asyncio.to_thread(self._context.replication.wake, link.id, subjects if link.is_legacy else ())
         wake_task = asyncio.ensure_future(wake_call)
         self._running_count += 1
-        self._waking.add(wake_task)
-        wake_task.add_done_callback(self._woken)
+        self._wake_tasks.add(wake_task)
+        wake_task.add_done_callback(self._on_woken)
 
-    def _woken(self, wake_task: asyncio.Future[None]) -> None:
+    def _on_woken(self, wake_task: asyncio.Future[None]) -> None:
         self._running_count -= 1
-        self._waking.discard(wake_task)
+        self._wake_tasks.discard(wake_task)
         if not wake_task.cancelled() and (error := wake_task.exception()) is not None:
             _LOG.warning("a link cannot be notified and reads again after its interval: %s", error)
 

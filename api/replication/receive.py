@@ -33,7 +33,7 @@ class LogReceiveHandler:
     """Handles pushed logs; see the module."""
 
     def __init__(self, context: LinkApiContext) -> None:
-        self._parts = context
+        self._context = context
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="annals-receiving")
 
     async def answer(self, request: Request, receive: Receive) -> Response:
@@ -51,7 +51,7 @@ class LogReceiveHandler:
         check_unencoded(request)
         body = _RequestBody(receive)
         try:
-            future = self._pool.submit(self._received, request.segments[2], int(after_text), body)
+            future = self._pool.submit(self._receive, request.segments[2], int(after_text), body)
             position = await asyncio.wrap_future(future)
         except BrokenFeed as error:
             raise BadRequest(error_detail=str(error)) from None
@@ -59,9 +59,9 @@ class LogReceiveHandler:
             body.end()
         return json_response(request, 200, {"position": position})
 
-    def _received(self, id: str, after: int, body: _RequestBody) -> int:
-        link = find_link(self._parts.registry.readers.quick_view(), id)
-        return self._parts.replication.receive(link, after, body.iter_lines())
+    def _receive(self, id: str, after: int, body: _RequestBody) -> int:
+        link = find_link(self._context.registry.readers.quick_view(), id)
+        return self._context.replication.receive(link, after, body.iter_lines())
 
 
 class _RequestBody:
@@ -70,7 +70,7 @@ class _RequestBody:
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
         self._loop = asyncio.get_running_loop()
-        self._waiting: Future[Any] | None = None
+        self._pending: Future[Any] | None = None
         self._has_ended = False
 
     def iter_lines(self) -> Iterator[bytes]:
@@ -81,7 +81,7 @@ class _RequestBody:
         incomplete_line = b""
         has_more = True
         while has_more:
-            message = self._next()
+            message = self._receive_message()
             *complete_lines, incomplete_line = (incomplete_line + message.get("body", b"")).split(b"\n")
             yield from complete_lines
             if len(incomplete_line) > _MAX_LINE_BYTES:
@@ -92,15 +92,15 @@ class _RequestBody:
     def end(self) -> None:
         """Stops reading: the request is over."""
         self._has_ended = True
-        if self._waiting is not None:
-            self._waiting.cancel()
+        if self._pending is not None:
+            self._pending.cancel()
 
-    def _next(self) -> Any:
+    def _receive_message(self) -> Any:
         if self._has_ended:
             raise ClientDisconnected
-        self._waiting = asyncio.run_coroutine_threadsafe(asyncio.wait_for(self._receive(), PART_SECONDS), self._loop)
+        self._pending = asyncio.run_coroutine_threadsafe(asyncio.wait_for(self._receive(), PART_SECONDS), self._loop)
         try:
-            message = self._waiting.result(PART_SECONDS + 1)
+            message = self._pending.result(PART_SECONDS + 1)
         except (CancelledError, TimeoutError):
             raise ClientDisconnected from None
         if message["type"] == "http.disconnect":

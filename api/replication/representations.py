@@ -78,9 +78,9 @@ def link_status_document(link: Link, progress: LinkProgress) -> dict[str, Any]:
 
 def link_state_name(link: Link, progress: LinkProgress) -> str:
     """The state of a link, one of `LINK_STATES`."""
-    if link.promoted:
+    if link.is_promoted:
         return "promoted"
-    if not link.enabled:
+    if not link.is_enabled:
         return "resting"
     if progress.status.get("diverged") or progress.status.get("verdict") == DIFFERS:
         return "diverged"

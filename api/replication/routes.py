@@ -54,10 +54,10 @@ class LinksRoutes:
     """The surface of `/-/links`. authenticator: authenticates callers, except the senders of notifications."""
 
     def __init__(self, context: LinkApiContext, authenticator: Authenticator) -> None:
-        self._parts = context
-        self._gate = authenticator
-        self._sink = LinkNotificationHandler(context)
-        self._receiving = LogReceiveHandler(context)
+        self._context = context
+        self._authenticator = authenticator
+        self._notification_handler = LinkNotificationHandler(context)
+        self._receive_handler = LogReceiveHandler(context)
         self._registry: Registry = context.registry
         self._handlers: Mapping[int, Mapping[str, Handler]] = {
             0: {"GET": self._list, "POST": self._create},
@@ -76,8 +76,8 @@ class LinksRoutes:
         """
         subpath = request.segments[2:]
         if len(subpath) == 2 and subpath[1] == _EVENTS:
-            return await self._sink.answer(request, receive)
-        request = replace(request, caller=await self._gate.caller(request))
+            return await self._notification_handler.answer(request, receive)
+        request = replace(request, caller=await self._authenticator.caller(request))
         handlers = self._actions_of(subpath) or self._handlers.get(len(subpath))
         if handlers is None or not all(subpath):
             raise problems.ApiNotFound()
@@ -93,18 +93,18 @@ class LinksRoutes:
     def _actions_of(self, subpath: tuple[str, ...]) -> Mapping[str, Handler] | None:
         if len(subpath) == 3 and subpath[1] == "actions" and subpath[2] in self._actions:
             return {"POST": self._actions[subpath[2]]}
-        return {"POST": self._receiving.answer} if len(subpath) == 2 and subpath[1] == _LOG else None
+        return {"POST": self._receive_handler.answer} if len(subpath) == 2 and subpath[1] == _LOG else None
 
     async def _list(self, request: Request, receive: Receive) -> Response:
         query_params(request, ())
         return await asyncio.to_thread(
-            lambda: _json_response(request, 200, [self._link_with_status(link) for link in self._all()])
+            lambda: _json_response(request, 200, [self._link_with_status(link) for link in self._all_links()])
         )
 
     async def _read_link(self, request: Request, receive: Receive) -> Response:
         query_params(request, ())
         document = await asyncio.to_thread(
-            lambda: self._link_with_status(find_link(self._quick(), request.segments[2]))
+            lambda: self._link_with_status(find_link(self._quick_view(), request.segments[2]))
         )
         return _json_response(request, 200, document)
 
@@ -112,28 +112,28 @@ class LinksRoutes:
         body = await _read_document(request, receive)
         id = body.get("id") if isinstance(body, dict) else None
         if not isinstance(id, str) or not ID.match(id):
-            raise InvalidLink.at("required", "/id", "an id is needed: letters, digits, . _ ~ and -")
+            raise InvalidLink.at_pointer("required", "/id", "an id is needed: letters, digits, . _ ~ and -")
         return await self._write(request, id, body, True)
 
     async def _put(self, request: Request, receive: Receive) -> Response:
         id = request.segments[2]
         body = await _read_document(request, receive)
         if isinstance(body, dict) and body.get("id") not in (None, id):
-            raise InvalidLink.at("idmismatch", "/id", "the path has another id")
-        stored_link = await asyncio.to_thread(lambda: self._quick().links.get(id))
+            raise InvalidLink.at_pointer("idmismatch", "/id", "the path has another id")
+        stored_link = await asyncio.to_thread(lambda: self._quick_view().links.get(id))
         if stored_link is None and not ID.match(id):
-            raise InvalidLink.at("value", "/id", "it is not the id of a link")
+            raise InvalidLink.at_pointer("value", "/id", "it is not the id of a link")
         return await self._write(request, id, body, stored_link is None)
 
     async def _write(self, request: Request, id: str, body: Any, is_new: bool) -> Response:
         link_properties = parse_link(body)
         if link_properties.secrets and not self._registry.store.vault.has_key:
             reason = "this server has no master key, so it cannot store secrets; set ANNALS_MASTER_KEY"
-            raise InvalidLink.at("credentialsunavailable", f"/{CREDENTIAL.strip('.')}", reason)
+            raise InvalidLink.at_pointer("credentialsunavailable", f"/{CREDENTIAL.strip('.')}", reason)
         command = WriteLink(f"{COLLECTION}/{id}", is_new, link_properties.attributes, link_properties.secrets)
         if not is_new:
             return await self._submit(request, command, 200)
-        await asyncio.to_thread(self._forget, command.xid)
+        await asyncio.to_thread(self._forget_progress, command.xid)
         await asyncio.to_thread(self._check_ring, command)
         response = await self._submit(request, command, 201)
         try:  # checks again: two concurrent requests may close a cycle, and the later check sees both links
@@ -144,21 +144,21 @@ class LinksRoutes:
         return response
 
     async def _delete(self, request: Request, receive: Receive) -> Response:
-        link = await asyncio.to_thread(lambda: find_link(self._quick(), request.segments[2]))
+        link = await asyncio.to_thread(lambda: find_link(self._quick_view(), request.segments[2]))
         return await self._submit(request, DeleteLink(link.xid), 204)
 
     async def _control(self, name: str, request: Request, receive: Receive) -> Response:
-        link = await asyncio.to_thread(lambda: find_link(self._quick(), request.segments[2]))
+        link = await asyncio.to_thread(lambda: find_link(self._quick_view(), request.segments[2]))
         return await self._submit(request, ControlLink(link.xid, name), 200)
 
     async def _check(self, request: Request, receive: Receive) -> Response:
-        link = await self._call_remote(request, self._parts.replication.check)
+        link = await self._call_remote(request, self._context.replication.check)
         return _json_response(request, 200, await asyncio.to_thread(self._link_with_status, link))
 
     async def _repair(self, request: Request, receive: Receive) -> Response:
         """The link, with the number of entities that differed under `repaired`."""
         counts: list[int] = []
-        link = await self._call_remote(request, lambda link: counts.append(self._parts.replication.repair(link)))
+        link = await self._call_remote(request, lambda link: counts.append(self._context.replication.repair(link)))
         return _json_response(
             request, 200, {**await asyncio.to_thread(self._link_with_status, link), "repaired": counts[0]}
         )
@@ -170,45 +170,45 @@ class LinksRoutes:
                 error_detail='"dryrun" cannot be combined with an action that asks another registry'
             )
         id = request.segments[2]
-        link = await asyncio.to_thread(lambda: find_link(self._quick(), id))
+        link = await asyncio.to_thread(lambda: find_link(self._quick_view(), id))
         try:
             await asyncio.to_thread(call_remote, link)
         except (RemoteError, BrokenFeed, LookupError) as error:
             raise RemoteUnavailable(link.xid, error_detail=str(error)) from None
-        return await asyncio.to_thread(lambda: find_link(self._quick(), id))
+        return await asyncio.to_thread(lambda: find_link(self._quick_view(), id))
 
     async def _submit(self, request: Request, command: LinkCommand, code: int) -> Response:
         if _DRYRUN in query_params(request, (_DRYRUN,)):
             return await dry_run(request, self._registry.command_bus, command, None, is_unrestricted=True)
         recorded: Recorded = await asyncio.wrap_future(self._registry.command_bus.submit(command, request.caller))
-        self._parts.on_change()
+        self._context.on_change()
         correlation_id = recorded.xregcorrelationid
         headers = [(CORRELATION_HEADER, correlation_id.encode())] if correlation_id is not None else []
         if code == 204:
             return Response(204, [root_link(request.base), *headers])
         if code == 201:
             headers.append((b"location", f"{request.base}{command.xid}".encode()))
-        link = await asyncio.to_thread(lambda: find_link(self._quick(), command.xid.rpartition("/")[2]))
+        link = await asyncio.to_thread(lambda: find_link(self._quick_view(), command.xid.rpartition("/")[2]))
         return _json_response(request, code, await asyncio.to_thread(self._link_with_status, link), headers)
 
-    def _forget(self, xid: str) -> None:
+    def _forget_progress(self, xid: str) -> None:
         """Removes stored progress of an earlier link with the same id, which is not valid for a new link."""
         id = xid.rpartition("/")[2]
-        if self._quick().links.get(id) is None:
-            self._parts.replication.forget(id)
+        if self._quick_view().links.get(id) is None:
+            self._context.replication.forget(id)
 
     def _check_ring(self, command: WriteLink) -> None:
         """Checks that a new link closes no cycle. Raises: InvalidLink."""
         entity = Entity(command.xid, TYPE, 1, dict(command.attributes), {})
-        self._parts.replication.check_cycle(Link.of(entity, 0), command.secrets)
+        self._context.replication.check_cycle(Link.from_entity(entity, 0), command.secrets)
 
     def _link_with_status(self, link: Link) -> dict[str, Any]:
-        return {**link_document(link), "status": link_status_document(link, self._parts.replication.progress(link))}
+        return {**link_document(link), "status": link_status_document(link, self._context.replication.progress(link))}
 
-    def _all(self) -> list[Link]:
-        return list(self._quick().links.all())
+    def _all_links(self) -> list[Link]:
+        return list(self._quick_view().links.all())
 
-    def _quick(self) -> Any:
+    def _quick_view(self) -> Any:
         return self._registry.readers.quick_view()
 
 

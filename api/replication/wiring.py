@@ -32,13 +32,15 @@ class PassiveReplication:
 
     def __init__(self, states: LinkStates, context: LinkWorkerContext) -> None:
         self._states = states
-        self._tools = context
+        self._context = context
 
     def progress(self, link: Link) -> LinkProgress:
         """The progress and the state of a link."""
         link_progress = self._states.read(link.id)
         return (
-            link_progress if link.is_inbound else outbound_progress(link_progress, self._tools.readers.quick_view().log)
+            link_progress
+            if link.is_inbound
+            else outbound_progress(link_progress, self._context.readers.quick_view().log)
         )
 
     def wake(self, link: str, subjects: Sequence[str] = ()) -> None:
@@ -51,18 +53,18 @@ class PassiveReplication:
 
     def receive(self, link: Link, after: int, lines: Iterable[bytes]) -> int:
         """Receives a piece of another log; see `projections.replication.log.receive`."""
-        return receive(link, self._tools, after, lines)
+        return receive(link, self._context, after, lines)
 
     def upstream(self) -> Mapping[str, Any]:
         """The id of this registry and of the registries that it follows; see `projections.replication.cycles`."""
-        return upstream_registries(self._tools.readers.quick_view(), self._states)
+        return upstream_registries(self._context.readers.quick_view(), self._states)
 
     def check_cycle(self, link: Link, secrets: Mapping[str, str]) -> None:
         """Checks whether a link would close a cycle, if the other registry answers. secrets: of the link, by name.
 
         Raises: InvalidLink.
         """
-        check_context = replace(self._tools, reveal=lambda link: secrets)
+        check_context = replace(self._context, reveal_secrets=lambda link: secrets)
         with closing(check_context.connect(link)) as remote:
             check_cycle_promptly(link, check_context, remote)
 
@@ -72,14 +74,14 @@ class PassiveReplication:
 
     def check(self, link: Link) -> None:
         """Compares both registries now and stores the result in the progress. Raises: RemoteError, InvalidLink."""
-        compare_registries(link, self._tools)
+        compare_registries(link, self._context)
 
     def repair(self, link: Link) -> int:
         """Makes this registry equal to the other one within the link's scope; returns how many entities differed.
 
         Raises: RemoteError, BrokenFeed, InvalidLink, Diverged.
         """
-        return repair(link, self._tools)
+        return repair(link, self._context)
 
 
 class ActiveReplication(PassiveReplication):

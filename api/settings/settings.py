@@ -97,7 +97,9 @@ def _default_plaintext(value: bool | None, info: ValidationInfo) -> bool:
         return value
     other_settings = info.data
     hosts = (other_settings.get("host"), urlsplit(other_settings.get("public_url") or "http://localhost").hostname)
-    return all(host in _LOOPBACK_HOSTS for host in hosts) and not (other_settings.get("tokens") or other_settings.get("jwt_keys"))
+    return all(host in _LOOPBACK_HOSTS for host in hosts) and not (
+        other_settings.get("tokens") or other_settings.get("jwt_keys")
+    )
 
 
 def _check_authorities(path: str) -> None:
@@ -207,8 +209,8 @@ class Settings(BaseSettings):
     master_key: Annotated[str | None, _validated_by(parse_keys)] = Field(
         None, description="keys that encrypt secrets: base64 of 32 bytes each, comma-separated, the newest first"
     )
-    master_key_file: Annotated[str | None, _validated_by(lambda path: parse_keys(json_settings.read_file(path)))] = Field(
-        None, description="path of a file with such keys, comma-separated or one per line"
+    master_key_file: Annotated[str | None, _validated_by(lambda path: parse_keys(json_settings.read_file(path)))] = (
+        Field(None, description="path of a file with such keys, comma-separated or one per line")
     )
     subscriptions_endpoint: Annotated[str | None, _validated_by(_validate_id)] = Field(
         None, description="id of the endpoint under which the registry lists its subscriptions"

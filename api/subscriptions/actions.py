@@ -41,7 +41,7 @@ class SubscriptionActionHandler:
     """Handles POST of an action: 202 with the status (SUB-509)."""
 
     def __init__(self, context: SubscriptionApiContext) -> None:
-        self._parts = context
+        self._context = context
 
     async def answer(self, request: Request, receive: Receive) -> Response:
         """The response to an action. Raises: Problem."""
@@ -51,9 +51,9 @@ class SubscriptionActionHandler:
         dryrun = _DRYRUN in query_params(request, (_DRYRUN,))
         subscription = await asyncio.to_thread(self._find, request, id)
         check_writer(request.caller)
-        body = await read_optional_json(request, receive, self._parts.body)
+        body = await read_optional_json(request, receive, self._context.max_body)
         arguments = await asyncio.to_thread(self._arguments, name, body)
-        is_stopped = await asyncio.to_thread(self._looked, name, subscription)
+        is_stopped = await asyncio.to_thread(self._has_stopped, name, subscription)
         command = ControlSubscription(subscription_xid(id), name, arguments, is_stopped)
         condition = (
             _no_other_replay(subscription, write_condition(request, command.xid, request.caller))
@@ -62,30 +62,30 @@ class SubscriptionActionHandler:
         )
         condition = condition or write_condition(request, command.xid, request.caller)
         if dryrun:
-            return await dry_run(request, self._parts.registry.command_bus, command, condition, is_unrestricted=True)
+            return await dry_run(request, self._context.registry.command_bus, command, condition, is_unrestricted=True)
         return await self.record(request, command, condition)
 
     async def record(self, request: Request, command: ControlSubscription, condition: Any) -> Response:
         """Records a command and returns the status after it."""
-        command_bus = self._parts.registry.command_bus
+        command_bus = self._context.registry.command_bus
         recorded = await asyncio.wrap_future(command_bus.submit(command, request.caller, condition=condition))
         status = await asyncio.to_thread(self._status, request, name=command.name)
         return json_response(request, 202, status, xregcorrelationid=recorded.xregcorrelationid)
 
     def _find(self, request: Request, id: str) -> Subscription:
-        return find_subscription(self._parts.registry.readers.quick_view(), id, request.caller)
+        return find_subscription(self._context.registry.readers.quick_view(), id, request.caller)
 
     def _status(self, request: Request, name: str) -> Mapping[str, Any]:
         subscription = self._find(request, request.segments[1])
         if name == "pause":
-            self._parts.deliveries.wait_until_applied(subscription)
-        return self._parts.deliveries.status(subscription)
+            self._context.deliveries.wait_until_applied(subscription)
+        return self._context.deliveries.status(subscription)
 
-    def _looked(self, name: str, subscription: Subscription) -> bool:
+    def _has_stopped(self, name: str, subscription: Subscription) -> bool:
         """Whether deliveries have stopped without a `pause`. Raises: ReplayRunning."""
-        if name == "replay" and self._parts.deliveries.is_replaying(subscription):
+        if name == "replay" and self._context.deliveries.is_replaying(subscription):
             raise ReplayRunning()
-        return name == "resume" and self._parts.deliveries.status(subscription).get("state") not in _RUNNING_STATES
+        return name == "resume" and self._context.deliveries.status(subscription).get("state") not in _RUNNING_STATES
 
     def _arguments(self, name: str, body: Any) -> Mapping[str, Json]:
         """The arguments of an action, parsed from its body. Raises: InvalidSubscription."""
@@ -94,11 +94,11 @@ class SubscriptionActionHandler:
             raise place.error("type", "an object is needed")
         for member in body:
             if name != "replay" or member not in _REPLAY_MEMBERS:
-                raise place.at(member).error("unknown", f"the action {name} does not take this member")
-        return parse_replay_range(body, self._position) if name == "replay" else {}
+                raise place.child(member).error("unknown", f"the action {name} does not take this member")
+        return parse_replay_range(body, self._position_of_time) if name == "replay" else {}
 
-    def _position(self, time: str) -> int:
-        return position_of_time(self._parts.registry.readers.quick_view().log, time)
+    def _position_of_time(self, time: str) -> int:
+        return position_of_time(self._context.registry.readers.quick_view().log, time)
 
 
 def parse_replay_range(body: Mapping[str, Any], position_of: Any) -> dict[str, Json]:
@@ -108,15 +108,15 @@ def parse_replay_range(body: Mapping[str, Any], position_of: Any) -> dict[str, J
     """
     place = ErrorPlace()
     if (body.get("fromposition") is None) == (body.get("fromtime") is None):
-        raise place.at("fromposition").error("required", "either fromposition or fromtime is needed")
+        raise place.child("fromposition").error("required", "either fromposition or fromtime is needed")
     replay_range: dict[str, Json] = {}
     for name, member in (("from", "fromposition"), ("to", "toposition")):
         if body.get(member) is not None:
-            replay_range[name] = _parse_position(body[member], place.at(member))
+            replay_range[name] = _parse_position(body[member], place.child(member))
     if body.get("fromtime") is not None:
-        replay_range["from"] = position_of(_parse_time(body["fromtime"], place.at("fromtime")))
+        replay_range["from"] = position_of(_parse_time(body["fromtime"], place.child("fromtime")))
     if not isinstance(body.get("parallel") or False, bool):
-        raise place.at("parallel").error("type", "true or false is needed")
+        raise place.child("parallel").error("type", "true or false is needed")
     return replay_range | ({"parallel": True} if body.get("parallel") else {})
 
 

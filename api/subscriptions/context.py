@@ -29,16 +29,16 @@ _TIME_RESOLUTION: Final = timedelta(microseconds=1)
 class SubscriptionApiContext:
     """The dependencies of the Subscriptions API.
 
-    supported: returns what this server supports; called on first need. resolver: resolves the addresses of sinks.
-    owned: maximum number of subscriptions of one caller. body: maximum size of a request body in bytes.
+    read_support: returns what this server supports; called on first need. resolver: resolves the addresses of sinks.
+    max_owned: maximum number of subscriptions of one caller. max_body: maximum size of a request body in bytes.
     """
 
     registry: Registry
-    supported: Callable[[], SubscriptionSupport]
+    read_support: Callable[[], SubscriptionSupport]
     resolver: Resolver
     deliveries: Deliveries = field(default_factory=NoDeliveries)
-    owned: int = 1000
-    body: int = 1 << 16
+    max_owned: int = 1000
+    max_body: int = 1 << 16
 
 
 def check_caller(caller: Caller) -> None:
@@ -79,6 +79,8 @@ def position_of_time(log: Log, time: str) -> int:
     seconds, _, fraction = to_utc(time).removesuffix("Z").partition(".")
     instant = datetime.fromisoformat(f"{seconds}.{fraction[:6]:0<6}+00:00")
     previous_instant = (
-        instant - _TIME_RESOLUTION if not fraction[6:].strip("0") and instant > datetime.min.replace(tzinfo=UTC) else instant
+        instant - _TIME_RESOLUTION
+        if not fraction[6:].strip("0") and instant > datetime.min.replace(tzinfo=UTC)
+        else instant
     )
     return log.as_of(format_time(previous_instant), _MAX_TIME).last + 1

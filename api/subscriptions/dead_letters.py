@@ -28,11 +28,11 @@ class DeadLetterHandler:
     """Handles requests about dead letters."""
 
     def __init__(self, context: SubscriptionApiContext) -> None:
-        self._parts = context
+        self._context = context
 
     async def list(self, request: Request, receive: Receive) -> Response:
         """A page of dead letters, in their order. Raises: NotFound, BadRequest."""
-        return await asyncio.to_thread(self._list, request)
+        return await asyncio.to_thread(self._list_page, request)
 
     async def read_one(self, request: Request, receive: Receive) -> Response:
         """One dead letter. Raises: NotFound."""
@@ -40,16 +40,16 @@ class DeadLetterHandler:
 
     async def redeliver(self, request: Request, receive: Receive) -> Response:
         """202: the dead letter receives a fresh set of attempts. Raises: NotFound, Forbidden."""
-        recorded, _ = await self._recorded(request, "redeliver", self._parts.deliveries.redeliver)
-        status = await asyncio.to_thread(lambda: self._parts.deliveries.status(self._subscription(request)))
+        recorded, _ = await self._record(request, "redeliver", self._context.deliveries.redeliver)
+        status = await asyncio.to_thread(lambda: self._context.deliveries.status(self._find_subscription(request)))
         return json_response(request, 202, status, xregcorrelationid=recorded)
 
     async def discard(self, request: Request, receive: Receive) -> Response:
         """200 with the discarded dead letter. Raises: NotFound, Forbidden."""
-        recorded, dead_letter = await self._recorded(request, "discard", self._parts.deliveries.discard)
+        recorded, dead_letter = await self._record(request, "discard", self._context.deliveries.discard)
         return json_response(request, 200, dead_letter, xregcorrelationid=recorded)
 
-    async def _recorded(
+    async def _record(
         self, request: Request, name: str, apply_action: Callable[[str, str], None]
     ) -> tuple[str | None, JsonObject]:
         dead_letter = await asyncio.to_thread(self._find, request)
@@ -57,38 +57,38 @@ class DeadLetterHandler:
         query_params(request, ())
         id, sequence = request.segments[1], request.segments[3]
         command = ControlSubscription(subscription_xid(id), name, {"sequence": sequence})
-        recorded = await asyncio.wrap_future(self._parts.registry.command_bus.submit(command, request.caller))
+        recorded = await asyncio.wrap_future(self._context.registry.command_bus.submit(command, request.caller))
         await asyncio.to_thread(apply_action, id, sequence)
         return recorded.xregcorrelationid, dead_letter
 
-    def _list(self, request: Request) -> Response:
+    def _list_page(self, request: Request) -> Response:
         parameters = query_params(request, ("after", "limit"))
         limit = _parse_limit(single_value(parameters, "limit"))
-        subscription = self._subscription(request)
-        after_sequence = self._after(single_value(parameters, "after"))
-        dead_letters = list(self._parts.deliveries.deadletters(subscription.id, after_sequence, limit + 1))
+        subscription = self._find_subscription(request)
+        after_sequence = self._parse_after(single_value(parameters, "after"))
+        dead_letters = list(self._context.deliveries.deadletters(subscription.id, after_sequence, limit + 1))
         links = [_next_link(request, limit, dead_letters[limit - 1])] if len(dead_letters) > limit else []
         return json_response(request, 200, dead_letters[:limit], [(b"cache-control", b"no-store"), *links])
 
-    def _after(self, value: str | None) -> str:
+    def _parse_after(self, value: str | None) -> str:
         """The sequence after which a page begins; empty for the first page. Raises: BadRequest."""
         if value is None:
             return ""
         if (sequence := parse_sequence(value)) is None:
             raise invalid_param("after", f"{value!r} is not the sequence of a dead letter")
-        if position_of(sequence) > (head := self._parts.registry.readers.quick_view().log.head().last):
+        if position_of(sequence) > (head := self._context.registry.readers.quick_view().log.head().last):
             raise invalid_param("after", f"{value!r} is after the last event; the log ends at position {head}")
         return value
 
     def _find(self, request: Request) -> JsonObject:
-        subscription = self._subscription(request)
-        dead_letter = self._parts.deliveries.deadletter(subscription.id, request.segments[3])
+        subscription = self._find_subscription(request)
+        dead_letter = self._context.deliveries.deadletter(subscription.id, request.segments[3])
         if dead_letter is None:
             raise problems.NotFound(f"{subscription_xid(subscription.id)}/deadletters/{request.segments[3]}")
         return dead_letter
 
-    def _subscription(self, request: Request) -> Subscription:
-        return find_subscription(self._parts.registry.readers.quick_view(), request.segments[1], request.caller)
+    def _find_subscription(self, request: Request) -> Subscription:
+        return find_subscription(self._context.registry.readers.quick_view(), request.segments[1], request.caller)
 
 
 def _parse_limit(value: str | None) -> int:

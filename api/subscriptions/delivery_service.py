@@ -33,9 +33,9 @@ def build_delivery_service(
         may_read=build_owner_rights(settings, registry),
         validator=WebhookHandshake(address_guard),
         policy=settings.sinks_validation,
-        renew=TokenRenewal(address_guard),
+        renew_tokens=TokenRenewal(address_guard),
         origin=settings.origin,
-        callback=partial(callback_url, settings.public_url) if settings.public_url else None,
+        build_callback=partial(callback_url, settings.public_url) if settings.public_url else None,
         sinks=load_sinks(),
     )
     return DeliveryService(settings.database, ports, build_event_families(settings), metrics=metrics)

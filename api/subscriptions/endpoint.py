@@ -35,7 +35,9 @@ def write_endpoint(registry: Registry, id: str, base_url: str) -> bool:
         return False
     method = WriteMethod.PATCH if row else WriteMethod.PUT
     try:
-        registry.command_bus.submit(WriteTree(xid, attributes, method, ignore=frozenset({"epoch"})), _SERVER_CALLER).result()
+        registry.command_bus.submit(
+            WriteTree(xid, attributes, method, ignore=frozenset({"epoch"})), _SERVER_CALLER
+        ).result()
     except Problem as problem:
         _LOG.warning("the endpoint %s, which makes the subscriptions known, cannot be written: %s", xid, problem)
         return False

@@ -26,31 +26,31 @@ class OwnerRights:
         has_issued_tokens: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._callers_named = callers_of_tokens
+        self._callers_of_tokens = callers_of_tokens
         self._subscriptions = subscriptions
-        self._issued = has_issued_tokens
+        self._has_issued_tokens = has_issued_tokens
         self._clock = clock
         self._cache: dict[str, tuple[float, Sequence[Caller]]] = {}
 
     def __call__(self, owner: str, xid: str) -> bool:
         """Whether an owner may read an entity."""
-        if self._callers_named is None and not self._issued:
+        if self._callers_of_tokens is None and not self._has_issued_tokens:
             return True
-        return any(caller.can_read(xid) for caller in self._callers(owner))
+        return any(caller.can_read(xid) for caller in self._cached_callers(owner))
 
-    def _callers(self, owner: str) -> Sequence[Caller]:
+    def _cached_callers(self, owner: str) -> Sequence[Caller]:
         loaded_at, callers = self._cache.get(owner, (0.0, None))
         now = self._clock()
         if callers is None or now - loaded_at >= CACHE_SECONDS:
-            callers = self._looked_up(owner)
+            callers = self._find_callers(owner)
             self._cache[owner] = now, callers
         return callers
 
-    def _looked_up(self, owner: str) -> Sequence[Caller]:
+    def _find_callers(self, owner: str) -> Sequence[Caller]:
         if owner == CONSOLE.name:
             return (CONSOLE,)
-        listed_callers = self._callers_named(owner) if self._callers_named else ()
-        if listed_callers or not self._issued:
+        listed_callers = self._callers_of_tokens(owner) if self._callers_of_tokens else ()
+        if listed_callers or not self._has_issued_tokens:
             return listed_callers
         owned_subscriptions = (
             entry.subscription for entry in self._subscriptions().all() if entry.subscription.owner == owner

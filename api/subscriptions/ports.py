@@ -55,7 +55,7 @@ class NoDeliveries:
 
     def status(self, subscription: Subscription) -> JsonObject:
         """See Deliveries."""
-        return {"state": "paused" if subscription.paused else "active", "position": subscription.starts - 1}
+        return {"state": "paused" if subscription.is_paused else "active", "position": subscription.first_position - 1}
 
     def is_replaying(self, subscription: Subscription) -> bool:
         """See Deliveries."""

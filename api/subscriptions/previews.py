@@ -35,16 +35,16 @@ def parse_preview_params(body: Any, support: SubscriptionSupport, log: Log) -> P
     """The parameters in a body. The range begins at the first position by default. Raises: InvalidSubscription."""
     attributes, preview_members = parse_preview(body, support, _RANGE_MEMBERS)
     place, head = ErrorPlace(), log.head().last
-    limit = integer_type(0, MAX_MATCHES).parse(preview_members.pop("limit", DEFAULT_MATCHES), place.at("limit"))
+    limit = integer_type(0, MAX_MATCHES).parse(preview_members.pop("limit", DEFAULT_MATCHES), place.child("limit"))
     if not {"fromposition", "fromtime"} & preview_members.keys():
         preview_members["fromposition"] = 1
     replay_range = parse_replay_range(preview_members, lambda time: position_of_time(log, time))
     first_position, last_position = replay_range["from"], replay_range.get("to", head)
     for name, position in (("toposition", last_position), ("fromposition", first_position)):
         if position > head and (head or position > 1):
-            raise place.at(name).error("value", f"the log ends at position {head}")
+            raise place.child(name).error("value", f"the log ends at position {head}")
     if last_position < first_position and head:
-        raise place.at("toposition").error("value", "it is before the first position of the range")
+        raise place.child("toposition").error("value", "it is before the first position of the range")
     return PreviewParams(attributes, first_position, last_position, limit)
 
 
@@ -81,4 +81,6 @@ def _event_members(event: EventMessage) -> dict[str, Any]:
 
 def _error_members(errors: ExpressionErrors) -> dict[str, Any]:
     members = {"pointer": errors.pointer, "expression": errors.expression.text, "count": errors.count}
-    return members | ({"first": dict(zip(("event", "error"), errors.first, strict=True))} if errors.first else {})
+    return members | (
+        {"first": dict(zip(("event", "error"), errors.first_error, strict=True))} if errors.first_error else {}
+    )

@@ -49,8 +49,8 @@ class PreviewRoutes:
     def __init__(
         self, context: SubscriptionApiContext, authenticator: Authenticator, families: tuple[EventFamily, ...]
     ) -> None:
-        self._parts = context
-        self._gate = authenticator
+        self._context = context
+        self._authenticator = authenticator
         self._families = families
 
     async def answer(self, request: Request, receive: Receive) -> Response:
@@ -60,16 +60,16 @@ class PreviewRoutes:
     async def _answer(self, request: Request, receive: Receive) -> Response:
         match request.segments[2:]:
             case (name,) if name == _PREVIEW:
-                request = replace(request, caller=await self._gate.caller(request))
+                request = replace(request, caller=await self._authenticator.caller(request))
                 _check_method(request, _PREVIEW_METHODS)
                 if request.method == "OPTIONS":
                     return _options_response(request, _PREVIEW_METHODS)
-                return await self._preview(request, await read_json(request, receive, self._parts.body))
+                return await self._preview(request, await read_json(request, receive, self._context.max_body))
             case (id, "consent", secret):
                 _check_method(request, _CONSENT_METHODS)
                 if request.method == "OPTIONS":
                     return _options_response(request, _CONSENT_METHODS)
-                await read_body(request, receive, self._parts.body)
+                await read_body(request, receive, self._context.max_body)
                 return await self._consent(request, id, secret)
         raise problems.ApiNotFound()
 
@@ -83,7 +83,7 @@ class PreviewRoutes:
         )
         # A HEAD is no consent, because chat and mail clients send it to preview links.
         is_valid = request.method != "HEAD" and await asyncio.to_thread(
-            self._parts.deliveries.consent, id, secret, rate
+            self._context.deliveries.consent, id, secret, rate
         )
         if not is_valid:
             raise problems.ApiNotFound()
@@ -92,9 +92,9 @@ class PreviewRoutes:
     async def _preview(self, request: Request, body: Any) -> Response:
         check_caller(request.caller)
         query_params(request, ())
-        quick_view = self._parts.registry.readers.quick_view
+        quick_view = self._context.registry.readers.quick_view
         preview_params = await asyncio.to_thread(
-            lambda: parse_preview_params(body, self._parts.supported(), quick_view().log)
+            lambda: parse_preview_params(body, self._context.read_support(), quick_view().log)
         )
         as_lines = NDJSON in (request.header(b"accept") or "")
 
@@ -102,14 +102,14 @@ class PreviewRoutes:
             yield [_LINES_TYPE if as_lines else JSON, root_link(request.base), (b"cache-control", b"no-store")]
             yield from self._result_pieces(request, preview_params, as_lines)
 
-        headers, pieces = await self._parts.registry.streams.start(job)
+        headers, pieces = await self._context.registry.streams.start(job)
         return Response(200, headers, pieces)
 
     def _result_pieces(
         self, request: Request, preview_params: PreviewParams, as_lines: bool
     ) -> Generator[bytes, None, None]:
         """The result in pieces. With `as_lines`, progress lines come before it."""
-        readers = self._parts.registry.readers
+        readers = self._context.registry.readers
         preview = Preview(
             lambda: readers.quick_view().log,
             self._families,

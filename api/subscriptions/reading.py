@@ -34,10 +34,10 @@ _PARAMETERS: Final = ("protocol", "source", "state", "limit", "after", _ASOF)
 
 
 class _SubscriptionSnapshot(NamedTuple):
-    """The view that answers a request, and headers that name its moment. live: whether the moment is now."""
+    """The view that answers a request, and headers that name its moment. is_live: whether the moment is now."""
 
     view: View
-    live: bool
+    is_live: bool
     headers: Headers
 
 
@@ -45,11 +45,11 @@ class SubscriptionReadHandler:
     """Handles GET requests."""
 
     def __init__(self, context: SubscriptionApiContext) -> None:
-        self._parts = context
+        self._context = context
 
     async def list(self, request: Request, receive: Receive) -> Response:
         """All subscriptions that the caller may see, in order of creation (SUB-505). Raises: BadRequest."""
-        return await asyncio.to_thread(self._list, request)
+        return await asyncio.to_thread(self._list_page, request)
 
     async def read_one(self, request: Request, receive: Receive) -> Response:
         """One subscription. Raises: NotFound, BadRequest, NotModified."""
@@ -59,44 +59,47 @@ class SubscriptionReadHandler:
         self, subscription: Subscription, view: View, caller: Caller, *, with_status: bool = True
     ) -> dict[str, Any]:
         """The response body of a subscription; `with_status` adds the status of its deliveries."""
-        vault, stored_subscriptions = self._parts.registry.store.vault, view.subscriptions
+        vault, stored_subscriptions = self._context.registry.store.vault, view.subscriptions
 
         def reveal(secret: Secret) -> str | None:
             return stored_subscriptions.reveal(vault, secret)
 
         members = subscription_document(subscription, caller, reveal)
-        return members | {"status": self._parts.deliveries.status(subscription)} if with_status else members
+        return members | {"status": self._context.deliveries.status(subscription)} if with_status else members
 
     def _read_one(self, request: Request) -> Response:
         asof = single_value(query_params(request, (_ASOF,)), _ASOF)
-        snapshot = self._then(request, asof)
+        snapshot = self._snapshot(request, asof)
         subscription = find_subscription(snapshot.view, request.segments[1], request.caller)
         tag = entity_tag(subscription, request.caller)
         if has_entity_tag(request, tag):
             raise conditional.NotModified(tag)
-        members = self.render(subscription, snapshot.view, request.caller, with_status=snapshot.live)
+        members = self.render(subscription, snapshot.view, request.caller, with_status=snapshot.is_live)
         return json_response(
             request, 200, members, [*subscription_headers(subscription, request.caller), *snapshot.headers]
         )
 
-    def _list(self, request: Request) -> Response:
+    def _list_page(self, request: Request) -> Response:
         parameters = query_params(request, _PARAMETERS)
         values = {name: single_value(parameters, name) for name in _PARAMETERS}
         limit = _parse_number("limit", values["limit"], 1, MAX_LIMIT)
-        snapshot = self._then(request, values[_ASOF])
+        snapshot = self._snapshot(request, values[_ASOF])
         after_position = _parse_number("after", values["after"], 0, (1 << 63) - 1) or 0
         entries = list(
-            islice(self._wanted(snapshot, request.caller, values, after_position), limit + 1 if limit else None)
+            islice(
+                self._matching_subscriptions(snapshot, request.caller, values, after_position),
+                limit + 1 if limit else None,
+            )
         )
         has_more = limit is not None and len(entries) > limit
         documents = [
-            self.render(entry.subscription, snapshot.view, request.caller, with_status=snapshot.live)
+            self.render(entry.subscription, snapshot.view, request.caller, with_status=snapshot.is_live)
             for entry in entries[:limit]
         ]
         links = [_next_link(request, values, entries[limit - 1].born)] if has_more and limit else []
         return json_response(request, 200, documents, [(b"cache-control", b"no-cache"), *links, *snapshot.headers])
 
-    def _wanted(
+    def _matching_subscriptions(
         self, snapshot: _SubscriptionSnapshot, caller: Caller, values: Mapping[str, str | None], after_position: int
     ) -> Iterator[CreatedSubscription]:
         for entry in snapshot.view.subscriptions.all(after_position):
@@ -105,16 +108,16 @@ class SubscriptionReadHandler:
                 continue
             if any(values[name] not in (None, subscription.attributes.get(name)) for name in ("protocol", "source")):
                 continue
-            if values["state"] not in (None, self._parts.deliveries.status(subscription).get("state")):
+            if values["state"] not in (None, self._context.deliveries.status(subscription).get("state")):
                 continue
             yield entry
 
-    def _then(self, request: Request, asof: str | None) -> _SubscriptionSnapshot:
+    def _snapshot(self, request: Request, asof: str | None) -> _SubscriptionSnapshot:
         """The snapshot that answers a request. Raises: BadRequest."""
-        view = self._parts.registry.readers.quick_view()
+        view = self._context.registry.readers.quick_view()
         if asof is None:
             return _SubscriptionSnapshot(view, True, [])
-        interaction = view.log.as_of(asof, self._parts.registry.store.clock())
+        interaction = view.log.as_of(asof, self._context.registry.store.clock())
         links = [(b"link", f"<{url_without_asof(request)}>;rel=original".encode("latin-1", "replace"))]
         datetime_headers = [] if interaction is NO_INTERACTION else [_memento_header(interaction.time)]
         return _SubscriptionSnapshot(view.as_of(interaction.last), False, [*datetime_headers, *links])

@@ -49,7 +49,9 @@ def json_response(
 ) -> Response:
     """A response with a JSON body."""
     correlation_headers = [(CORRELATION_HEADER, xregcorrelationid.encode())] if xregcorrelationid is not None else []
-    return Response(status, [JSON, root_link(request.base), *correlation_headers, *(headers or [_NO_STORE])], dumps(body))
+    return Response(
+        status, [JSON, root_link(request.base), *correlation_headers, *(headers or [_NO_STORE])], dumps(body)
+    )
 
 
 def subscription_headers(subscription: Subscription, caller: Caller) -> Headers:

@@ -34,7 +34,7 @@ class SubscriptionsRoutes:
     """The surface of all paths that begin with `/subscriptions`."""
 
     def __init__(self, context: SubscriptionApiContext) -> None:
-        self._parts = context
+        self._context = context
         read_handler, write_handler = SubscriptionReadHandler(context), SubscriptionWriteHandler(context)
         action_handler, dead_letters = SubscriptionActionHandler(context), DeadLetterHandler(context)
         collection: Mapping[str, Handler] = {"GET": read_handler.list, "POST": write_handler.create}
@@ -74,12 +74,14 @@ class SubscriptionsRoutes:
     async def _options(self, request: Request, allow: str) -> Response:
         """What a client can subscribe to, and how (SUB-506). Raises: NotFound."""
         if len(request.segments) > 1:
-            await asyncio.to_thread(self._find, request)
-        options = await asyncio.to_thread(lambda: options_document(self._parts.supported()))
-        return json_response(request, 200, options, [(b"allow", allow.encode()), (_ALLOW_METHODS_HEADER, allow.encode())])
+            await asyncio.to_thread(self._check_exists, request)
+        options = await asyncio.to_thread(lambda: options_document(self._context.read_support()))
+        return json_response(
+            request, 200, options, [(b"allow", allow.encode()), (_ALLOW_METHODS_HEADER, allow.encode())]
+        )
 
-    def _find(self, request: Request) -> None:
-        find_subscription(self._parts.registry.readers.quick_view(), request.segments[1], request.caller)
+    def _check_exists(self, request: Request) -> None:
+        find_subscription(self._context.registry.readers.quick_view(), request.segments[1], request.caller)
 
 
 async def with_problem_codes(work: Awaitable[Response]) -> Response:

@@ -21,7 +21,8 @@ class StoredSecrets:
         """The values by name. Raises: LookupError if a value is destroyed or cannot be decrypted (SUB-914)."""
         with self._store.engine.begin() as connection:
             values = {
-                name: self._store.vault.reveal(connection, _stored_secret(subscription, name)) for name in subscription.secrets
+                name: self._store.vault.reveal(connection, _stored_secret(subscription, name))
+                for name in subscription.secrets
             }
         if missing_names := [name for name, value in values.items() if value is None]:
             raise LookupError(missing_names[0])

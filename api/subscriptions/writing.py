@@ -42,16 +42,18 @@ class SubscriptionWriteHandler:
     """Handles requests that create, replace or delete a subscription."""
 
     def __init__(self, context: SubscriptionApiContext) -> None:
-        self._parts = context
+        self._context = context
         self._read_handler = SubscriptionReadHandler(context)
 
     async def create(self, request: Request, receive: Receive) -> Response:
         """201 with the new subscription. The server has not contacted its sink yet (SUB-501). Raises: Problem."""
         check_writer(request.caller)
         dryrun = _DRYRUN in query_params(request, (_DRYRUN,))
-        command = await self._command(request, await read_json(request, receive, self._parts.body), str(uuid4()), True)
+        command = await self._write_command(
+            request, await read_json(request, receive, self._context.max_body), str(uuid4()), True
+        )
         if dryrun:
-            return await dry_run(request, self._parts.registry.command_bus, command, None, is_unrestricted=True)
+            return await dry_run(request, self._context.registry.command_bus, command, None, is_unrestricted=True)
         recorded = await self._submit(request, command, _written_subscription)
         location = (b"location", f"{request.base}{command.xid}".encode("latin-1", "replace"))
         return await self._response(request, recorded, 201, [location])
@@ -59,22 +61,22 @@ class SubscriptionWriteHandler:
     async def replace(self, request: Request, receive: Receive) -> Response:
         """200 with the new state of the subscription (SUB-502, SUB-503). Raises: Problem."""
         dryrun = _DRYRUN in query_params(request, (_DRYRUN,))
-        id = await self._find(request)
+        id = await self._existing_id(request)
         check_writer(request.caller)
-        body = await read_json(request, receive, self._parts.body)
+        body = await read_json(request, receive, self._context.max_body)
         if isinstance(body, dict) and body.get("id") not in (None, id):
-            raise ErrorPlace().at("id").error("idmismatch", "the path has another id")
-        command = await self._command(request, body, id, False)
+            raise ErrorPlace().child("id").error("idmismatch", "the path has another id")
+        command = await self._write_command(request, body, id, False)
         condition = write_condition(request, command.xid, request.caller)
         if dryrun:
-            return await dry_run(request, self._parts.registry.command_bus, command, condition, is_unrestricted=True)
+            return await dry_run(request, self._context.registry.command_bus, command, condition, is_unrestricted=True)
         recorded = await self._submit(request, command, _written_subscription, condition)
         return await self._response(request, recorded, 200)
 
     async def delete(self, request: Request, receive: Receive) -> Response:
         """200 with the last state of the subscription (SUB-504). Raises: Problem."""
         dryrun = _DRYRUN in query_params(request, (_DRYRUN,))
-        id = await self._find(request)
+        id = await self._existing_id(request)
         check_writer(request.caller)
         command = DeleteSubscription(subscription_xid(id))
         condition = write_condition(request, command.xid, request.caller)
@@ -84,45 +86,45 @@ class SubscriptionWriteHandler:
             condition(transaction)
             entity = transaction.world.get(command.xid)
             if entity is not None:
-                subscription = Subscription.of(entity, entity.position)
+                subscription = Subscription.from_entity(entity, entity.position)
                 last_states[:] = [
                     (subscription, subscription_document(subscription, request.caller, transaction.world.secret))
                 ]
 
         if dryrun:
             return await dry_run(
-                request, self._parts.registry.command_bus, command, check_and_remember, is_unrestricted=True
+                request, self._context.registry.command_bus, command, check_and_remember, is_unrestricted=True
             )
         recorded = await self._submit(request, command, lambda transaction, recorded: None, check_and_remember)
         subscription, document = last_states[-1]
         await asyncio.to_thread(
-            self._parts.deliveries.wait_until_applied, replace(subscription, position=recorded.position)
+            self._context.deliveries.wait_until_applied, replace(subscription, position=recorded.position)
         )
         return json_response(request, 200, document, xregcorrelationid=recorded.xregcorrelationid)
 
-    async def _find(self, request: Request) -> str:
+    async def _existing_id(self, request: Request) -> str:
         """The id of the requested subscription. Raises: NotFound."""
-        quick_view = self._parts.registry.readers.quick_view
+        quick_view = self._context.registry.readers.quick_view
         await asyncio.to_thread(lambda: find_subscription(quick_view(), request.segments[1], request.caller))
         return request.segments[1]
 
-    async def _command(self, request: Request, body: Any, id: str, is_new: bool) -> WriteSubscription:
+    async def _write_command(self, request: Request, body: Any, id: str, is_new: bool) -> WriteSubscription:
         """The command for a body. Raises: InvalidSubscription, QuotaExceeded."""
-        document = await asyncio.to_thread(lambda: parse_subscription(body, self._parts.supported()))
+        document = await asyncio.to_thread(lambda: parse_subscription(body, self._context.read_support()))
         self._check_vault(document)
-        await check_addresses(document.attributes, self._parts.resolver)
+        await check_addresses(document.attributes, self._context.resolver)
         time = document.attributes["config"].get("starttime")
         return WriteSubscription(
             xid=subscription_xid(id),
-            new=is_new,
+            is_new=is_new,
             attributes=document.attributes,
             secrets=document.secrets,
-            needed=document.needed,
-            dropped=document.dropped,
-            place=document.place,
-            starttime=await asyncio.to_thread(self._position, time) if time is not None else None,
+            missing_secrets=document.missing_secrets,
+            dropped_secrets=document.dropped_secrets,
+            secret_binding=document.secret_binding,
+            starttime=await asyncio.to_thread(self._position_of_time, time) if time is not None else None,
             groups=_readable_groups(request.caller),
-            most=self._parts.owned,
+            max_owned=self._context.max_owned,
         )
 
     def _check_vault(self, document: SubscriptionDocument) -> None:
@@ -130,14 +132,14 @@ class SubscriptionWriteHandler:
 
         Raises: InvalidSubscription if there are secrets and the server has no master key.
         """
-        if document.secrets and not self._parts.registry.store.vault.has_key:
+        if document.secrets and not self._context.registry.store.vault.has_key:
             reason = (
                 "this server has no master key, so it cannot store secrets or URIs with a query; set ANNALS_MASTER_KEY"
             )
             raise invalid_subscription("credentialsunavailable", secret_pointer(min(document.secrets)), reason)
 
-    def _position(self, time: str) -> int:
-        return position_of_time(self._parts.registry.readers.quick_view().log, time)
+    def _position_of_time(self, time: str) -> int:
+        return position_of_time(self._context.registry.readers.quick_view().log, time)
 
     async def _submit(
         self,
@@ -146,14 +148,14 @@ class SubscriptionWriteHandler:
         build_response: Built,
         condition: Callable[[Transaction], None] | None = None,
     ) -> Recorded:
-        command_bus = self._parts.registry.command_bus
+        command_bus = self._context.registry.command_bus
         return await asyncio.wrap_future(command_bus.submit(command, request.caller, build_response, condition))
 
     async def _response(
         self, request: Request, recorded: Recorded, status: int, extra_headers: list[tuple[bytes, bytes]] | None = None
     ) -> Response:
         subscription: Subscription = recorded.answer
-        quick_view = self._parts.registry.readers.quick_view
+        quick_view = self._context.registry.readers.quick_view
         document = await asyncio.to_thread(
             lambda: self._read_handler.render(subscription, quick_view(), request.caller)
         )

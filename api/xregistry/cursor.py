@@ -44,7 +44,11 @@ def parse_cursor(text: str, request: str, head: int) -> Cursor:
             urlsafe_b64decode(text + "=" * (-len(text) % 4))
         )
         cursor = Cursor(
-            _parse_natural(position), _parse_natural(count), _parse_page_key(page_key), backwards is True, page_size and _parse_natural(page_size)
+            _parse_natural(position),
+            _parse_natural(count),
+            _parse_page_key(page_key),
+            backwards is True,
+            page_size and _parse_natural(page_size),
         )
     except (ValueError, TypeError):
         raise _foreign_cursor() from None

@@ -50,7 +50,9 @@ async def dry_run(
     def write_lines(transaction: WriteTransaction, recorded: Recorded) -> bytes:
         if build_response is not None:
             build_response(transaction, recorded)
-        return _log_lines(transaction, recorded, None if is_unrestricted else _visibility_test(request.caller), feed_format)
+        return _log_lines(
+            transaction, recorded, None if is_unrestricted else _visibility_test(request.caller), feed_format
+        )
 
     recorded = await asyncio.wrap_future(
         command_bus.submit(command, request.caller, write_lines, condition, dryrun=True)

@@ -34,7 +34,7 @@ class ImportRoutes:
 
     def __init__(self, registry: Registry, max_body: int = MAX_BODY) -> None:
         self._max_body = max_body
-        self._writing = XRegistryWriteHandler(registry.command_bus, registry.readers, registry.definitions)
+        self._write_handler = XRegistryWriteHandler(registry.command_bus, registry.readers, registry.definitions)
 
     async def answer(self, request: Request, receive: Receive) -> Response:
         """See `dispatch.Surface`."""
@@ -51,7 +51,7 @@ class ImportRoutes:
         translated = await asyncio.to_thread(_translate, dialect, body)
         query = _DRYRUN.encode() if _DRYRUN in parameters else b""
         write_request = replace(request, segments=(), path="/", raw_path="/", query=query)
-        response = await self._writing.answer(write_request, dumps(translated.tree))
+        response = await self._write_handler.answer(write_request, dumps(translated.tree))
         return response if _DRYRUN in parameters else _with_report(response, translated)
 
 

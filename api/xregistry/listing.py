@@ -35,7 +35,7 @@ class CollectionListing:
 
     rows: Iterator[EntityRow]
     links: Headers
-    narrowing: FilterEffects | None
+    filter_effects: FilterEffects | None
 
 
 def filter_of(flags: Flags, target: RequestTarget, model: Model) -> EntityFilter | None:
@@ -51,7 +51,7 @@ def sort_of(flags: Flags, target: RequestTarget, model: Model) -> Sort | None:
 def scope_of(target: RequestTarget) -> PathScope:
     """The scope at which the paths of a request's filter start."""
     if target.kind is PathKind.META:
-        return PathScope(xids.type_of(target.row_xid), meta=True)
+        return PathScope(xids.type_of(target.row_xid), is_meta=True)
     return PathScope(xids.REGISTRY if target.kind is PathKind.EXPORT else xids.type_of(target.xid))
 
 
@@ -77,15 +77,15 @@ def list_collection(
     collection_query = _CollectionQuery(view, request, target, flags, model, owner)
     limit = min((number for number in (flags.limit, max_members) if number), default=None)
     if limit is None and flags.cursor is None:
-        return CollectionListing(collection_query.everything(types), [], collection_query.narrowing)
+        return CollectionListing(collection_query.all_rows(types), [], collection_query.filter_effects)
     page_keys, links = collection_query.page(min(limit or MAX_PAGE, MAX_PAGE))
-    if collection_query.narrowing and page_keys:
+    if collection_query.filter_effects and page_keys:
         keys = [page_key.tree_key for page_key in page_keys]
-        collection_query.narrowing.set_key_range(min(keys), f'{max(keys)}"')
+        collection_query.filter_effects.set_key_range(min(keys), f'{max(keys)}"')
     return CollectionListing(
         collection_query.selection.with_descendants(collection_query.members.rows(page_keys), types),
         links,
-        collection_query.narrowing,
+        collection_query.filter_effects,
     )
 
 
@@ -114,11 +114,11 @@ class _CollectionQuery:
         size = int(split_members(owner.attributes).get(f"{type.rpartition('.')[2]}count", "0"))
         self.selection = view.selection(target.xid, filter, request.base, row_overrides)
         self.members: CollectionMembers = view.members(self.selection, type, self._sort, size)
-        self.narrowing = FilterEffects(self.selection) if filter is not None else None
+        self.filter_effects = FilterEffects(self.selection) if filter is not None else None
         self._start = self._cursor or Cursor(head, size if filter is None else -1)
         self._type = type
 
-    def everything(self, types: Collection[str]) -> Iterator[EntityRow]:
+    def all_rows(self, types: Collection[str]) -> Iterator[EntityRow]:
         """All members, with the rows inlined below them."""
         selection = self.selection
         if (self._sort or BY_ID).path or (self._sort and self._sort.descending):

@@ -55,16 +55,16 @@ class XRegistryReadHandler:
         """A limit of 0 means no limit. pagelimit: members of a page. max_inlined: inlined entities in a response."""
         self._max_inlined = max_inlined
         self._readers = readers
-        self._moments = snapshots
+        self._snapshots = snapshots
         self._pagelimit = pagelimit
-        self._latest = definitions_cache
-        self._streams = streaming_pool
+        self._definitions_cache = definitions_cache
+        self._streaming_pool = streaming_pool
 
     async def answer(self, request: Request) -> Response:
         """The response to a GET. Raises: Problem."""
         if request.query and (asof := requested_asof(request.query)) is not None:
             return await self._answer_as_of(request, asof)
-        definitions = self._latest.definitions
+        definitions = self._definitions_cache.definitions
         while True:
             try:
                 response = self._answer_from_row(request, definitions)
@@ -72,7 +72,7 @@ class XRegistryReadHandler:
                     request, full_collection=self._stored_collection(request, definitions)
                 )
             except (OutdatedDefinitions, problems.Problem):
-                if (current_definitions := self._latest.current(self._readers.quick_view())) is definitions:
+                if (current_definitions := self._definitions_cache.current(self._readers.quick_view())) is definitions:
                     raise
                 definitions = current_definitions
 
@@ -85,7 +85,7 @@ class XRegistryReadHandler:
         asof = requested_asof(request.query)
         snapshot = await self._snapshot(request, asof) if asof is not None else None
         parse_target_and_flags(
-            request, snapshot.definitions if snapshot else self._latest.current(self._readers.quick_view())
+            request, snapshot.definitions if snapshot else self._definitions_cache.current(self._readers.quick_view())
         )
         response = Response(200, [JSON, root_link(request.base)], dumps(offered_capabilities()))
         return snapshot.add_headers(response, request) if snapshot else response
@@ -109,7 +109,7 @@ class XRegistryReadHandler:
 
     async def _snapshot(self, request: Request, asof: str) -> Snapshot:
         """The snapshot that a request names. Raises: BadRequest; NotFound if the registry did not exist then."""
-        snapshot = await self._moments.find(asof)
+        snapshot = await self._snapshots.find(asof)
         if snapshot.position == 0:
             raise problems.NotFound(request.path)
         return snapshot
@@ -184,7 +184,7 @@ class XRegistryReadHandler:
             flags,
             NO_INLINE,
             (row,),
-            narrowing=filter_entity(view, request, target, flags, definitions, row),
+            filter_effects=filter_entity(view, request, target, flags, definitions, row),
         )
         return document_response(response_content, request.base, view.document)
 
@@ -202,7 +202,7 @@ class XRegistryReadHandler:
                     return
         with self._readers.view() as current_view:
             view = snapshot.view(current_view) if snapshot else current_view
-            definitions = snapshot.definitions if snapshot else self._latest.current(view)
+            definitions = snapshot.definitions if snapshot else self._definitions_cache.current(view)
             yield *load_response_content(request, view, definitions, self._pagelimit), view.position(), view.document
 
     def _stored_collection(self, request: Request, definitions: RegistryDefinitions) -> ResponseContent | None:
@@ -250,7 +250,7 @@ class XRegistryReadHandler:
                 yield headers, chunks, all_sent
                 yield from () if all_sent else encode_chunks(pieces)
 
-        (headers, first_chunks, is_complete), body = await self._streams.start(job)
+        (headers, first_chunks, is_complete), body = await self._streaming_pool.start(job)
         if is_complete:
             await body.aclose()
             return Response(200, headers, first_chunks[-1], first_chunks=first_chunks[:-1])
@@ -283,7 +283,7 @@ def load_response_content(
     rows: Iterator[EntityRow] = chain((row,), without_resolved(nested_rows) if flags.doc else nested_rows)
     if flags.stated:
         rows = without_defaults(rows)
-    return ResponseContent(target, definitions, flags, inline, rows, texts, narrowing=filter_effects), row
+    return ResponseContent(target, definitions, flags, inline, rows, texts, filter_effects=filter_effects), row
 
 
 def load_row(view: View, target: RequestTarget, flags: Flags) -> EntityRow | None:
@@ -300,8 +300,11 @@ def load_row(view: View, target: RequestTarget, flags: Flags) -> EntityRow | Non
 
 
 def subtree_lister(view: View, target: RequestTarget, flags: Flags, definitions: RegistryDefinitions) -> ListSubtree:
-    """The function that lists the entities below a path: `View.subtree`, or `View.tree`, which resolves `xref`."""
-    return view.subtree if flags.doc else view.tree(target.xid, types_with_xref(target, definitions.model))
+    """
+
+    The function that lists the entities below a path: `View.subtree`, or `View.subtree_lister`, which resolves `xref`.
+    """
+    return view.subtree if flags.doc else view.subtree_lister(target.xid, types_with_xref(target, definitions.model))
 
 
 def inlined_rows(
@@ -333,7 +336,7 @@ def filter_entity(
         return None
     row_overrides = view.row_overrides(row.xid, types_with_xref(target, definitions.model))
     selection = view.selection(row.xid, filter, request.base, row_overrides)
-    if not selection.survives(row):
+    if not selection.is_selected(row):
         raise problems.NotFound(target.xid)
     return FilterEffects(selection)
 
@@ -356,7 +359,9 @@ def _collection_content(
         return ResponseContent(target, definitions, flags, inline, rows)
     listing = list_collection(view, request, target, flags, definitions.model, owner, types, page_limit)
     rows = without_resolved(listing.rows) if flags.doc else listing.rows
-    return ResponseContent(target, definitions, flags, inline, rows, narrowing=listing.narrowing, links=listing.links)
+    return ResponseContent(
+        target, definitions, flags, inline, rows, filter_effects=listing.filter_effects, links=listing.links
+    )
 
 
 def inlined_configuration(view: View, inline: InlineTree) -> dict[str, str]:

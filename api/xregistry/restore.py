@@ -41,11 +41,11 @@ _COUNTED_EVENTS: Final = {"created": EntityCreated, "updated": EntityUpdated, "d
 
 
 class _RestoreRequest(NamedTuple):
-    """A parsed request. then: the interaction whose end state is restored."""
+    """A parsed request. interaction: the interaction whose end state is restored."""
 
     command: Command
     owner: str
-    then: Interaction
+    interaction: Interaction
     dryrun: bool
 
 
@@ -54,7 +54,7 @@ class RestoreRoutes:
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
-        self._latest = registry.definitions
+        self._definitions_cache = registry.definitions
 
     async def answer(self, request: Request, receive: Receive) -> Response:
         """See `dispatch.Surface`."""
@@ -69,7 +69,7 @@ class RestoreRoutes:
 
     def _parse(self, request: Request) -> _RestoreRequest:
         view = self._registry.readers.quick_view()
-        target = _parse_target(request, self._latest.current(view))
+        target = _parse_target(request, self._definitions_cache.current(view))
         parameters = _parse_parameters(request)
         asof = single_value(parameters, _ASOF)
         if not asof:
@@ -130,7 +130,7 @@ def _parse_include(parameters: QueryParams, target: RequestTarget) -> frozenset[
 
 def _summary_document(restore_request: _RestoreRequest, recorded: Recorded) -> dict[str, object]:
     """The response: restored target and moment, numbers of changed entities, and the last log position."""
-    interaction = restore_request.then
+    interaction = restore_request.interaction
     events = [event for _, event in recorded.events]
     return {
         "xid": restore_request.command.xid,

@@ -39,14 +39,14 @@ class XRegistryRoutes:
     ) -> None:
         self._max_body = max_body
         self._readers = registry.readers
-        self._streams = StreamingPool()
-        self._latest = registry.definitions
-        snapshots = Snapshots(registry.readers, self._latest, registry.store.clock)
+        self._streaming_pool = StreamingPool()
+        self._definitions_cache = registry.definitions
+        snapshots = Snapshots(registry.readers, self._definitions_cache, registry.store.clock)
         self._read_handler = XRegistryReadHandler(
-            registry.readers, self._latest, snapshots, self._streams, pagelimit, max_inlined
+            registry.readers, self._definitions_cache, snapshots, self._streaming_pool, pagelimit, max_inlined
         )
-        self._copies = canonical_links or CanonicalLinks(registry.readers)
-        self._writing = XRegistryWriteHandler(registry.command_bus, registry.readers, self._latest)
+        self._canonical_links = canonical_links or CanonicalLinks(registry.readers)
+        self._write_handler = XRegistryWriteHandler(registry.command_bus, registry.readers, self._definitions_cache)
 
     async def answer(self, request: Request, receive: Receive) -> Response:
         """See `dispatch.Surface`."""
@@ -54,14 +54,14 @@ class XRegistryRoutes:
             return self._options(request)
         check_caller(request)
         if not request.is_read:
-            return await self._writing.answer(request, await read_body(request, receive, self._max_body))
+            return await self._write_handler.answer(request, await read_body(request, receive, self._max_body))
         if request.segments == (OFFERED_PATH,):
             return await self._read_handler.offered_capabilities(request)
-        return self._copies.add_header(await self._read_handler.answer(request), request)
+        return self._canonical_links.add_header(await self._read_handler.answer(request), request)
 
     def allow(self, request: Request) -> str:
         """The value of Allow for a path. Raises: Problem if there is no such path."""
-        definitions = self._latest.current(self._readers.quick_view())
+        definitions = self._definitions_cache.current(self._readers.quick_view())
         target = resolve_path(request.segments, definitions.model, request.details)
         return allow_header(
             target.kind, definitions.capabilities.for_role(request.caller.role), target.has_document_body
@@ -69,12 +69,12 @@ class XRegistryRoutes:
 
     def is_free(self, name: str) -> bool:
         """Whether no Group type and no attribute of the registry uses a name."""
-        model = self._latest.current(self._readers.quick_view()).model
+        model = self._definitions_cache.current(self._readers.quick_view()).model
         return name not in model.groups and name not in model.registry.definitions
 
     def close(self) -> None:
         """Waits for the responses in progress."""
-        self._streams.close()
+        self._streaming_pool.close()
 
     def _options(self, request: Request) -> Response:
         methods = self.allow(request).encode()

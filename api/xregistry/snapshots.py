@@ -55,10 +55,10 @@ class Snapshot:
         is_cacheable = NO_CACHE in response.headers and self.is_immutable
         headers = [header for header in response.headers if not (is_cacheable and header == NO_CACHE)]
         return replace(
-            response, headers=[*headers, *([IMMUTABLE_CACHE] if is_cacheable else []), *self._dated(request)]
+            response, headers=[*headers, *([IMMUTABLE_CACHE] if is_cacheable else []), *self._memento_headers(request)]
         )
 
-    def _dated(self, request: Request) -> Headers:
+    def _memento_headers(self, request: Request) -> Headers:
         original_link = f"<{url_without_asof(request)}>;rel=original".encode("latin-1", "replace")
         time = format_datetime(parse_time(self.interaction.time), usegmt=True)
         return [(b"memento-datetime", time.encode()), (b"link", original_link)]
@@ -69,7 +69,7 @@ class Snapshots:
 
     def __init__(self, readers: ViewPool, definitions_cache: DefinitionsCache, clock: Clock) -> None:
         self._readers = readers
-        self._latest = definitions_cache
+        self._definitions_cache = definitions_cache
         self._clock = clock
         self._cache: dict[str, Snapshot] = {}
         self._definitions: dict[tuple[int, int], RegistryDefinitions] = {}
@@ -77,21 +77,21 @@ class Snapshots:
     async def find(self, asof: str) -> Snapshot:
         """The snapshot that a request names. Raises: BadRequest."""
         cached = self._cache.get(asof)
-        return cached if cached else await asyncio.to_thread(self._find, asof)
+        return cached if cached else await asyncio.to_thread(self._load, asof)
 
-    def _find(self, asof: str) -> Snapshot:
+    def _load(self, asof: str) -> Snapshot:
         with self._readers.view() as view:
             interaction = view.log.as_of(asof, self._clock())
-            definitions = self._read(view.as_of(interaction.last))
+            definitions = self._read_definitions(view.as_of(interaction.last))
         is_fixed = asof.isdecimal() or asof.casefold() == interaction.folded
         snapshot = Snapshot(interaction, definitions, is_fixed)
         if is_fixed:
             _add_to_cache(self._cache, asof, snapshot)
         return snapshot
 
-    def _read(self, view: View) -> RegistryDefinitions:
+    def _read_definitions(self, view: View) -> RegistryDefinitions:
         """The definitions of a moment. Most moments share theirs with other moments or with the present."""
-        latest, positions = self._latest.definitions, view.definitions()
+        latest, positions = self._definitions_cache.definitions, view.definitions()
         if positions == latest.positions:
             return latest
         if positions not in self._definitions:

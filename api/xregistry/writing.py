@@ -54,11 +54,11 @@ class XRegistryWriteHandler:
     def __init__(self, command_bus: CommandBus, readers: ViewPool, definitions_cache: DefinitionsCache) -> None:
         self._command_bus = command_bus
         self._readers = readers
-        self._latest = definitions_cache
+        self._definitions_cache = definitions_cache
 
     async def answer(self, request: Request, body: bytes) -> Response:
         """The response to a write that is durable, or to a dry run. Raises: Problem."""
-        definitions = self._latest.current(self._readers.quick_view())
+        definitions = self._definitions_cache.current(self._readers.quick_view())
         target, flags = parse_target_and_flags(request, definitions)
         build_command = partial(parse_command, request, target, flags, definitions, body)
         command = await asyncio.to_thread(build_command) if len(body) > LARGE_BODY else build_command()
@@ -80,22 +80,29 @@ class XRegistryWriteHandler:
         """The content of a write's response; None if the response has no body. Runs before the commit."""
         if request.method == "DELETE":
             return None
-        definitions = self._latest.read_uncached(view)
+        definitions = self._definitions_cache.read_uncached(view)
         is_post = request.method == "POST"
         if is_post and target.kind is PathKind.RESOURCE:
             target = target.version(recorded.processed[0])
         inline = parse_inline(flags.inline or (), target, definitions.model, definitions.capabilities)
-        response_content = ResponseContent(target, definitions, flags, inline, (), created=_created_xids(recorded))
+        response_content = ResponseContent(target, definitions, flags, inline, (), created_xids=_created_xids(recorded))
         subtree = subtree_lister(view, target, flags, definitions)
         if target.kind in COLLECTION_KINDS:
             filter_effects = _filter_effects(view, request, response_content)
             sort = sort_of(flags, target, definitions.model) or BY_ID
             rows = _written_rows(view, recorded, lambda row: inline, subtree, filter_effects, sort)
-            return replace(response_content, rows=_rows_of_view(rows, flags), narrowing=filter_effects)
+            return replace(response_content, rows=_rows_of_view(rows, flags), filter_effects=filter_effects)
         if is_post and target.kind in (PathKind.REGISTRY, PathKind.GROUP):
             filter_effects = _filter_effects(view, request, response_content)
-            rows = _written_rows(view, recorded, lambda row: inline.get(_plural_of_row(row), {}), subtree, filter_effects)
-            return replace(response_content, rows=_rows_of_view(rows, flags), maps=True, narrowing=filter_effects)
+            rows = _written_rows(
+                view, recorded, lambda row: inline.get(_plural_of_row(row), {}), subtree, filter_effects
+            )
+            return replace(
+                response_content,
+                rows=_rows_of_view(rows, flags),
+                is_map_of_collections=True,
+                filter_effects=filter_effects,
+            )
         row = view.resolved_entity(target.row_xid)
         if row is None:
             return None
@@ -108,7 +115,7 @@ class XRegistryWriteHandler:
             response_content,
             rows=rows,
             configuration=texts,
-            narrowing=filter_effects and filter_effects.load_counts(rows),
+            filter_effects=filter_effects and filter_effects.load_counts(rows),
         )
 
     async def _response(self, request: Request, recorded: Recorded) -> Response:
@@ -159,7 +166,7 @@ def _written_rows(
     stored_rows = view.entities(tuple(dict.fromkeys(recorded.processed)))
     rows = [(view.resolved_entity(row.xid) or row) if xref_of(row) else row for row in stored_rows]
     for row in sorted(rows, key=lambda row: sort_key_of(row, sort), reverse=sort.descending):
-        if filter_effects is None or filter_effects.survives(row):
+        if filter_effects is None or filter_effects.is_selected(row):
             list_subtree = filter_effects.surviving_rows_below(row) if filter_effects else subtree
             response_rows += (row, *list_subtree(row.xid, set(inlined_types(row.type, inline_of(row)))))
     if filter_effects:

@@ -29,7 +29,17 @@ STARTUP_SECONDS: Final = 30.0
 #: Seconds to wait for a process that no longer responds to end by itself.
 _EXIT_WAIT_SECONDS: Final = 0.5
 #: The environment variables that a process inherits; none of them holds a secret of the server.
-_PASSED_VARIABLES: Final = ("PATH", "LANG", "TZ", "TMPDIR", "TEMP", "TMP", "SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
+_PASSED_VARIABLES: Final = (
+    "PATH",
+    "LANG",
+    "TZ",
+    "TMPDIR",
+    "TEMP",
+    "TMP",
+    "SYSTEMROOT",
+    "LD_LIBRARY_PATH",
+    "DYLD_LIBRARY_PATH",
+)
 _START_CODE: Final = (
     "import sys; sys.path[:] = sys.argv[2:]; from commands.documents.check_server import main; main(int(sys.argv[1]))"
 )
@@ -46,7 +56,7 @@ class CheckProcessPool:
     """At most `count` processes, each limited to `memory_limit` bytes. Thread-safe."""
 
     def __init__(self, count: int, memory_limit: int) -> None:
-        self._memory = memory_limit
+        self._memory_limit = memory_limit
         self._threads = ThreadPoolExecutor(count, thread_name_prefix="annals-checks")
         self._lock = Lock()
         self._idle: list[_CheckProcess] = []
@@ -57,7 +67,7 @@ class CheckProcessPool:
 
         The future raises what `load_document` raises, and ServerBusy when the client is closed.
         """
-        return self._threads.submit(self._submit, client, request, load_document)
+        return self._threads.submit(self._check_in_process, client, request, load_document)
 
     def stop(self) -> None:
         """Ends the idle processes."""
@@ -66,7 +76,9 @@ class CheckProcessPool:
         for worker in workers:
             worker.end()
 
-    def _submit(self, client: CheckClient, request: CheckRequest, load_document: LoadDocument) -> CheckResponse:
+    def _check_in_process(
+        self, client: CheckClient, request: CheckRequest, load_document: LoadDocument
+    ) -> CheckResponse:
         client.ensure_open()
         worker = self._acquire()
         try:
@@ -75,7 +87,7 @@ class CheckProcessPool:
         except BaseException:
             worker.end()
             raise
-        if worker.usable:
+        if worker.is_usable:
             with self._lock:
                 self._idle.append(worker)
         else:
@@ -90,7 +102,7 @@ class CheckProcessPool:
                 if worker.is_alive:
                     return worker
                 worker.end()
-        return _CheckProcess(self._memory)
+        return _CheckProcess(self._memory_limit)
 
 
 class CheckClient:
@@ -98,19 +110,19 @@ class CheckClient:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._working: set[_CheckProcess] = set()
-        self._is_gone = False
+        self._busy_processes: set[_CheckProcess] = set()
+        self._is_closed = False
 
     def close(self) -> None:
         """Kills the processes that work for this client; it can start no more checks."""
         with self._lock:
-            self._is_gone = True
-            for worker in self._working:
+            self._is_closed = True
+            for worker in self._busy_processes:
                 worker.kill()
 
     def ensure_open(self) -> None:
         """Raises: ServerBusy when the client is closed."""
-        if self._is_gone:
+        if self._is_closed:
             raise ServerBusy(detail="the server is stopping and no longer checks documents")
 
     @contextmanager
@@ -118,24 +130,24 @@ class CheckClient:
         """Marks a process as working for this client. Raises: ServerBusy when the client is closed or gets closed."""
         with self._lock:
             self.ensure_open()
-            self._working.add(worker)
+            self._busy_processes.add(worker)
         try:
             yield
         finally:
             with self._lock:
-                self._working.discard(worker)
+                self._busy_processes.discard(worker)
         self.ensure_open()
 
 
 class _CheckProcess:
-    """One process. usable: it can answer further questions."""
+    """One process. is_usable: it can answer further questions."""
 
     def __init__(self, memory_limit: int) -> None:
         options = ["-P", "-B"] if sys.dont_write_bytecode else ["-P"]
         command = [sys.executable, *options, "-c", _START_CODE, str(memory_limit), *sys.path]
         self._process = subprocess.Popen(command, stdin=PIPE, stdout=PIPE, env=dict(_environment()))
-        self._killed = False
-        self.usable = True
+        self._is_killed = False
+        self.is_usable = True
 
     @property
     def is_alive(self) -> bool:
@@ -154,22 +166,22 @@ class _CheckProcess:
             self._send({name: load_document(name) for name in requested_hashes})
             for _ in request.questions:
                 results.append(check_server.decode_result(self._read_line()))  # noqa: PERF401  (results before a failure count)
-            self.usable = self._read_line() == b"true\n"
+            self.is_usable = self._read_line() == b"true\n"
         except (_ProcessSilent, BrokenPipeError):
-            self.usable = False
-            return CheckResponse(results, self._reason())
+            self.is_usable = False
+            return CheckResponse(results, self._exit_reason())
         finally:
             kill_timer.cancel()
         return CheckResponse(results)
 
     def kill(self) -> None:
         """Kills the process in the middle of its work; a caller that waits for it gets no more output."""
-        self._killed = True
+        self._is_killed = True
         self._process.kill()
 
     def end(self) -> None:
         """Ends the process and closes its pipes."""
-        self.usable = False
+        self.is_usable = False
         self._process.kill()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
@@ -192,13 +204,13 @@ class _CheckProcess:
             raise _ProcessSilent
         return line
 
-    def _reason(self) -> Incompatibility:
+    def _exit_reason(self) -> Incompatibility:
         """Why the process returns no more output."""
         try:
             exit_code = self._process.wait(_EXIT_WAIT_SECONDS)
         except subprocess.TimeoutExpired:
             return CRASHED
-        if self._killed or exit_code == -getattr(signal, "SIGALRM", 0):
+        if self._is_killed or exit_code == -getattr(signal, "SIGALRM", 0):
             return TIMED_OUT
         # The system also kills a process that is short of memory.
         return (

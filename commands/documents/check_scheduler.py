@@ -42,8 +42,8 @@ class CheckScheduler:
     ) -> None:
         self._store = store
         self._checker = checker
-        self._back = requeue
-        self._failed = on_failure
+        self._requeue = requeue
+        self._on_failure = on_failure
         self._lock = Lock()
         self._queues = ResourceQueues(self._release)
         self._threads = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="annals-inquiry")
@@ -63,7 +63,7 @@ class CheckScheduler:
         prepared = replace(pending, check_results=results)
         if len(results) == len(questions):
             return prepared
-        self._send(prepared, ChecksRequired(questions - results.keys(), documents))
+        self._schedule(prepared, ChecksRequired(questions - results.keys(), documents))
         return None
 
     def retry(self, pending: PendingCommand, required: ChecksRequired) -> bool:
@@ -72,46 +72,46 @@ class CheckScheduler:
             return False
         retry = replace(pending, check_results=pending.check_results or {}, attempts=pending.attempts + 1)
         if retry.attempts < ATTEMPTS_BEFORE_QUEUE or self._queues.enqueue(retry):
-            self._send(retry, required)
+            self._schedule(retry, required)
         else:
-            self._count(1)
+            self._add_to_count(1)
         return True
 
     def close(self) -> None:
         """Ends the threads; no command waits any more."""
         self._threads.shutdown()
 
-    def _send(self, pending: PendingCommand, required: ChecksRequired) -> None:
-        self._count(1)
-        self._threads.submit(self._find, pending, required)
+    def _schedule(self, pending: PendingCommand, required: ChecksRequired) -> None:
+        self._add_to_count(1)
+        self._threads.submit(self._run_checks, pending, required)
 
     def _release(self, pending: PendingCommand) -> None:
         """Gives back a command that waited in a queue; the command before it may have changed what it depends on."""
-        self._threads.submit(self._find, pending, None)
+        self._threads.submit(self._run_checks, pending, None)
 
-    def _count(self, difference: int) -> None:
+    def _add_to_count(self, difference: int) -> None:
         with self._lock:
             self.waiting_count += difference
 
-    def _find(self, pending: PendingCommand, required: ChecksRequired | None) -> None:
+    def _run_checks(self, pending: PendingCommand, required: ChecksRequired | None) -> None:
         """Gives a command back with its check results; rebuilds it if an earlier decision modified it."""
         try:
-            results = self._answers(required) if required and not pending.future.cancelled() else {}
+            results = self._check_results(required) if required and not pending.future.cancelled() else {}
             command = pending.rebuild_command() if pending.attempts and pending.rebuild_command else pending.command
         except Exception as error:
-            self._failed(pending, error)
+            self._on_failure(pending, error)
         else:
-            self._back(replace(pending, command=command, check_results={**(pending.check_results or {}), **results}))
+            self._requeue(replace(pending, command=command, check_results={**(pending.check_results or {}), **results}))
         finally:
-            self._count(-1)
+            self._add_to_count(-1)
 
-    def _answers(self, required: ChecksRequired) -> CheckResults:
+    def _check_results(self, required: ChecksRequired) -> CheckResults:
         def content(sha256: str) -> bytes:
             document = required.documents.get(sha256)
-            return document if document is not None else self._stored(sha256)
+            return document if document is not None else self._load_document(sha256)
 
         return self._checker.check(required.checks, content)
 
-    def _stored(self, sha256: str) -> bytes:
+    def _load_document(self, sha256: str) -> bytes:
         with self._store.engine.begin() as connection:
             return require_bytes(sql.scalar(connection, "SELECT bytes FROM document WHERE sha256 = ?", (sha256,)))

@@ -104,9 +104,9 @@ class CheckServer:
     """Answers the questions in one process. memory_limit: in bytes."""
 
     def __init__(self, memory_limit: int) -> None:
-        self._memory = memory_limit
-        self._shelf = ParsedDocumentCache()
-        self._fixed = _memory_used()  # used by programs, not by documents
+        self._memory_limit = memory_limit
+        self._cache = ParsedDocumentCache()
+        self._base_memory = _memory_used()  # used by programs, not by documents
 
     def missing_documents(self, questions: Sequence[DocumentCheck]) -> list[str]:
         """The documents that the client has to send."""
@@ -115,7 +115,7 @@ class CheckServer:
             {
                 document.sha256: None
                 for document in checked_documents
-                if document.sha256 is not None and document not in self._shelf
+                if document.sha256 is not None and document not in self._cache
             }
         )
 
@@ -127,31 +127,31 @@ class CheckServer:
             if format_module is not None:
                 with suppress(Exception):  # the check fails again and reports it
                     format_module.load()
-        self._fixed += _memory_used() - memory_before
+        self._base_memory += _memory_used() - memory_before
 
     def result_of(self, question: DocumentCheck, documents: Mapping[str, bytes]) -> CheckResult:
         """The result for a question; after a lack of memory, the server empties its cache and tries once more."""
-        was_empty = not len(self._shelf)
+        was_empty = not len(self._cache)
         result = self._run(question, documents)
         if result == (OUT_OF_MEMORY,):
-            self._shelf.clear()
+            self._cache.clear()
             if not was_empty and all(document.sha256 in documents for document in documents_of(question)):
                 result = self._run(question, documents)
         return result
 
     def needs_parsing(self, question: DocumentCheck) -> bool:
         """Whether a document has to be parsed to answer the question."""
-        return any(document not in self._shelf for document in documents_of(question))
+        return any(document not in self._cache for document in documents_of(question))
 
     def trim_cache(self) -> bool:
         """Empties the cache when memory use is high; whether a new process should replace this one."""
-        limit = self._fixed + self._memory // CACHE_SHARE
+        limit = self._base_memory + self._memory_limit // CACHE_SHARE
         if _memory_used() > limit:
-            self._shelf.clear()
+            self._cache.clear()
         return _memory_used() > limit
 
     def _run(self, question: DocumentCheck, documents: Mapping[str, bytes]) -> CheckResult:
-        return run_check(question, lambda document: self._shelf.get(document, documents))
+        return run_check(question, lambda document: self._cache.get(document, documents))
 
 
 def documents_of(question: DocumentCheck) -> tuple[FormatCheck, ...]:
@@ -240,7 +240,12 @@ def encode_result(result: CheckResult) -> bytes:
     return (
         json.dumps(
             [
-                [difference.rule, difference.text, _location_members(difference.reader), _location_members(difference.writer)]
+                [
+                    difference.rule,
+                    difference.text,
+                    _location_members(difference.reader),
+                    _location_members(difference.writer),
+                ]
                 for difference in result
             ]
         ).encode()

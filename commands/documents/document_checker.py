@@ -65,8 +65,8 @@ class DocumentChecker:
     """Answers questions about documents. Thread-safe."""
 
     def __init__(self, bounds: CheckLimits | None = None) -> None:
-        self._bounds = bounds or CheckLimits()
-        self._asker = CheckClient()
+        self._limits = bounds or CheckLimits()
+        self._client = CheckClient()
         self._cache: OrderedDict[DocumentCheck, CheckResult] = OrderedDict()
         self._sizes: OrderedDict[str, int] = OrderedDict()
         self._lock = Lock()
@@ -105,13 +105,13 @@ class DocumentChecker:
         results = self.cached_results(checks)
         remaining = [check for check in checks if check not in results]
         if len(remaining) <= FEW_CHECKS:
-            small_documents = self._small(remaining, load_document)
+            small_documents = self._load_small_documents(remaining, load_document)
             results |= self.quick_results(remaining, small_documents)
             remaining, load_document = (
                 [check for check in remaining if check not in results],
                 _read_or_load(small_documents, load_document),
             )
-        budget = _TimeBudget(self._bounds, len(remaining))
+        budget = _TimeBudget(self._limits, len(remaining))
         documents = [check for check in remaining if isinstance(check, FormatCheck)]
         compatibility_checks = [check for check in remaining if isinstance(check, CompatibilityCheck)]
         if len(remaining) > FEW_CHECKS:
@@ -131,7 +131,7 @@ class DocumentChecker:
 
     def stop(self) -> None:
         """Abandons running checks; their callers get ServerBusy at once."""
-        self._asker.close()
+        self._client.close()
 
     def _run_checks(
         self, questions: Sequence[DocumentCheck], load_document: LoadDocument, budget: _TimeBudget
@@ -139,8 +139,8 @@ class DocumentChecker:
         """The results, as far as the time budget allows; sends only enough batches to keep the processes busy."""
         batches, running = self._batches(questions, load_document), deque[tuple[_CheckBatch, Future[CheckResponse]]]()
         while True:
-            while len(running) <= self._bounds.workers and budget.is_left and (batch := next(batches, None)):
-                running.append((batch, self._start(batch)))
+            while len(running) <= self._limits.workers and budget.is_left and (batch := next(batches, None)):
+                running.append((batch, self._submit_batch(batch)))
             if not running:
                 return
             batch, future = running.popleft()
@@ -155,7 +155,7 @@ class DocumentChecker:
                 remaining = [check for check in remaining[1:] if remaining[0] not in check]
             if remaining and budget.is_left:
                 retry = batch._replace(questions=remaining, careful=True)
-                running.appendleft((retry, self._start(retry)))
+                running.appendleft((retry, self._submit_batch(retry)))
 
     def _batches(self, questions: Sequence[DocumentCheck], load_document: LoadDocument) -> Iterator[_CheckBatch]:
         """The questions in batches; a few questions make one batch, so that no document is parsed twice."""
@@ -176,7 +176,9 @@ class DocumentChecker:
         if batch:
             yield _CheckBatch(batch, _read_or_load(loaded, load_document), careful=False)
 
-    def _small(self, questions: Sequence[DocumentCheck], load_document: LoadDocument) -> dict[str, bytes]:
+    def _load_small_documents(
+        self, questions: Sequence[DocumentCheck], load_document: LoadDocument
+    ) -> dict[str, bytes]:
         """The small documents of cheap formats, and others that had to be loaded to find their size."""
         loaded: dict[str, bytes] = {}
         for document in {checked_document for question in questions for checked_document in documents_of(question)}:
@@ -198,10 +200,10 @@ class DocumentChecker:
                     self._sizes.popitem(last=False)
         return size
 
-    def _start(self, batch: _CheckBatch) -> Future[CheckResponse]:
-        workers = _shared_pool(self._bounds.workers, self._bounds.memory)
+    def _submit_batch(self, batch: _CheckBatch) -> Future[CheckResponse]:
+        workers = _shared_pool(self._limits.workers, self._limits.memory)
         return workers.submit(
-            self._asker, CheckRequest(batch.questions, self._bounds.seconds, batch.careful), batch.content
+            self._client, CheckRequest(batch.questions, self._limits.seconds, batch.careful), batch.load_document
         )
 
     def _cache_results(self, results: CheckResults) -> None:
@@ -215,7 +217,7 @@ class _CheckBatch(NamedTuple):
     """One batch for a process. careful: find out which question ended the process, if one does."""
 
     questions: Sequence[DocumentCheck]
-    content: LoadDocument
+    load_document: LoadDocument
     careful: bool
 
 
@@ -223,13 +225,13 @@ class _TimeBudget:
     """The time and failures that a request has left. losses: how many of its questions ended a process."""
 
     def __init__(self, limits: CheckLimits, check_count: int) -> None:
-        self._times = limits.max_losses
+        self._max_losses = limits.max_losses
         self._deadline = monotonic() + limits.seconds * (limits.max_losses + check_count / CHECKS_PER_TIMEOUT)
         self.losses = 0
 
     @property
     def is_left(self) -> bool:
-        return self.losses < self._times and monotonic() < self._deadline
+        return self.losses < self._max_losses and monotonic() < self._deadline
 
 
 def _is_small(question: DocumentCheck, documents: Mapping[str, bytes]) -> bool:

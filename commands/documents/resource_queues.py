@@ -17,11 +17,11 @@ class ResourceQueues:
     A new Version is compared with the newest one. Of many concurrent writers, the first one therefore invalidates the
     check results of all others. In a queue, only the first command is checked; the next one continues when the first
     has its outcome.
-    released: receives a command that is now the first, in the thread that delivers the outcome of the one before it.
+    on_release: receives a command that is now the first, in the thread that delivers the outcome of the one before it.
     """
 
-    def __init__(self, released: Callable[[PendingCommand], None]) -> None:
-        self._released = released
+    def __init__(self, on_release: Callable[[PendingCommand], None]) -> None:
+        self._on_release = on_release
         self._lock = Lock()
         self._queues: dict[str, deque[PendingCommand]] = {}
 
@@ -35,10 +35,10 @@ class ResourceQueues:
             queue.append(pending)
             if len(queue) > 1:
                 return False
-        pending.future.add_done_callback(lambda _: self._next(name))
+        pending.future.add_done_callback(lambda _: self._release_next(name))
         return True
 
-    def _next(self, name: str) -> None:
+    def _release_next(self, name: str) -> None:
         """Removes the first command of a queue, which has its outcome, and releases the next one."""
         with self._lock:
             queue = self._queues[name]
@@ -47,8 +47,8 @@ class ResourceQueues:
                 del self._queues[name]
                 return
             first = queue[0]
-        first.future.add_done_callback(lambda _: self._next(name))
-        self._released(first)
+        first.future.add_done_callback(lambda _: self._release_next(name))
+        self._on_release(first)
 
 
 def _queue_name(command: Command) -> str:

@@ -117,7 +117,7 @@ class InteractionBatch:
         self._chain = chain
         self._rows: list[LogRow] = []
         self._heads: dict[str, tuple[Any, ...]] = {}
-        self._finished: list[Interaction] = []
+        self._interactions: list[Interaction] = []
         self.state = state
 
     def add(self, interaction: Interaction, events: Sequence[EntityEvent]) -> Interaction:
@@ -138,11 +138,11 @@ class InteractionBatch:
             added_hashes.append(encoded.counted_hash)
         self.state = hashes.update_state_hash(self.state, removed_hashes, added_hashes)
         self._chain = chain.digest(self.state)
-        self._finished.append(interaction._replace(chain=self._chain, state=self.state))
-        return self._finished[-1]
+        self._interactions.append(interaction._replace(chain=self._chain, state=self.state))
+        return self._interactions[-1]
 
     def write(self, connection: Connection) -> None:
         """Writes all interactions of the batch."""
         sql.insert(connection, tables.log, self._rows)
         sql.insert(connection, tables.head, list(self._heads.values()), MOVE_HEAD)
-        sql.insert(connection, tables.interaction, self._finished)
+        sql.insert(connection, tables.interaction, self._interactions)

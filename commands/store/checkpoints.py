@@ -18,7 +18,7 @@ class Checkpointer:
 
     def __init__(self, connect: Callable[[], Any]) -> None:
         self._connect = connect
-        self._gate = Lock()
+        self._lock = Lock()
         self._wake = Event()
         self._stopped = Event()
         self._thread: Thread | None = None
@@ -27,7 +27,7 @@ class Checkpointer:
         """Requests a checkpoint, because something was or is being committed."""
         self._wake.set()
         if self._thread is None:
-            with self._gate:
+            with self._lock:
                 if self._thread is None:
                     self._stopped.clear()
                     self._thread = Thread(target=self._run, name="annals-checkpoints", daemon=True)
@@ -35,7 +35,7 @@ class Checkpointer:
 
     def stop(self) -> None:
         """Stops the thread; another commit would start it again."""
-        with self._gate:
+        with self._lock:
             thread, self._thread = self._thread, None
             if thread:
                 self._stopped.set()

@@ -31,7 +31,7 @@ class UlidGenerator:
 
     def __init__(self, milliseconds: Callable[[], int] = lambda: time.time_ns() // 1_000_000) -> None:
         self._milliseconds = milliseconds
-        self._last = 0
+        self._last_value = 0
         self._lock = Lock()
 
     def __call__(self, previous_id: str = "", now: datetime | None = None) -> str:
@@ -41,11 +41,11 @@ class UlidGenerator:
         """
         milliseconds = self._milliseconds() if now is None else int(now.timestamp() * 1000)
         with self._lock:
-            last_value = max(self._last, _decode_ulid(previous_id))
+            last_value = max(self._last_value, _decode_ulid(previous_id))
             new_value = milliseconds << _RANDOM_BITS | secrets.randbits(_RANDOM_BITS)
             is_later = new_value >> _RANDOM_BITS > last_value >> _RANDOM_BITS
-            self._last = new_value if is_later else last_value + 1 + secrets.randbits(_STEP_BITS)
-            return _encode_ulid(self._last)
+            self._last_value = new_value if is_later else last_value + 1 + secrets.randbits(_STEP_BITS)
+            return _encode_ulid(self._last_value)
 
 
 def adapt_new_id(new_id: NewId) -> Callable[[str, datetime], str]:

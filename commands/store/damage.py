@@ -34,7 +34,9 @@ def describe_damage(error: BaseException) -> str | None:
     """Which part is damaged, in words, if the error reports damage; None for any other error."""
     cause = error.orig if isinstance(error, DBAPIError) else error
     if isinstance(cause, sqlite3.Error):
-        is_damaged = getattr(cause, "sqlite_errorcode", 0) & 0xFF in _SQLITE_CODES or str(cause).startswith(_UNDECODABLE_MESSAGE)
+        is_damaged = getattr(cause, "sqlite_errorcode", 0) & 0xFF in _SQLITE_CODES or str(cause).startswith(
+            _UNDECODABLE_MESSAGE
+        )
         return "its file is damaged" if is_damaged else None
     if isinstance(cause, psycopg.Error):
         return "its data are damaged" if cause.sqlstate in _POSTGRESQL_CODES else None

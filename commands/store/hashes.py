@@ -67,7 +67,9 @@ def entity_hash(image: bytes) -> bytes:
 
 def update_state_hash(state: bytes, removed: Iterable[bytes], added: Iterable[bytes]) -> bytes:
     """The state hash after some entities were removed and others added; an empty hash counts as zero."""
-    return ((_int_of_digest(state) - sum(map(_int_of_digest, removed)) + sum(map(_int_of_digest, added))) % _MODULUS).to_bytes(32)
+    return (
+        (_int_of_digest(state) - sum(map(_int_of_digest, removed)) + sum(map(_int_of_digest, added))) % _MODULUS
+    ).to_bytes(32)
 
 
 class ChainHasher:
@@ -80,9 +82,9 @@ class ChainHasher:
 
     def __init__(self, previous: bytes, interaction: Interaction) -> None:
         self._digest = sha256(previous)
-        self._hides = bool(interaction.salt)
+        self._is_salted = bool(interaction.salt)
         last, first, id, folded, time, caller, command, registry_url, *_ = interaction
-        if self._hides:
+        if self._is_salted:
             self._hash_part(dumps((2, last, first, id, folded, time, command, registry_url)))
             self._hash_part(caller_hash(interaction.salt, caller))
         else:
@@ -91,7 +93,7 @@ class ChainHasher:
     def add(self, row: LogRow, hash: bytes = b"") -> None:
         """Adds the interaction's next event. hash: of its image, if already known."""
         self._hash_part(dumps(row[:-1]))
-        tail_start = row.state.rfind(_CHANGED_MEMBER) if self._hides else -1
+        tail_start = row.state.rfind(_CHANGED_MEMBER) if self._is_salted else -1
         if tail_start < 0:  # of version 1, or damaged
             self._hash_part(row.state)
             return

@@ -40,7 +40,9 @@ from domain.registry.events import EntityEvent
 
 T = TypeVar("T")
 
-_SELECT_LOG_END: Final = "SELECT last, time, chain, state, xregcorrelationid FROM interaction ORDER BY last DESC LIMIT 1"
+_SELECT_LOG_END: Final = (
+    "SELECT last, time, chain, state, xregcorrelationid FROM interaction ORDER BY last DESC LIMIT 1"
+)
 #: The end of the log, and the columns that `SqlWorld.preload` needs.
 _SELECT_START: Final = _SELECT_LOG_END.replace(" FROM", f", {START_COLUMNS} FROM", 1)
 #: The number of columns of `_SELECT_LOG_END`.
@@ -84,7 +86,7 @@ class Store:
     """A log with its heads, interactions and documents, in a SQLite file or a PostgreSQL database.
 
     public_url: recorded with each interaction as the registry's URL at that time. domainvalidation: the effect of rules
-    beyond the model. vault: encrypts and decrypts secret values; one without keys does neither. published: opens the
+    beyond the model. vault: encrypts and decrypts secret values; one without keys does neither. open_publications: opens the
     lookup of publications for decisions; a store without it has none.
     """
 
@@ -99,7 +101,7 @@ class Store:
         durable: bool = True,
         domainvalidation: DomainValidation = "warn",
         vault: Vault | None = None,
-        published: OpenPublications | None = None,
+        open_publications: OpenPublications | None = None,
     ) -> None:
         self.engine = open_engine(url, durable=durable)
         self.recorder = LogRecorder(self.engine)
@@ -110,7 +112,7 @@ class Store:
         self.new_id = adapt_new_id(new_id) if new_id else UlidGenerator()
         self.new_salt = new_salt or SaltGenerator()
         self.vault = vault or Vault()
-        self._published = published
+        self._open_publications = open_publications
         self.public_url = public_url
         self.domainvalidation: DomainValidation = domainvalidation
         self._writers = self.engine.execution_options(**{WRITING: True})
@@ -177,7 +179,7 @@ class Store:
         self.engine.dispose()
 
     def _world(self, connection: Connection) -> SqlWorld:
-        published = self._published(connection, self.mapper) if self._published else None
+        published = self._open_publications(connection, self.mapper) if self._open_publications else None
         return SqlWorld(connection, self.mapper, self._models, self.vault, published, self._links)
 
 
@@ -224,10 +226,10 @@ class WriteTransaction:
             if not dryrun:
                 sql.run(self.connection, "RELEASE SAVEPOINT attempt")
         except Exception as error:
-            self._undo(previous_tip)
+            self._roll_back(previous_tip)
             return error
         if dryrun:
-            self._undo(previous_tip)
+            self._roll_back(previous_tip)
         else:
             self.world.release()
         return result
@@ -247,7 +249,7 @@ class WriteTransaction:
         interaction = self._interaction(context, command, len(decision.events))
         chain, state = hashes.ChainHasher(self.log_end.chain, interaction), self.log_end.state
         for start, chunk in enumerate(sql.chunks(events)):
-            state = self._insert(chunk, self.log_end.position + start * sql.CHUNK, chain, state)
+            state = self._write_events(chunk, self.log_end.position + start * sql.CHUNK, chain, state)
         hashed_interaction = interaction._replace(chain=chain.digest(state), state=state)
         sql.insert(self.connection, tables.interaction, [hashed_interaction])
         self.log_end = LogEnd(
@@ -262,14 +264,16 @@ class WriteTransaction:
             tuple(enumerate(events, interaction.first)), decision, correlation_id, hashed_interaction.last, context
         )
 
-    def _undo(self, previous_tip: LogEnd) -> None:
+    def _roll_back(self, previous_tip: LogEnd) -> None:
         """Restores the state before the savepoint."""
         sql.run(self.connection, "ROLLBACK TO SAVEPOINT attempt")
         sql.run(self.connection, "RELEASE SAVEPOINT attempt")
         self.log_end = previous_tip
         self.world.roll_back()
 
-    def _insert(self, events: Sequence[EntityEvent], after: int, chain: hashes.ChainHasher, state: bytes) -> bytes:
+    def _write_events(
+        self, events: Sequence[EntityEvent], after: int, chain: hashes.ChainHasher, state: bytes
+    ) -> bytes:
         """Writes some events of an interaction and their heads; returns the state hash after them.
 
         It is called for one chunk at a time, so that memory does not hold the stored bytes of a whole import next to

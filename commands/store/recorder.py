@@ -65,7 +65,7 @@ class LogRecorder(ApplicationRecorder):
         if lte is not None:
             query = query.where(_LOG.revision <= lte)
         query = query.order_by(_LOG.revision.desc() if desc else _LOG.revision).limit(limit)
-        rows = self._all(query)
+        rows = self._fetch_all(query)
         return [StoredEvent(stream, revision, topic, require_bytes(state)) for stream, revision, topic, state in rows]
 
     def select_notifications(
@@ -85,7 +85,7 @@ class LogRecorder(ApplicationRecorder):
             query = query.where(_LOG.position <= stop)
         if topics:
             query = query.where(_LOG.topic.in_(topics))
-        rows = self._all(query.order_by(_LOG.position).limit(limit))
+        rows = self._fetch_all(query.order_by(_LOG.position).limit(limit))
         return [
             Notification(stream, revision, topic, require_bytes(state), id=position)
             for stream, revision, topic, state, position in rows
@@ -101,6 +101,6 @@ class LogRecorder(ApplicationRecorder):
         """Not supported: subscriptions are optional in the library, and readers of this log continue by position."""
         raise NotImplementedError("read on with select_notifications")
 
-    def _all(self, query: Select[Any]) -> Sequence[Any]:
+    def _fetch_all(self, query: Select[Any]) -> Sequence[Any]:
         with self._engine.connect() as connection:
             return connection.execute(query).all()

@@ -25,7 +25,9 @@ KEY_BYTES: Final = 32
 _NONCE_BYTES: Final = 12
 
 _SELECT_SECRET: Final = "SELECT wrapped, sealed FROM secret WHERE reference = ? AND owner = ? AND name = ?"
-_SELECT_PAGE: Final = "SELECT reference, owner, name, wrapped FROM secret WHERE reference > ? ORDER BY reference LIMIT ?"
+_SELECT_PAGE: Final = (
+    "SELECT reference, owner, name, wrapped FROM secret WHERE reference > ? ORDER BY reference LIMIT ?"
+)
 _REPLACE: Final = "UPDATE secret SET wrapped = ?, sealed = ? WHERE reference = ? AND owner = ? AND name = ?"
 _UPDATE_WRAPPED: Final = "UPDATE secret SET wrapped = ? WHERE reference = ? AND wrapped = ?"
 # The content of deleted rows can stay in the file for a while, so rows are overwritten first.
@@ -70,7 +72,7 @@ class Vault:
     def unseal(self, secret: Secret, wrapped_key: bytes, ciphertext: bytes) -> str | None:
         """The value in a row; None when no key decrypts it, or the row was copied from another secret."""
         associated_data = _associated_data(secret.owner, secret.name)
-        data_key = self._unwrapped(associated_data, wrapped_key)
+        data_key = self._unwrap(associated_data, wrapped_key)
         value = _decrypt(AESGCM(data_key), associated_data, ciphertext) if data_key else None
         return value.decode() if value is not None else None
 
@@ -94,20 +96,20 @@ class Vault:
         while rows := sql.run(connection, _SELECT_PAGE, (last_reference, sql.CHUNK)).fetchall():
             for reference, owner, name, wrapped_key in rows:
                 associated_data = _associated_data(owner, name)
-                data_key = self._unwrapped(associated_data, bytes(wrapped_key))
+                data_key = self._unwrap(associated_data, bytes(wrapped_key))
                 if data_key is None:
                     raise NoMasterKey(f"no master key opens the secret {name} of {owner}")
                 sql.run(
                     connection,
                     _UPDATE_WRAPPED,
-                    (_encrypt(self._newest, associated_data, data_key), reference, bytes(wrapped_key)),
+                    (_encrypt(self._newest_key, associated_data, data_key), reference, bytes(wrapped_key)),
                 )
             count += len(rows)
             last_reference = rows[-1][0]
         return count
 
     @property
-    def _newest(self) -> AESGCM:
+    def _newest_key(self) -> AESGCM:
         if not self._keys:
             raise NoMasterKey("there is no master key; set ANNALS_MASTER_KEY")
         return self._keys[0]
@@ -115,11 +117,11 @@ class Vault:
     def _seal(self, secret: Secret, value: str) -> tuple[bytes, bytes]:
         """A new data key, wrapped, and a value encrypted with it."""
         associated_data, data_key = _associated_data(secret.owner, secret.name), token_bytes(KEY_BYTES)
-        return _encrypt(self._newest, associated_data, data_key), _encrypt(
+        return _encrypt(self._newest_key, associated_data, data_key), _encrypt(
             AESGCM(data_key), associated_data, value.encode()
         )
 
-    def _unwrapped(self, associated_data: bytes, wrapped_key: bytes) -> bytes | None:
+    def _unwrap(self, associated_data: bytes, wrapped_key: bytes) -> bytes | None:
         candidates = (_decrypt(key, associated_data, wrapped_key) for key in self._keys)
         return next((data for data in candidates if data is not None), None)
 

@@ -31,7 +31,9 @@ HEADS_OF_TYPE: Final = (
     SELECT_HEADS + "h.type = ? AND h.live AND (h.parent, h.tree_key) > (?, ?) ORDER BY h.parent, h.tree_key LIMIT ?"
 )
 _COUNT_MEMBERS: Final = "SELECT count(*) FROM head WHERE type = ? AND parent = ? AND live"
-HEADS_OF_MEMBERS: Final = SELECT_HEADS + "h.type = ? AND h.parent = ? AND h.live AND h.tree_key > ? ORDER BY h.tree_key LIMIT ?"
+HEADS_OF_MEMBERS: Final = (
+    SELECT_HEADS + "h.type = ? AND h.parent = ? AND h.live AND h.tree_key > ? ORDER BY h.tree_key LIMIT ?"
+)
 #: Streams with events after a position, each with the last event that it had at that position, if any.
 STREAM_DIFFERENCES: Final = (
     "SELECT h.tree_key, h.xid, t.revision, t.position, t.topic, t.state FROM head h"
@@ -129,7 +131,7 @@ class SqlWorld:
         self,
         connection: Connection,
         mapper: EventMapper,
-        models: ModelCache,
+        model_cache: ModelCache,
         vault: Vault | None = None,
         published: Publications | None = None,
         link_cache: LinkCache | None = None,
@@ -138,16 +140,16 @@ class SqlWorld:
         self._connection = connection
         self._vault = vault or Vault()
         self._mapper = mapper
-        self._models = models
+        self._model_cache = model_cache
         self._link_cache = link_cache or LinkCache()
-        self._linked: int | None = None
+        self._links_position: int | None = None
         self._links: tuple[Link, ...] | None = None
         self._model: Model | None = None
         self._model_hash: bytes | None = None
         self._stream_heads: dict[str, StreamHead] = {}
-        self._unsettled: set[str] = set()
-        self._pointers: bool | None = None
-        self._sources: dict[str, list[str]] = {}
+        self._unreleased_keys: set[str] = set()
+        self._has_pointers: bool | None = None
+        self._xref_sources: dict[str, list[str]] = {}
         #: Results of the document checks that the current command needs.
         self.known_results: CheckResults = {}
 
@@ -164,17 +166,19 @@ class SqlWorld:
         has an xref.
         """
         self._model_hash = require_bytes(model) if model else None
-        self._linked = links_position or 0
-        self._pointers = bool(has_pointers)
+        self._links_position = links_position or 0
+        self._has_pointers = bool(has_pointers)
 
     @property
     def links(self) -> Sequence[Link]:
         if self._links is None:
-            if self._linked is None:
+            if self._links_position is None:
                 self._links = self._read_links()
             else:
-                cached = self._link_cache.find(self._linked)
-                self._links = cached if cached is not None else self._link_cache.put(self._linked, self._read_links())
+                cached = self._link_cache.find(self._links_position)
+                self._links = (
+                    cached if cached is not None else self._link_cache.put(self._links_position, self._read_links())
+                )
         return self._links
 
     def prefetch(self, names: Iterable[str]) -> None:
@@ -227,7 +231,7 @@ class SqlWorld:
             for key, name, *event_columns in page:
                 if xids.is_outside_tree(xids.stream(name)):
                     continue
-                yield StreamDifference(name, self._then(*event_columns), self._stream_heads[key].entity)
+                yield StreamDifference(name, self._past_entity(*event_columns), self._stream_heads[key].entity)
             if len(page) < sql.CHUNK:
                 return
             start_key = page[-1][0] + "!"  # nothing sorts between a key and those of its children
@@ -235,17 +239,19 @@ class SqlWorld:
     def xref_sources(self, xid: str) -> Sequence[str]:
         """See World. Cost: none if no Resource has an xref, which is queried once."""
         self.prefetch_xref_sources((xid,))
-        return self._sources.get(xid, [])
+        return self._xref_sources.get(xid, [])
 
     def prefetch_xref_sources(self, names: Iterable[str]) -> None:
-        if self._pointers is None:
-            self._pointers = bool(sql.run(self._connection, _HAS_POINTERS).fetchone())
-        if not self._pointers:
+        if self._has_pointers is None:
+            self._has_pointers = bool(sql.run(self._connection, _HAS_POINTERS).fetchone())
+        if not self._has_pointers:
             return
-        for chunk in sql.chunks(sorted({name for name in names if name not in self._sources})):
-            self._sources |= {name: [] for name in chunk}
-            for target, source in sql.run(self._connection, XREF_SOURCES, (sql.list_parameter(self._connection, chunk),)):
-                self._sources[target].append(source)
+        for chunk in sql.chunks(sorted({name for name in names if name not in self._xref_sources})):
+            self._xref_sources |= {name: [] for name in chunk}
+            for target, source in sql.run(
+                self._connection, XREF_SOURCES, (sql.list_parameter(self._connection, chunk),)
+            ):
+                self._xref_sources[target].append(source)
 
     def document(self, sha256: str) -> bytes:
         content = sql.scalar(self._connection, "SELECT bytes FROM document WHERE sha256 = ?", (sha256,))
@@ -277,27 +283,27 @@ class SqlWorld:
         """Adds an event that this transaction has just appended."""
         key = xids.tree_key(event.xid)
         self._stream_heads[key] = StreamHead(event.revision, hash, event, position)
-        self._unsettled.add(key)
+        self._unreleased_keys.add(key)
         if event.xid == xids.MODEL:
             self._model = self._model_hash = None
         elif event.type == links.TYPE:
-            self._linked = self._links = None
-        self._sources.clear()
+            self._links_position = self._links = None
+        self._xref_sources.clear()
         if xref_target(event) is not None:
-            self._pointers = True
+            self._has_pointers = True
 
     def release(self) -> None:
         """Keeps the added events, whatever later savepoints undo."""
-        self._unsettled.clear()
+        self._unreleased_keys.clear()
 
     def roll_back(self) -> None:
         """Drops the events added since the last `release`, because their savepoint is undone."""
-        for key in self._unsettled:
+        for key in self._unreleased_keys:
             self._stream_heads.pop(key, None)
-        self._unsettled.clear()
+        self._unreleased_keys.clear()
         self._model = self._model_hash = None
-        self._linked = self._links = None
-        self._sources.clear()
+        self._links_position = self._links = None
+        self._xref_sources.clear()
 
     def _never_owned(self, xid: str) -> bool:
         """Whether the owner is known never to have existed; then nothing below it ever did."""
@@ -310,25 +316,27 @@ class SqlWorld:
         hash = self._model_hash or sql.scalar(self._connection, "SELECT hash FROM head WHERE tree_key = ?", (key,))
         if not hash:
             return compile_model({})
-        return self._models.find(hash) or self._models.put(hash, self._loaded_model())
+        return self._model_cache.find(hash) or self._model_cache.put(hash, self._loaded_model())
 
     def _loaded_model(self) -> Model:
         entity = self.get(xids.MODEL)
         assert entity is not None, "the hash in head says that it lives"
-        return Model.of(entity)
+        return Model.from_entity(entity)
 
     def _read_links(self) -> tuple[Link, ...]:
-        entities = map(self._note, sql.run(self._connection, _HEADS_OF_LINKS, xids.subtree(links.COLLECTION)).fetchall())
-        return tuple(Link.of(entity, entity.position) for entity in entities if entity is not None)
+        entities = map(
+            self._remember_row, sql.run(self._connection, _HEADS_OF_LINKS, xids.subtree(links.COLLECTION)).fetchall()
+        )
+        return tuple(Link.from_entity(entity, entity.position) for entity in entities if entity is not None)
 
     def _load(self, keys: set[str]) -> None:
         missing_keys = sorted(key for key in keys if key not in self._stream_heads)
         for chunk in sql.chunks(missing_keys):
             for row in sql.run(self._connection, HEADS_BY_KEY, (sql.list_parameter(self._connection, chunk),)):
-                self._note(row)
+                self._remember_row(row)
         self._stream_heads |= {key: NO_STREAM_HEAD for key in missing_keys if key not in self._stream_heads}
 
-    def _then(self, revision: int | None, position: int, topic: str, state: bytes) -> Entity | None:
+    def _past_entity(self, revision: int | None, position: int, topic: str, state: bytes) -> Entity | None:
         return None if revision is None else evolve(self._mapper.event(topic, revision, require_bytes(state)), position)
 
     def _pages(self, statement: str, parameters: Any) -> Iterator[Entity]:
@@ -337,14 +345,14 @@ class SqlWorld:
         while True:
             page = sql.run(self._connection, statement, (*parameters(last_xid), sql.CHUNK)).fetchall()
             for row in page:
-                entity = self._note(row)
+                entity = self._remember_row(row)
                 assert entity is not None, "the statement asks for live ones"
                 last_xid = entity.xid
                 yield entity
             if len(page) < sql.CHUNK:
                 return
 
-    def _note(self, row: Any) -> Entity | None:
+    def _remember_row(self, row: Any) -> Entity | None:
         key, revision, hash, position, topic, state = row
         head = self._stream_heads.get(key)
         if head is None or head.revision != revision:

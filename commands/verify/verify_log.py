@@ -55,7 +55,7 @@ class VerificationFinding(NamedTuple):
     """A difference from what was written, and the position of the event that shows it."""
 
     position: int
-    what: str
+    text: str
 
 
 def verify_log(store: Store, progress: ProgressCallback = lambda reached, last: None) -> Iterator[VerificationFinding]:
@@ -69,19 +69,19 @@ def verify_log(store: Store, progress: ProgressCallback = lambda reached, last: 
         with catch_unreadable(unreadable.append):
             yield from _verify_snapshot(connection, verification, progress)
         for message in unreadable:
-            yield VerificationFinding(verification.before.last + 1, f"the database cannot read further: {message}")
+            yield VerificationFinding(verification.previous.last + 1, f"the database cannot read further: {message}")
 
 
 def _verify_snapshot(
     connection: Connection, verification: _LogVerification, progress: ProgressCallback
 ) -> Iterator[VerificationFinding]:
     log_end = sql.scalar(connection, "SELECT coalesce(max(position), 0) FROM log")
-    verification.damaged.update(_damaged_documents(connection))
+    verification.damaged_documents.update(_damaged_documents(connection))
     for interaction in _interactions(connection):
-        yield from verification.interaction(interaction)
+        yield from verification.verify_interaction(interaction)
         progress(interaction.last, log_end)
-    if verification.before.last != log_end:
-        yield VerificationFinding(verification.before.last + 1, "the log goes on after its last interaction")
+    if verification.previous.last != log_end:
+        yield VerificationFinding(verification.previous.last + 1, "the log goes on after its last interaction")
     yield from _check_heads(connection, log_end)
     yield from starmap(VerificationFinding, storage_faults(connection, log_end))
 
@@ -93,7 +93,8 @@ def verify_row_hashes(store: Store) -> Iterator[VerificationFinding]:
         with catch_unreadable(unreadable.append):
             last_interaction = _last_interaction(connection)
             hashes = (
-                proof.entity_hash(_after_image(unchecked_row(_HashedRow, row))) for row in _rows_by_key(connection, _ROWS)
+                proof.entity_hash(_after_image(unchecked_row(_HashedRow, row)))
+                for row in _rows_by_key(connection, _ROWS)
             )
             if proof.update_state_hash(proof.EMPTY_HASH, (), hashes) != last_interaction.state:
                 yield VerificationFinding(
@@ -106,28 +107,28 @@ def verify_row_hashes(store: Store) -> Iterator[VerificationFinding]:
 
 
 class _LogVerification:
-    """Verifies one interaction after another; `before` is the previous one."""
+    """Verifies one interaction after another; `previous` is the previous one."""
 
     def __init__(self, connection: Connection, mapper: EventMapper) -> None:
         """Starts before the first interaction. damaged: SHA-256 of documents whose bytes do not match it."""
         # Links record interactions of other registries, whose times can be earlier than the end of this log.
-        self._linked = False
-        self.before = proof.NO_INTERACTION
-        self.damaged = set[str]()
+        self._has_links = False
+        self.previous = proof.NO_INTERACTION
+        self.damaged_documents = set[str]()
         self._connection = connection
         self._mapper = mapper
 
-    def interaction(self, interaction: Interaction) -> Iterator[VerificationFinding]:
+    def verify_interaction(self, interaction: Interaction) -> Iterator[VerificationFinding]:
         """What is wrong with the next interaction."""
         yield from self._check_interaction(interaction)
         chain_hasher, state_hash, position = (
-            proof.ChainHasher(self.before.chain, interaction),
-            self.before.state,
-            self.before.last,
+            proof.ChainHasher(self.previous.chain, interaction),
+            self.previous.state,
+            self.previous.last,
         )
-        for page in self._pages(interaction):
+        for page in self._event_pages(interaction):
             for row, previous, _ in page:
-                self._linked = self._linked or row.stream.startswith(_LINK_PREFIX)
+                self._has_links = self._has_links or row.stream.startswith(_LINK_PREFIX)
                 chain_hasher.add(row)
                 yield from _check_succession(position, row, previous)
                 position = row.position
@@ -136,27 +137,27 @@ class _LogVerification:
                 (_entity_hash(previous_row) for _, previous_row, _ in page if previous_row),
                 (_entity_hash(row) for row, _, _ in page),
             )
-            yield from self._contents(interaction, page)
+            yield from self._check_contents(interaction, page)
         if position != interaction.last:
             yield VerificationFinding(position + 1, "events are missing")
-        first = min(max(interaction.first, self.before.last + 1), interaction.last)
+        first = min(max(interaction.first, self.previous.last + 1), interaction.last)
         if chain_hasher.digest(interaction.state) != interaction.chain:
             yield VerificationFinding(first, "the chain hash differs: the interaction or its events were changed")
         if state_hash != interaction.state:
             yield VerificationFinding(first, "the state hash differs")
-        self.before = interaction
+        self.previous = interaction
 
     def _check_interaction(self, interaction: Interaction) -> Iterator[VerificationFinding]:
-        if interaction.first != self.before.last + 1:
-            yield VerificationFinding(self.before.last + 1, "interactions leave a gap or overlap")
-        if interaction.time < self.before.time and not self._linked:
+        if interaction.first != self.previous.last + 1:
+            yield VerificationFinding(self.previous.last + 1, "interactions leave a gap or overlap")
+        if interaction.time < self.previous.time and not self._has_links:
             yield VerificationFinding(interaction.first, "time runs backwards")
         if interaction.folded != interaction.xregcorrelationid.casefold():
             yield VerificationFinding(interaction.first, "the folded correlation id is not that of the interaction")
 
-    def _pages(self, interaction: Interaction) -> Iterator[list[_EventContext]]:
+    def _event_pages(self, interaction: Interaction) -> Iterator[list[_EventContext]]:
         """The events of an interaction, each with its predecessor and head."""
-        position = self.before.last
+        position = self.previous.last
         while position < interaction.last:
             rows = sql.run(self._connection, _EVENTS, (position, interaction.last, sql.CHUNK)).fetchall()
             if not rows or rows[-1][0] <= position:  # a damaged file may return the same rows endlessly
@@ -164,8 +165,8 @@ class _LogVerification:
             yield [_event_context(row) for row in rows]
             position = rows[-1][0]
 
-    def _contents(self, interaction: Interaction, page: list[_EventContext]) -> Iterator[VerificationFinding]:
-        events = {row.position: self._event(row) for row, _, _ in page}
+    def _check_contents(self, interaction: Interaction, page: list[_EventContext]) -> Iterator[VerificationFinding]:
+        events = {row.position: self._checked_content(row) for row, _, _ in page}
         intact_documents = self._stored_documents(
             {event.document for event in events.values() if event and event.document}
         )
@@ -181,16 +182,16 @@ class _LogVerification:
             if head is not None and head != event.head:
                 yield VerificationFinding(row.position, f"head does not match the last event of {row.stream}")
 
-    def _event(self, row: LogRow) -> _CheckedContent | None:
+    def _checked_content(self, row: LogRow) -> _CheckedContent | None:
         try:
-            return _CheckedContent.of(self._mapper.event_of_row(row), row)
+            return _CheckedContent.from_event(self._mapper.event_of_row(row), row)
         except (ValueError, KeyError, TypeError):
             return None
 
     def _stored_documents(self, documents: set[str]) -> set[str]:
         hash_list = sql.list_parameter(self._connection, documents)
         rows = sql.run(self._connection, "SELECT sha256 FROM document WHERE sha256 {among}", (hash_list,))
-        return {digest for (digest,) in rows} - self.damaged
+        return {digest for (digest,) in rows} - self.damaged_documents
 
 
 class _EventContext(NamedTuple):
@@ -219,7 +220,7 @@ class _CheckedContent(NamedTuple):
     head: tuple[Any, ...]
 
     @classmethod
-    def of(cls, event: EntityEvent, row: LogRow) -> _CheckedContent:
+    def from_event(cls, event: EntityEvent, row: LogRow) -> _CheckedContent:
         owner = xids.parent(event.xid)
         hash = b"" if isinstance(event, EntityDeleted) else proof.entity_hash(extract_image(row.state))
         parent = xids.tree_key(owner) if owner else ""

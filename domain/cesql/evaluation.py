@@ -107,12 +107,12 @@ class CesqlExpression:
     text: str
     tree: SyntaxNode
     unknown_functions: tuple[FunctionCall, ...]
-    _run: Evaluator = field(repr=False, compare=False)
-    _metered: bool = field(default=True, repr=False, compare=False)
+    _evaluator: Evaluator = field(repr=False, compare=False)
+    _is_metered: bool = field(default=True, repr=False, compare=False)
 
     def evaluate(self, event: ContextAttributes) -> EvaluationResult:
         """The result of the expression for an event. Never raises."""
-        outcome = self._outcome(event)
+        outcome = self._evaluate(event)
         return (
             EvaluationResult(outcome.value, outcome.errors)
             if isinstance(outcome, ErrorValue)
@@ -121,12 +121,12 @@ class CesqlExpression:
 
     def matches(self, event: ContextAttributes) -> bool:
         """Whether the value is true as a Boolean, without any error (SUB-421)."""
-        outcome = self._outcome(event)
+        outcome = self._evaluate(event)
         return outcome is True or (outcome is not False and operators.to_boolean(outcome) is True)
 
-    def _outcome(self, event: ContextAttributes) -> ValueOrError:
+    def _evaluate(self, event: ContextAttributes) -> ValueOrError:
         try:
-            return self._run(cast(EvaluationContext, _MeteredEvent(event) if self._metered else event))
+            return self._evaluator(cast(EvaluationContext, _MeteredEvent(event) if self._is_metered else event))
         except TooMuchText:
             return _GENERIC
         except RecursionError:  # the caller used up the stack; an expression needs at most 700 frames
@@ -292,7 +292,9 @@ def _chain_evaluator(steps: tuple[ChainStep, ...], children: list[Evaluator]) ->
     return evaluate
 
 
-def _step_evaluator(step: ChainStep, operands: list[Evaluator]) -> Callable[[ValueOrError, EvaluationContext], ValueOrError]:
+def _step_evaluator(
+    step: ChainStep, operands: list[Evaluator]
+) -> Callable[[ValueOrError, EvaluationContext], ValueOrError]:
     match step:
         case BinaryStep(operator=operator):
             function, right_operand = operators.BINARY[operator], operands[0]
@@ -317,7 +319,9 @@ def _like_evaluator(
     return step
 
 
-def _in_evaluator(elements: list[Evaluator], negated: bool) -> Callable[[ValueOrError, EvaluationContext], ValueOrError]:
+def _in_evaluator(
+    elements: list[Evaluator], negated: bool
+) -> Callable[[ValueOrError, EvaluationContext], ValueOrError]:
     """Whether a value equals one of others. They are cast to its type, in order, until one is equal (SUB-614)."""
 
     def contains(value: ValueOrError, event: EvaluationContext) -> ValueOrError:

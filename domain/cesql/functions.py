@@ -22,16 +22,21 @@ _WHITESPACE: Final = "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2
 
 @dataclass(frozen=True, slots=True)
 class CesqlFunction:
-    """A function or an operator. result: type whose zero value errors yield. more: type of any further arguments."""
+    """A function or an operator.
+
+    result_type: type whose zero value errors yield. further_type: type of any further arguments.
+    """
 
     parameter_types: tuple[type[CesqlValue], ...]
-    result: type[CesqlValue]
+    result_type: type[CesqlValue]
     compute: Callable[..., ValueOrError]
-    more: type[CesqlValue] | None = None
+    further_type: type[CesqlValue] | None = None
 
-    def takes_count(self, count: int) -> bool:
+    def accepts_count(self, count: int) -> bool:
         """Whether the function accepts this number of arguments."""
-        return count == len(self.parameter_types) or (self.more is not None and count > len(self.parameter_types))
+        return count == len(self.parameter_types) or (
+            self.further_type is not None and count > len(self.parameter_types)
+        )
 
 
 def apply_function(function: CesqlFunction, arguments: Sequence[ValueOrError]) -> ValueOrError:
@@ -41,11 +46,13 @@ def apply_function(function: CesqlFunction, arguments: Sequence[ValueOrError]) -
     """
     argument_errors = [error for argument in arguments if isinstance(argument, ErrorValue) for error in argument.errors]
     if argument_errors:
-        return ErrorValue(function.result(), *argument_errors)
+        return ErrorValue(function.result_type(), *argument_errors)
     cast_arguments: list[CesqlValue] = []
     cast_errors: tuple[ErrorKind, ...] = ()
     for index, value in enumerate(arguments):
-        wanted_type = function.parameter_types[index] if index < len(function.parameter_types) else function.more
+        wanted_type = (
+            function.parameter_types[index] if index < len(function.parameter_types) else function.further_type
+        )
         assert wanted_type is not None and not isinstance(value, ErrorValue)
         cast = value if type(value) is wanted_type else cast_value(value, wanted_type)
         if isinstance(cast, ErrorValue):
@@ -62,7 +69,7 @@ def apply_function(function: CesqlFunction, arguments: Sequence[ValueOrError]) -
 
 def find_function(name: str, count: int) -> CesqlFunction | None:
     """The function with a name, in upper case, that accepts this number of arguments; None where there is none."""
-    return next((function for function in FUNCTIONS.get(name, ()) if function.takes_count(count)), None)
+    return next((function for function in FUNCTIONS.get(name, ()) if function.accepts_count(count)), None)
 
 
 def _identity(value: Any) -> Any:
@@ -104,8 +111,8 @@ FUNCTIONS: Final[dict[str, tuple[CesqlFunction, ...]]] = {
     "BOOL": (CesqlFunction((bool,), bool, _identity),),
     "STRING": (CesqlFunction((str,), str, _identity),),
     "LENGTH": (CesqlFunction((str,), int, len),),
-    "CONCAT": (CesqlFunction((), str, lambda *texts: _join("", *texts), more=str),),
-    "CONCAT_WS": (CesqlFunction((str,), str, _join, more=str),),
+    "CONCAT": (CesqlFunction((), str, lambda *texts: _join("", *texts), further_type=str),),
+    "CONCAT_WS": (CesqlFunction((str,), str, _join, further_type=str),),
     "LOWER": (CesqlFunction((str,), str, str.lower),),
     "UPPER": (CesqlFunction((str,), str, str.upper),),
     "TRIM": (CesqlFunction((str,), str, lambda text: text.strip(_WHITESPACE)),),

@@ -101,7 +101,9 @@ def _with_wild_characters(pattern: LikePattern) -> Callable[[str], bool]:
 
 def _matches_at(segment: PatternSegment, text: str, index: int) -> bool:
     part = text[index : index + len(segment)]
-    return all(expected is _ANY_CHARACTER or expected == character for expected, character in zip(segment, part, strict=True))
+    return all(
+        expected is _ANY_CHARACTER or expected == character for expected, character in zip(segment, part, strict=True)
+    )
 
 
 def _searcher(segment: PatternSegment) -> Callable[[str, int, int], int]:

@@ -37,7 +37,7 @@ def parse(text: str) -> SyntaxNode:
     try:
         if len(text) > MAX_BYTES or len(text.encode()) > MAX_BYTES:
             raise ParseError(f"an expression has at most {MAX_BYTES} bytes", text, 0)
-        return _Parser(text).whole()
+        return _Parser(text).parse_all()
     except UnicodeEncodeError as error:
         raise ParseError("half of a surrogate pair is not a character", text, error.start) from None
     except RecursionError:
@@ -53,11 +53,11 @@ class _OpenChain:
         self._steps: list[ChainStep] = []
         self._operator = operator
 
-    def follow(self, operand: SyntaxNode, operator: str) -> None:
+    def add_step(self, operand: SyntaxNode, operator: str) -> None:
         self._steps.append(BinaryStep(self._operator, operand))
         self._operator = operator
 
-    def closed(self, operand: SyntaxNode) -> OperatorChain:
+    def close(self, operand: SyntaxNode) -> OperatorChain:
         return OperatorChain(self._first, (*self._steps, BinaryStep(self._operator, operand)))
 
 
@@ -67,29 +67,29 @@ class _Parser:
     def __init__(self, text: str) -> None:
         self._text = text
         self._tokens = list(tokenize(text))
-        self._at = 0
-        self._open = 0
+        self._index = 0
+        self._depth = 0
 
-    def whole(self) -> SyntaxNode:
+    def parse_all(self) -> SyntaxNode:
         tree = self._expression()
         if self._next.kind is not TokenKind.END:
-            raise self._expected("an operator or the end")
+            raise self._unexpected_token("an operator or the end")
         return tree
 
     @property
     def _next(self) -> CesqlToken:
-        return self._tokens[self._at]
+        return self._tokens[self._index]
 
     def _take(self) -> CesqlToken:
-        token = self._tokens[self._at]
-        self._at += 1
+        token = self._tokens[self._index]
+        self._index += 1
         return token
 
     def _skip(self, text: str) -> bool:
         """Whether the next token is this keyword or sign; if so, consumes it."""
         token = self._next
         is_next = token.text == text and token.kind in (TokenKind.KEYWORD, TokenKind.SIGN)
-        self._at += is_next
+        self._index += is_next
         return is_next
 
     def _expression(self) -> SyntaxNode:
@@ -97,17 +97,17 @@ class _Parser:
         open_chains: list[_OpenChain] = []
         while True:
             tree = self._term()
-            level = self._level()
+            level = self._next_level()
             while open_chains and open_chains[-1].level > level:
-                tree = open_chains.pop().closed(tree)
+                tree = open_chains.pop().close(tree)
             if level < 0:
                 return tree
             if open_chains and open_chains[-1].level == level:
-                open_chains[-1].follow(tree, self._take().text)
+                open_chains[-1].add_step(tree, self._take().text)
             else:
                 open_chains.append(_OpenChain(level, tree, self._take().text))
 
-    def _level(self) -> int:
+    def _next_level(self) -> int:
         """The precedence of the next binary operator; -1 where the next token is none."""
         kind, text = self._next[:2]
         return _LEVELS.get(text, -1) if kind in (TokenKind.KEYWORD, TokenKind.SIGN) else -1
@@ -124,25 +124,25 @@ class _Parser:
         negated = self._skip("not")
         if self._skip("like"):
             if self._next.kind is not TokenKind.STRING:
-                raise self._expected("a string literal")
+                raise self._unexpected_token("a string literal")
             return LikeStep(self._take().text, negated)
         if not self._skip("in"):
-            raise self._expected("LIKE or IN")
-        self._opened("a set in parentheses")
+            raise self._unexpected_token("LIKE or IN")
+        self._open_parenthesis("a set in parentheses")
         return InStep(self._list(), negated)
 
     def _operand(self) -> SyntaxNode:
         operators = []
         while (token := self._next).text in ("not", "-") and token.kind in (TokenKind.KEYWORD, TokenKind.SIGN):
-            if self._signs_number():
+            if self._is_signed_number():
                 break
             operators.append(self._take().text)
-        operand = self._single()
+        operand = self._primary()
         return UnaryOperation(tuple(operators), operand) if operators else operand
 
-    def _signs_number(self) -> bool:
+    def _is_signed_number(self) -> bool:
         """Whether the next tokens are a sign and directly adjacent digits."""
-        sign, number = self._tokens[self._at], self._tokens[min(self._at + 1, len(self._tokens) - 1)]
+        sign, number = self._tokens[self._index], self._tokens[min(self._index + 1, len(self._tokens) - 1)]
         return (
             sign.kind is TokenKind.SIGN
             and sign.text in ("+", "-")
@@ -150,8 +150,8 @@ class _Parser:
             and sign.end == number.start
         )
 
-    def _single(self) -> SyntaxNode:
-        if self._signs_number():
+    def _primary(self) -> SyntaxNode:
+        if self._is_signed_number():
             sign = self._take()
             return self._number(sign.text, sign.start)
         token = self._next
@@ -159,23 +159,23 @@ class _Parser:
             case TokenKind.NUMBER, _:
                 return self._number("", token.start)
             case TokenKind.STRING, value:
-                self._at += 1
+                self._index += 1
                 return LiteralValue(value)
             case TokenKind.KEYWORD, "true" | "false":
                 return LiteralValue(self._take().text == "true")
             case TokenKind.KEYWORD, "exists":
-                self._at += 1
+                self._index += 1
                 return ExistsCheck(self._name())
             case TokenKind.SIGN, "(":
-                self._opened("(")
+                self._open_parenthesis("(")
                 tree = self._expression()
-                self._closed()
+                self._close_parenthesis()
                 return tree
-            case TokenKind.NAME, _ if self._tokens[self._at + 1][:2] == (TokenKind.SIGN, "("):
+            case TokenKind.NAME, _ if self._tokens[self._index + 1][:2] == (TokenKind.SIGN, "("):
                 return self._call()
             case TokenKind.NAME, _:
                 return ContextAttribute(self._name())
-        raise self._expected("a value")
+        raise self._unexpected_token("a value")
 
     def _number(self, sign: str, start: int) -> LiteralValue:
         token = self._take()
@@ -186,7 +186,7 @@ class _Parser:
 
     def _name(self) -> str:
         if self._next.kind is not TokenKind.NAME:
-            raise self._expected("the name of an attribute")
+            raise self._unexpected_token("the name of an attribute")
         token = self._take()
         if "_" in token.text:
             raise ParseError(f"{token.text} is not the name of an attribute", self._text, token.start)
@@ -196,10 +196,10 @@ class _Parser:
         token = self._take()
         if not _FUNCTION.match(token.text):
             raise ParseError(f"{token.text} is not the name of a function", self._text, token.start)
-        self._opened("(")
+        self._open_parenthesis("(")
         arguments: tuple[SyntaxNode, ...] = ()
         if self._skip(")"):
-            self._open -= 1
+            self._depth -= 1
         else:
             arguments = self._list()
         return FunctionCall(token.text.upper(), arguments, token.start)
@@ -209,23 +209,23 @@ class _Parser:
         elements = [self._expression()]
         while self._skip(","):
             elements.append(self._expression())
-        self._closed()
+        self._close_parenthesis()
         return tuple(elements)
 
-    def _opened(self, expected: str) -> None:
+    def _open_parenthesis(self, expected: str) -> None:
         start = self._next.start
         if not self._skip("("):
-            raise self._expected(expected)
-        self._open += 1
-        if self._open > MAX_PARENTHESES:
+            raise self._unexpected_token(expected)
+        self._depth += 1
+        if self._depth > MAX_PARENTHESES:
             raise ParseError(f"more than {MAX_PARENTHESES} parentheses are open", self._text, start)
 
-    def _closed(self) -> None:
+    def _close_parenthesis(self) -> None:
         if not self._skip(")"):
-            raise self._expected("an operator or )")
-        self._open -= 1
+            raise self._unexpected_token("an operator or )")
+        self._depth -= 1
 
-    def _expected(self, expected: str) -> ParseError:
+    def _unexpected_token(self, expected: str) -> ParseError:
         token = self._next
         actual = token.kind.value if token.kind is TokenKind.END else repr(self._text[token.start : token.end][:40])
         return ParseError(f"{expected} is expected, not {actual}", self._text, token.start)

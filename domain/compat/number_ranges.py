@@ -50,7 +50,7 @@ class NumberRanges(NamedTuple):
                 ]
         return NumberRanges(tuple(remaining))
 
-    def has(self, number: int) -> bool:
+    def contains(self, number: int) -> bool:
         """Whether a number is in the set."""
         index = bisect_right(self.ranges, (number, _INFINITY)) - 1
         return index >= 0 and self.ranges[index][1] >= number

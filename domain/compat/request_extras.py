@@ -17,7 +17,7 @@ class LegacyWrite:
     reference of the Version. format: of the Group or the definition; for a message definition, the format that its
     document was read as. description: of the definition; the description of the Version is in the tree. content,
     contenttype: bytes and media type of a message definition's document, which the registry does not store as a
-    document. left: the part of that document that the attributes cannot hold.
+    document. leftovers: the part of that document that the attributes cannot hold.
     """
 
     family: LegacyApi
@@ -28,7 +28,7 @@ class LegacyWrite:
     description: str | None = None
     content: bytes | None = None
     contenttype: str | None = None
-    left: Mapping[str, Json] = field(default_factory=dict)
+    leftovers: Mapping[str, Json] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,7 +89,8 @@ def offered_capabilities() -> dict[str, Json]:
     lists = {name: _array_definition("string", values) for name, values in OFFERED.items() if name not in _BOOLEANS}
     booleans = {name: {"type": "boolean", "enum": list(OFFERED[name])} for name in _BOOLEANS}
     available_types = {
-        name: _object_definition({"mutable": {"type": "boolean", "enum": list(values)}}) for name, values in AVAILABLE.items()
+        name: _object_definition({"mutable": {"type": "boolean", "enum": list(values)}})
+        for name, values in AVAILABLE.items()
     }
     rules = {name: _array_definition("string", rules) for name, rules in RULES.items()}
     objects = {"available": _object_definition(available_types), "compatibilities": _object_definition(rules)}
@@ -186,8 +187,8 @@ def record_capabilities(changes: ChangeSet, capabilities: dict[str, Json], chang
         capabilities,
         {LINK: link} if link else {},
         changed=changed_names,
-        new=current is None,
-        updated=current is not None,
+        is_new=current is None,
+        is_updated=current is not None,
     )
 
 
@@ -347,19 +348,19 @@ class EnabledFormats:
     def __init__(self, capabilities: Mapping[str, Json]) -> None:
         self.formats: Sequence[str] = capabilities["formats"]
         self._rules: Mapping[str, Sequence[str]] = capabilities["compatibilities"]
-        self._validates: dict[str, bool] = {}  # many Versions share few formats
+        self._validated_names: dict[str, bool] = {}  # many Versions share few formats
 
-    def validates(self, name: str) -> bool:
+    def is_validated(self, name: str) -> bool:
         """Whether documents of a format are validated."""
-        is_validated = self._validates.get(name)
+        is_validated = self._validated_names.get(name)
         if is_validated is None:
             is_validated = formats.find_format(name) is not None and any(
                 formats.matches_format(name, enabled_name) for enabled_name in self.formats
             )
-            self._validates[name] = is_validated
+            self._validated_names[name] = is_validated
         return is_validated
 
-    def compares(self, name: str, rule: str) -> bool:
+    def has_rule(self, name: str, rule: str) -> bool:
         """Whether a compatibility rule is checked between documents of a format."""
         return any(rule in rules for pattern, rules in self._rules.items() if formats.matches_format(name, pattern))
 
@@ -378,7 +379,9 @@ def recheck_versions(changes: ChangeSet, previous: EnabledFormats, current: Enab
                     resource.needs_recheck = resource.needs_settling = True
 
 
-def _affected_resources(changes: ChangeSet, type: str, previous: EnabledFormats, current: EnabledFormats) -> Iterable[str]:
+def _affected_resources(
+    changes: ChangeSet, type: str, previous: EnabledFormats, current: EnabledFormats
+) -> Iterable[str]:
     """The Resources for which a format or rule is enabled, each once."""
     rules = {
         entity.xid: rule.lower()
@@ -391,8 +394,8 @@ def _affected_resources(changes: ChangeSet, type: str, previous: EnabledFormats,
         if name is None or changes.is_deleted(owner):
             continue
         rule = rules.get(owner)
-        previous_checks = previous.validates(name), rule is not None and previous.compares(name, rule)
-        current_checks = current.validates(name), rule is not None and current.compares(name, rule)
+        previous_checks = previous.is_validated(name), rule is not None and previous.has_rule(name, rule)
+        current_checks = current.is_validated(name), rule is not None and current.has_rule(name, rule)
         for description, was_enabled, is_enabled in zip(
             (f'the format "{name}"', f'the rule "{rule}" of "{name}"'), previous_checks, current_checks, strict=True
         ):

@@ -113,22 +113,22 @@ class CreateRegistry:
 class WriteSubscription:
     """Create the subscription at `xid`, or replace the existing one.
 
-    attributes: its public form, checked and with defaults. secrets: secret values by name. needed, dropped, place: see
-    `SubscriptionDocument`. starttime: the first position after `config.starttime`.
-    groups: the xids of the Groups that its caller may read; None for the whole registry. most: the maximum number of
-    subscriptions per owner.
+    attributes: its public form, checked and with defaults. secrets: secret values by name. missing_secrets, dropped,
+    place: see `SubscriptionDocument`. starttime: the first position after `config.starttime`. groups: the xids of the
+    Groups that its caller may read; None for the whole registry. max_owned: the maximum number of subscriptions per
+    owner.
     """
 
     xid: str
-    new: bool
+    is_new: bool
     attributes: Mapping[str, Json]
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
-    needed: frozenset[str] = frozenset()
-    dropped: frozenset[str] = frozenset()
-    place: tuple[object, ...] = ()
+    missing_secrets: frozenset[str] = frozenset()
+    dropped_secrets: frozenset[str] = frozenset()
+    secret_binding: tuple[object, ...] = ()
     starttime: int | None = None
     groups: tuple[str, ...] | None = None
-    most: int = 1000
+    max_owned: int = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,14 +143,14 @@ class ControlSubscription:
     """A control action on the deliveries of the subscription at `xid`.
 
     name: `pause`, `resume`, `verify`, `replay`, `redeliver` or `discard`. arguments: those of the action, such as
-    `{"from": 1, "to": 9}`. stopped: whether deliveries stopped for a reason other than a pause; then `resume` has an
+    `{"from": 1, "to": 9}`. is_stopped: whether deliveries stopped for a reason other than a pause; then `resume` has an
     effect without a pause.
     """
 
     xid: str
     name: str
     arguments: Mapping[str, Json] = field(default_factory=dict)
-    stopped: bool = False
+    is_stopped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +161,7 @@ class WriteLink:
     """
 
     xid: str
-    new: bool
+    is_new: bool
     attributes: Mapping[str, Json]
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
 
@@ -200,14 +200,14 @@ class Repair:
     """Set entities to the state that they have in the registry of their origin.
 
     xid: of the link that delivered them. position: of this registry's log, when the two were compared. entities: their
-    last events in the other log. gone: xids that never existed there. documents: bytes that events refer to, by SHA-256
-    in hex.
+    last events in the other log. deleted_xids: xids that never existed there. documents: bytes that events refer to, by
+    SHA-256 in hex.
     """
 
     xid: str
     position: int
     entities: tuple[EntityEvent, ...]
-    gone: tuple[str, ...] = ()
+    deleted_xids: tuple[str, ...] = ()
     documents: Mapping[str, bytes] = field(default_factory=dict, repr=False)
 
 

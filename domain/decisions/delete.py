@@ -135,7 +135,7 @@ def _check_removable(changes: ChangeSet, entity: Entity) -> None:
 def _delete_version(changes: ChangeSet, entity: Entity) -> None:
     resource = changes.existing_resource(entity.xid.split("/versions/")[0])
     changes.load_versions(resource)
-    changes.version(resource, entity.id).gone = "deleted"
+    changes.version(resource, entity.id).deletion_reason = "deleted"
     resource.membership_changed = resource.needs_settling = True
     if not resource.live_versions():
         check_removable(changes.existing_entity(resource.xid), changes.context.now)

@@ -52,9 +52,9 @@ class ChecksRequired(Exception):
     documents: bytes by SHA-256 of the documents that are not stored yet.
     """
 
-    def __init__(self, questions: frozenset[DocumentCheck], documents: Mapping[str, bytes]) -> None:
-        super().__init__(f"{len(questions)} questions about documents")
-        self.checks = questions
+    def __init__(self, checks: frozenset[DocumentCheck], documents: Mapping[str, bytes]) -> None:
+        super().__init__(f"{len(checks)} questions about documents")
+        self.checks = checks
         self.documents = documents
 
 
@@ -82,7 +82,7 @@ def parse_document(document: FormatCheck, content: bytes) -> Any:
     format_module = formats.find_format(document.format)
     if format_module is None:
         raise KeyError(document.format)
-    return format_module.load().parse(_unquote(content) if format_module.text else content, document.format)
+    return format_module.load().parse(_unquote(content) if format_module.is_text else content, document.format)
 
 
 def _check_compatibility(question: CompatibilityCheck, parse: ParseDocument) -> CheckResult:

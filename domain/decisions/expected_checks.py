@@ -31,7 +31,9 @@ def expected_checks(command: WriteTree, model: Model) -> tuple[frozenset[Documen
         name = version.get("format")
         if not type.validateformat or not isinstance(name, str) or formats.find_format(name) is None:
             continue
-        content = command.document if command.document is not None else _document_content(type, version, command.mediatype)
+        content = (
+            command.document if command.document is not None else _document_content(type, version, command.mediatype)
+        )
         sha256 = digest(content) if content is not None else None
         if content is not None and sha256 is not None:
             documents[sha256] = content

@@ -70,8 +70,8 @@ def record_model(changes: ChangeSet, changed_names: tuple[str, ...] = ()) -> Non
         {"modelsource": changes.model.source, "model": changes.model.full},
         {"origins": changes.model.origins},
         changed=changed_names,
-        new=current is None,
-        updated=current is not None,
+        is_new=current is None,
+        is_updated=current is not None,
     )
 
 

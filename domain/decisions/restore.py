@@ -69,7 +69,7 @@ class PastRegistry:
     def model(self) -> Model:
         """The model that was in force."""
         first = next(self.world.differences(xids.MODEL, self.position), None)
-        return self.world.model if first is None or first.past is None else Model.of(first.past)
+        return self.world.model if first is None or first.past is None else Model.from_entity(first.past)
 
     def level(self, xid: str) -> Level:
         """The level of the registry or of a Group in that model."""
@@ -121,22 +121,22 @@ class _Restoration:
     def __init__(self, changes: ChangeSet, past_registry: PastRegistry, xid: str) -> None:
         segments = xids.segments(xid)
         self._changes = changes
-        self._past = past_registry
+        self._past_registry = past_registry
         self._meta_only = segments[4:] == ("meta",)
         self._versions_only = segments[4:5] == ("versions",)
         self._xid = xids.join(*segments[:4]) if self._meta_only else xid
 
     def restore(self) -> None:
-        differences = self._changes.world.differences(self._xid, self._past.position)
+        differences = self._changes.world.differences(self._xid, self._past_registry.position)
         for xid, stream_differences in groupby(differences, key=_settling_stream):
             if xid in _RESTORE_DEFINITIONS or self._changes.is_deleted(xid):
                 continue
             if xids.type_of(xid).count(".") == 1:
-                self._resource(xid, list(stream_differences))
+                self._restore_resource(xid, list(stream_differences))
             else:
-                self._group(next(stream_differences))
+                self._restore_group(next(stream_differences))
 
-    def _group(self, difference: StreamDifference) -> None:
+    def _restore_group(self, difference: StreamDifference) -> None:
         """Restores the own attributes of the registry or a Group."""
         changes = self._changes
         if difference.past is not None:
@@ -147,18 +147,18 @@ class _Restoration:
             )
             is_facade_changed = compat_restore.restore_group(draft, difference.past)
             if (
-                not _restore_draft(draft, difference.past.attributes, self._past.level(difference.past.xid))
+                not _restore_draft(draft, difference.past.attributes, self._past_registry.level(difference.past.xid))
                 and is_facade_changed
             ):
                 draft.touch()
         elif difference.present is not None:
             delete_entity(changes, difference.present)
 
-    def _resource(self, stream: str, differences: Sequence[StreamDifference]) -> None:
+    def _restore_resource(self, stream: str, differences: Sequence[StreamDifference]) -> None:
         resource_difference = next(
             (difference for difference in differences if xids.stream(difference.xid) == stream), None
         )
-        past_entity = resource_difference.past if resource_difference else self._unchanged(differences[0].xid)
+        past_entity = resource_difference.past if resource_difference else self._past_resource(differences[0].xid)
         if past_entity is None:
             if resource_difference is not None and resource_difference.present is not None:
                 delete_entity(self._changes, resource_difference.present)
@@ -166,54 +166,58 @@ class _Restoration:
         find_resource = self._changes.existing_resource if self._meta_only else self._changes.resource
         resource = find_resource(past_entity.xid)
         if (pointer := xref_target(past_entity)) is not None:
-            self._point(resource, pointer, past_entity)
+            self._restore_pointer(resource, pointer, past_entity)
             return
         if resource.xref is not None and not self._meta_only:
-            self._check(resource)
+            self._check_writable(resource)
             xrefs.remove_xref(self._changes, resource)
         xrefs.check_no_xref(resource, "meta" if self._meta_only else "versions")
         for difference in differences if not self._meta_only else ():
             if difference is not resource_difference:
-                self._version(resource, difference, past_entity)
+                self._restore_version(resource, difference, past_entity)
         if not self._versions_only:
-            self._meta(resource, past_entity)
+            self._restore_meta(resource, past_entity)
 
-    def _unchanged(self, xid: str) -> Entity | None:
+    def _past_resource(self, xid: str) -> Entity | None:
         """The past Resource if none of the differences is its own."""
         owner = xids.join(*xids.segments(xid)[:4])
-        return self._past.entity(owner) if self._versions_only else self._changes.world.get(owner)
+        return self._past_registry.entity(owner) if self._versions_only else self._changes.world.get(owner)
 
-    def _point(self, resource: ResourceDraft, pointer: str, past_entity: Entity) -> None:
+    def _restore_pointer(self, resource: ResourceDraft, pointer: str, past_entity: Entity) -> None:
         if resource.xref == pointer:
             return
-        self._check(resource)
+        self._check_writable(resource)
         xrefs.set_xref(self._changes, resource, pointer, {}, {"xref": pointer})
         resource.meta.attributes |= {"createdat": past_entity.private["own"]["createdat"]}
-        self._count_on(resource, past_entity)
+        self._raise_counter(resource, past_entity)
 
-    def _version(self, resource: ResourceDraft, difference: StreamDifference, definition: Entity) -> None:
+    def _restore_version(self, resource: ResourceDraft, difference: StreamDifference, definition: Entity) -> None:
         """definition: the past Resource."""
         if difference.past is not None:
-            self._bring_back_version(resource, difference.past, definition)
+            self._recreate_version(resource, difference.past, definition)
         elif difference.present is not None:
-            self._check(resource)
+            self._check_writable(resource)
             self._changes.load_versions(resource)
-            self._changes.version(resource, difference.present.id).gone = "deleted"
+            self._changes.version(resource, difference.present.id).deletion_reason = "deleted"
             resource.membership_changed = resource.needs_settling = True
         else:
-            compat_restore.forget_later_versions(self._changes, difference.xid, self._past.position)
+            compat_restore.forget_later_versions(self._changes, difference.xid, self._past_registry.position)
 
-    def _bring_back_version(self, resource: ResourceDraft, past_entity: Entity, definition: Entity) -> None:
+    def _recreate_version(self, resource: ResourceDraft, past_entity: Entity, definition: Entity) -> None:
         draft, type = self._changes.version(resource, past_entity.id), resource.type
-        level, is_manual = self._past.type(resource.xid).version, type.versionmode == "manual"
+        level, is_manual = self._past_registry.type(resource.xid).version, type.versionmode == "manual"
         ordered, marks = _ordering_time(past_entity, type), past_entity.private.get(DEFAULT_MARKS, {})
-        is_same = draft.document == past_entity.document and ordered in (None, draft.ordered) and draft.marks == marks
+        is_same = (
+            draft.document == past_entity.document
+            and ordered in (None, draft.ordering_time)
+            and draft.default_marks == marks
+        )
         is_same = is_same and compat_restore.is_same_version(draft, past_entity)
         if is_same and not _is_different(
             draft, past_entity.attributes, level, _SETTLED_NAMES if is_manual else _SETTLED_NAMES | {"ancestorid"}
         ):
             return
-        self._check(resource)
+        self._check_writable(resource)
         if draft.is_new:
             add_version(self._changes, resource, draft, is_client_id=False)
         if not type.hasdocument and (
@@ -222,35 +226,35 @@ class _Restoration:
             raise HasdocumentViolation(draft.xid, plural=type.plural)
         compat_restore.restore_version(resource, draft, past_entity, definition)
         draft.restore(past_entity.attributes, level)
-        draft.document, draft.ordered = past_entity.document, ordered
-        draft.marks = join_marks(retain_marks(marks, draft.attributes), draft.marks)
+        draft.document, draft.ordering_time = past_entity.document, ordered
+        draft.default_marks = join_marks(retain_marks(marks, draft.attributes), draft.default_marks)
         draft.ancestor = past_entity.attributes["ancestorid"] if is_manual else None
         resource.needs_settling = True
 
-    def _meta(self, resource: ResourceDraft, past_entity: Entity) -> None:
-        past_meta, level = past_entity.attributes["meta"], self._past.type(resource.xid).meta
+    def _restore_meta(self, resource: ResourceDraft, past_entity: Entity) -> None:
+        past_meta, level = past_entity.attributes["meta"], self._past_registry.type(resource.xid).meta
         sticky = bool(past_meta["defaultversionsticky"])
         resource.default_request = DefaultVersionRequest(
-            sticky=sticky, id=past_meta["defaultversionid"] if sticky else None, keep=False
+            is_sticky=sticky, id=past_meta["defaultversionid"] if sticky else None, keeps_current=False
         )
         resource.needs_settling = True
         if resource.is_new:
-            self._count_on(resource, past_entity)
+            self._raise_counter(resource, past_entity)
         if self._changes.context.role is not Role.ADMIN:
             past_meta = {**past_meta, "readonly": resource.readonly}  # only an admin changes that (ENT-140)
         is_facade_changed = compat_restore.restore_definition(resource, past_entity)
         if _restore_draft(resource.meta, past_meta, level):
-            self._check(resource)
+            self._check_writable(resource)
             resource.readonly = bool(past_meta["readonly"])
         elif is_facade_changed:
-            self._check(resource)
+            self._check_writable(resource)
             resource.meta.touch()
 
-    def _count_on(self, resource: ResourceDraft, past_entity: Entity) -> None:
+    def _raise_counter(self, resource: ResourceDraft, past_entity: Entity) -> None:
         """Prevents the server from assigning ids again that it assigned in the restored lifetime."""
         resource.counter = max(resource.counter, past_entity.private.get("counter", 0))
 
-    def _check(self, resource: ResourceDraft) -> None:
+    def _check_writable(self, resource: ResourceDraft) -> None:
         """Raises: Readonly. An admin may write the meta of a read-only Resource."""
         if not (self._meta_only and self._changes.context.role is Role.ADMIN):
             check_writable(self._changes, resource.xid, frozenset())

@@ -31,7 +31,7 @@ _START_MEMBERS: Final = ("startposition", "starttime")
 def decide_subscription(command: SubscriptionCommand, world: World, context: Context) -> Decision:
     """The event of a command, if it changes anything. Raises: NotFound, InvalidSubscription, QuotaExceeded."""
     match command:
-        case WriteSubscription(new=True):
+        case WriteSubscription(is_new=True):
             return _create_subscription(command, world, context)
         case WriteSubscription():
             return _replace_subscription(command, world, context)
@@ -49,8 +49,8 @@ def can_see_subscription(owner: str, caller: str, role: Role | None) -> bool:
 def secret_pointer(secret: str) -> str:
     """A JSON Pointer to the member that a secret value belongs to."""
     if secret.startswith(HEADERS_PREFIX):
-        return ErrorPlace().at(*HEADERS_PREFIX.strip(".").split("."), secret.removeprefix(HEADERS_PREFIX)).pointer
-    return ErrorPlace().at(*secret.removesuffix(QUERY_SUFFIX).split(".")).pointer
+        return ErrorPlace().child(*HEADERS_PREFIX.strip(".").split("."), secret.removeprefix(HEADERS_PREFIX)).pointer
+    return ErrorPlace().child(*secret.removesuffix(QUERY_SUFFIX).split(".")).pointer
 
 
 @dataclass(slots=True)
@@ -67,14 +67,14 @@ class _SecretChanges:
         self.names[name] = f"{self.id}.{len(self.names)}"
         self.applied.append(Secret(self.names[name], self.xid, name, value))
 
-    def gone(self, name: str, reference: str) -> None:
+    def remove(self, name: str, reference: str) -> None:
         self.applied.append(Secret(reference, self.xid, name))
 
 
 def _create_subscription(command: WriteSubscription, world: World, context: Context) -> Decision:
     _check_quota(command, world, context)
-    if command.needed:
-        name = min(command.needed)
+    if command.missing_secrets:
+        name = min(command.missing_secrets)
         raise invalid_subscription("required", secret_pointer(name), "it is needed")
     _check_not_expired(command, context)
     secrets = _SecretChanges(command.xid, context.xregcorrelationid)
@@ -96,7 +96,7 @@ def _create_subscription(command: WriteSubscription, world: World, context: Cont
 
 def _replace_subscription(command: WriteSubscription, world: World, context: Context) -> Decision:
     entity = _existing_subscription(command.xid, world, context)
-    stored = Subscription.of(entity, entity.position)
+    stored = Subscription.from_entity(entity, entity.position)
     secrets = _secrets_after_update(command, stored, world, context)
     private = {name: value for name, value in entity.private.items() if name not in ("secrets", "action")}
     if secrets.names:
@@ -123,8 +123,8 @@ def _replace_subscription(command: WriteSubscription, world: World, context: Con
 def _delete_subscription(command: DeleteSubscription, world: World, context: Context) -> Decision:
     entity = _existing_subscription(command.xid, world, context)
     secrets = _SecretChanges(entity.xid, "")
-    for name, reference in Subscription.of(entity, entity.position).secrets.items():
-        secrets.gone(name, reference)
+    for name, reference in Subscription.from_entity(entity, entity.position).secrets.items():
+        secrets.remove(name, reference)
     event = EntityDeleted(attributes={}, private={}, **event_members(command.xid, TYPE, entity.epoch, world, context))
     return _decision_of_event(event, secrets)
 
@@ -132,8 +132,8 @@ def _delete_subscription(command: DeleteSubscription, world: World, context: Con
 def _control_subscription(command: ControlSubscription, world: World, context: Context) -> Decision:
     """The event of an action; none for pausing a paused or resuming a running subscription (SUB-833)."""
     entity = _existing_subscription(command.xid, world, context)
-    is_paused = Subscription.of(entity, entity.position).paused
-    is_without_effect = {"pause": is_paused, "resume": not is_paused and not command.stopped}
+    is_paused = Subscription.from_entity(entity, entity.position).is_paused
+    is_without_effect = {"pause": is_paused, "resume": not is_paused and not command.is_stopped}
     if is_without_effect.get(command.name, False):
         return Decision((), {}, (command.xid,))
     arguments = _replay_range(command, context) if command.name == "replay" else command.arguments
@@ -152,17 +152,21 @@ def _control_subscription(command: ControlSubscription, world: World, context: C
 def _existing_subscription(xid: str, world: World, context: Context) -> Entity:
     """An existing subscription that the caller may see. Raises: NotFound."""
     entity = world.get(xid)
-    if entity is None or entity.xid != xid or not can_see_subscription(entity.private["owner"], context.caller, context.role):
+    if (
+        entity is None
+        or entity.xid != xid
+        or not can_see_subscription(entity.private["owner"], context.caller, context.role)
+    ):
         raise NotFound(xid)
     return entity
 
 
 def _check_quota(command: WriteSubscription, world: World, context: Context) -> None:
     """Checks the quota (SUB-912). It counts the caller's subscriptions only if the total reaches the quota."""
-    if world.count(COLLECTION) < command.most:
+    if world.count(COLLECTION) < command.max_owned:
         return
-    if sum(entity.private["owner"] == context.caller for entity in world.members(COLLECTION)) >= command.most:
-        detail = f"a caller has at most {command.most} subscriptions"
+    if sum(entity.private["owner"] == context.caller for entity in world.members(COLLECTION)) >= command.max_owned:
+        detail = f"a caller has at most {command.max_owned} subscriptions"
         raise QuotaExceeded(error_detail=detail, extensions={"code": "quotaexceeded"})
 
 
@@ -186,13 +190,13 @@ def _secrets_after_update(
             if world.secret(stored_secret) == new_value:
                 secrets.names[name] = reference
             else:
-                secrets.gone(name, reference)
+                secrets.remove(name, reference)
         elif _is_retained(stored_secret, command, stored, world, context):
             _check_same_sink(name, command, stored)
             secrets.names[name] = reference
         else:
-            secrets.gone(name, reference)
-    for name in sorted(command.needed - secrets.names.keys()):
+            secrets.remove(name, reference)
+    for name in sorted(command.missing_secrets - secrets.names.keys()):
         raise invalid_subscription("secretrequired", secret_pointer(name), "it is required, because none is stored")
     for name in command.secrets.keys() - secrets.names.keys():
         secrets.put(name, command.secrets[name])
@@ -204,9 +208,9 @@ def _is_retained(
 ) -> bool:
     """Whether a secret stays that a document lacks, because responses did not show it to the document's author."""
     name, settings = secret.name, command.attributes["protocolsettings"]
-    if name in command.needed:
+    if name in command.missing_secrets:
         return True
-    if name in command.dropped:
+    if name in command.dropped_secrets:
         return False
     if name.endswith(QUERY_SUFFIX):
         path = name.removesuffix(QUERY_SUFFIX)
@@ -220,7 +224,7 @@ def _is_retained(
 def _check_same_sink(name: str, command: WriteSubscription, stored: Subscription) -> None:
     """Checks that a secret is sent to the same place as before (SUB-304). Raises: InvalidSubscription."""
     protocol, sink = stored.attributes["protocol"], stored.attributes["sink"]
-    is_same_sink = command.place == (
+    is_same_sink = command.secret_binding == (
         protocol,
         *sink_uris.parse_sink(sink, protocol, ErrorPlace("/sink")).secret_binding,
     )

@@ -54,8 +54,8 @@ def write_tree(changes: ChangeSet, command: WriteTree) -> None:
     changes.world.prefetch([*target_xids, *xids_in_tree(dict(command.tree), command.xid, changes.model)])
     options = WriteOptions(command.method is WriteMethod.PATCH, command.mediatype, command.ignore, command.keepids)
     segments = xids.segments(command.xid)
-    depth = "meta" if len(segments) == 5 and segments[4] == "meta" else len(segments)
-    _WRITERS_BY_KIND[depth](changes, command, options)
+    path_kind = "meta" if len(segments) == 5 and segments[4] == "meta" else len(segments)
+    _WRITERS_BY_KIND[path_kind](changes, command, options)
     set_default_version(changes, command)
 
 
@@ -310,7 +310,7 @@ def request_default_version(resource: ResourceDraft, value: str) -> None:
     versionid = value if value != "null" else None
     meta_attributes = resource.type.meta.accept({"defaultversionsticky": versionid is not None})
     resource.default_request = DefaultVersionRequest(
-        sticky=meta_attributes.get("defaultversionsticky"), id=versionid, keep=False
+        is_sticky=meta_attributes.get("defaultversionsticky"), id=versionid, keeps_current=False
     )
     resource.needs_settling = True
 

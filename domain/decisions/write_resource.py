@@ -97,7 +97,7 @@ def write_version(
     )
     take_id({"versionid": body_versionid}, "version", draft.id, draft.xid)
     take_id(attributes, resource.type.singular, xids.entity_id(resource.xid), draft.xid)
-    if draft.is_new and not draft.written:
+    if draft.is_new and not draft.is_written:
         add_version(changes, resource, draft, requested_versionid is not None and not options.keepids)
     for name in NESTED:
         if attributes.get(name) is not None:
@@ -119,12 +119,12 @@ def write_meta(changes: ChangeSet, resource: ResourceDraft, body: Mapping[str, J
     resource.default_request = _default_request(resource, attributes, options.patch)
     if options.patch and "defaultversionid" in attributes and "defaultversionsticky" not in attributes:
         attributes["defaultversionsticky"] = (
-            resource.default_request.sticky or None
+            resource.default_request.is_sticky or None
         )  # naming a Version makes it sticky (ENT-82)
     attributes.pop("defaultversionid", None)
     resource.meta.write(options.effective_body(attributes), patch=options.patch, fixed=resource.meta_ids())
     sticky = bool(resource.meta.attributes.get("defaultversionsticky"))
-    resource.default_request = replace(resource.default_request, sticky=sticky)
+    resource.default_request = replace(resource.default_request, is_sticky=sticky)
     resource.needs_settling = True
 
 
@@ -231,7 +231,7 @@ def _write_attributes(
     )
     if draft.attributes.get("createdat") != previous_createdat or type.versionmode == "modifiedat":
         resource.needs_settling = True
-    draft.ordered = draft.attributes["modifiedat"] if type.versionmode == "modifiedat" else None
+    draft.ordering_time = draft.attributes["modifiedat"] if type.versionmode == "modifiedat" else None
     if draft.attributes.get(url) is not None:
         draft.document = None
     elif document is not None:
@@ -267,9 +267,9 @@ def _default_request(resource: ResourceDraft, attributes: Mapping[str, Json], pa
     if id is not None and not isinstance(id, str):
         raise InvalidAttribute(resource.meta.xid, name="defaultversionid", error_detail="it has to be a string")
     if not patch:
-        return DefaultVersionRequest(sticky=None, id=id, keep=False)
+        return DefaultVersionRequest(is_sticky=None, id=id, keeps_current=False)
     if "defaultversionsticky" in attributes:
-        return DefaultVersionRequest(sticky=bool(sticky), id=id, keep="defaultversionid" not in attributes)
+        return DefaultVersionRequest(is_sticky=bool(sticky), id=id, keeps_current="defaultversionid" not in attributes)
     if "defaultversionid" in attributes:
-        return DefaultVersionRequest(sticky=id is not None, id=id, keep=False)
+        return DefaultVersionRequest(is_sticky=id is not None, id=id, keeps_current=False)
     return DefaultVersionRequest()

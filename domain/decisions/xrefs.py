@@ -48,7 +48,7 @@ def set_xref(
     target = _parse_target(changes, resource, pointer)
     changes.load_versions(resource)
     for version in resource.live_versions():
-        version.gone = "deleted"
+        version.deletion_reason = "deleted"
         resource.membership_changed = True
     resource.xref = target
     resource.always_changed = _target_names(changes, target) if resource.membership_changed else frozenset()

@@ -126,7 +126,7 @@ class InvalidMember(HttpProblem):
     """HTTP 400: a member of a subscription or a link is invalid. pointer: a JSON Pointer to it."""
 
     @classmethod
-    def at(cls, code: str, pointer: str, reason: str) -> InvalidMember:
+    def at_pointer(cls, code: str, pointer: str, reason: str) -> InvalidMember:
         """The problem at a place in a document. code: for programs."""
         extensions: dict[str, object] = {"code": code, "pointer": pointer}
         return cls(pointer=pointer, error_detail=reason, extensions=extensions)

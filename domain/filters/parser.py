@@ -140,7 +140,7 @@ def _invalid_name(path: Sequence[Step]) -> str | None:
 
 def _split_type(path: tuple[Step, ...], scope: PathScope, model: Model, text: str) -> tuple[str, tuple[Step, ...]]:
     """The entity type that a path leads to, and the rest of the path."""
-    if scope.meta:
+    if scope.is_meta:
         return scope.type, ("meta", *path)
     type, remaining = scope.type, path
     while remaining[0] in _collection_names(type, model):
@@ -222,7 +222,9 @@ def _filter_value(value: str, attribute_type: str | None) -> FilterValue:
     scalar_type = attribute_type if attribute_type in SCALARS else None
     return FilterValue(
         pieces=(fold_text(text),),
-        text=_comparable_text(text, scalar_type) if scalar_type is None or scalar_type not in _NUMERIC | {"boolean"} else None,
+        text=_comparable_text(text, scalar_type)
+        if scalar_type is None or scalar_type not in _NUMERIC | {"boolean"}
+        else None,
         number=_parse_number(text) if scalar_type is None or scalar_type in _NUMERIC else None,
         boolean={"true": True, "false": False}.get(text) if scalar_type in (None, "boolean") else None,
     )

@@ -72,9 +72,9 @@ class FilterValue:
 
 @dataclass(frozen=True, slots=True)
 class DerivedAttribute:
-    """An attribute computed from an entity's xid. absolute: it is a URL. suffix: the text after the xid."""
+    """An attribute computed from an entity's xid. is_url: it is a URL. suffix: the text after the xid."""
 
-    absolute: bool
+    is_url: bool
     suffix: str = ""
 
 
@@ -82,7 +82,7 @@ class DerivedAttribute:
 class FilterExpression:
     """One condition on the entities of one type.
 
-    path: of the attribute in the stored entity (`("meta", "epoch")` for a Resource's own epoch). scalar: whether the
+    path: of the attribute in the stored entity (`("meta", "epoch")` for a Resource's own epoch). is_scalar: whether the
     model defines the attribute as a scalar. source: attribute, operator and value as the client wrote them. derived:
     how to compute the attribute, where it is not stored.
     """
@@ -90,10 +90,10 @@ class FilterExpression:
     type: str
     path: tuple[Step, ...]
     operator: Operator
-    sought: FilterValue
-    scalar: bool
+    value: FilterValue
+    is_scalar: bool
     source: str
-    derived: DerivedAttribute | None = None
+    derived_attribute: DerivedAttribute | None = None
 
     @property
     def has_wildcards(self) -> bool:
@@ -136,7 +136,7 @@ class PathScope:
     """The start of paths: entities of a type (`/` for the registry), or the meta of Resources."""
 
     type: str
-    meta: bool = False
+    is_meta: bool = False
 
 
 def depth(type: str) -> int:

@@ -38,14 +38,14 @@ COMPATIBILITIES: Final = (
 class FormatModule:
     """One schema format, without importing it.
 
-    names: the values of `format` that mean it, in any letter case; `*` matches any text. text: documents are text,
+    names: the values of `format` that mean it, in any letter case; `*` matches any text. is_text: documents are text,
     which a JSON document embeds as one string; otherwise they are JSON. can_compare: whether it can compare two
     documents. is_cheap: parsing a small document or comparing two costs no more than a request to a worker process.
     """
 
     module: str
     names: tuple[str, ...]
-    text: bool = False
+    is_text: bool = False
     can_compare: bool = True
     is_cheap: bool = False
 
@@ -70,10 +70,12 @@ FORMAT_MODULES: Final[tuple[FormatModule, ...]] = (
         ),
     ),
     FormatModule("jsonstructure", ("JsonStructure/draft-04",)),
-    FormatModule("protobuf", tuple(f"Protobuf/{name}" for name in ("2", "2.0", "3", "3.0", "2023", "2024")), text=True),
-    FormatModule("xsd", ("XSD/1.0", "XSD/1.1", "XMLSchema/1.0", "XMLSchema/1.1"), text=True),
     FormatModule(
-        "graphql", tuple(f"GraphQL/{name}" for name in ("June2018", "October2021", "September2025")), text=True
+        "protobuf", tuple(f"Protobuf/{name}" for name in ("2", "2.0", "3", "3.0", "2023", "2024")), is_text=True
+    ),
+    FormatModule("xsd", ("XSD/1.0", "XSD/1.1", "XMLSchema/1.0", "XMLSchema/1.1"), is_text=True),
+    FormatModule(
+        "graphql", tuple(f"GraphQL/{name}" for name in ("June2018", "October2021", "September2025")), is_text=True
     ),
     FormatModule("openapi", _release_names("OpenAPI", "2.0", "3.0", "3.1", "3.2"), can_compare=False),
 )

@@ -49,27 +49,27 @@ class _ProtocolLayout(NamedTuple):
     """The places of a protocol's properties in its definition.
 
     plain: options that are values themselves. maps: options that are maps of property objects; lists: those that are
-    lists of them. folded: sections with case-insensitive names.
+    lists of them. folded_sections: sections with case-insensitive names.
     Options that change from hop to hop (quality of service, time to live, priority) are declared too, but do not count.
     """
 
     plain: tuple[str, ...] = ()
     maps: tuple[str, ...] = ()
     lists: tuple[str, ...] = ()
-    folded: frozenset[str] = frozenset()
+    folded_sections: frozenset[str] = frozenset()
 
 
 _HEADERS: Final = frozenset({"headers"})
 _MQTT: Final = ("topic_name", "response_topic", "correlation_data", "content_type", "payload_format_indicator")
 _LAYOUTS: Final[dict[str, _ProtocolLayout]] = {
-    "http": _ProtocolLayout(plain=("method", "path"), lists=("headers", "query"), folded=_HEADERS),
+    "http": _ProtocolLayout(plain=("method", "path"), lists=("headers", "query"), folded_sections=_HEADERS),
     "amqp/1.0": _ProtocolLayout(
         maps=("properties", "application-properties", "message-annotations", "delivery-annotations", "footer")
     ),
     "mqtt/3.1.1": _ProtocolLayout(plain=("topic_name",)),
     "mqtt/5.0": _ProtocolLayout(plain=_MQTT, lists=("user_properties",)),
     "kafka": _ProtocolLayout(plain=("topic", "partition", "key", "key_base64"), maps=("headers",)),
-    "nats": _ProtocolLayout(plain=("subject", "reply"), lists=("headers",), folded=_HEADERS),
+    "nats": _ProtocolLayout(plain=("subject", "reply"), lists=("headers",), folded_sections=_HEADERS),
 }
 
 
@@ -126,7 +126,9 @@ def _declared_property(section: str, name: str, declared: Mapping[str, Any]) -> 
     return _DeclaredProperty(section, name, type, None if accepts_any else string_form(value), is_required)
 
 
-def _match_parts(part_properties: list[tuple[MessagePart, list[_DeclaredProperty], _ProtocolLayout]]) -> Bindings | None:
+def _match_parts(
+    part_properties: list[tuple[MessagePart, list[_DeclaredProperty], _ProtocolLayout]],
+) -> Bindings | None:
     """The values of placeholders if the message has all declared properties; otherwise None."""
     pairs: list[tuple[str, str]] = []
     for actual, properties, layout in part_properties:
@@ -148,7 +150,7 @@ def _match_parts(part_properties: list[tuple[MessagePart, list[_DeclaredProperty
 
 def _actual_values(actual: MessagePart, declared: _DeclaredProperty, layout: _ProtocolLayout) -> list[str]:
     section: PartValues = actual.sections.get(declared.section, {})
-    if declared.section not in layout.folded:
+    if declared.section not in layout.folded_sections:
         return section.get(declared.name, [])
     return [value for name, values in section.items() if name.lower() == declared.name.lower() for value in values]
 

@@ -65,7 +65,9 @@ def match_templates(pairs: Iterable[tuple[str, str]]) -> Bindings | None:
 def template_problems(template: str) -> tuple[str, ...]:
     """Why a text is not a level 1 template; empty if it is one, and for text without braces (CM-12)."""
     return tuple(
-        f"{match[0]} {reason}" for match in _BRACES.finditer(template) if (reason := _placeholder_problem(match[0], match[0][1:-1]))
+        f"{match[0]} {reason}"
+        for match in _BRACES.finditer(template)
+        if (reason := _placeholder_problem(match[0], match[0][1:-1]))
     )
 
 
@@ -85,7 +87,9 @@ def _placeholder_problem(braced: str, expression: str) -> str | None:
     return "is not a name of letters, digits and underscores"
 
 
-def _match_segments(open_segments: list[tuple[list[str], str]], bindings: Bindings, attempts: Iterator[int]) -> Bindings | None:
+def _match_segments(
+    open_segments: list[tuple[list[str], str]], bindings: Bindings, attempts: Iterator[int]
+) -> Bindings | None:
     """The bindings with which all segments fit. Segments with the fewest unknown names come first: they decide most."""
     if not open_segments:
         return bindings
@@ -100,7 +104,9 @@ def _match_segments(open_segments: list[tuple[list[str], str]], bindings: Bindin
     return None
 
 
-def _segment_matches(parts: list[str], text_segment: str, bindings: Bindings, attempts: Iterator[int]) -> Iterator[Bindings]:
+def _segment_matches(
+    parts: list[str], text_segment: str, bindings: Bindings, attempts: Iterator[int]
+) -> Iterator[Bindings]:
     """Every possible match of one segment, shortest first.
 
     parts: a literal, then name and literal in turn. For names that are used once, the first match of a literal leaves

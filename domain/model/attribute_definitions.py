@@ -45,16 +45,16 @@ _FLAG_ASPECTS: Final = ("matchversions", "readonly", "immutable", "required")
 class DefinitionContext:
     """The surroundings of a definition.
 
-    specified: the specification's own definitions at this place. charset: of the names here.
-    versions: whether `matchversions` is meaningful here (MOD-35).
-    taken: names that siblings of `ifvalues` may not have, because the level or an enclosing branch has them.
+    spec_definitions: the specification's own definitions at this place. charset: of the names here.
+    is_version_level: whether `matchversions` is meaningful here (MOD-35).
+    reserved_names: names that siblings of `ifvalues` may not have, because the level or an enclosing branch has them.
     """
 
     types: targets.Types
-    specified: Definitions = field(default_factory=dict)
+    spec_definitions: Definitions = field(default_factory=dict)
     charset: str = "strict"
-    versions: bool = False
-    taken: frozenset[str] = frozenset()
+    is_version_level: bool = False
+    reserved_names: frozenset[str] = frozenset()
 
 
 def full_definitions(definitions: Any, model_path: ModelPath, scope: DefinitionContext) -> Definitions:
@@ -63,14 +63,14 @@ def full_definitions(definitions: Any, model_path: ModelPath, scope: DefinitionC
     Raises: ModelError, ModelRequiredTrue, ModelScalarDefault.
     """
     rows = object_members(definitions, model_path)
-    inner_scope = replace(scope, taken=scope.taken | rows.keys())
+    inner_scope = replace(scope, reserved_names=scope.reserved_names | rows.keys())
     return {name: _full_attribute(name, row, (*model_path, name), inner_scope) for name, row in rows.items()}
 
 
 def _full_attribute(name: str, definition: Any, model_path: ModelPath, scope: DefinitionContext) -> Definition:
     row = checked_aspects(definition, ASPECTS, model_path)
     # Names derived from a type's own may be longer than an extension's (ENT-11).
-    if name not in scope.specified and name != "*" and not CHARSETS[scope.charset].match(name):
+    if name not in scope.spec_definitions and name != "*" and not CHARSETS[scope.charset].match(name):
         raise model_error(model_path, f"{name!r} is not a valid attribute name")
     if row.get("name", name) != name:
         raise model_error((*model_path, "name"), "it differs from its key")
@@ -84,7 +84,7 @@ def _full_attribute(name: str, definition: Any, model_path: ModelPath, scope: De
 def _full_item(definition: Any, model_path: ModelPath, scope: DefinitionContext) -> Definition:
     row = checked_aspects(definition, ITEM_ASPECTS, model_path)
     _check_common(row, model_path, scope)
-    return _normal_definition({**row, **_full_nested("", row, model_path, replace(scope, versions=False))})
+    return _normal_definition({**row, **_full_nested("", row, model_path, replace(scope, is_version_level=False))})
 
 
 def _check_common(row: Definition, model_path: ModelPath, scope: DefinitionContext) -> None:
@@ -113,12 +113,12 @@ def _check_target(target: str, type_name: str, model_path: ModelPath, scope: Def
 
 def _full_nested(name: str, row: Definition, model_path: ModelPath, scope: DefinitionContext) -> dict[str, Any]:
     """The definitions inside a definition, in the form of a full model."""
-    specified = scope.specified.get(name, {})
+    specified = scope.spec_definitions.get(name, {})
     inner_scope = DefinitionContext(
         types=scope.types,
-        specified=specified.get("attributes", {}),
+        spec_definitions=specified.get("attributes", {}),
         charset=row.get("namecharset", "strict").lower(),
-        versions=scope.versions,
+        is_version_level=scope.is_version_level,
     )
     nested: dict[str, Any] = {}
     if row["type"] == "object" and "attributes" in row:
@@ -131,7 +131,7 @@ def _full_nested(name: str, row: Definition, model_path: ModelPath, scope: Defin
 
 
 def _full_ifvalues(row: Definition, model_path: ModelPath, scope: DefinitionContext) -> dict[str, Any]:
-    inner_scope = replace(scope, specified={}, versions=False)
+    inner_scope = replace(scope, spec_definitions={}, is_version_level=False)
     keys: set[str] = set()
     branches = {}
     for key, branch in row["ifvalues"].items():
@@ -142,7 +142,7 @@ def _full_ifvalues(row: Definition, model_path: ModelPath, scope: DefinitionCont
             )
         keys.add(key.casefold())
         siblings = checked_aspects(branch, {"siblingattributes": "object"}, branch_path).get("siblingattributes", {})
-        duplicates = sorted(scope.taken & object_members(siblings, branch_path).keys())
+        duplicates = sorted(scope.reserved_names & object_members(siblings, branch_path).keys())
         if duplicates:
             raise model_error(
                 (*branch_path, "siblingattributes", duplicates[0]),
@@ -182,7 +182,7 @@ def _check_star(name: str, row: Definition, model_path: ModelPath, scope: Defini
 
 
 def _check_immutable(name: str, row: Definition, model_path: ModelPath, scope: DefinitionContext) -> None:
-    if row.get("immutable") and name not in scope.specified:
+    if row.get("immutable") and name not in scope.spec_definitions:
         raise model_error((*model_path, "immutable"), "only spec-defined attributes are immutable")
 
 
@@ -211,7 +211,7 @@ def _check_default(name: str, row: Definition, model_path: ModelPath, scope: Def
 
 
 def _check_matchversions(name: str, row: Definition, model_path: ModelPath, scope: DefinitionContext) -> None:
-    if row.get("matchversions") and not (scope.versions and row["type"] in values.SCALARS):
+    if row.get("matchversions") and not (scope.is_version_level and row["type"] in values.SCALARS):
         raise model_error(
             (*model_path, "matchversions"), "it is for scalar, statically defined attributes of Versions only"
         )

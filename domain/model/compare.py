@@ -55,7 +55,9 @@ def _comparable_types(model: Model) -> Iterator[tuple[str, Any]]:
 def _comparable_resource(row: dict[str, Any]) -> dict[str, Any]:
     levels = ("attributes", "resourceattributes", "metaattributes")
     return {
-        name: _comparable_attributes(value) if name in levels else value for name, value in row.items() if name not in _DESCRIPTIVE_ASPECTS
+        name: _comparable_attributes(value) if name in levels else value
+        for name, value in row.items()
+        if name not in _DESCRIPTIVE_ASPECTS
     }
 
 

@@ -78,7 +78,9 @@ def compile_model(source: Any, include: Include | None = None, is_lenient: bool 
     group_types = {plural: _compile_group(plural, groups[plural], resources[plural], types) for plural in groups}
     _check_names([(("groups", plural), row) for plural, row in group_types.items()], _MAX_LONG_NAME)
     _check_collections(group_types, spec_attributes.registry(()), ("groups",))
-    registry = _compile_level(spec_attributes.registry(group_types), model_source.get("attributes"), ("attributes",), types)
+    registry = _compile_level(
+        spec_attributes.registry(group_types), model_source.get("attributes"), ("attributes",), types
+    )
     full_model: dict[str, Any] = {
         name: model_source[name] for name in ("description", "documentation", "labels") if name in model_source
     }
@@ -102,7 +104,8 @@ def _compile_group(plural: str, group_definition: Any, resources: imports.Resour
         for name, (definition, _) in resources.items()
     }
     _check_names(
-        [((*model_path, "resources", name), resource_type) for name, resource_type in resource_types.items()], _MAX_SHORT_NAME
+        [((*model_path, "resources", name), resource_type) for name, resource_type in resource_types.items()],
+        _MAX_SHORT_NAME,
     )
     level = spec_attributes.group(row["singular"], resource_types)
     if f"{row['singular']}id" in spec_attributes.group("", ()).attributes:
@@ -122,8 +125,12 @@ def _compile_group(plural: str, group_definition: Any, resources: imports.Resour
 
 
 def _compile_resource(plural: str, definition: Any, model_path: ModelPath, types: Types) -> dict[str, Any]:
-    row = RESOURCE_DEFAULTS | _with_names(plural, checked_aspects(definition, _RESOURCE_ASPECTS, model_path), model_path)
-    row |= _check_validation(row, model_path) | _check_versionmode(row, object_members(definition, model_path), model_path)
+    row = RESOURCE_DEFAULTS | _with_names(
+        plural, checked_aspects(definition, _RESOURCE_ASPECTS, model_path), model_path
+    )
+    row |= _check_validation(row, model_path) | _check_versionmode(
+        row, object_members(definition, model_path), model_path
+    )
     if "typemap" in row:
         row["typemap"] = typemap.check_typemap(object_members(row["typemap"], model_path), (*model_path, "typemap"))
     conflicting_names = (
@@ -183,7 +190,9 @@ def _compile_level(
     level: SpecAttributes, definitions: Any, model_path: ModelPath, types: Types, versions: bool = False
 ) -> Definitions:
     overlaid = overlay.overlay_level(level, definitions or {}, model_path)
-    scope = attribute_definitions.DefinitionContext(types, level.attributes, versions=versions, taken=level.reserved)
+    scope = attribute_definitions.DefinitionContext(
+        types, level.attributes, is_version_level=versions, reserved_names=level.reserved_names
+    )
     return attribute_definitions.full_definitions(overlaid, model_path, scope)
 
 

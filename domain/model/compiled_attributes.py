@@ -32,18 +32,18 @@ DropReadonly = Callable[[Any], Any]
 class AttributeRules:
     """Additional rules for the attributes of one CompiledAttributes object.
 
-    names: character set of the names that `*` allows. last: names that are serialized after extensions.
-    served: names that only the server sets. compared: read-only names that a request may state, to be compared.
-    reserved: names that no extension may have. extra: additional checks of single attributes.
+    names: character set of the names that `*` allows. trailing_names: names that are serialized after extensions.
+    served_names: names that only the server sets. compared_names: read-only names that a request may state, to be
+    compared. reserved_names: names that no extension may have. extra_checks: additional checks of single attributes.
     """
 
     types: Types
     names: re.Pattern[str] = xids.NAME
-    last: tuple[str, ...] = ()
-    served: frozenset[str] = frozenset()
-    compared: frozenset[str] = frozenset()
-    reserved: frozenset[str] = frozenset()
-    extra: Mapping[str, ValueCheck] = field(default_factory=dict)
+    trailing_names: tuple[str, ...] = ()
+    served_names: frozenset[str] = frozenset()
+    compared_names: frozenset[str] = frozenset()
+    reserved_names: frozenset[str] = frozenset()
+    extra_checks: Mapping[str, ValueCheck] = field(default_factory=dict)
 
 
 class CompiledDefinition(NamedTuple):
@@ -74,24 +74,28 @@ class CompiledAttributes:
         self._variants: dict[tuple[tuple[str, str], ...], CompiledAttributes] = {}
         self._switches = _switches(definitions, definitions if pending_switches is None else pending_switches)
         compiled_by_name = {
-            name: compile_definition(name, row, rules) for name, row in definitions.items() if name not in rules.served
+            name: compile_definition(name, row, rules)
+            for name, row in definitions.items()
+            if name not in rules.served_names
         }
         wildcard = compiled_by_name.pop("*", None)
-        self._star = wildcard.check if wildcard else None
-        self._sized = _extension_size_check(definitions["*"]) if wildcard else None
-        self._star_accept = wildcard.accept if wildcard else None
-        self._deep = {
+        self._wildcard_check = wildcard.check if wildcard else None
+        self._wildcard_size_check = _extension_size_check(definitions["*"]) if wildcard else None
+        self._wildcard_accept = wildcard.accept if wildcard else None
+        self._accept_by_name = {
             name: compiled.accept for name, compiled in compiled_by_name.items() if compiled.accept is not None
         }
         rows = [_attribute_row(name, definitions[name], compiled) for name, compiled in compiled_by_name.items()]
-        self._head = [row for row in rows if row.name not in rules.last]
-        self._tail = [row for row in rows if row.name in rules.last]
-        self._names = frozenset(compiled_by_name) | rules.served
-        self._readonly = frozenset(name for name, row in definitions.items() if row.get("readonly"))
-        self._dropped = (self._readonly | rules.served) - rules.compared
-        self._keepable = tuple(name for name in definitions if name in self._readonly - rules.served)
-        self._before = [name for name in definitions if name not in rules.last and name != "*"]
-        self._placed = frozenset((*self._before, *rules.last))
+        self._leading_rows = [row for row in rows if row.name not in rules.trailing_names]
+        self._trailing_rows = [row for row in rows if row.name in rules.trailing_names]
+        self._known_names = frozenset(compiled_by_name) | rules.served_names
+        self._readonly_names = frozenset(name for name, row in definitions.items() if row.get("readonly"))
+        self._dropped_names = (self._readonly_names | rules.served_names) - rules.compared_names
+        self._readonly_stored_names = tuple(
+            name for name in definitions if name in self._readonly_names - rules.served_names
+        )
+        self._leading_names = [name for name in definitions if name not in rules.trailing_names and name != "*"]
+        self._ordered_names = frozenset((*self._leading_names, *rules.trailing_names))
 
     @property
     def readonly_inside(self) -> bool:
@@ -102,65 +106,72 @@ class CompiledAttributes:
             for siblings_of_value in keys.values()
             for row in siblings_of_value.values()
         )
-        return bool(self._readonly or self._deep or self._star_accept or any(_has_readonly(row) for row in siblings))
+        return bool(
+            self._readonly_names
+            or self._accept_by_name
+            or self._wildcard_accept
+            or any(_has_readonly(row) for row in siblings)
+        )
 
     def complete(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
         """The attributes without nulls, with defaults, with every value checked, in serialization order.
 
         Raises: InvalidValue.
         """
-        variant = self.active(attributes)
+        variant = self.active_variant(attributes)
         completed: dict[str, Any] = {}
         missing: list[ValuePath] = []
-        _fill_rows(variant._head, attributes, completed, missing)
-        if not variant._names.issuperset(attributes):
-            variant._extensions(attributes, completed, missing)
-        _fill_rows(variant._tail, attributes, completed, missing)
+        _fill_rows(variant._leading_rows, attributes, completed, missing)
+        if not variant._known_names.issuperset(attributes):
+            variant._complete_extensions(attributes, completed, missing)
+        _fill_rows(variant._trailing_rows, attributes, completed, missing)
         if missing:
             raise MissingValues(missing)
         return completed
 
     def accept(self, requested: Mapping[str, Any], stored: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """The requested attributes without read-only ones. stored: decides on `ifvalues` where requested has none."""
-        variant = self.active({**stored, **requested} if stored else requested)
-        dropped_names = variant._dropped
+        variant = self.active_variant({**stored, **requested} if stored else requested)
+        dropped_names = variant._dropped_names
         accepted = {name: value for name, value in requested.items() if name not in dropped_names}
-        for name, accept in variant._deep.items():
+        for name, accept in variant._accept_by_name.items():
             if name in accepted:
                 accepted[name] = accept(accepted[name])
-        if variant._star_accept:
-            accepted |= {name: variant._star_accept(accepted[name]) for name in accepted.keys() - variant._names}
+        if variant._wildcard_accept:
+            accepted |= {
+                name: variant._wildcard_accept(accepted[name]) for name in accepted.keys() - variant._known_names
+            }
         return accepted
 
-    def settable(self, stored: Mapping[str, Any]) -> dict[str, Any]:
+    def settable_values(self, stored: Mapping[str, Any]) -> dict[str, Any]:
         """The stored values that requests or defaults can set."""
-        served_names = self._rules.served
+        served_names = self._rules.served_names
         return {name: value for name, value in stored.items() if name not in served_names}
 
-    def readonly(self, stored: Mapping[str, Any]) -> dict[str, Any]:
+    def readonly_values(self, stored: Mapping[str, Any]) -> dict[str, Any]:
         """The stored values that clients cannot write and that do not result from requests."""
-        variant = self.active(stored)
-        return {name: stored[name] for name in variant._keepable if name in stored}
+        variant = self.active_variant(stored)
+        return {name: stored[name] for name in variant._readonly_stored_names if name in stored}
 
     def order(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
         """The same members: those of the model in its order, then the others by name, then those that come last."""
-        variant = self.active(attributes)
-        ordered = {name: attributes[name] for name in variant._before if name in attributes}
-        if not variant._placed.issuperset(attributes):
-            ordered |= {name: attributes[name] for name in sorted(attributes.keys() - variant._placed)}
-        return ordered | {name: attributes[name] for name in variant._rules.last if name in attributes}
+        variant = self.active_variant(attributes)
+        ordered = {name: attributes[name] for name in variant._leading_names if name in attributes}
+        if not variant._ordered_names.issuperset(attributes):
+            ordered |= {name: attributes[name] for name in sorted(attributes.keys() - variant._ordered_names)}
+        return ordered | {name: attributes[name] for name in variant._rules.trailing_names if name in attributes}
 
-    def active(self, attributes: Mapping[str, Any]) -> CompiledAttributes:
+    def active_variant(self, attributes: Mapping[str, Any]) -> CompiledAttributes:
         """The variant with the siblings that these values enable, and those that the siblings enable (MOD-23)."""
         variant = self
         while variant._switches:
-            switch_values = variant._chosen(attributes)
+            switch_values = variant._switch_values(attributes)
             if not switch_values:
                 break
-            variant = variant._variants.get(switch_values) or variant._vary(switch_values)
+            variant = variant._variants.get(switch_values) or variant._build_variant(switch_values)
         return variant
 
-    def _chosen(self, attributes: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    def _switch_values(self, attributes: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
         switch_values = []
         for name, keys in self._switches.items():
             value = attributes.get(name)
@@ -169,7 +180,7 @@ class CompiledAttributes:
                 switch_values.append((name, key))
         return tuple(switch_values)
 
-    def _vary(self, switch_values: tuple[tuple[str, str], ...]) -> CompiledAttributes:
+    def _build_variant(self, switch_values: tuple[tuple[str, str], ...]) -> CompiledAttributes:
         siblings_by_name: dict[str, Definitions] = {name: self._switches[name][key] for name, key in switch_values}
         definitions: Definitions = {}
         for name, row in self._definitions.items():
@@ -181,38 +192,45 @@ class CompiledAttributes:
         pending_switches = [sibling for siblings in siblings_by_name.values() for sibling in siblings]
         return self._variants.setdefault(switch_values, CompiledAttributes(definitions, self._rules, pending_switches))
 
-    def _extensions(self, attributes: Mapping[str, Any], completed: dict[str, Any], missing: list[ValuePath]) -> None:
-        names = sorted(name for name in attributes.keys() - self._names if attributes[name] is not None)
+    def _complete_extensions(
+        self, attributes: Mapping[str, Any], completed: dict[str, Any], missing: list[ValuePath]
+    ) -> None:
+        names = sorted(name for name in attributes.keys() - self._known_names if attributes[name] is not None)
         for name in names:
-            if self._star is None:
+            if self._wildcard_check is None:
                 raise UnknownName("it is unknown", (name,))
             if not self._rules.names.match(name):
                 raise InvalidValue("it is not a valid attribute name", (name,))
-            if name in self._rules.reserved:
+            if name in self._rules.reserved_names:
                 raise InvalidValue("the name is taken by the registry itself", (name,))
-        if self._star:
+        if self._wildcard_check:
             _fill_rows(
-                [AttributeRow(name, self._extension(name), None, False) for name in names],
+                [AttributeRow(name, self._extension_check(name), None, False) for name in names],
                 attributes,
                 completed,
                 missing,
             )
 
-    def _extension(self, name: str) -> ValueCheck:
+    def _extension_check(self, name: str) -> ValueCheck:
         """The check of an extension, whose size includes its name."""
-        assert self._star is not None, "asked where there may be extensions"
-        return values.chained_check([self._star, self._sized(name)]) if self._sized else self._star
+        assert self._wildcard_check is not None, "asked where there may be extensions"
+        return (
+            values.chained_check([self._wildcard_check, self._wildcard_size_check(name)])
+            if self._wildcard_size_check
+            else self._wildcard_check
+        )
 
 
 def compile_definition(name: str, definition: Definition, rules: AttributeRules) -> CompiledDefinition:
     """The functions for values of a definition. name: of the attribute, for ENT-13."""
     type_name = definition["type"]
-    if type_name == "string" and not definition.get("enum") and name not in rules.extra:
+    if type_name == "string" and not definition.get("enum") and name not in rules.extra_checks:
         return CompiledDefinition(values.text_check(name), None)
-    extra_checks = [rules.extra[name]] if name in rules.extra else []
+    extra_checks = [rules.extra_checks[name]] if name in rules.extra_checks else []
     if type_name in values.SCALARS:
         return CompiledDefinition(
-            values.chained_check([*_scalar_checks(definition, rules.types), values.size_check(name), *extra_checks]), None
+            values.chained_check([*_scalar_checks(definition, rules.types), values.size_check(name), *extra_checks]),
+            None,
         )
     compiled = _COMPILERS[type_name](definition, rules.types)
     return CompiledDefinition(values.chained_check([compiled.check, *extra_checks]), compiled.accept)
@@ -249,7 +267,7 @@ def _compile_array(definition: Definition, types: Types) -> CompiledDefinition:
                     raise InvalidValue(NO_VALUE)
                 items.append(compiled_item.check(element))
             except InvalidValue as invalid_value:
-                raise invalid_value.under(index) from None
+                raise invalid_value.in_container(index) from None
         return items
 
     accept_item = compiled_item.accept
@@ -282,7 +300,7 @@ def _compile_map(definition: Definition, types: Types) -> CompiledDefinition:
                 if is_scalar:
                     values.size_check(key)(element)
             except InvalidValue as invalid_value:
-                raise invalid_value.under(key) from None
+                raise invalid_value.in_container(key) from None
         return members
 
     accept_item = compiled_item.accept
@@ -342,7 +360,7 @@ def _fill_rows(
         except MissingValues as invalid_value:
             missing.extend((name, *path) for path in invalid_value.paths)
         except InvalidValue as invalid_value:
-            raise invalid_value.under(name) from None
+            raise invalid_value.in_container(name) from None
 
 
 def _attribute_row(name: str, definition: Definition, compiled: CompiledDefinition) -> AttributeRow:

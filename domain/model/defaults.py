@@ -16,7 +16,9 @@ def assumed_defaults(definitions: Definitions, values: Mapping[str, Any]) -> Def
     wildcard = definitions_in_force.pop("*", None)
     marks: DefaultMarks = {}
     for name, value in values.items():
-        if (definition := definitions_in_force.get(name, wildcard)) is not None and (mark := _default_mark(definition, value)):
+        if (definition := definitions_in_force.get(name, wildcard)) is not None and (
+            mark := _default_mark(definition, value)
+        ):
             marks[name] = mark
     return marks
 

@@ -27,8 +27,8 @@ def group_constraints(group: GroupType, rows: Mapping[str, Any] | None, xid: str
         for key, row in (rows or {}).items():
             bounds |= _narrow_constraint(group, key, row, bounds)
     except ModelError as problem:
-        model_path, _, detail = problem.arguments["error_detail"].partition(": ")
-        raise InvalidAttribute(xid, name=model_path, error_detail=detail) from None
+        path_text, _, detail = problem.arguments["error_detail"].partition(": ")
+        raise InvalidAttribute(xid, name=path_text, error_detail=detail) from None
     return bounds
 
 

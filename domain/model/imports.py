@@ -51,7 +51,9 @@ def _resources_of_group(plural: str, groups: Mapping[str, Any], chain: tuple[str
     return resources
 
 
-def _imported_definition(reference: str, importer: str, groups: Mapping[str, Any], chain: tuple[str, ...]) -> tuple[Any, str]:
+def _imported_definition(
+    reference: str, importer: str, groups: Mapping[str, Any], chain: tuple[str, ...]
+) -> tuple[Any, str]:
     model_path: ModelPath = ("groups", importer, "ximportresources")
     names = xids.segments(reference) if reference.startswith("/") else ()
     if len(names) != 2 or names[0] not in groups:

@@ -30,18 +30,18 @@ MAX_ELEMENTS: Final = 300_000
 class _IncludeContext:
     """The state of the resolver: in a document, inside a chain of includes.
 
-    name: of the document, empty for the modelsource itself. loose: whether `#groups` is accepted for `#/groups`.
+    name: of the document, empty for the modelsource itself. is_lenient: whether `#groups` is accepted for `#/groups`.
     """
 
     name: str
     document: Any
     include: Include | None
-    loose: bool
+    is_lenient: bool
     chain: tuple[tuple[str, str], ...] = ()
-    read: dict[str, Any] = field(default_factory=dict)
-    spent: list[int] = field(default_factory=lambda: [0])
-    objects: list[int] = field(default_factory=lambda: [0])
-    elements: list[int] = field(default_factory=lambda: [0])
+    documents_by_name: dict[str, Any] = field(default_factory=dict)
+    include_count: list[int] = field(default_factory=lambda: [0])
+    object_count: list[int] = field(default_factory=lambda: [0])
+    element_count: list[int] = field(default_factory=lambda: [0])
 
 
 def expand_includes(source: Any, include: Include | None = None, is_lenient: bool = False) -> Any:
@@ -56,14 +56,14 @@ def expand_includes(source: Any, include: Include | None = None, is_lenient: boo
 
 def _resolve(value: Any, model_path: ModelPath, source: _IncludeContext) -> Any:
     if isinstance(value, list):
-        source.elements[0] += len(value)
-        if source.elements[0] > MAX_ELEMENTS:
+        source.element_count[0] += len(value)
+        if source.element_count[0] > MAX_ELEMENTS:
             raise model_error((), f"its arrays have more than {MAX_ELEMENTS} elements; list fewer values")
         return [_resolve(member, (*model_path, index), source) for index, member in enumerate(value)]
     if not isinstance(value, dict):
         return value
-    source.objects[0] += 1
-    if source.objects[0] > MAX_OBJECTS:
+    source.object_count[0] += 1
+    if source.object_count[0] > MAX_OBJECTS:
         raise model_error((), f"it has more than {MAX_OBJECTS} objects; define fewer types and attributes")
     result = {
         name: _resolve(member, (*model_path, name), source)
@@ -92,11 +92,11 @@ def _read_include(reference: str, model_path: ModelPath, source: _IncludeContext
     name = _join_name(source.name, path) if path else source.name
     if (name, fragment) in source.chain:
         raise model_error(model_path, f"{reference} includes itself")
-    source.spent[0] += 1
-    if source.spent[0] > _MAX_INCLUDES or len(source.chain) > _MAX_DEPTH:
+    source.include_count[0] += 1
+    if source.include_count[0] > _MAX_INCLUDES or len(source.chain) > _MAX_DEPTH:
         raise model_error(model_path, "it includes too much")
     document = source.document if name == source.name else _read_document(name, reference, model_path, source)
-    target = _value_at_pointer(document, fragment, reference, model_path, source.loose)
+    target = _value_at_pointer(document, fragment, reference, model_path, source.is_lenient)
     inner_source = replace(source, name=name, document=document, chain=(*source.chain, (name, fragment)))
     members: dict[str, Any] = _resolve(target, model_path, inner_source)
     return {key: member for key, member in members.items() if key != "$schema"}
@@ -105,12 +105,12 @@ def _read_include(reference: str, model_path: ModelPath, source: _IncludeContext
 def _read_document(name: str, reference: str, model_path: ModelPath, source: _IncludeContext) -> Any:
     if source.include is None:
         raise model_error(model_path, f"{reference} cannot be included: no base for includes is configured")
-    if name not in source.read:
+    if name not in source.documents_by_name:
         try:
-            source.read[name] = source.include(name)
+            source.documents_by_name[name] = source.include(name)
         except (OSError, ValueError, LookupError) as error:
             raise model_error(model_path, f"{reference} cannot be included: {error}") from error
-    return source.read[name]
+    return source.documents_by_name[name]
 
 
 def _join_name(base_name: str, path: str) -> str:
@@ -120,7 +120,9 @@ def _join_name(base_name: str, path: str) -> str:
     return posixpath.normpath(posixpath.join(posixpath.dirname(base_name), path))
 
 
-def _value_at_pointer(document: Any, fragment: str, reference: str, model_path: ModelPath, is_lenient: bool) -> dict[str, Any]:
+def _value_at_pointer(
+    document: Any, fragment: str, reference: str, model_path: ModelPath, is_lenient: bool
+) -> dict[str, Any]:
     """The value that a JSON Pointer (RFC 6901), written as a fragment, names."""
     pointer = unquote(fragment)
     if pointer and not pointer.startswith("/"):

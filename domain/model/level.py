@@ -37,17 +37,17 @@ class Level:
         """
         rules = AttributeRules(
             types=types,
-            last=specified.last,
-            served=specified.served,
-            compared=specified.compared,
-            reserved=specified.reserved,
-            extra=_extra_checks(specified, types),
+            trailing_names=specified.trailing_names,
+            served_names=specified.served_names,
+            compared_names=specified.compared_names,
+            reserved_names=specified.reserved_names,
+            extra_checks=_extra_checks(specified, types),
         )
         self.definitions = definitions
-        self.specified = frozenset(specified.attributes)
+        self.spec_names = frozenset(specified.attributes)
         self.types = types
-        self._fills_in = has_defaults(definitions)
-        self._shape = CompiledAttributes(
+        self._has_defaults = has_defaults(definitions)
+        self._compiled = CompiledAttributes(
             {name: _checked_definition(name, row, specified) for name, row in definitions.items()}, rules
         )
 
@@ -58,18 +58,18 @@ class Level:
             `ifvalues` are enabled and may be read-only.
         """
         try:
-            return self._shape.accept(requested, stored)
+            return self._compiled.accept(requested, stored)
         except InvalidValue:
             # Two siblings contradict each other: `complete` refuses and names them.
             return dict(requested)
 
     def settable_values(self, stored: Attributes) -> Attributes:
         """A stored entity's attributes without what only the server sets: the input and output of `complete`."""
-        return self._shape.settable(stored)
+        return self._compiled.settable_values(stored)
 
     def readonly_values(self, stored: Attributes) -> Attributes:
         """The stored values that a full replacement keeps: those of read-only attributes that the model defines."""
-        return self._shape.readonly(stored)
+        return self._compiled.readonly_values(stored)
 
     def complete(self, attributes: Attributes, xid: str, removed_names: frozenset[str] = frozenset()) -> Attributes:
         """The whole entity: without nulls, with defaults, types checked, timestamps in UTC, in serialization order.
@@ -80,7 +80,7 @@ class Level:
         Raises: InvalidAttribute, UnknownAttribute, RequiredAttributeMissing, MalformedXid, MalformedXref.
         """
         try:
-            return self._shape.complete(attributes)
+            return self._compiled.complete(attributes)
         except MissingValues as invalid_value:
             deleted = next((path for path in invalid_value.paths if path[0] in removed_names), None)
             if deleted is None:
@@ -92,11 +92,11 @@ class Level:
 
     def assumed_defaults(self, values: Attributes) -> DefaultMarks:
         """Marks of the values that equal the model's defaults, and would be the same if no client had given them."""
-        return assumed_defaults(self.definitions, values) if self._fills_in else {}
+        return assumed_defaults(self.definitions, values) if self._has_defaults else {}
 
     def order(self, attributes: Attributes) -> Attributes:
         """The same in serialization order: the model's, then extensions by name; including server-set names."""
-        return self._shape.order(attributes)
+        return self._compiled.order(attributes)
 
 
 def _checked_definition(name: str, definition: dict[str, Any], specified: SpecAttributes) -> dict[str, Any]:
@@ -111,13 +111,15 @@ def _checked_definition(name: str, definition: dict[str, Any], specified: SpecAt
 
 
 def _is_document_url(name: str, definition: dict[str, Any], specified: SpecAttributes) -> bool:
-    return name in specified.last and name.endswith("url") and not definition.get("readonly")
+    return name in specified.trailing_names and name.endswith("url") and not definition.get("readonly")
 
 
 def _extra_checks(specified: SpecAttributes, types: Types) -> dict[str, ValueCheck]:
     """The rules about spec-defined attributes that the model language cannot express."""
     rules: dict[str, ValueCheck] = {**_RULES, "xref": lambda value: targets.check_xref(value, types)}
-    rules |= {name: _check_not_empty for name, row in specified.attributes.items() if _is_document_url(name, row, specified)}
+    rules |= {
+        name: _check_not_empty for name, row in specified.attributes.items() if _is_document_url(name, row, specified)
+    }
     return {name: rules[name] for name in specified.attributes if name in rules}
 
 

@@ -18,10 +18,10 @@ def overlay_level(specified: SpecAttributes, definitions: Any, model_path: Model
     Raises: ModelError.
     """
     overlaid = overlay_definitions(specified.attributes, definitions, model_path)
-    reserved_name = next((name for name in overlaid if name in specified.reserved), None)
+    reserved_name = next((name for name in overlaid if name in specified.reserved_names), None)
     if reserved_name:
         raise model_error((*model_path, reserved_name), "the name is taken, so no extension can have it")
-    last_attributes = {name: overlaid[name] for name in specified.last if name in overlaid}
+    last_attributes = {name: overlaid[name] for name in specified.trailing_names if name in overlaid}
     return {name: row for name, row in overlaid.items() if name not in last_attributes} | last_attributes
 
 

@@ -45,17 +45,17 @@ RESERVED_HEADERS: Final = ("xregcorrelationid",)
 class SpecAttributes:
     """The spec-defined attributes of one level.
 
-    attributes: its definitions. last: names that are serialized after extensions, in this order.
-    served: names that only the server sets, even if a model describes them; a client's value is never stored.
-    compared: read-only names that a request may state, to be compared with the stored value (ENT-15).
-    reserved: names that the level does not define but no extension may have.
+    attributes: its definitions. trailing_names: names that are serialized after extensions, in this order.
+    served_names: names that only the server sets, even if a model describes them; a client's value is never stored.
+    compared_names: read-only names that a request may state, to be compared with the stored value (ENT-15).
+    reserved_names: names that the level does not define but no extension may have.
     """
 
     attributes: Definitions
-    last: tuple[str, ...] = ()
-    served: frozenset[str] = frozenset()
-    compared: frozenset[str] = frozenset()
-    reserved: frozenset[str] = frozenset()
+    trailing_names: tuple[str, ...] = ()
+    served_names: frozenset[str] = frozenset()
+    compared_names: frozenset[str] = frozenset()
+    reserved_names: frozenset[str] = frozenset()
 
 
 def _define(name: str, type_name: str, flags: str = "", **aspects: Any) -> Definition:
@@ -142,14 +142,24 @@ def registry(groups: Iterable[str]) -> SpecAttributes:
     served_names = _SERVED_NAMES | {"specversion", "capabilities", "model", "modelsource"}
     return replace(
         _with_collections(attributes, served_names, groups),
-        compared=frozenset({"registryid"}),
-        reserved=frozenset(RESERVED_PATHS),
+        compared_names=frozenset({"registryid"}),
+        reserved_names=frozenset(RESERVED_PATHS),
     )
 
 
 def group(singular: str, resources: Iterable[str]) -> SpecAttributes:
     """The level of a Group type, with the collections of its Resource types."""
-    attributes = _definitions_by_name(_id_attribute(singular), *_ADDRESS_ATTRIBUTES, _EPOCH, _NAME, *_DOCUMENTATION_ATTRIBUTES, _LABELS, *_TIMESTAMPS, _DEPRECATED, _CONSTRAINTS)
+    attributes = _definitions_by_name(
+        _id_attribute(singular),
+        *_ADDRESS_ATTRIBUTES,
+        _EPOCH,
+        _NAME,
+        *_DOCUMENTATION_ATTRIBUTES,
+        _LABELS,
+        *_TIMESTAMPS,
+        _DEPRECATED,
+        _CONSTRAINTS,
+    )
     return _with_collections(attributes, _SERVED_NAMES, resources)
 
 
@@ -176,16 +186,16 @@ def version(singular: str, hasdocument: bool) -> SpecAttributes:
     return SpecAttributes(
         # A type may be called `format`; then its document replaces the attribute of that name.
         attributes={name: row for name, row in attributes.items() if name not in document} | document,
-        last=(*document, *navigation),
-        served=served_names | (document.keys() - {f"{singular}url"}),
-        reserved=frozenset((*navigation, *RESERVED_HEADERS)),
+        trailing_names=(*document, *navigation),
+        served_names=served_names | (document.keys() - {f"{singular}url"}),
+        reserved_names=frozenset((*navigation, *RESERVED_HEADERS)),
     )
 
 
 def resource(singular: str) -> SpecAttributes:
     """The attributes of a Resource in addition to its default Version's: all of them are navigation."""
     attributes = _definitions_by_name(_id_attribute(singular), *_ADDRESS_ATTRIBUTES) | _NAVIGATION_ATTRIBUTES
-    return SpecAttributes(attributes, last=tuple(_NAVIGATION_ATTRIBUTES), served=frozenset(attributes))
+    return SpecAttributes(attributes, trailing_names=tuple(_NAVIGATION_ATTRIBUTES), served_names=frozenset(attributes))
 
 
 def meta(singular: str) -> SpecAttributes:
@@ -204,7 +214,7 @@ def meta(singular: str) -> SpecAttributes:
         _define("defaultversionurl", "url", "readonly required"),
         _define("defaultversionsticky", "boolean", "required", default=False),
     )
-    return SpecAttributes(attributes, served=_SERVED_NAMES | {"defaultversionurl"})
+    return SpecAttributes(attributes, served_names=_SERVED_NAMES | {"defaultversionurl"})
 
 
 def fixed_names() -> frozenset[str]:
@@ -248,6 +258,6 @@ def _with_collections(attributes: Definitions, served_names: frozenset[str], plu
     collection_attributes = {name: row for plural in plurals for name, row in collection(plural).items()}
     return SpecAttributes(
         attributes | collection_attributes,
-        last=tuple(collection_attributes),
-        served=served_names | collection_attributes.keys(),
+        trailing_names=tuple(collection_attributes),
+        served_names=served_names | collection_attributes.keys(),
     )

@@ -43,7 +43,9 @@ def check_xref(value: str, types: Types) -> str:
 def check_xidtype(value: str, types: Types) -> str:
     """The value, if it names the Registry or an existing type. Raises: InvalidValue."""
     group, *remaining = xids.segments(value) or ("",)
-    if value == xids.REGISTRY or (value.startswith("/") and group in types and _is_known_below(remaining, types[group])):
+    if value == xids.REGISTRY or (
+        value.startswith("/") and group in types and _is_known_below(remaining, types[group])
+    ):
         return value
     raise InvalidValue("it does not name a type of this registry such as /dirs or /dirs/files")
 

@@ -94,7 +94,7 @@ class Model:
         return cls.build(source, full_model, _plain_origins(source, full_model) if origins is None else origins)
 
     @classmethod
-    def of(cls, entity: Entity) -> Model:
+    def from_entity(cls, entity: Entity) -> Model:
         """The model of its entity, as in the log."""
         return cls.load(entity.attributes["modelsource"], entity.attributes["model"], entity.private.get("origins"))
 

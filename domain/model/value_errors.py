@@ -30,7 +30,7 @@ class InvalidValue(Exception):
         self.detail = detail
         self.path = path
 
-    def under(self, step: str | int) -> InvalidValue:
+    def in_container(self, step: str | int) -> InvalidValue:
         """The same error, with the path from the container of the value."""
         self.path = (step, *self.path)
         return self
@@ -54,7 +54,7 @@ class MissingValues(InvalidValue):
         super().__init__("a required attribute has no value")
         self.paths = tuple(paths)
 
-    def under(self, step: str | int) -> InvalidValue:
+    def in_container(self, step: str | int) -> InvalidValue:
         self.paths = tuple((step, *path) for path in self.paths)
         return self
 

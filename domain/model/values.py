@@ -105,7 +105,7 @@ def _check_size_at(name: str, trail: ValueTrail, value: Any) -> None:
     except InvalidValue as invalid_value:
         while trail is not None:
             trail, step = trail
-            invalid_value = invalid_value.under(step)
+            invalid_value = invalid_value.in_container(step)
         raise invalid_value from None
 
 
@@ -217,7 +217,11 @@ def _url_parser(parse: Callable[[str], str]) -> Callable[[str], str]:
     return lambda value: uris.locator(parse(value))
 
 
-_NUMBER_CHECKS: Final[dict[str, ValueCheck]] = {"decimal": _check_decimal, "integer": _check_integer, "uinteger": _check_uinteger}
+_NUMBER_CHECKS: Final[dict[str, ValueCheck]] = {
+    "decimal": _check_decimal,
+    "integer": _check_integer,
+    "uinteger": _check_uinteger,
+}
 #: Parsers of the data types that are strings in JSON and need no model.
 _STRING_PARSERS: Final[dict[str, Callable[[str], str]]] = {
     "string": _any_string,

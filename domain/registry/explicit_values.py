@@ -26,13 +26,13 @@ def mark_filled_in(requested: Mapping[str, Any], completed: Mapping[str, Any]) -
     """
     marks: DefaultMarks = {}
     for name, value in completed.items():
-        previous = requested.get(name)
-        if previous is value:
+        requested_value = requested.get(name)
+        if requested_value is value:
             continue
-        if previous is None:
+        if requested_value is None:
             marks[name] = True
         elif (
-            type(value) is dict and isinstance(previous, Mapping) and (nested_marks := mark_filled_in(previous, value))
+            type(value) is dict and isinstance(requested_value, Mapping) and (nested_marks := mark_filled_in(requested_value, value))
         ):
             marks[name] = nested_marks
     return marks
@@ -95,7 +95,9 @@ def _set_mark(marks: DefaultMarks, path: tuple[str, ...], image: Mapping[str, An
     name, *remaining = path
     value = image.get(name)
     if remaining:
-        nested_marks = _set_mark(marks.get(name, {}), tuple(remaining), value, default) if isinstance(value, Mapping) else {}
+        nested_marks = (
+            _set_mark(marks.get(name, {}), tuple(remaining), value, default) if isinstance(value, Mapping) else {}
+        )
         return {**marks, name: nested_marks} if nested_marks else marks
     other_marks = {mark_name: mark for mark_name, mark in marks.items() if mark_name != name}
     return {**other_marks, name: True} if value == default and value is not None else other_marks

@@ -23,14 +23,14 @@ class LinkHop:
     """A link with which a registry follows another one.
 
     url, registry: of the followed registry; `registry` is empty if it is unknown. link: its id. scope: its JSON form.
-    follows: the links of the followed registry.
+    followed_hops: the links of the followed registry.
     """
 
     url: str
     link: str
     scope: Mapping[str, Any]
     registry: str
-    follows: tuple[LinkHop, ...]
+    followed_hops: tuple[LinkHop, ...]
 
 
 def describe_link(link: Link, registry: str, progress: Mapping[str, Any]) -> dict[str, Any]:
@@ -73,7 +73,7 @@ def find_path(hops: Iterable[LinkHop], registry: str, url: str | None, scope: Ma
             continue
         if hop.registry == registry or (not hop.registry and url is not None and hop.url == url):
             return (hop,)
-        if remaining_path := find_path(hop.follows, registry, url, scope):
+        if remaining_path := find_path(hop.followed_hops, registry, url, scope):
             return (hop, *remaining_path)
     return ()
 
@@ -90,8 +90,8 @@ def _hop_members(hop: LinkHop, registry: str) -> dict[str, Any]:
     members: dict[str, Any] = {"url": hop.url, "link": hop.link, "scope": hop.scope}
     if hop.registry:
         members["registry"] = hop.registry
-    if hop.follows and hop.registry != registry:
-        members["follows"] = [_hop_members(next_hop, registry) for next_hop in hop.follows]
+    if hop.followed_hops and hop.registry != registry:
+        members["follows"] = [_hop_members(next_hop, registry) for next_hop in hop.followed_hops]
     return members
 
 
@@ -103,6 +103,6 @@ def _have_overlap(first: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     if first == other:
         return True
     try:
-        return LinkScope.of(first).overlaps(LinkScope.of(other))
+        return LinkScope.from_members(first).overlaps(LinkScope.from_members(other))
     except (ValueError, TypeError, AttributeError, LookupError):
         return False

@@ -46,10 +46,10 @@ class Link:
 
     position: of its last event. epoch: changes with each update. url: root of the other registry, or of its legacy API;
     `kafka://host:port/topic` for a topic. scope: the replicated part. names: local Group xids by those of the other
-    registry. interval: seconds between checks of the other registry. conflicts: `rename` or `skip`. enabled: False
+    registry. interval: seconds between checks of the other registry. conflicts: `rename` or `skip`. is_enabled: False
     while it is paused.
-    remote: id of the link at the other end that receives what this one pushes. promoted: whether its copies now belong
-    to this registry. attributes: the public form. secrets: references by name.
+    remote: id of the link at the other end that receives what this one pushes. is_promoted: whether its copies now
+    belong to this registry. attributes: the public form. secrets: references by name.
     """
 
     id: str
@@ -62,9 +62,9 @@ class Link:
     names: Mapping[str, str]
     interval: float
     conflicts: str
-    enabled: bool
+    is_enabled: bool
     remote: str
-    promoted: bool
+    is_promoted: bool
     attributes: Mapping[str, Any]
     secrets: Mapping[str, str] = field(default_factory=dict)
 
@@ -89,7 +89,7 @@ class Link:
         return self.mode != PUSH
 
     @classmethod
-    def of(cls, entity: Entity, position: int) -> Link:
+    def from_entity(cls, entity: Entity, position: int) -> Link:
         """The link of a live entity in the log. position: of its last event."""
         attributes = entity.attributes
         return cls(
@@ -99,13 +99,13 @@ class Link:
             url=attributes["url"],
             dialect=attributes["dialect"],
             mode=attributes["mode"],
-            scope=LinkScope.of(attributes["scope"]),
+            scope=LinkScope.from_members(attributes["scope"]),
             names=attributes.get("names", {}),
             interval=attributes["interval"],
             conflicts=attributes["conflicts"],
-            enabled=attributes["enabled"],
+            is_enabled=attributes["enabled"],
             remote=attributes.get("remote", entity.id),
-            promoted=entity.private.get("promoted", False),
+            is_promoted=entity.private.get("promoted", False),
             attributes=attributes,
             secrets=entity.private.get("secrets", {}),
         )

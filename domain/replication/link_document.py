@@ -63,8 +63,8 @@ def parse_link(body: Any) -> LinkDocument:
     members = parse_members(settable, PROPERTIES, root)
     dialect, mode = str(members["dialect"]), str(members["mode"])
     if mode not in MODES[dialect]:
-        raise root.at("mode").error("value", f"the dialect {dialect} takes only: {', '.join(MODES[dialect])}")
-    _check_url(str(members["url"]), dialect, root.at("url"))
+        raise root.child("mode").error("value", f"the dialect {dialect} takes only: {', '.join(MODES[dialect])}")
+    _check_url(str(members["url"]), dialect, root.child("url"))
     _check_scope(members, root)
     members.setdefault("interval", _DEFAULT_INTERVALS.get(mode, 60))
     secrets = _take_secrets(members)
@@ -93,9 +93,9 @@ def _check_scope(members: dict[str, Any], root: ErrorPlace) -> None:
     if members["dialect"] not in (LOG, KAFKA):
         return
     if members["scope"].get("resources"):
-        raise root.at("scope", "resources").error("value", "a link that follows a log selects Groups only")
+        raise root.child("scope", "resources").error("value", "a link that follows a log selects Groups only")
     if members["names"]:
-        raise root.at("names").error("value", "a link that follows a log cannot rename Groups")
+        raise root.child("names").error("value", "a link that follows a log cannot rename Groups")
 
 
 def _take_secrets(members: dict[str, Any]) -> dict[str, str]:
@@ -112,9 +112,9 @@ def _check_credential(members: dict[str, Any], place: ErrorPlace) -> None:
     is_bearer = members["type"] == "bearer"
     for name in ("username", "password") if is_bearer else ("token",):
         if name in members:
-            raise place.at(name).error("unknown", f"the member is unknown in a credential {members['type']}")
+            raise place.child(name).error("unknown", f"the member is unknown in a credential {members['type']}")
     if not is_bearer and "username" not in members:
-        raise place.at("username").error("required", "it is needed")
+        raise place.child("username").error("required", "it is needed")
 
 
 def _parse_url(value: Any, place: ErrorPlace) -> str:
@@ -144,7 +144,7 @@ def _list_type(item_type: MemberType) -> MemberType:
     def parse(value: Any, place: ErrorPlace) -> list[Json]:
         if not isinstance(value, list) or not value:
             raise place.error("type", "an array that is not empty is needed")
-        return [item_type.parse(item, place.at(index)) for index, item in enumerate(value)]
+        return [item_type.parse(item, place.child(index)) for index, item in enumerate(value)]
 
     return MemberType("array", parse, {"item": {"type": item_type.type}})
 
@@ -155,7 +155,7 @@ def _parse_filters(value: Any, place: ErrorPlace) -> list[Json]:
     try:
         filters.compile_filters(value, place.pointer)
     except FilterError as error:
-        raise InvalidLink.at("filter", error.pointer, error.reason) from None
+        raise InvalidLink.at_pointer("filter", error.pointer, error.reason) from None
     return value
 
 

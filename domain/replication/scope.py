@@ -28,7 +28,7 @@ class LinkScope:
     group_filter: Callable[[str], bool] | None = field(default=None, compare=False)
 
     @classmethod
-    def of(cls, members: Mapping[str, Any]) -> LinkScope:
+    def from_members(cls, members: Mapping[str, Any]) -> LinkScope:
         """The scope of its JSON form, which is already validated."""
         return cls(
             frozenset(map(str.lower, members.get("groups", ()))),
@@ -37,7 +37,7 @@ class LinkScope:
         )
 
     @property
-    def whole(self) -> bool:
+    def is_whole(self) -> bool:
         """Whether it is the whole registry, with its model and its capabilities."""
         return not self.groups and not self.resources and self.group_filter is None
 
@@ -48,7 +48,7 @@ class LinkScope:
         """
         if xids.is_outside_tree(xids.stream(xid)):
             return False
-        if self.whole:
+        if self.is_whole:
             return True
         group = group_of(xid)
         if not group or xid in xids.ROOT_STREAMS:
@@ -60,7 +60,7 @@ class LinkScope:
 
     def reaches_into(self, group: str) -> bool:
         """Whether it contains something below a Group. group: its xid in lower case."""
-        if self.whole or group in self.groups or (self.group_filter is not None and self.group_filter(group)):
+        if self.is_whole or group in self.groups or (self.group_filter is not None and self.group_filter(group)):
             return True
         return any(group_of(resource) == group for resource in self.resources)
 
@@ -69,18 +69,18 @@ class LinkScope:
 
         Two filters never count as overlapping, because their overlap cannot be computed.
         """
-        if self.whole or other.whole:
+        if self.is_whole or other.is_whole:
             return True
-        return any(map(self.reaches_into, other._named())) or any(map(other.reaches_into, self._named()))
+        return any(map(self.reaches_into, other._named_groups())) or any(map(other.reaches_into, self._named_groups()))
 
-    def _named(self) -> set[str]:
+    def _named_groups(self) -> set[str]:
         """The Groups that it names, or in which it names a Resource."""
         return {*self.groups, *map(group_of, self.resources)}
 
     def may_have_groups_of(self, plural: str) -> bool:
         """Whether it may contain Groups of a type."""
         group_types = (xids.segments(xid)[0] for xid in (*self.groups, *self.resources))
-        return self.whole or self.group_filter is not None or plural in group_types
+        return self.is_whole or self.group_filter is not None or plural in group_types
 
 
 def _compile_group_filter(expressions: Sequence[Any]) -> Callable[[str], bool] | None:

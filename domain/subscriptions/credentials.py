@@ -79,10 +79,14 @@ def parse_credential(value: Any, protocol: str, place: ErrorPlace) -> dict[str, 
     members = parse_object(value, place)
     aliases = {name: name.lower() for name in members if name not in _NAMES and name.lower() in _NAMES}
     members = rename_aliases(members, aliases, place)
-    type = _TYPE.kind.parse(members["credentialtype"], place.at("credentialtype")) if _check_type(members, place) else ""
+    type = (
+        _TYPE.kind.parse(members["credentialtype"], place.child("credentialtype"))
+        if _check_type(members, place)
+        else ""
+    )
     credential = parse_members(members, CREDENTIAL_MEMBERS[type], place)
     if protocol == HTTP and ":" in credential.get("identifier", ""):
-        raise place.at("identifier").error("value", "HTTP does not allow a colon in it")
+        raise place.child("identifier").error("value", "HTTP does not allow a colon in it")
     return credential
 
 
@@ -102,5 +106,5 @@ def is_expired(credential: Mapping[str, Json], now: datetime) -> bool:
 
 def _check_type(members: Mapping[str, Any], place: ErrorPlace) -> bool:
     if "credentialtype" not in members:
-        raise place.at("credentialtype").error("required", "it is needed")
+        raise place.child("credentialtype").error("required", "it is needed")
     return True

@@ -15,15 +15,15 @@ class ErrorPlace:
     pointer: str = ""
     problem: type[InvalidMember] = InvalidSubscription
 
-    def at(self, *steps: str | int) -> ErrorPlace:
+    def child(self, *steps: str | int) -> ErrorPlace:
         """A place within this one."""
         return ErrorPlace(join_pointer(self.pointer, *steps), self.problem)
 
     def error(self, code: str, reason: str) -> InvalidMember:
         """The problem at this place. code: for programs."""
-        return self.problem.at(code, self.pointer, reason)
+        return self.problem.at_pointer(code, self.pointer, reason)
 
 
 def invalid_subscription(code: str, pointer: str, reason: str) -> InvalidMember:
     """The problem of a member of a subscription. code: for programs."""
-    return InvalidSubscription.at(code, pointer, reason)
+    return InvalidSubscription.at_pointer(code, pointer, reason)

@@ -77,25 +77,25 @@ def dialect(name: str) -> Callable[[FilterDialect], FilterDialect]:
 
 @dataclass(frozen=True, slots=True)
 class _FilterPlace:
-    """A place in a tree of filters. seen: the number of filters so far, in the whole tree."""
+    """A place in a tree of filters. filter_count: the number of filters so far, in the whole tree."""
 
     pointer: str
     depth: int
-    seen: list[int]
+    filter_count: list[int]
 
-    def at(self, step: str | int) -> _FilterPlace:
-        return _FilterPlace(join_pointer(self.pointer, step), self.depth, self.seen)
+    def child(self, step: str | int) -> _FilterPlace:
+        return _FilterPlace(join_pointer(self.pointer, step), self.depth, self.filter_count)
 
-    def within(self) -> _FilterPlace:
+    def descend(self) -> _FilterPlace:
         """The same place, one filter deeper. Raises: FilterError."""
-        self.seen[0] += 1
-        if self.seen[0] > MAX_FILTERS:
+        self.filter_count[0] += 1
+        if self.filter_count[0] > MAX_FILTERS:
             raise FilterError(
                 self.pointer, f"a subscription has at most {MAX_FILTERS} filters, those within others included"
             )
         if self.depth == MAX_DEPTH:
             raise FilterError(self.pointer, f"filters nest at most {MAX_DEPTH} deep")
-        return _FilterPlace(self.pointer, self.depth + 1, self.seen)
+        return _FilterPlace(self.pointer, self.depth + 1, self.filter_count)
 
 
 def _compile_filter(value: Any, place: _FilterPlace) -> Filter:
@@ -106,13 +106,13 @@ def _compile_filter(value: Any, place: _FilterPlace) -> Filter:
         raise FilterError(
             place.pointer, f"a filter has one member, the name of its dialect, but this one has {len(value)}"
         )
-    inner_place = place.within()
+    inner_place = place.descend()
     [(name, argument)] = value.items()
     if name not in DIALECTS:
         raise FilterError(
-            inner_place.at(name).pointer, f"the dialect {name!r} is unknown; use one of: {', '.join(DIALECTS)}"
+            inner_place.child(name).pointer, f"the dialect {name!r} is unknown; use one of: {', '.join(DIALECTS)}"
         )
-    return DIALECTS[name](argument, inner_place.at(name))
+    return DIALECTS[name](argument, inner_place.child(name))
 
 
 @dialect("exact")
@@ -139,7 +139,10 @@ def _compile_comparison(
     """Compares several attributes, as canonical strings, with a text each (SUB-404 to SUB-406)."""
     if not isinstance(texts_by_attribute, dict) or not texts_by_attribute:
         raise FilterError(place.pointer, "an object with at least one attribute is needed")
-    pairs = [(_check_name(name, place), _check_text(wanted, place.at(name))) for name, wanted in texts_by_attribute.items()]
+    pairs = [
+        (_check_name(name, place), _check_text(wanted, place.child(name)))
+        for name, wanted in texts_by_attribute.items()
+    ]
 
     def matches(event: ContextAttributes) -> bool:
         for name, expected in pairs:
@@ -153,7 +156,7 @@ def _compile_comparison(
 
 def _check_name(name: str, place: _FilterPlace) -> str:
     if not _NAME.match(name) or name == DATA_MEMBER:
-        raise FilterError(place.at(name).pointer, f"{name!r} is not the name of a context attribute")
+        raise FilterError(place.child(name).pointer, f"{name!r} is not the name of a context attribute")
     return name
 
 
@@ -166,7 +169,7 @@ def _check_text(text: Any, place: _FilterPlace) -> str:
 def _compile_several(value: Any, place: _FilterPlace) -> list[Filter]:
     if not isinstance(value, list) or not value:
         raise FilterError(place.pointer, "an array with at least one filter is needed")
-    return [_compile_filter(item, place.at(index)) for index, item in enumerate(value)]
+    return [_compile_filter(item, place.child(index)) for index, item in enumerate(value)]
 
 
 @dialect("all")

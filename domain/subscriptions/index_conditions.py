@@ -33,11 +33,11 @@ _OTHER_BREADTH: Final = 2
 
 
 class IndexCondition(NamedTuple):
-    """An attribute, as its canonical string, equals a text (`whole`) or starts with it."""
+    """An attribute, as its canonical string, equals a text (`is_exact`) or starts with it."""
 
     attribute: str
     text: str
-    whole: bool
+    is_exact: bool
 
 
 #: At least one of these holds for every event that a filter matches; None if no conditions are known.
@@ -54,9 +54,11 @@ def attribute_starts_with(attribute: str, text: str) -> IndexConditions:
     return frozenset((IndexCondition(attribute, text[:_MAX_PREFIX_LENGTH], False),)) if text else None
 
 
-def all_conditions(alternatives: Iterable[IndexConditions]) -> IndexConditions:
+def all_conditions(conditions_of_filters: Iterable[IndexConditions]) -> IndexConditions:
     """The conditions for several filters to match at once: those of the most selective filter are sufficient."""
-    return min((conditions for conditions in alternatives if conditions is not None), key=_conditions_breadth, default=None)
+    return min(
+        (conditions for conditions in conditions_of_filters if conditions is not None), key=_conditions_breadth, default=None
+    )
 
 
 def any_condition(alternatives: Iterable[IndexConditions]) -> IndexConditions:
@@ -123,5 +125,5 @@ def _conditions_breadth(conditions: frozenset[IndexCondition]) -> tuple[int, int
 
 
 def _condition_breadth(condition: IndexCondition) -> int:
-    selectivity = 0 if condition.whole else 2 if len(condition.text) > 8 else 5
+    selectivity = 0 if condition.is_exact else 2 if len(condition.text) > 8 else 5
     return _ATTRIBUTE_BREADTH.get(condition.attribute, _OTHER_BREADTH) + selectivity

@@ -20,11 +20,11 @@ _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 
 @dataclass(frozen=True, slots=True)
 class MemberType:
-    """type: its name for clients. members: additional members of its description."""
+    """type: its name for clients. description_members: additional members of its description."""
 
     type: str
     parse: ParseMember
-    members: Mapping[str, Json] = field(default_factory=dict)
+    description_members: Mapping[str, Json] = field(default_factory=dict)
 
 
 class NoDefault(Enum):
@@ -47,7 +47,7 @@ class Member:
     def describe(self) -> dict[str, Json]:
         """Its description for clients."""
         default_member = {"default": self.default} if self.default is not ABSENT else {}
-        return {"type": self.kind.type, "required": self.required, **default_member, **self.kind.members}
+        return {"type": self.kind.type, "required": self.required, **default_member, **self.kind.description_members}
 
 
 MemberTable = Mapping[str, Member]
@@ -64,13 +64,15 @@ def parse_members(members: Mapping[str, Any], table: MemberTable, place: ErrorPl
     """The members of an object with their defaults, in the order of a table. Raises: InvalidSubscription."""
     for name in members:
         if name not in table:
-            raise place.at(name).error("unknown", f"the member is unknown; known members: {', '.join(table) or 'none'}")
+            raise place.child(name).error(
+                "unknown", f"the member is unknown; known members: {', '.join(table) or 'none'}"
+            )
     parsed: dict[str, Json] = {}
     for name, member in table.items():
         if name in members:
-            parsed[name] = member.kind.parse(members[name], place.at(name))
+            parsed[name] = member.kind.parse(members[name], place.child(name))
         elif member.required:
-            raise place.at(name).error("required", "it is needed")
+            raise place.child(name).error("required", "it is needed")
         elif member.default is not ABSENT:
             parsed[name] = member.default
     return parsed
@@ -168,7 +170,7 @@ def map_type(key_type: MemberType, value_type: MemberType) -> MemberType:
     def parse(candidate: Any, place: ErrorPlace) -> dict[str, Json]:
         members = parse_object(candidate, place)
         return {
-            str(key_type.parse(key, place.at(key))): value_type.parse(member, place.at(key))
+            str(key_type.parse(key, place.child(key))): value_type.parse(member, place.child(key))
             for key, member in members.items()
         }
 

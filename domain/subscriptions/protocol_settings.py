@@ -47,7 +47,7 @@ _STRUCTURED: Final = "structured"
 
 def _check_retry(settings: dict[str, Json], place: ErrorPlace) -> None:
     if settings["maxdelay"] < settings["initialdelay"]:
-        raise place.at("maxdelay").error("value", "it is less than initialdelay")
+        raise place.child("maxdelay").error("value", "it is less than initialdelay")
 
 
 _RETRY_MEMBERS: Final[MemberTable] = {
@@ -63,7 +63,9 @@ _DEADLETTER_MEMBERS: Final[MemberTable] = {
 }
 _COMMON_MEMBERS: Final[MemberTable] = {
     "contentmode": Member(choice_type(_STRUCTURED, "binary", "batched"), _STRUCTURED),
-    "retry": Member(object_type(_RETRY_MEMBERS, _check_retry), {name: member.default for name, member in _RETRY_MEMBERS.items()}),
+    "retry": Member(
+        object_type(_RETRY_MEMBERS, _check_retry), {name: member.default for name, member in _RETRY_MEMBERS.items()}
+    ),
     "deadletter": Member(object_type(_DEADLETTER_MEMBERS), {"mode": "store"}),
     "timeout": Member(integer_type(1, 120), 30),
     "ordering": Member(choice_type("subject", "source", "none"), "subject"),
@@ -190,12 +192,12 @@ def parse_settings(
     members = rename_aliases(parse_object({} if value is None else value, place), ALIASES, place)
     settings = parse_members(members, SETTINGS_BY_PROTOCOL[protocol], place)
     if settings["contentmode"] not in _MODES[protocol]:
-        raise place.at("contentmode").error("value", f"{protocol} takes only: {', '.join(_MODES[protocol])}")
-    _check_deadletter(settings["deadletter"], place.at("deadletter"))
+        raise place.child("contentmode").error("value", f"{protocol} takes only: {', '.join(_MODES[protocol])}")
+    _check_deadletter(settings["deadletter"], place.child("deadletter"))
     if check := _COMPLETIONS.get(protocol):
         check(settings, sink, place)
     if has_credential and any(name.lower() == "authorization" for name in settings.get("headers", {})):
-        raise place.at("headers", "authorization").error("value", "use sinkcredential for this header")
+        raise place.child("headers", "authorization").error("value", "use sinkcredential for this header")
     return {name: settings[name] for name in SETTINGS_BY_PROTOCOL[protocol] if name in settings}
 
 
@@ -210,7 +212,7 @@ def rename_aliases(members: Mapping[str, Any], aliases: Mapping[str, str], place
     for name, value in members.items():
         proper_name = aliases.get(name, name)
         if proper_name in renamed or (proper_name != name and proper_name in members):
-            raise place.at(name).error(
+            raise place.child(name).error(
                 "alias", f"it is another name of {proper_name}, which is present too; remove one of them"
             )
         renamed[proper_name] = value
@@ -219,33 +221,33 @@ def rename_aliases(members: Mapping[str, Any], aliases: Mapping[str, str], place
 
 def _check_deadletter(settings: dict[str, Json], place: ErrorPlace) -> None:
     if ("uri" in settings) != (settings["mode"] == "sink"):
-        raise place.at("uri").error(
+        raise place.child("uri").error(
             "required" if "uri" not in settings else "value", 'it is allowed with the mode "sink" only'
         )
     if "uri" in settings:
-        sink_uris.parse_sink(settings["uri"], HTTP, place.at("uri"))
+        sink_uris.parse_sink(settings["uri"], HTTP, place.child("uri"))
 
 
 def _complete_http(settings: dict[str, Json], sink: SinkAddress, place: ErrorPlace) -> None:
     names = [name.lower() for name in settings.get("headers", {})]
     if len(set(names)) != len(names):
-        raise place.at("headers").error("value", "a header is present twice, in different letter case")
+        raise place.child("headers").error("value", "a header is present twice, in different letter case")
     if settings["contentmode"] == "batched":
         settings.update({name: settings.get(name, default) for name, default in _BATCH_DEFAULTS.items()})
         return
     for name in _BATCH_DEFAULTS:
         if name in settings:
-            raise place.at(name).error("value", 'it is allowed with the contentmode "batched" only')
+            raise place.child(name).error("value", 'it is allowed with the contentmode "batched" only')
 
 
 def _complete_amqp(settings: dict[str, Json], sink: SinkAddress, place: ErrorPlace) -> None:
     path = unquote(sink.path.removeprefix("/")) if sink.scheme.startswith("amqp") else ""
     address = settings.setdefault("address", path)
     if not address:
-        raise place.at("address").error("required", "it is required if the sink has no path")
+        raise place.child("address").error("required", "it is required if the sink has no path")
     if path and address != path:
-        raise place.at("address").error("value", "it differs from the path of the sink")
-    parse_line(address, place.at("address"))
+        raise place.child("address").error("value", "it differs from the path of the sink")
+    parse_line(address, place.child("address"))
 
 
 def _complete_kafka(settings: dict[str, Json], sink: SinkAddress, place: ErrorPlace) -> None:
@@ -253,7 +255,7 @@ def _complete_kafka(settings: dict[str, Json], sink: SinkAddress, place: ErrorPl
         path = sink.path.strip("/")
         default_topic = path if path and "/" not in path else "cloudevents"
         settings["topicname"] = SETTINGS_BY_PROTOCOL[KAFKA]["topicname"].kind.parse(
-            default_topic, place.at("topicname")
+            default_topic, place.child("topicname")
         )
 
 

@@ -21,30 +21,29 @@ class Subscription:
     """One subscription.
 
     owner: the name of the caller who created it. position: of its last event. since: of the last event that defined
-    where it starts (its creation, or a change of `config.startposition` or `starttime`). starts: the first position
-    that it delivers. epoch: changes with each update by its owner, not with control actions. paused: whether no attempt
-    may start.
-    attributes: the public form, with `filters`, `types`, `source`, `sink`, `protocol`, `protocolsettings`, `config`.
-    secrets: names of secret values (`sinkcredential.secret`, `protocolsettings.headers.x-api-key`, `sink.query`) with
-    the references of their rows. action: the last control action, such as `{"name": "replay", "from": 1, "to": 9}`.
-    groups: lower-cased xids of the Groups that the owner could read at its last write of the subscription; None for
-    all.
+    where it starts (its creation, or a change of `config.startposition` or `starttime`). first_position: the first
+    position that it delivers. epoch: changes with each update by its owner, not with control actions. is_paused:
+    whether no attempt may start. attributes: the public form, with `filters`, `types`, `source`, `sink`, `protocol`,
+    `protocolsettings`, `config`. secrets: names of secret values (`sinkcredential.secret`,
+    `protocolsettings.headers.x-api-key`, `sink.query`) with the references of their rows. action: the last control
+    action, such as `{"name": "replay", "from": 1, "to": 9}`. groups: lower-cased xids of the Groups that the owner
+    could read at its last write of the subscription; None for all.
     """
 
     id: str
     owner: str
     position: int
     since: int
-    starts: int
+    first_position: int
     epoch: int
-    paused: bool
+    is_paused: bool
     attributes: Mapping[str, Any]
     secrets: Mapping[str, str] = field(default_factory=dict)
     action: Mapping[str, Any] | None = None
     groups: tuple[str, ...] | None = None
 
     @classmethod
-    def of(cls, entity: Entity, position: int) -> Subscription:
+    def from_entity(cls, entity: Entity, position: int) -> Subscription:
         """The subscription of a live entity in the log. position: of its last event."""
         private = entity.private
         return cls(
@@ -52,9 +51,9 @@ class Subscription:
             owner=private["owner"],
             position=position,
             since=private["since"],
-            starts=private["starts"],
+            first_position=private["starts"],
             epoch=entity.epoch,
-            paused=private.get("paused", False),
+            is_paused=private.get("paused", False),
             attributes=entity.attributes,
             secrets=private.get("secrets", {}),
             action=private.get("action"),

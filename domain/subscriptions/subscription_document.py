@@ -54,15 +54,15 @@ class SubscriptionSupport:
 class SubscriptionDocument:
     """A requested subscription. attributes: its public form. secrets: values by name.
 
-    needed: names of secrets that are not given and must be stored already. dropped: names of secrets to remove.
-    place: the destination, which must not change if stored secrets are used again.
+    missing_secrets: names of secrets that are not given and must be stored already. dropped_secrets: names of secrets
+    to remove. secret_binding: the destination, which must not change if stored secrets are used again.
     """
 
     attributes: Mapping[str, Json]
     secrets: Mapping[str, str] = field(repr=False)
-    needed: frozenset[str]
-    dropped: frozenset[str]
-    place: tuple[object, ...]
+    missing_secrets: frozenset[str]
+    dropped_secrets: frozenset[str]
+    secret_binding: tuple[object, ...]
 
 
 def parse_subscription(body: Any, support: SubscriptionSupport) -> SubscriptionDocument:
@@ -71,13 +71,13 @@ def parse_subscription(body: Any, support: SubscriptionSupport) -> SubscriptionD
     document = _canonical_properties(parse_object(body, root), root)
     attributes = parse_selection(document, support)
     protocol = _parse_protocol(document, support, root)
-    sink = sink_uris.parse_sink(_required_member(document, "sink", root), protocol, root.at("sink"))
+    sink = sink_uris.parse_sink(_required_member(document, "sink", root), protocol, root.child("sink"))
     if body.get("protocol") == "HTTPS" and not sink.tls:
-        raise root.at("sink").error("scheme", "the protocol HTTPS needs a sink with https")
+        raise root.child("sink").error("scheme", "the protocol HTTPS needs a sink with https")
     credential_member = document.get("sinkcredential")
-    place = root.at("sinkcredential")
+    place = root.child("sinkcredential")
     credential = None if credential_member is None else credentials.parse_credential(credential_member, protocol, place)
-    place = root.at("protocolsettings")
+    place = root.child("protocolsettings")
     options = parse_settings(document.get("protocolsettings"), protocol, sink, credential is not None, place)
     attributes |= {"sink": document["sink"], "protocol": protocol, "protocolsettings": options}
     if credential is not None:
@@ -89,9 +89,9 @@ def parse_subscription(body: Any, support: SubscriptionSupport) -> SubscriptionD
     return SubscriptionDocument(
         attributes={name: attributes[name] for name in PROPERTIES if name in attributes},
         secrets=secret_values,
-        needed=_missing_secrets(credential, secret_values),
-        dropped=_dropped_secrets(document.get("protocolsettings")),
-        place=(protocol, *sink.secret_binding),
+        missing_secrets=_missing_secrets(credential, secret_values),
+        dropped_secrets=_dropped_secrets(document.get("protocolsettings")),
+        secret_binding=(protocol, *sink.secret_binding),
     )
 
 
@@ -100,17 +100,19 @@ def parse_selection(document: Mapping[str, Any], support: SubscriptionSupport) -
     root = ErrorPlace()
     selection: dict[str, Json] = {}
     if "source" in document:
-        selection["source"] = _parse_source(document["source"], support, root.at("source"))
+        selection["source"] = _parse_source(document["source"], support, root.child("source"))
     if "types" in document:
-        selection["types"] = _parse_types(document["types"], root.at("types"))
+        selection["types"] = _parse_types(document["types"], root.child("types"))
     types, source = selection.get("types", ()), selection.get("source")
     selection["config"] = _parse_config(
-        document.get("config", {}), event_families.families_in_scope(source, types, support.sources), root.at("config")
+        document.get("config", {}),
+        event_families.families_in_scope(source, types, support.sources),
+        root.child("config"),
     )
     excluded_families = set(event_families.families_of_types(types)) - set(selection["config"]["families"])
     if excluded_families:
         reason = f"types name the family {min(excluded_families)}; add it here"
-        raise root.at("config", "families").error("value", reason)
+        raise root.child("config", "families").error("value", reason)
     if document.get("filters", []) != []:
         selection["filters"] = _parse_filters(document["filters"], support)
     return selection
@@ -133,13 +135,15 @@ def _canonical_properties(members: dict[str, Any], place: ErrorPlace) -> dict[st
     """The properties under their proper names. Raises: InvalidSubscription for unknown ones."""
     if "filter" in members:
         if "filters" in members:
-            raise place.at("filter").error(
+            raise place.child("filter").error(
                 "alias", "it is another name of filters, which is present too; remove one of them"
             )
-        members["filters"] = _split_filter(members.pop("filter"), place.at("filter"))
+        members["filters"] = _split_filter(members.pop("filter"), place.child("filter"))
     for name in members:
         if name not in PROPERTIES and name not in SERVER_PROPERTIES:
-            raise place.at(name).error("unknown", f"the property is unknown; known properties: {', '.join(PROPERTIES)}")
+            raise place.child(name).error(
+                "unknown", f"the property is unknown; known properties: {', '.join(PROPERTIES)}"
+            )
     return {name: value for name, value in members.items() if name not in SERVER_PROPERTIES}
 
 
@@ -156,17 +160,17 @@ def _split_filter(filter_members: Any, place: ErrorPlace) -> list[Json]:
 
 def _required_member(document: Mapping[str, Any], name: str, place: ErrorPlace) -> Any:
     if name not in document:
-        raise place.at(name).error("required", "it is needed")
+        raise place.child(name).error("required", "it is needed")
     return document[name]
 
 
 def _parse_protocol(document: Mapping[str, Any], support: SubscriptionSupport, place: ErrorPlace) -> str:
     text = _required_member(document, "protocol", place)
     text = HTTP if text == "HTTPS" else text
-    protocol = str(choice_type(*sink_uris.PROTOCOLS).parse(text, place.at("protocol")))
+    protocol = str(choice_type(*sink_uris.PROTOCOLS).parse(text, place.child("protocol")))
     if protocol not in support.protocols:
         reason = f"{protocol} needs a client that is not installed here; use one of: {', '.join(support.protocols)}"
-        raise place.at("protocol").error("protocolunavailable", reason)
+        raise place.child("protocol").error("protocolunavailable", reason)
     return protocol
 
 
@@ -186,7 +190,7 @@ def _parse_types(value: Any, place: ErrorPlace) -> list[Json]:
         raise place.error("type", "an array is needed")
     if not value:
         raise place.error("value", "an array with at least one type is needed; leave it out for all types")
-    return [parse_line(item, place.at(index)) for index, item in enumerate(value)]
+    return [parse_line(item, place.child(index)) for index, item in enumerate(value)]
 
 
 def _parse_config(value: Any, default_families: list[str], place: ErrorPlace) -> dict[str, Json]:
@@ -194,15 +198,17 @@ def _parse_config(value: Any, default_families: list[str], place: ErrorPlace) ->
     members = parse_object(value, place)
     for name in members:
         if name not in CONFIG_MEMBERS:
-            raise place.at(name).error("unknown", f"the key is unknown; known keys: {', '.join(CONFIG_MEMBERS)}")
+            raise place.child(name).error("unknown", f"the key is unknown; known keys: {', '.join(CONFIG_MEMBERS)}")
     config: dict[str, Json] = {"families": default_families}
     if "families" in members:
-        config["families"] = _parse_families(members["families"], place.at("families"))
+        config["families"] = _parse_families(members["families"], place.child("families"))
     if "starttime" in members:
         if "startposition" in members:
-            raise place.at("startposition").error("value", "it cannot be combined with starttime")
-        return config | {"starttime": parse_time(members["starttime"], place.at("starttime"))}
-    return config | {"startposition": _parse_position(members.get("startposition", "latest"), place.at("startposition"))}
+            raise place.child("startposition").error("value", "it cannot be combined with starttime")
+        return config | {"starttime": parse_time(members["starttime"], place.child("starttime"))}
+    return config | {
+        "startposition": _parse_position(members.get("startposition", "latest"), place.child("startposition"))
+    }
 
 
 def _parse_families(value: Any, place: ErrorPlace) -> list[Json]:
@@ -212,7 +218,7 @@ def _parse_families(value: Any, place: ErrorPlace) -> list[Json]:
     if not items:
         raise place.error("value", "at least one family is needed")
     requested_families = [
-        choice_type(*event_families.FAMILIES).parse(item, place.at(index)) for index, item in enumerate(items)
+        choice_type(*event_families.FAMILIES).parse(item, place.child(index)) for index, item in enumerate(items)
     ]
     return [family for family in event_families.FAMILIES if family in requested_families]
 

@@ -59,7 +59,7 @@ class SubscriptionIndex(Generic[K]):
 
     def __init__(self) -> None:
         self._interests: dict[K, SubscriptionInterest] = {}
-        self._always: dict[K, None] = {}
+        self._unconditional_keys: dict[K, None] = {}
         #: Keys by attribute, by the length of the compared text (0 for the whole text), and by that text.
         self._tables: dict[str, dict[int, dict[str, dict[K, None]]]] = {}
 
@@ -69,7 +69,7 @@ class SubscriptionIndex(Generic[K]):
         self._interests[key] = interest
         conditions = interest.conditions
         if conditions is None:
-            self._always[key] = None
+            self._unconditional_keys[key] = None
             return
         for attribute, text, is_exact in conditions:
             lengths = self._tables.setdefault(attribute, {})
@@ -80,14 +80,14 @@ class SubscriptionIndex(Generic[K]):
         interest = self._interests.pop(key, None)
         if interest is None:
             return
-        self._always.pop(key, None)
+        self._unconditional_keys.pop(key, None)
         for condition in interest.conditions or ():
-            self._forget(key, condition)
+            self._remove_condition(key, condition)
 
     def candidates(self, event: ContextAttributes) -> list[K]:
         """The keys of all interests that may match, each once. O(attributes × lengths + candidates)."""
-        matching_keys = dict(self._always)
-        for keys in self._met(event):
+        matching_keys = dict(self._unconditional_keys)
+        for keys in self._matching_tables(event):
             matching_keys.update(keys)
         return list(matching_keys)
 
@@ -95,7 +95,7 @@ class SubscriptionIndex(Generic[K]):
         """The keys of all interests that match."""
         return [key for key in self.candidates(event) if self._interests[key].matches(event)]
 
-    def _met(self, event: ContextAttributes) -> Iterator[dict[K, None]]:
+    def _matching_tables(self, event: ContextAttributes) -> Iterator[dict[K, None]]:
         for attribute, lengths in self._tables.items():
             value = event.get(attribute)
             if value is None:
@@ -105,10 +105,10 @@ class SubscriptionIndex(Generic[K]):
                 if length <= len(text) and (matching_keys := keys.get(text[:length] if length else text)):
                     yield matching_keys
 
-    def _forget(self, key: K, condition: IndexCondition) -> None:
+    def _remove_condition(self, key: K, condition: IndexCondition) -> None:
         """Removes empty tables too, so that old interests cost nothing later."""
         lengths = self._tables[condition.attribute]
-        length = 0 if condition.whole else len(condition.text)
+        length = 0 if condition.is_exact else len(condition.text)
         keys_by_text = lengths[length]
         del keys_by_text[condition.text][key]
         if not keys_by_text[condition.text]:

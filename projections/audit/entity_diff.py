@@ -84,7 +84,9 @@ def _entity_diff(
     change: ChangeKind, identity: EntityEvent, before: EntityEvent | None, after: EntityEvent | None
 ) -> EntityDiff:
     values = diff_values(before.attributes if before else {}, after.attributes if after else {})
-    return EntityDiff(identity.xid, identity.type, change, tuple(values), (_document_hash(before), _document_hash(after)))
+    return EntityDiff(
+        identity.xid, identity.type, change, tuple(values), (_document_hash(before), _document_hash(after))
+    )
 
 
 def _document_hash(event: EntityEvent | None) -> str | None:

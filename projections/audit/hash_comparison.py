@@ -34,7 +34,7 @@ class HashDifference(NamedTuple):
 class _TreeRange:
     """The expected entities from one place up to the next. last: an xid, empty if no entity is expected."""
 
-    place: str
+    start: str
     last: str
     count: int
     hash: str
@@ -52,14 +52,14 @@ def differences(local: HashSource, remote: HashSource) -> Iterator[HashDifferenc
 
 def _differences_in(bounds: HashQuery, local: HashSource, remote: HashSource) -> Iterator[HashDifference]:
     tree_ranges = list(_tree_ranges(local({**bounds, "parts": [str(PARTS)]})["parts"]))
-    response = remote({**bounds, "at": [following.place for following in tree_ranges[1:]]})
+    response = remote({**bounds, "at": [following.start for following in tree_ranges[1:]]})
     for tree_range, part in zip(tree_ranges, response["parts"], strict=True):
         if _is_same(tree_range, part):
             continue
         if tree_range.count > 1:
             yield from _differences_in(_narrow_query(tree_range, part), local, remote)
         elif tree_range.count:
-            yield HashDifference(tree_range.place, tree_range.hash, part["hash"] if part["count"] else None)
+            yield HashDifference(tree_range.start, tree_range.hash, part["hash"] if part["count"] else None)
         else:
             yield from _missing_entities(part, remote)
 
@@ -80,7 +80,7 @@ def _is_same(tree_range: _TreeRange, part: dict[str, Any]) -> bool:
 def _narrow_query(tree_range: _TreeRange, part: dict[str, Any]) -> HashQuery:
     """The query for a range, extended to the last entity on either side."""
     last = max(tree_range.last, part.get("to", tree_range.last), key=xids.tree_key)
-    return {"from": [tree_range.place], "to": [last]}
+    return {"from": [tree_range.start], "to": [last]}
 
 
 def _missing_entities(part: dict[str, Any], remote: HashSource) -> Iterator[HashDifference]:

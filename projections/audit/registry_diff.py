@@ -47,13 +47,13 @@ class RegistryDiff:
         self._low, self._high = min(before, after), max(before, after)
         self._backwards = before > after
 
-    def of_entity(self, xid: str) -> Iterator[EntityDiff]:
+    def entity_differences(self, xid: str) -> Iterator[EntityDiff]:
         """The changes of one entity; in between, its id may have had another spelling."""
         stream = xids.stream(xid)
         positions = self._db.one(_POSITIONS_OF_ENTITY, (stream, self._low, stream, self._high))
         return self._differences(iter([tuple(positions)]))
 
-    def of_tree(self, xid: str) -> Iterator[EntityDiff]:
+    def tree_differences(self, xid: str) -> Iterator[EntityDiff]:
         """The changes of each entity at or below an entity or collection, in tree order, streamed."""
         distance = self._high - self._low
         keys = (xids.tree_key(xid), xids.subtree(xid)[1])

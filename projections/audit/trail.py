@@ -37,7 +37,9 @@ _REVISION_AT: Final = (
     "SELECT revision + ? - position FROM log WHERE position IN (?, ?) AND stream = ? ORDER BY position LIMIT 1"
 )
 _REVISION_BY: Final = "SELECT revision FROM log WHERE stream = ? AND position <= ? ORDER BY revision DESC LIMIT 1"
-POSITIONS_OF_STREAM: Final = "SELECT position FROM log WHERE stream = ? AND revision > ? AND revision <= ? ORDER BY revision"
+POSITIONS_OF_STREAM: Final = (
+    "SELECT position FROM log WHERE stream = ? AND revision > ? AND revision <= ? ORDER BY revision"
+)
 _ALL_POSITIONS: Final = "SELECT position FROM log WHERE position > ? AND position <= ?{} ORDER BY position"
 #: The condition that excludes the streams outside the registry's tree; `0` follows `/`.
 _IN_TREE: Final = "".join(f" AND NOT ({{0}} >= '{start}' AND {{0}} < '{start[:-1]}0')" for start in xids.OUTSIDE_TREE)
@@ -72,13 +74,13 @@ class LogRange(NamedTuple):
 class Revision(NamedTuple):
     """One event and its interaction.
 
-    before: the previous event of the stream; None for the first one, and when it was not requested.
+    previous_event: the previous event of the stream; None for the first one, and when it was not requested.
     """
 
     position: int
     event: EntityEvent
     interaction: Interaction
-    before: EntityEvent | None
+    previous_event: EntityEvent | None
 
 
 class AuditTrail:
@@ -96,27 +98,29 @@ class AuditTrail:
         """Whether an entity below this xid ever existed."""
         return self._db.one(_HAS_EXISTED_BELOW, xids.subtree(xid)) is not None
 
-    def of_entity(self, xid: str, log_range: LogRange) -> Iterator[int]:
+    def entity_positions(self, xid: str, log_range: LogRange) -> Iterator[int]:
         """Positions of one entity's events.
 
         Cost: lookups by stream and revision, whatever the length of the history.
         """
         stream = xids.stream(xid)
         bounds = (stream, self._revision(stream, log_range.after), self._revision(stream, log_range.until))
-        return self._numbers(log_range.ordered(POSITIONS_OF_STREAM), bounds)
+        return self._first_column(log_range.ordered(POSITIONS_OF_STREAM), bounds)
 
-    def of_tree(self, xid: str, log_range: LogRange, include_outside_tree: bool = True) -> Iterator[int]:
+    def tree_positions(self, xid: str, log_range: LogRange, include_outside_tree: bool = True) -> Iterator[int]:
         """Positions of the events at and below an entity or collection. Cost: O(all events there, whatever the range).
 
         include_outside_tree: whether entities outside the registry's tree count as below the registry.
         """
         if xid == xids.REGISTRY:
-            return self._numbers(
+            return self._first_column(
                 log_range.ordered(_ALL_POSITIONS.format("" if include_outside_tree else _IN_TREE.format("stream"))),
                 log_range[:2],
             )
         stream = xids.stream(xid)
-        return self._numbers(log_range.ordered(POSITIONS_OF_TREE), (stream, f"{stream}0", stream, f"{stream}/", *log_range[:2]))
+        return self._first_column(
+            log_range.ordered(POSITIONS_OF_TREE), (stream, f"{stream}0", stream, f"{stream}/", *log_range[:2])
+        )
 
     def interaction_ends(
         self, log_range: LogRange, caller: str | None = None, include_outside_tree: bool = True
@@ -127,7 +131,9 @@ class AuditTrail:
         """
         caller_values = () if caller is None else (caller,)
         conditions = (_BY_CALLER if caller_values else "") + ("" if include_outside_tree else _ENDS_IN_TREE)
-        return self._numbers(log_range.ordered(_INTERACTION_ENDS.format(conditions)), (*log_range[:2], *caller_values))
+        return self._first_column(
+            log_range.ordered(_INTERACTION_ENDS.format(conditions)), (*log_range[:2], *caller_values)
+        )
 
     def revisions(self, positions: Iterable[int], before: bool = False) -> Iterator[Revision]:
         """The revisions at some positions, in their order. before: with the previous event of each stream."""
@@ -172,7 +178,7 @@ class AuditTrail:
     def _event(self, row: Sequence[Any]) -> EntityEvent:
         return self._mapper.event_of_row(stored_event(row[:_EVENT_WIDTH]))
 
-    def _numbers(self, statement: str, values: Sequence[Any]) -> Iterator[int]:
+    def _first_column(self, statement: str, values: Sequence[Any]) -> Iterator[int]:
         return (row[0] for row in self._db.stream(statement, values))
 
 

@@ -39,12 +39,12 @@ _REPLACED_ROWS: Final = (
 CURRENT_HASHES: Final = f"{_HASH_COLUMNS}{_LIVE_HEADS} ORDER BY h.tree_key"
 PAST_HASHES: Final = (
     f"{_HASH_COLUMNS}, {_NULL_COLUMNS}{_LIVE_HEADS} AND h.position <= ? UNION ALL"
-    f" SELECT h.tree_key, e.xid, CAST(NULL AS bytea), e.type, e.epoch, e.attributes, e.private{_REPLACED_ROWS} ORDER BY 1"
+    " SELECT h.tree_key, e.xid, CAST(NULL AS bytea), e.type, e.epoch, e.attributes,"
+    f" e.private{_REPLACED_ROWS} ORDER BY 1"
 )
 COUNT_CURRENT: Final = f"SELECT count(*){_LIVE_HEADS}"
-COUNT_PAST: Final = (
-    f"SELECT (SELECT count(*){_LIVE_HEADS} AND h.position <= ?) + (SELECT count(*){_REPLACED_ROWS})"  # the parameters of THEN
-)
+# the parameters of THEN
+COUNT_PAST: Final = f"SELECT (SELECT count(*){_LIVE_HEADS} AND h.position <= ?) + (SELECT count(*){_REPLACED_ROWS})"
 
 
 class KeyRange(NamedTuple):
@@ -91,11 +91,11 @@ class TreeHashes:
     def __init__(self, db: Database, position: int) -> None:
         self._db = db
         self._position = position
-        self._is_now = Log(db).head().last == position
+        self._is_current = Log(db).head().last == position
 
     def split_evenly(self, keys: KeyRange, parts: int) -> list[TreePart]:
         """A range split into at most `parts` parts of nearly equal size, none of them empty."""
-        count = self._db.one(COUNT_CURRENT if self._is_now else COUNT_PAST, self._values(keys))[0]
+        count = self._db.one(COUNT_CURRENT if self._is_current else COUNT_PAST, self._parameters(keys))[0]
         size, remainder = divmod(count, parts)
         entities = self._entities(keys)
         sizes = (size + (number < remainder) for number in range(min(parts, count)))
@@ -112,12 +112,12 @@ class TreeHashes:
 
     def _entities(self, keys: KeyRange) -> Iterator[_HashedEntity]:
         """The entities in tree order, streamed."""
-        rows = self._db.stream(CURRENT_HASHES if self._is_now else PAST_HASHES, self._values(keys))
+        rows = self._db.stream(CURRENT_HASHES if self._is_current else PAST_HASHES, self._parameters(keys))
         return map(_hashed_entity, rows)
 
-    def _values(self, keys: KeyRange) -> Sequence[Any]:
+    def _parameters(self, keys: KeyRange) -> Sequence[Any]:
         position = self._position
-        return keys if self._is_now else (*keys, position, *keys, position, position, position)
+        return keys if self._is_current else (*keys, position, *keys, position, position, position)
 
 
 def merge_parts(parts: Sequence[TreePart]) -> TreePart:

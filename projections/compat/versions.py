@@ -51,21 +51,21 @@ class CompatVersions:
 
         Cost: O(Versions), without reading their images.
         """
-        definition = self._definition(xid)
+        definition = self._resolve_definition(xid)
         if definition is None:
             return []
-        all_numbers = [*self._living(definition).values(), *self._view.publications.numbers(definition)]
+        all_numbers = [*self._live_numbers(definition).values(), *self._view.publications.numbers(definition)]
         return sorted(number for number in all_numbers if number)
 
     def versions(self, xid: str) -> list[CompatVersion]:
         """The Versions of a Resource, live and retained, by ascending number; empty if the Resource does not exist."""
-        definition = self._definition(xid)
+        definition = self._resolve_definition(xid)
         if definition is None:
             return []
         live_rows = self._view.subtree(f"{definition}/versions", [f"{xids.type_of(definition)}.versions"])
         rows_with_retention = [(row, False) for row in live_rows]
         rows_with_retention += [(row, True) for _, row in self._view.publications.rows(definition)]
-        versions = (self._shown(xid, *row_with_retention) for row_with_retention in rows_with_retention)
+        versions = (self._compat_version(xid, *row_with_retention) for row_with_retention in rows_with_retention)
         return sorted(
             (compat_version for compat_version in versions if compat_version.number), key=lambda shown: shown.number
         )
@@ -74,16 +74,18 @@ class CompatVersions:
         """The Version of a Resource with a number. Cost: lookups by key, unless its id differs from its number."""
         row = self._view.entity(f"{xid}/versions/{number}")
         if row is not None and _number_of_row(row) == number:
-            return self._shown(xid, row, False)
-        definition = self._definition(xid)
+            return self._compat_version(xid, row, False)
+        definition = self._resolve_definition(xid)
         if definition is None:
             return None
         retained_row = self._view.publications.row(definition, number)
         if retained_row is not None:
-            return self._shown(xid, retained_row, True)
-        versionid = next((id for id, live_number in self._living(definition).items() if live_number == number), None)
+            return self._compat_version(xid, retained_row, True)
+        versionid = next(
+            (id for id, live_number in self._live_numbers(definition).items() if live_number == number), None
+        )
         row = self._view.entity(f"{definition}/versions/{versionid}") if versionid is not None else None
-        return self._shown(xid, row, False) if row is not None else None
+        return self._compat_version(xid, row, False) if row is not None else None
 
     def latest(self, xid: str) -> CompatVersion | None:
         """The Version of a Resource with the highest number (LEG-407)."""
@@ -100,15 +102,15 @@ class CompatVersions:
                 publication, retained_row = published
                 row = retained_row or self._view.entity(publication.xid)
                 if row is not None:
-                    return self._shown(row.xid.rpartition("/versions/")[0], row, retained_row is not None)
+                    return self._compat_version(row.xid.rpartition("/versions/")[0], row, retained_row is not None)
         location = locate_version(family, uri, bases)
         if location is not None:
-            return self._at(family, location)
-        return self._of_another_day(family, uri)
+            return self._version_at(family, location)
+        return self._by_former_url(family, uri)
 
     # --- finding -----------------------------------------------------------------------------------------------------
 
-    def _definition(self, xid: str) -> str | None:
+    def _resolve_definition(self, xid: str) -> str | None:
         """The Resource whose Versions a Resource shows: itself, or its xref's target; None if there is none."""
         row = self._view.entity(xid)
         target = xref.xref_of(row)
@@ -117,39 +119,40 @@ class CompatVersions:
         target_row = self._view.entity(target)
         return target if target_row is not None and xref.xref_of(target_row) is None else None
 
-    def _living(self, definition: str) -> dict[str, int]:
+    def _live_numbers(self, definition: str) -> dict[str, int]:
         """The numbers of the Versions that the registry shows, by versionid."""
         privates = self._view.private_members(f"{definition}/versions")
         return {
-            id: version_number(id, loads_trusted(private) if _FACADE_MEMBER in private else {}) for id, private in privates
+            id: version_number(id, loads_trusted(private) if _FACADE_MEMBER in private else {})
+            for id, private in privates
         }
 
-    def _at(self, family: LegacyApi, location: VersionLocation) -> CompatVersion | None:
+    def _version_at(self, family: LegacyApi, location: VersionLocation) -> CompatVersion | None:
         definition = xids.join(family.groups, location.groupid, family.resources, location.id)
         compat_version = self.version(definition, location.version) if isinstance(location.version, int) else None
         if compat_version is not None:
             return compat_version
-        source_definition = self._definition(definition)
+        source_definition = self._resolve_definition(definition)
         row = (
             self._view.entity(f"{source_definition}/versions/{location.version}")
             if source_definition is not None
             else None
         )
-        return self._shown(definition, row, False) if row is not None else None
+        return self._compat_version(definition, row, False) if row is not None else None
 
-    def _of_another_day(self, family: LegacyApi, uri: str) -> CompatVersion | None:
+    def _by_former_url(self, family: LegacyApi, uri: str) -> CompatVersion | None:
         """The Version whose default URI starts with a former URL of the registry (LEG-604)."""
         for candidate in uri_candidates(uri):
             root, base, _ = candidate.partition(f"{family.base}/")
             location = locate_version(family, candidate, (root + base.rstrip("/"),)) if base else None
-            compat_version = self._at(family, location) if location is not None else None
+            compat_version = self._version_at(family, location) if location is not None else None
             if compat_version is not None and normalize_uri(compat_version.uri) == candidate:
                 return compat_version
         return None
 
     # --- showing -----------------------------------------------------------------------------------------------------
 
-    def _shown(self, xid: str, row: EntityRow, is_retained: bool) -> CompatVersion:
+    def _compat_version(self, xid: str, row: EntityRow, is_retained: bool) -> CompatVersion:
         """A row as a Version of the requested definition."""
         number = _number_of_row(row)
         created_position = row.since if row.born is None else row.born
@@ -158,10 +161,10 @@ class CompatVersions:
             row = _rename_row(row, xid)
             facade = {name: value for name, value in facade.items() if name not in _VERSION_MEMBERS}
         path = entity_path(xid, number)
-        uri = facade.get("uri") or self._base(xid, created_position) + path
+        uri = facade.get("uri") or self._base_url(xid, created_position) + path
         return CompatVersion(row, number, facade, is_retained, uri, facade.get("id") or path)
 
-    def _base(self, xid: str, created_position: int) -> str:
+    def _base_url(self, xid: str, created_position: int) -> str:
         family = legacy_api_of(xid)
         assert family is not None, "an older API shows it"
         (interaction,) = self._view.log.interactions(created_position - 1, 1)

@@ -37,7 +37,7 @@ class PreparedStatements:
         libpq_connection, transformer = self._connection.pgconn, Transformer(self._connection)
         is_complete = False
         try:
-            libpq_connection.send_query_prepared(self._name(sql), [str(value).encode() for value in values])
+            libpq_connection.send_query_prepared(self._prepare(sql), [str(value).encode() for value in values])
             if capabilities.has_stream_chunked():
                 libpq_connection.set_chunked_rows_mode(CHUNK_ROWS)
             else:  # client libraries before 17 return single rows, which is slower
@@ -50,7 +50,7 @@ class PreparedStatements:
             if not is_complete:
                 self._connection.close()
 
-    def _name(self, sql: str) -> bytes:
+    def _prepare(self, sql: str) -> bytes:
         if sql not in self._names:
             name = f"annals_{len(self._names)}"
             parts = sql.split("?")

@@ -19,7 +19,7 @@ from projections.database import drivers
 from projections.database.drivers import Database, Values
 from projections.entities.leaves import MAX_LEAVES, OMITTED_PATH, PRESENT_LEAF, UNINDEXED_TYPES, Leaf, leaves
 from projections.entities.publications import retained_publications
-from projections.entities.rows import EntityRow, publication_row, entity_row, stored_row
+from projections.entities.rows import EntityRow, entity_row, publication_row, stored_row
 from projections.entities.tables import ReadModelTables, tables
 from projections.log.positions import delete_position, save_position
 
@@ -40,7 +40,7 @@ class EntityProjection:
     def __init__(
         self, name: str = name, target_tables: ReadModelTables | None = None, max_leaves: int = MAX_LEAVES
     ) -> None:
-        self._position = name
+        self._position_name = name
         self._max_leaves = max_leaves
         self._tables = target_tables or tables()
 
@@ -49,7 +49,7 @@ class EntityProjection:
         if not self._tables.exist(connection):
             self._tables.metadata.drop_all(connection)
             self._tables.create(connection)
-            delete_position(drivers.database_of(connection), self._position)
+            delete_position(drivers.database_of(connection), self._position_name)
 
     def apply(self, connection: Connection, recorded: PositionedEvents) -> None:
         """Applies the events of whole interactions, in log order; entities outside the tree have no rows."""
@@ -60,11 +60,11 @@ class EntityProjection:
             positioned_event for positioned_event in recorded if not xids.is_outside_tree(positioned_event[1].xid)
         ]
         for start in range(0, len(tree_events), BATCH_EVENTS):
-            self._apply(db, tree_events[start : start + BATCH_EVENTS])
-        save_position(db, self._position, recorded[-1][0])
+            self._apply_batch(db, tree_events[start : start + BATCH_EVENTS])
+        save_position(db, self._position_name, recorded[-1][0])
 
-    def _apply(self, db: Database, positioned_events: PositionedEvents) -> None:
-        previous_rows, omitted_keys = self._before(db, positioned_events)
+    def _apply_batch(self, db: Database, positioned_events: PositionedEvents) -> None:
+        previous_rows, omitted_keys = self._read_previous(db, positioned_events)
         changes, streams = RowChanges(omitted_keys, self._max_leaves), _by_stream(positioned_events)
         for key, events in streams.items():
             changes.add(previous_rows.get(key), events)
@@ -80,10 +80,12 @@ class EntityProjection:
             ]
             retained = retained_publications(db, self._tables.published.name, rowless_keys)
             for key, events in publication_events.items():
-                changes.publish(previous_rows.get(key), retained.get(key), events)
-        self._write(db, changes)
+                changes.add_publications(previous_rows.get(key), retained.get(key), events)
+        self._write_changes(db, changes)
 
-    def _before(self, db: Database, positioned_events: PositionedEvents) -> tuple[dict[str, EntityRow], frozenset[str]]:
+    def _read_previous(
+        self, db: Database, positioned_events: PositionedEvents
+    ) -> tuple[dict[str, EntityRow], frozenset[str]]:
         """The existing rows by key, and the keys of entities that the index omits."""
         seen_streams: set[str] = set()
         keys: list[str] = []
@@ -102,7 +104,7 @@ class EntityProjection:
         rows = {values[0]: stored_row(values[:-1]) for values in rows_with_omission}
         return rows, frozenset(values[0] for values in rows_with_omission if values[-1])
 
-    def _write(self, db: Database, changes: RowChanges) -> None:
+    def _write_changes(self, db: Database, changes: RowChanges) -> None:
         target_tables = self._tables
         for write, table, rows in (
             (db.insert, target_tables.history, changes.history),
@@ -125,7 +127,7 @@ class RowChanges:
     """
 
     def __init__(self, omitted_keys: Collection[str], max_leaves: int) -> None:
-        self._omitted = omitted_keys
+        self._omitted_keys = omitted_keys
         self._max_leaves = max_leaves
         self.inserted: list[Values] = []
         self.updated: list[Values] = []
@@ -162,7 +164,9 @@ class RowChanges:
             self.deleted.append((previous.tree_key,))
             self.deleted_leaves += [(previous.tree_key, path) for path in self._stored_leaves(previous)]
 
-    def publish(self, previous: EntityRow | None, retained: Publication | None, events: PositionedEvents) -> None:
+    def add_publications(
+        self, previous: EntityRow | None, retained: Publication | None, events: PositionedEvents
+    ) -> None:
         """Adds the publications that a Version's events change for the legacy APIs.
 
         retained: its publication, if it is a retained Version.
@@ -182,7 +186,7 @@ class RowChanges:
         return {} if event.type in UNINDEXED_TYPES else leaves(event.attributes, self._max_leaves)
 
     def _stored_leaves(self, stored: EntityRow) -> dict[str, Leaf]:
-        if stored.tree_key in self._omitted:
+        if stored.tree_key in self._omitted_keys:
             return {OMITTED_PATH: PRESENT_LEAF}
         return {} if stored.type in UNINDEXED_TYPES else leaves(json_text.loads_trusted(stored.attributes))
 

@@ -21,7 +21,8 @@ _POSITION: Final = "SELECT max(position) FROM projection WHERE name = 'entities'
 _COLUMNS: Final = "attributes, meta"
 _FROM_MEMBERS: Final = (
     f"FROM entity WHERE {_IS_MEMBER}"
-    f" AND {ENTITY_SINCE.format(xids.tree_key(xids.MODEL))} = ? AND {ENTITY_SINCE.format(xids.tree_key(xids.CAPABILITIES))} = ?"
+    f" AND {ENTITY_SINCE.format(xids.tree_key(xids.MODEL))} = ? AND"
+    f" {ENTITY_SINCE.format(xids.tree_key(xids.CAPABILITIES))} = ?"
     " AND EXISTS (SELECT 1 FROM entity WHERE tree_key = ? AND xid = ?)"
     f" AND NOT EXISTS (SELECT 1 FROM attribute WHERE {_IS_MEMBER} AND path = 'meta.xref' AND text IS NOT NULL)"
     " ORDER BY tree_key"

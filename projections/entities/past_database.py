@@ -27,7 +27,8 @@ _SELECT_ENTITY: Final = (
     " ORDER BY since DESC LIMIT 1) AS last WHERE until > ?"
 )
 _WITH_DOCUMENT: Final = (
-    f"SELECT found.*, document.bytes FROM ({_SELECT_ENTITY}) AS found LEFT JOIN document ON document.sha256 = found.document"
+    f"SELECT found.*, document.bytes FROM ({_SELECT_ENTITY}) AS found LEFT JOIN document ON document.sha256 ="
+    " found.document"
 )
 
 
@@ -42,7 +43,7 @@ class PastDatabase:
             db.table_prefix,
         )
         self._db = db
-        self._then = _PAST_ENTITY_TABLE.format(db.table_prefix)
+        self._past_entity_sql = _PAST_ENTITY_TABLE.format(db.table_prefix)
         self._position = position
 
     def entity(self, tree_key: str) -> Any:
@@ -56,13 +57,13 @@ class PastDatabase:
         return self._db.one(_WITH_DOCUMENT, (tree_key, position, tree_key, position, position))
 
     def one(self, sql: str, values: Values = ()) -> Any:
-        return self._db.one(self._then + sql, self._with(values))
+        return self._db.one(self._past_entity_sql + sql, self._with_position(values))
 
     def all(self, sql: str, values: Values = ()) -> list[Any]:
-        return self._db.all(self._then + sql, self._with(values))
+        return self._db.all(self._past_entity_sql + sql, self._with_position(values))
 
     def stream(self, sql: str, values: Values = ()) -> Iterator[Any]:
-        return self._db.stream(self._then + sql, self._with(values))
+        return self._db.stream(self._past_entity_sql + sql, self._with_position(values))
 
     def in_list(self, column: str) -> str:
         return self._db.in_list(column)
@@ -82,5 +83,5 @@ class PastDatabase:
     def delete(self, table: Table, keys: Sequence[Values]) -> None:
         self.run(table.name)
 
-    def _with(self, values: Values) -> Values:
+    def _with_position(self, values: Values) -> Values:
         return (self._position, self._position, self._position, *values)

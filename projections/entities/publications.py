@@ -33,7 +33,8 @@ def retained_publications(db: Database, table: str, keys: Collection[str]) -> di
     if not keys:
         return {}
     rows = db.all(
-        f"SELECT {_PUBLICATION_COLUMNS} FROM {table} p WHERE p.pruned IS NOT NULL AND p.gone IS NULL AND {db.in_list('p.tree_key')}",
+        f"SELECT {_PUBLICATION_COLUMNS} FROM {table} p WHERE p.pruned IS NOT NULL AND p.gone IS NULL AND"
+        f" {db.in_list('p.tree_key')}",
         [db.list_parameter(keys)],
     )
     return {xids.tree_key(publication.xid): publication for publication in map(Publication._make, rows)}
@@ -48,8 +49,8 @@ class StoredPublications:
 
     def rows(self, xid: str) -> list[tuple[Publication, EntityRow]]:
         """The retained Versions of a Resource with their last rows, by number."""
-        where = f"{_IN_RANGE} AND {self._pruned} ORDER BY p.number"
-        value_rows = self._db.all(_SELECT_WITH_ROWS + where, (*_key_range(xid), *self._moment))
+        where = f"{_IN_RANGE} AND {self._pruned_condition} ORDER BY p.number"
+        value_rows = self._db.all(_SELECT_WITH_ROWS + where, (*_key_range(xid), *self._position_parameters))
         publication_width = len(Publication._fields)
         return [
             (Publication._make(row_values[:publication_width]), stored_row(row_values[publication_width:]))
@@ -58,43 +59,52 @@ class StoredPublications:
 
     def numbers(self, xid: str) -> list[int]:
         """The numbers of the retained Versions of a Resource, ascending."""
-        return [number for _, number in self._numbers(xid)]
+        return [number for _, number in self._xids_and_numbers(xid)]
 
     def row(self, xid: str, number: int) -> EntityRow | None:
         """The last row of a Resource's retained Version with a number."""
-        where = f"{_IN_RANGE} AND {self._pruned} AND p.number = ?"
-        values = self._db.one(_SELECT_WITH_ROWS + where, (*_key_range(xid), *self._moment, number))
+        where = f"{_IN_RANGE} AND {self._pruned_condition} AND p.number = ?"
+        values = self._db.one(_SELECT_WITH_ROWS + where, (*_key_range(xid), *self._position_parameters, number))
         return stored_row(values[len(Publication._fields) :]) if values else None
 
     def by_uri(self, family: LegacyApi, uri: str) -> tuple[Publication, EntityRow | None] | None:
         """The Version with a URI of its own, which must be normalised, and its last row if it is retained."""
         values = self._db.one(
-            _SELECT_PUBLICATIONS + f"p.uri = ? AND {_IN_RANGE} AND {self._there}", (index_key(uri), *_family_range(family), *self._ends)
+            _SELECT_PUBLICATIONS + f"p.uri = ? AND {_IN_RANGE} AND {self._live_condition}",
+            (index_key(uri), *_family_range(family), *self._live_parameters),
         )
         if values is None:
             return None
         publication = Publication._make(values)
         is_pruned = publication.pruned is not None and (self._position is None or publication.pruned <= self._position)
-        pruned_row = self._db.one(_SELECT_ROW, (xids.tree_key(publication.xid), publication.since)) if is_pruned else None
+        pruned_row = (
+            self._db.one(_SELECT_ROW, (xids.tree_key(publication.xid), publication.since)) if is_pruned else None
+        )
         return publication, stored_row(pruned_row) if pruned_row else None
 
-    def _numbers(self, xid: str) -> list[Any]:
-        where = f"SELECT p.xid, p.number FROM published p WHERE {_IN_RANGE} AND {self._pruned} ORDER BY p.number"
-        return self._db.all(where, (*_key_range(xid), *self._moment))
+    def _xids_and_numbers(self, xid: str) -> list[Any]:
+        where = (
+            f"SELECT p.xid, p.number FROM published p WHERE {_IN_RANGE} AND {self._pruned_condition} ORDER BY p.number"
+        )
+        return self._db.all(where, (*_key_range(xid), *self._position_parameters))
 
     @property
-    def _pruned(self) -> str:
-        return "p.pruned IS NOT NULL AND p.gone IS NULL" if self._position is None else f"p.pruned <= ? AND {_NOT_GONE_YET}"
+    def _pruned_condition(self) -> str:
+        return (
+            "p.pruned IS NOT NULL AND p.gone IS NULL"
+            if self._position is None
+            else f"p.pruned <= ? AND {_NOT_GONE_YET}"
+        )
 
     @property
-    def _moment(self) -> Values:
+    def _position_parameters(self) -> Values:
         return () if self._position is None else (self._position, self._position)
 
     @property
-    def _there(self) -> str:
+    def _live_condition(self) -> str:
         return "p.gone IS NULL" if self._position is None else f"p.born <= ? AND {_NOT_GONE_YET}"
 
-    _ends = _moment
+    _live_parameters = _position_parameters
 
 
 _NOT_GONE_YET: Final = "(p.gone IS NULL OR p.gone > ?)"

@@ -51,7 +51,9 @@ _WITH_DOCUMENT: Final = (
     " LEFT JOIN entity ON entity.tree_key = ? LEFT JOIN document ON document.sha256 = entity.document"
 )
 _SELECT_SUBTREE: Final = f"SELECT {_COLUMNS} FROM entity WHERE tree_key > ? AND tree_key < ?{{}} ORDER BY tree_key"
-_SELECT_PRIVATES: Final = "SELECT id, private FROM entity WHERE tree_key > ? AND tree_key < ? AND type = ? ORDER BY tree_key"
+_SELECT_PRIVATES: Final = (
+    "SELECT id, private FROM entity WHERE tree_key > ? AND tree_key < ? AND type = ? ORDER BY tree_key"
+)
 _LOCKED_TABLES: Final = tuple(table.name for table in tables())
 _SELECT_DOCUMENT: Final = "SELECT bytes FROM document WHERE sha256 = ?"
 
@@ -72,7 +74,7 @@ class View:
 
     def __init__(self, db: Database, missing_attributes: MissingAttributeCache | None = None) -> None:
         self._db = db
-        self._presence = missing_attributes
+        self._missing_attributes = missing_attributes
 
     @property
     def log(self) -> Log:
@@ -167,7 +169,7 @@ class View:
         """The id and the private members, as text, of each member of a collection, in order."""
         return self._db.all(_SELECT_PRIVATES, (*subtree(collection), type_of(collection)))
 
-    def tree(self, xid: str, types: Iterable[str]) -> ListSubtree:
+    def subtree_lister(self, xid: str, types: Iterable[str]) -> ListSubtree:
         """`subtree` as readers see it, with xrefs resolved. types: of the Resources below the path."""
         row_overrides = self.row_overrides(xid, types)
         return self.subtree if row_overrides is None else _subtree_lister(self.selection(xid, None, "", row_overrides))
@@ -180,7 +182,7 @@ class View:
 
     def members(self, selection: Selection, type: str, sort: Sort | None, size: int) -> CollectionMembers:
         """The members of a selection's collection, sorted. size: its size before any filter."""
-        return CollectionMembers(self._db, selection, type, sort, size, self._presence)
+        return CollectionMembers(self._db, selection, type, sort, size, self._missing_attributes)
 
     def row_overrides(self, xid: str, types: Iterable[str] = (), position: int | None = None) -> RowOverrides | None:
         """The entities at and below a path that read differently from their rows; None if there are none.
@@ -190,7 +192,11 @@ class View:
         low, high = subtree(xid)
         overrides = past_overrides(self._db, position, low, high) if position is not None else None
         images: dict[str, EntityRow | None] = dict(overrides.images) if overrides else {}
-        own_rows = [row for row in (self.entity(resource),) if row] if (resource := _resource_or_registry(xid)) != REGISTRY else []
+        own_rows = (
+            [row for row in (self.entity(resource),) if row]
+            if (resource := _resource_or_registry(xid)) != REGISTRY
+            else []
+        )
         candidates = chain(own_rows, xref.find_xrefs(self._db, types, low, high), filter(None, images.values()))
         unchanged_rows = (row for row in candidates if images.get(row.tree_key, row) is row)
         images |= xref.resolve_xrefs(self._db, unchanged_rows, position)
@@ -233,26 +239,26 @@ class PastView(View):
     """
 
     def __init__(self, db: Database, position: int, definitions: tuple[int, int] | None = None) -> None:
-        self._past = PastDatabase(db, position)
-        super().__init__(self._past)
-        self._now = db
+        self._past_db = PastDatabase(db, position)
+        super().__init__(self._past_db)
+        self._current_db = db
         self._position = position
         self._definitions = definitions
 
     @property
     def log(self) -> Log:
-        return Log(self._now)
+        return Log(self._current_db)
 
     @property
     def subscriptions(self) -> StoredSubscriptions:
-        return StoredSubscriptions(self._now, self._position)
+        return StoredSubscriptions(self._current_db, self._position)
 
     @property
     def publications(self) -> StoredPublications:
-        return StoredPublications(self._now, self._position)
+        return StoredPublications(self._current_db, self._position)
 
     def as_of(self, position: int, definitions: tuple[int, int] | None = None) -> View:
-        return PastView(self._now, position, definitions)
+        return PastView(self._current_db, position, definitions)
 
     def at_cursor(self, position: int) -> View:
         """The view for a cursor with a position."""
@@ -268,23 +274,23 @@ class PastView(View):
         return self._definitions
 
     def entity(self, xid: str) -> EntityRow | None:
-        return _exact_row(self._past.entity(tree_key(xid)), xid)
+        return _exact_row(self._past_db.entity(tree_key(xid)), xid)
 
     def entity_with_definitions(self, xid: str) -> tuple[EntityRow | None, int, int]:
         return self.entity(xid), *self.definitions()
 
     def entity_with_document(self, xid: str) -> tuple[EntityRow | None, int, int, bytes]:
-        values = self._past.entity_with_document(tree_key(xid))
+        values = self._past_db.entity_with_document(tree_key(xid))
         row = _exact_row(values[:_ROW_WIDTH], xid) if values else None
         return row, *self.definitions(), _document_content(row, values[_ROW_WIDTH] if values else None)
 
-    def tree(self, xid: str, types: Iterable[str]) -> ListSubtree:
+    def subtree_lister(self, xid: str, types: Iterable[str]) -> ListSubtree:
         return _subtree_lister(self.selection(xid, None, ""))
 
     def selection(
         self, xid: str, filter: EntityFilter | None, base_url: str, row_overrides: RowOverrides | None = None
     ) -> Selection:
-        return ScanSelection(self._past, xid, filter, base_url)
+        return ScanSelection(self._past_db, xid, filter, base_url)
 
     def members(self, selection: Selection, type: str, sort: Sort | None, size: int) -> CollectionMembers:
         return ScannedMembers(self._db, selection, type, sort, size)
@@ -304,21 +310,21 @@ class ViewPool:
 
     def __init__(self, url: str) -> None:
         self._url = url
-        self._idle: list[ReadConnection] = []
-        self._quick: list[ReadConnection] = []
+        self._idle_connections: list[ReadConnection] = []
+        self._quick_connections: list[ReadConnection] = []
         self._local = threading.local()
-        self._presence = MissingAttributeCache()
+        self._missing_attributes = MissingAttributeCache()
 
     @contextmanager
     def view(self) -> Iterator[View]:
         """A view of one moment, for the duration of the block."""
-        with self._reader() as reader, reader.snapshot(_LOCKED_TABLES, _SELECT_HEADS) as heads:
-            yield SnapshotView(reader, self._presence, heads)
+        with self._connection() as reader, reader.snapshot(_LOCKED_TABLES, _SELECT_HEADS) as heads:
+            yield SnapshotView(reader, self._missing_attributes, heads)
 
     @contextmanager
     def stream_collection(self, collection: str, definitions: tuple[int, int]) -> Iterator[CollectionStream | None]:
         """A whole collection that is returned as stored, see `collection_stream`; None if a `view()` is needed."""
-        with self._reader() as reader, stream_collection(reader, collection, definitions) as collection_stream:
+        with self._connection() as reader, stream_collection(reader, collection, definitions) as collection_stream:
             yield collection_stream
 
     def quick_view(self) -> View:
@@ -328,28 +334,28 @@ class ViewPool:
 
     def close(self) -> None:
         """Closes every connection; none may be in use."""
-        for reader in (*self._idle, *self._quick):
+        for reader in (*self._idle_connections, *self._quick_connections):
             reader.close()
-        self._idle.clear()
-        self._quick.clear()
+        self._idle_connections.clear()
+        self._quick_connections.clear()
         self._local = threading.local()
 
     def _open_quick(self) -> View:
         reader = connect(self._url)
-        self._quick = [*(other for other in self._quick if other.is_open), reader]
-        view = View(reader, self._presence)
+        self._quick_connections = [*(other for other in self._quick_connections if other.is_open), reader]
+        view = View(reader, self._missing_attributes)
         self._local.reader, self._local.view = reader, view
         return view
 
     @contextmanager
-    def _reader(self) -> Iterator[ReadConnection]:
+    def _connection(self) -> Iterator[ReadConnection]:
         """A connection for exclusive use, returned to the pool at the end."""
-        reader = self._idle.pop() if self._idle else connect(self._url)
+        reader = self._idle_connections.pop() if self._idle_connections else connect(self._url)
         try:
             yield reader
         finally:
             if reader.is_open:
-                self._idle.append(reader)
+                self._idle_connections.append(reader)
 
 
 def _exact_row(values: Any, xid: str) -> EntityRow | None:

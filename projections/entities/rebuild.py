@@ -135,13 +135,13 @@ def _run_rebuild(
 ) -> RebuildReport:
     started_at = time.monotonic()
     new_rebuild = Rebuild(store, progress or (lambda done, total: None), max_leaves)
-    new_rebuild.begin()
+    new_rebuild.create_tables()
     if precomputed:
         new_rebuild.load(precomputed)
     new_rebuild.fill()
-    new_rebuild.index()
+    new_rebuild.create_indexes()
     new_rebuild.fill()
-    new_rebuild.check()
+    new_rebuild.verify()
     new_rebuild.swap()
     return RebuildReport(new_rebuild.events, new_rebuild.position, time.monotonic() - started_at)
 
@@ -153,18 +153,18 @@ class Rebuild:
         suffix = f"_r{token_hex(4)}"
         self.position = 0
         self.events = 0
-        self._state = hashes.EMPTY_HASH
+        self._state_hash = hashes.EMPTY_HASH
         self._store = store
         self._progress = progress
         self._name = f"{EntityProjection.name}{suffix}"
         self._tables = tables(suffix)
         self._projection = EntityProjection(self._name, self._tables, max_leaves)
 
-    def begin(self) -> None:
+    def create_tables(self) -> None:
         """Creates the empty tables and drops those of rebuilds that died."""
         with self._transaction() as connection:
             tables().create(connection)
-        self._drop_left_overs()
+        self._drop_leftovers()
         with self._transaction() as connection:
             self._tables.create_bare(connection)
 
@@ -183,7 +183,7 @@ class Rebuild:
                 self._projection.apply(connection, batch)
             self._advance(batch[-1][0], total)
 
-    def index(self) -> None:
+    def create_indexes(self) -> None:
         """Creates the indexes, one per transaction."""
         for index in self._tables.indexes():
             with self._transaction() as connection:
@@ -192,21 +192,21 @@ class Rebuild:
             if connection.dialect.name == "postgresql":
                 connection.exec_driver_sql(f"ANALYZE {', '.join(table.name for table in self._tables)}")
 
-    def check(self) -> None:
+    def verify(self) -> None:
         """Compares the rows with the state hash of the last interaction they contain."""
         with self._store.engine.begin() as connection:
-            self._state = hashes.update_state_hash(hashes.EMPTY_HASH, (), _row_hashes(connection, self._tables))
-            if self._state != _state_hash_at(connection, self.position):
+            self._state_hash = hashes.update_state_hash(hashes.EMPTY_HASH, (), _row_hashes(connection, self._tables))
+            if self._state_hash != _state_hash_at(connection, self.position):
                 raise RebuildDiverged(f"the entities at position {self.position} do not add up to the log's state hash")
 
     def swap(self) -> None:
         """Brings the tables up to date and replaces the live ones, between two commands."""
         for _ in range(SWAP_ATTEMPTS):
             try:
-                self._call_off_vacuums()
+                self._cancel_vacuums()
                 with self._store.writing() as transaction:
                     last_position = self._catch_up(transaction.connection, transaction.log_end)
-                    self._take_over(transaction.connection, last_position)
+                    self._rename_tables(transaction.connection, last_position)
             except OperationalError as error:
                 if not isinstance(error.orig, LockNotAvailable):
                     raise
@@ -216,9 +216,9 @@ class Rebuild:
         else:
             raise TimeoutError("readers still use the tables; try again")
         self._advance(last_position, last_position)
-        self._drop_left_overs()
+        self._drop_leftovers()
 
-    def _call_off_vacuums(self) -> None:
+    def _cancel_vacuums(self) -> None:
         # In a separate transaction: a vacuum started by a user continues, and writers need not wait for it.
         if self._store.engine.dialect.name == "postgresql":
             names = ", ".join(table.name for table_set in (tables(), self._tables) for table in table_set)
@@ -228,7 +228,7 @@ class Rebuild:
 
     def _catch_up(self, connection: Connection, log_end: LogEnd) -> int:
         """Applies and verifies the events since the check; returns the log's last position. Raises: RebuildDiverged."""
-        position, state = self.position, self._state
+        position, state = self.position, self._state_hash
         while batch := self._store.events(position, BATCH):
             keys = {xids.tree_key(event.xid) for _, event in batch}
             old_hashes = [*_row_hashes(connection, self._tables, keys)]
@@ -241,7 +241,7 @@ class Rebuild:
             )
         return position
 
-    def _take_over(self, connection: Connection, position: int) -> None:
+    def _rename_tables(self, connection: Connection, position: int) -> None:
         if connection.dialect.name == "postgresql":
             connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{SWAP_LOCK_TIMEOUT}'")
         for live_table, new_table in zip(tables(), self._tables, strict=True):
@@ -251,7 +251,7 @@ class Rebuild:
         positions.save_position(db, EntityProjection.name, position)
         positions.delete_position(db, self._name)
 
-    def _drop_left_overs(self) -> None:
+    def _drop_leftovers(self) -> None:
         # A transaction for each table, because SQLite needs time to free the pages of a large table.
         for name in filter(_LEFTOVER_TABLE.match, inspect(self._store.engine).get_table_names()):
             with self._transaction() as connection:

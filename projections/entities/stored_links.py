@@ -61,5 +61,7 @@ class StoredLinks:
 
     def _link(self, row: Sequence[Any]) -> Link | None:
         position, stream, revision, topic, state = row
-        entity = evolve(self._mapper.event_of_row(LogRow(position, stream, revision, topic, require_bytes(state))), position)
-        return Link.of(entity, position) if entity is not None else None
+        entity = evolve(
+            self._mapper.event_of_row(LogRow(position, stream, revision, topic, require_bytes(state))), position
+        )
+        return Link.from_entity(entity, position) if entity is not None else None

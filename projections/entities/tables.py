@@ -124,7 +124,9 @@ def _attribute_table(name: str, metadata: MetaData) -> Table:
     _add_partial_index(f"{name}_by_text", table, ("text",), table.c.text.is_not(None))
     _add_partial_index(f"{name}_by_number", table, ("number", "remainder"), table.c.text.is_(None))
     # For the few numbers that differ from their doubles, for which the rows themselves are read.
-    _add_partial_index(f"{name}_by_rounded", table, ("number",), table.c.remainder != literal_column(f"'{NO_REMAINDER}'"))
+    _add_partial_index(
+        f"{name}_by_rounded", table, ("number",), table.c.remainder != literal_column(f"'{NO_REMAINDER}'")
+    )
     return table
 
 

@@ -56,7 +56,8 @@ def resolve_xrefs(db: Database, rows: Iterable[EntityRow], position: int | None 
         target = xref_of(row)
         if target is not None:
             resolved_rows |= {
-                resolved_row.tree_key: resolved_row for resolved_row in _rows_under_pointer(row, target, _read_tree(db, target, position))
+                resolved_row.tree_key: resolved_row
+                for resolved_row in _rows_under_pointer(row, target, _read_tree(db, target, position))
             }
     return resolved_rows
 
@@ -82,7 +83,9 @@ def _read_tree(db: Database, xid: str, position: int | None) -> list[EntityRow]:
     key = xids.tree_key(xid)
     key_range = (key, f'{key}"')
     query = (
-        (_SELECT_TREE, key_range) if position is None else (_SELECT_PAST_TREE, (*key_range, position, *key_range, position, position))
+        (_SELECT_TREE, key_range)
+        if position is None
+        else (_SELECT_PAST_TREE, (*key_range, position, *key_range, position, position))
     )
     rows = sorted(map(stored_row, db.all(*query)))
     return rows if rows and rows[0].xid == xid else []

@@ -97,7 +97,7 @@ class XRegistryEvents:
 
     def __init__(self, lists_changes: bool = True) -> None:
         """lists_changes: whether events list the attributes that changed; without it no event has data (EV-49)."""
-        self._changed = lists_changes
+        self._lists_changes = lists_changes
 
     def messages(self, interaction: Interaction, rows: Iterable[LogRow]) -> Iterator[ChangeEvent]:
         """The events of an interaction, in the order of EV-77. rows: its stored events, in log order.
@@ -114,7 +114,7 @@ class XRegistryEvents:
             for type, subject, changed in _describe_events(_read_fields(row)):
                 # The type distinguishes the two events of one stored event, and those of other families (EV-15, EV-16).
                 id = f"{correlation}.{index}.{type[3:]}"
-                listed_changes = changed if self._changed else None
+                listed_changes = changed if self._lists_changes else None
                 yield ChangeEvent(row.position, id, type, source, subject, time, correlation, listed_changes)
 
 
@@ -125,7 +125,7 @@ class _StoredEventFields(NamedTuple):
     xid: str
     changed: tuple[str, ...] = ()
     deprecated_changed: tuple[str, ...] | None = None
-    forgotten: bool = False
+    is_forgotten: bool = False
 
 
 class _EventDescription(NamedTuple):
@@ -137,22 +137,24 @@ class _EventDescription(NamedTuple):
 
 
 class _RootEventType(NamedTuple):
-    """An event about the registry as a whole. when: the name that `changed` must contain for this event."""
+    """An event about the registry as a whole. required_change: the name that `changed` must contain for this event."""
 
     type: str
     subject: str
-    lists: bool
-    when: str | None = None
+    lists_changes: bool
+    required_change: str | None = None
 
 
 #: By the updated stream, in the order of EV-77; the creation of these streams has no event (EV-03).
 _ROOT_EVENT_TYPES: Final[dict[str, tuple[_RootEventType, ...]]] = {
-    xids.REGISTRY: (_RootEventType(PREFIX + "registry.updated", "/", lists=True),),
+    xids.REGISTRY: (_RootEventType(PREFIX + "registry.updated", "/", lists_changes=True),),
     xids.MODEL: (
-        _RootEventType(PREFIX + "model.updated", "/model", lists=False, when="model"),
-        _RootEventType(PREFIX + "modelsource.updated", "/modelsource", lists=False, when="modelsource"),
+        _RootEventType(PREFIX + "model.updated", "/model", lists_changes=False, required_change="model"),
+        _RootEventType(
+            PREFIX + "modelsource.updated", "/modelsource", lists_changes=False, required_change="modelsource"
+        ),
     ),
-    xids.CAPABILITIES: (_RootEventType(PREFIX + "capabilities.updated", "/capabilities", lists=True),),
+    xids.CAPABILITIES: (_RootEventType(PREFIX + "capabilities.updated", "/capabilities", lists_changes=True),),
 }
 #: By the number of slashes in an xid.
 _ENTITY_NAMES: Final = {2: "group", 4: "resource", 6: "version"}
@@ -167,7 +169,7 @@ _DEPRECATION_TYPES: Final = {slashes: f"{PREFIX}{entity}.deprecation" for slashe
 
 def _describe_events(fields: _StoredEventFields) -> list[_EventDescription]:
     """The change events of one stored event; none for a refresh (EV-47) or for members that only façades had."""
-    if fields.topic == EntityRefreshed.TOPIC or fields.forgotten:
+    if fields.topic == EntityRefreshed.TOPIC or fields.is_forgotten:
         return []
     if fields.xid in _ROOT_EVENT_TYPES:
         return _describe_root_events(fields)
@@ -183,9 +185,9 @@ def _describe_root_events(fields: _StoredEventFields) -> list[_EventDescription]
     if fields.topic != EntityUpdated.TOPIC:
         return []
     return [
-        _EventDescription(root_type.type, root_type.subject, fields.changed if root_type.lists else None)
+        _EventDescription(root_type.type, root_type.subject, fields.changed if root_type.lists_changes else None)
         for root_type in _ROOT_EVENT_TYPES[fields.xid]
-        if root_type.when is None or root_type.when in fields.changed
+        if root_type.required_change is None or root_type.required_change in fields.changed
     ]
 
 
@@ -215,7 +217,9 @@ def _read_ends(row: LogRow) -> _StoredEventFields:
     state = row.state
     xid = state[_XID_START : state.index(b'"', _XID_START)].decode()  # no character of an xid is escaped in JSON
     if row.topic in _WITHOUT_CHANGED:
-        return _StoredEventFields(row.topic, xid, forgotten=row.topic == EntityDeleted.TOPIC and _FORGOTTEN_REASON in state)
+        return _StoredEventFields(
+            row.topic, xid, is_forgotten=row.topic == EntityDeleted.TOPIC and _FORGOTTEN_REASON in state
+        )
     trailing_members = orjson.loads(b"{" + state[len(extract_image(state)) :])
     deprecated = trailing_members.get("deprecated_changed")
     return _StoredEventFields(

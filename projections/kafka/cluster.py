@@ -100,7 +100,11 @@ class KafkaCluster:
         with closing(self.open_client(KafkaAdminClient)) as admin:
             missing_topics = sorted({*topics} - {*admin.list_topics()})
             if missing_topics:
-                topic_settings = {"num_partitions": partitions, "replication_factor": -1, "configs": _RETENTION_SETTINGS}
+                topic_settings = {
+                    "num_partitions": partitions,
+                    "replication_factor": -1,
+                    "configs": _RETENTION_SETTINGS,
+                }
                 admin.create_topics(dict.fromkeys(missing_topics, topic_settings), wait_for_metadata=True)
 
     def topic_contents(self, topic: str) -> TopicContents:

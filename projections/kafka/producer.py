@@ -47,11 +47,11 @@ class Producer:
     def __init__(self, cluster: KafkaCluster, prefix: str, is_stopped: Callable[[], bool]) -> None:
         """is_stopped: whether to stop waiting for brokers. Raises: KafkaError when none can be reached."""
         self._prefix = prefix
-        self._stopped = is_stopped
-        self._change = Condition()
-        self._waiting = 0
+        self._is_stopped = is_stopped
+        self._condition = Condition()
+        self._unacknowledged = 0
         self._bytes = 0
-        self._failed: RecordFailed | None = None
+        self._failure: RecordFailed | None = None
         self._connection_error: Exception | None = None
         self._producer = cluster.open_client(
             KafkaProducer,
@@ -70,9 +70,9 @@ class Producer:
 
         Raises: as `flush`; then the record was not sent.
         """
-        self._wait(lambda: self._bytes + record.size <= MAX_IN_FLIGHT_BYTES or not self._waiting)
-        with self._change:
-            self._waiting += 1
+        self._wait_until(lambda: self._bytes + record.size <= MAX_IN_FLIGHT_BYTES or not self._unacknowledged)
+        with self._condition:
+            self._unacknowledged += 1
             self._bytes += record.size
         try:
             future = self._producer.send(
@@ -80,8 +80,8 @@ class Producer:
             )
         except errors.KafkaError as error:
             self._on_result(record, error)
-            assert self._failed is not None
-            raise self._failed from error  # an earlier failure if there is one: it closed the client
+            assert self._failure is not None
+            raise self._failure from error  # an earlier failure if there is one: it closed the client
         future.add_both(lambda got: self._on_result(record, got if isinstance(got, Exception) else None))
 
     def flush(self) -> None:
@@ -90,7 +90,7 @@ class Producer:
         Raises: RecordFailed; PublishingStopped; KafkaError when a credential is refused; TimeoutError when nothing is
         acknowledged for ACKNOWLEDGE_SECONDS, after which it may be called again.
         """
-        self._wait(lambda: not self._waiting)
+        self._wait_until(lambda: not self._unacknowledged)
 
     def close(self) -> None:
         """Ends connections and threads; unacknowledged records may or may not arrive."""
@@ -101,36 +101,36 @@ class Producer:
         with contextlib.suppress(errors.KafkaError):
             self._producer.close(timeout=0)
 
-    def _wait(self, is_done: Callable[[], bool]) -> None:
-        with self._change:
-            waiting_count, changed_at = self._waiting, time.monotonic()
+    def _wait_until(self, is_done: Callable[[], bool]) -> None:
+        with self._condition:
+            waiting_count, changed_at = self._unacknowledged, time.monotonic()
             while True:
-                if self._failed is not None:
-                    raise self._failed
+                if self._failure is not None:
+                    raise self._failure
                 if is_done():
                     return
                 if self._connection_error is not None:
                     raise self._connection_error
-                if self._stopped():
+                if self._is_stopped():
                     raise PublishingStopped
-                if waiting_count != self._waiting:
-                    waiting_count, changed_at = self._waiting, time.monotonic()
+                if waiting_count != self._unacknowledged:
+                    waiting_count, changed_at = self._unacknowledged, time.monotonic()
                 elif time.monotonic() - changed_at > ACKNOWLEDGE_SECONDS:
                     raise TimeoutError
-                self._change.wait(_CHECK_SECONDS)
+                self._condition.wait(_CHECK_SECONDS)
 
     # Runs in the client's thread.
 
     def _on_result(self, record: PublishedRecord, error: Exception | None) -> None:
-        with self._change:
-            self._waiting -= 1
+        with self._condition:
+            self._unacknowledged -= 1
             self._bytes -= record.size
-            if error is not None and self._failed is None:
-                self._failed = RecordFailed(record, error)
+            if error is not None and self._failure is None:
+                self._failure = RecordFailed(record, error)
                 # Called inside the client's thread, so before it starts the next batch.
                 self._producer._sender.force_close()
-            if self._failed is not None or not self._waiting or self._bytes < MAX_IN_FLIGHT_BYTES // 2:
-                self._change.notify_all()
+            if self._failure is not None or not self._unacknowledged or self._bytes < MAX_IN_FLIGHT_BYTES // 2:
+                self._condition.notify_all()
 
     def _connection_failed(self, error: Exception) -> None:
         if is_final(error):  # the library would retry forever

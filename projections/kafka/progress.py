@@ -18,11 +18,11 @@ WINDOW_EVENTS = 500
 
 
 class Window(NamedTuple):
-    """Records that are sent together. counts: the counts after them. head: the last position of the log."""
+    """Records that are sent together. counts: the counts after them. log_end: the last position of the log."""
 
     records: list[PublishedRecord]
     counts: PublishedCounts
-    head: int
+    log_end: int
 
 
 class PublishingProgress:
@@ -35,27 +35,27 @@ class PublishingProgress:
         """prefix: of the topics' names, and of the names of the stored counts. documents: publish them too."""
         self._documents = documents
         self._store = store
-        self._records = record_builder
+        self._record_builder = record_builder
         self.prefix = prefix
-        self._names = [f"kafka:{prefix}.{topic}" for topic in TOPICS]
-        self._writing = store.engine.execution_options(**{WRITING: True})
-        with self._writing.begin() as connection:
+        self._position_names = [f"kafka:{prefix}.{topic}" for topic in TOPICS]
+        self._write_engine = store.engine.execution_options(**{WRITING: True})
+        with self._write_engine.begin() as connection:
             positions.POSITIONS.create(connection, checkfirst=True)
 
     def published_counts(self) -> PublishedCounts:
         """The acknowledged counts."""
         with self._store.engine.begin() as connection:
             db = drivers.database_of(connection)
-            return PublishedCounts(*(positions.read_position(db, name) for name in self._names))
+            return PublishedCounts(*(positions.read_position(db, name) for name in self._position_names))
 
     def save(self, counts: PublishedCounts) -> None:
         """Stores the acknowledged counts."""
-        with self._writing.begin() as connection:
+        with self._write_engine.begin() as connection:
             db = drivers.database_of(connection)
-            for name, number in zip(self._names, counts, strict=True):
+            for name, number in zip(self._position_names, counts, strict=True):
                 positions.save_position(db, name, number)
 
-    def window(self, after: PublishedCounts, limit: int = WINDOW_EVENTS) -> Window:
+    def next_window(self, after: PublishedCounts, limit: int = WINDOW_EVENTS) -> Window:
         """The next window after some counts: up to `limit` stored events, none at the end of the log.
 
         A large interaction is split into parts. Raises: UnknownTopic for an event that a newer program wrote.
@@ -66,7 +66,7 @@ class PublishingProgress:
             end = feed.page_end(lambda: log, after.log, limit)
             documents = log.document if self._documents else None
             for interaction, rows in feed.interactions(lambda: log, after.log, end):
-                interaction_records, after = self._records.build(interaction, rows, after, documents)
+                interaction_records, after = self._record_builder.build(interaction, rows, after, documents)
                 records += interaction_records
             return Window(records, after, log.head().last)
 

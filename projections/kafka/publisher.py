@@ -36,27 +36,27 @@ class Publisher:
         prefix: str,
         *,
         partitions: int = -1,
-        report: Callable[[int, int], None] = lambda done, total: None,
-        log_line: Callable[[str], None] = lambda line: None,
+        report_progress: Callable[[int, int], None] = lambda done, total: None,
+        report_line: Callable[[str], None] = lambda line: None,
     ) -> None:
         """Sets up a publisher, without connecting.
 
-        partitions: of topics that do not exist yet; -1 for the brokers' default. report: receives the published
-        position and the last one. log_line: receives a line about each interruption.
+        partitions: of topics that do not exist yet; -1 for the brokers' default. report_progress: receives the published
+        position and the last one. report_line: receives a line about each interruption.
         """
         self._progress = progress
         self._cluster = cluster
         self._prefix = prefix
         self._partitions = partitions
-        self._report = report
-        self._report_line = log_line
+        self._report_progress = report_progress
+        self._report_line = report_line
 
-    def once(self, stop: Event) -> PublishedCounts:
+    def publish_once(self, stop: Event) -> PublishedCounts:
         """Publishes the rest of the log, unless stopped; returns the counts reached.
 
         Raises: TopicsDiverged; RecordFailed; KafkaError, or TimeoutError when nothing is acknowledged for a while.
         """
-        with self._producing(stop) as (producer, counts):
+        with self._open_producer(stop) as (producer, counts):
             return self._catch_up(producer, counts, waits_forever=False)
 
     def run(self, stop: Event) -> None:
@@ -67,7 +67,7 @@ class Publisher:
         """
         while not stop.is_set():
             try:
-                with self._producing(stop) as (producer, counts):
+                with self._open_producer(stop) as (producer, counts):
                     while not stop.is_set():
                         counts = self._catch_up(producer, counts, waits_forever=True)
                         stop.wait(POLL_SECONDS)
@@ -78,7 +78,7 @@ class Publisher:
                 stop.wait(RETRY_SECONDS)
 
     @contextmanager
-    def _producing(self, stop: Event) -> Iterator[tuple[Producer, PublishedCounts]]:
+    def _open_producer(self, stop: Event) -> Iterator[tuple[Producer, PublishedCounts]]:
         """A producer, and the counts to continue from; closes the producer when the block ends."""
         topic_names = {topic: f"{self._prefix}.{topic}" for topic in TOPICS}
         self._cluster.create_topics([*topic_names.values()], self._partitions)
@@ -90,19 +90,19 @@ class Publisher:
 
     def _catch_up(self, producer: Producer, counts: PublishedCounts, waits_forever: bool) -> PublishedCounts:
         """Publishes up to the end of the log; returns the counts, which are stored after each acknowledged window."""
-        while (window := self._progress.window(counts)).counts != counts:
+        while (window := self._progress.next_window(counts)).counts != counts:
             try:
                 for record in window.records:
-                    self._waiting(partial(producer.send, record), waits_forever)
-                self._waiting(producer.flush, waits_forever)
+                    self._wait_for_brokers(partial(producer.send, record), waits_forever)
+                self._wait_for_brokers(producer.flush, waits_forever)
             except PublishingStopped:
                 return counts
             counts = window.counts
             self._progress.save(counts)
-            self._report(counts.log, window.head)
+            self._report_progress(counts.log, window.log_end)
         return counts
 
-    def _waiting(self, operation: Callable[[], None], waits_forever: bool) -> None:
+    def _wait_for_brokers(self, operation: Callable[[], None], waits_forever: bool) -> None:
         """Runs an operation that waits for brokers; if `waits_forever`, reports a timeout and continues to wait."""
         while True:
             try:

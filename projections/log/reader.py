@@ -34,13 +34,16 @@ _FIRST_LATER: Final = f"SELECT later.last {_LATER_IN_TREE} ORDER BY later.time L
 #: The last interaction before that position. The empty text hides the column from its index, which could otherwise be
 #: used to sort half the log.
 LAST_BY_TIME: Final = (
-    f"SELECT {_INTERACTION_COLUMNS} FROM interaction WHERE last < coalesce(({_FIRST_LATER}), {2**63 - 1}) AND time || '' <= ?"
+    f"SELECT {_INTERACTION_COLUMNS} FROM interaction WHERE last < coalesce(({_FIRST_LATER}), {2**63 - 1})"
+    " AND time || '' <= ?"
     " ORDER BY last DESC LIMIT 1"
 )
 #: The first position of the log at which the tree changed later. It differs only if Groups of several registries
 #: coexist. The sum keeps databases from reading the log from its beginning.
 _FIRST_LATER_BEFORE: Final = f"SELECT min(later.last) {_LATER_IN_TREE} AND later.last + 0 < ?"
-_LAST_BEFORE_BY_TIME: Final = f"SELECT {_INTERACTION_COLUMNS} FROM interaction WHERE last < ? AND time || '' <= ? ORDER BY last DESC LIMIT 1"
+_LAST_BEFORE_BY_TIME: Final = (
+    f"SELECT {_INTERACTION_COLUMNS} FROM interaction WHERE last < ? AND time || '' <= ? ORDER BY last DESC LIMIT 1"
+)
 _HAS_INTERACTION_SINCE: Final = "SELECT 1 FROM interaction WHERE time >= ? LIMIT 1"
 _LAST_END_BEFORE: Final = "SELECT last FROM interaction WHERE time < ? ORDER BY time DESC, last DESC LIMIT 1"
 _LAST_END_BY: Final = _LAST_END_BEFORE.replace("time <", "time <=")
@@ -51,7 +54,8 @@ _POSITIONS_BETWEEN: Final = (
 )
 _INTERACTIONS_AFTER: Final = f"SELECT {_INTERACTION_COLUMNS} FROM interaction WHERE last > ? ORDER BY last LIMIT ?"
 _TREE_INTERACTIONS: Final = (
-    f"SELECT {_INTERACTION_COLUMNS} FROM interaction WHERE NOT (SELECT {_IS_OUTSIDE_TREE} FROM log WHERE log.position = interaction.last)"
+    f"SELECT {_INTERACTION_COLUMNS} FROM interaction WHERE NOT (SELECT {_IS_OUTSIDE_TREE} FROM log WHERE"
+    " log.position = interaction.last)"
     " ORDER BY last"
 )
 _SELECT_EVENTS: Final = f"SELECT {_EVENT_COLUMNS} FROM log WHERE position >= ? AND position <= ? ORDER BY position"
@@ -158,22 +162,22 @@ class Log:
         Raises: BadRequest for a malformed, unknown or future moment.
         """
         if _POSITION_TEXT.match(moment):
-            return self._at(int(moment), name)
+            return self._interaction_at_position(int(moment), name)
         if _TIME_START.match(moment):
-            return self._by(moment, format_time(now), name)
+            return self._interaction_by_time(moment, format_time(now), name)
         interaction = self.interaction(moment)
         if interaction is None:
             reason = "it is neither a position, nor an RFC 3339 time, nor the correlation id of an interaction"
             raise _invalid_moment(name, moment, reason)
         return interaction
 
-    def _at(self, position: int, name: str) -> Interaction:
+    def _interaction_at_position(self, position: int, name: str) -> Interaction:
         last = self.head().last
         if position > last:
             raise _invalid_moment(name, str(position), f"the log ends at position {last}")
         return self.interaction_at(position)
 
-    def _by(self, moment: str, now: str, name: str) -> Interaction:
+    def _interaction_by_time(self, moment: str, now: str, name: str) -> Interaction:
         try:
             # A plus sign that was not escaped in a query arrives as a space.
             time_text = _with_microseconds(to_utc(f"{moment[:11]}{moment[11:].replace(' ', '+')}"))
@@ -187,7 +191,11 @@ class Log:
         if self._db.one(_HAS_LINKS) is None:
             return interaction
         (first_later_change,) = self._db.one(_FIRST_LATER_BEFORE, (time_text, interaction.last))
-        return interaction if first_later_change is None else self._read_one(_LAST_BEFORE_BY_TIME, first_later_change, time_text)
+        return (
+            interaction
+            if first_later_change is None
+            else self._read_one(_LAST_BEFORE_BY_TIME, first_later_change, time_text)
+        )
 
     def _read_one(self, statement: str, *values: Any) -> Interaction:
         row = self._db.one(statement, values)

@@ -39,7 +39,7 @@ class LocatedFinding(NamedTuple):
     """A finding, and the cursor after it."""
 
     finding: Finding
-    place: FindingCursor
+    cursor: FindingCursor
 
 
 class StoredEntities:
@@ -50,7 +50,7 @@ class StoredEntities:
 
     def __init__(self, view: View, may_read: Reads) -> None:
         self._view = view
-        self._reads = may_read
+        self._may_read = may_read
         self._cache: dict[str, Attributes | None] = {}
 
     def get(self, xid: str) -> Attributes | None:
@@ -58,17 +58,17 @@ class StoredEntities:
         if xid not in self._cache:
             if len(self._cache) >= CACHE_SIZE:
                 self._cache.clear()
-            self._cache[xid] = self._find(xid)
+            self._cache[xid] = self._read(xid)
         return self._cache[xid]
 
     def members(self, collection: str) -> Collection[str]:
         """See `EntityLookup`."""
-        if not self._reads(collection):
+        if not self._may_read(collection):
             return ()
         return [row.xid for row in self._view.subtree(collection, {xids.type_of(collection)})]
 
-    def _find(self, xid: str) -> Attributes | None:
-        row = self._view.resolved_entity(xid) if self._reads(xid) else None
+    def _read(self, xid: str) -> Attributes | None:
+        row = self._view.resolved_entity(xid) if self._may_read(xid) else None
         return _attributes_of_row(row) if row is not None else None
 
 
@@ -99,7 +99,9 @@ def _entity_rows(view: View, xid: str, model: Model, kinds: Mapping[str, str]) -
     if own_row is not None and own_row.type in kinds:
         yield own_row
     referencing_types = resource_types({type.partition(".")[0]: (MESSAGES,) for type in kinds if "." in type}, xid)
-    yield from view.tree(xid, referencing_types)(xid, [type for type in kinds if not _is_only_version(type, model)])
+    yield from view.subtree_lister(xid, referencing_types)(
+        xid, [type for type in kinds if not _is_only_version(type, model)]
+    )
 
 
 def _kinds_with_versions(model: Model) -> dict[str, str]:

@@ -20,27 +20,27 @@ class MessageDefinitions:
     def __init__(self, view: View, may_read: Callable[[str], bool]) -> None:
         """may_read: whether the caller may read an entity; to the caller, other entities do not exist."""
         self._view = view
-        self._reads = may_read
+        self._may_read = may_read
         self._cache: dict[str, MessageDefinition | None] = {}
 
     def definition(self, xid: str) -> MessageDefinition | None:
         """See `DefinitionLookup`. An xref yields its target."""
         if xid not in self._cache:
-            self._cache[xid] = self._find(xid)
+            self._cache[xid] = self._read_definition(xid)
         return self._cache[xid]
 
     def messages(self, group: str) -> Sequence[str] | None:
         """See `GroupLookup`."""
-        if not self._reads(group) or self._view.entity(group) is None:
+        if not self._may_read(group) or self._view.entity(group) is None:
             return None
         collection = f"{group}/{MESSAGES}"
         return [row.xid for row in self._view.subtree(collection, {xids.type_of(collection)})]
 
-    def _find(self, xid: str) -> MessageDefinition | None:
+    def _read_definition(self, xid: str) -> MessageDefinition | None:
         segments = xids.segments(xid)
-        if len(segments) not in (4, 6) or segments[2] != MESSAGES or not self._reads(xid):
+        if len(segments) not in (4, 6) or segments[2] != MESSAGES or not self._may_read(xid):
             return None
-        row = self._target(self._view.entity(xids.join(*segments[:4])))
+        row = self._xref_target(self._view.entity(xids.join(*segments[:4])))
         if row is None:
             return None
         versionid = segments[5] if len(segments) == 6 else loads(row.attributes)["versionid"]
@@ -49,7 +49,7 @@ class MessageDefinitions:
             return None
         return MessageDefinition(version.xid, loads(version.attributes), loads(version.private).get(DEFAULT_MARKS, {}))
 
-    def _target(self, row: EntityRow | None) -> EntityRow | None:
+    def _xref_target(self, row: EntityRow | None) -> EntityRow | None:
         """The Resource whose Versions are shown: an xref's target, None if that has an xref too."""
         target = xref_of(row)
         if target is None:

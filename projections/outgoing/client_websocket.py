@@ -33,7 +33,7 @@ class ClientWebSocket:
         target = (at.path or path) + (f"?{at.query}" if at.query else "")
         request = Request(f"{shown}:{port}", target, subprotocols=[protocol] if protocol else [])
         self.is_open = False
-        self._required = protocol if strict else ""
+        self._required_protocol = protocol if strict else ""
         self._handshake = H11Handshake(ConnectionType.CLIENT)
         self._frames = Connection(ConnectionType.CLIENT, [_FrameLimit()])
         self._head = self._pongs = b""
@@ -66,7 +66,7 @@ class ClientWebSocket:
                 raise ConnectionError("no binary message")
         return bytes(received)
 
-    def frame(self, payload: bytes = b"") -> bytes:
+    def encode_message(self, payload: bytes = b"") -> bytes:
         """The pending answers to pings, then the message. A message after the server's close is left out."""
         pongs, self._pongs = self._pongs, b""
         return pongs + self._frames.send(BytesMessage(payload)) if payload and not self.is_closed else pongs
@@ -81,8 +81,8 @@ class ClientWebSocket:
         for event in self._handshake.events():
             if not isinstance(event, AcceptConnection):
                 raise ConnectionError("no WebSocket")
-            if self._required and event.subprotocol != self._required:
-                raise ConnectionError(f"a WebSocket without {self._required}")
+            if self._required_protocol and event.subprotocol != self._required_protocol:
+                raise ConnectionError(f"a WebSocket without {self._required_protocol}")
             self.is_open = True
             return self._head.partition(b"\r\n\r\n")[2]
         return b""

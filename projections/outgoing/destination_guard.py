@@ -53,7 +53,7 @@ class DestinationGuard:
         ca_file: the path of a PEM file with further authorities, empty for none. look_up: replaces the system's lookup.
         Raises: ValueError for an invalid allow-list.
         """
-        self.plaintext: Final = allows_plaintext
+        self.allows_plaintext: Final = allows_plaintext
         self.ca: Final = ca_file
         self._allow_list = parse_allow_list(allow_list)
         self._lookup = look_up or dns.look_up
@@ -87,7 +87,7 @@ class DestinationGuard:
             sink_address = parse_sink(uri, protocol, ErrorPlace())
         except InvalidSubscription as error:
             raise DestinationRefused(str(error.extensions["code"]), error.arguments["error_detail"]) from None
-        if not (sink_address.tls or self.plaintext):
+        if not (sink_address.tls or self.allows_plaintext):
             raise DestinationRefused("plaintext", _MESSAGES["plaintext"])
         for host, port in sink_address.servers:
             try:

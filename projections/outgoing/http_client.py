@@ -76,13 +76,13 @@ class HttpClient:
         self._url = httpcore.URL(scheme=sink_address.scheme, host=host.removesuffix("."), port=port, target=target)
         self._host = bracketed_host if port == _DEFAULT_PORTS[sink_address.scheme] else f"{bracketed_host}:{port}"
         self._origin = httpcore.Origin(sink_address.scheme.encode(), self._url.host, port)
-        self._context = _tls_context(resolver) if sink_address.tls else None
+        self._tls_context = _tls_context(resolver) if sink_address.tls else None
         self._max_body_bytes = max_body_bytes
         self._network = _CheckedBackend(resolver, sink_address.tls, has_secrets)
         self._slots = asyncio.Semaphore(MAX_CONNECTIONS)
-        self._free: list[httpcore.AsyncHTTPConnection] = []
+        self._idle_connections: list[httpcore.AsyncHTTPConnection] = []
         self._running, self._is_closed = 0, False
-        self._idle: asyncio.TimerHandle | None = None
+        self._idle_timer: asyncio.TimerHandle | None = None
         self._closing: asyncio.Task[None] | None = None
 
     async def request(
@@ -91,7 +91,7 @@ class HttpClient:
         """The response. seconds: for all of it, from the name lookup to the last byte. Raises: RequestFailed."""
         self._begin_request()
         try:
-            return await self._exchange(self._request(method, headers, content), seconds)
+            return await self._exchange(self._build_request(method, headers, content), seconds)
         except TimeoutError:
             raise RequestFailed("timeout", f"no answer within {seconds:g} s") from None
         except ForbiddenAddress as refusal:
@@ -108,11 +108,11 @@ class HttpClient:
     async def close(self) -> None:
         """Closes idle connections; those in use close with their requests."""
         self._is_closed = True
-        if self._idle is not None:
-            self._idle.cancel()
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
         if self._closing is not None:
             await self._closing
-        await self._let_go()
+        await self._close_connections()
 
     async def _exchange(self, request: httpcore.Request, seconds: float) -> HttpResponse:
         loop = asyncio.get_running_loop()
@@ -120,7 +120,7 @@ class HttpClient:
         async with asyncio.timeout_at(deadline):
             await self._slots.acquire()
         try:
-            connection = await self._connection()
+            connection = await self._take_connection()
             try:
                 async with asyncio.timeout_at(deadline):
                     response = await connection.handle_async_request(request)
@@ -141,41 +141,43 @@ class HttpClient:
 
     # httpcore's pool scans all of its connections for each request, which takes longer than the request.
 
-    async def _connection(self) -> httpcore.AsyncHTTPConnection:
+    async def _take_connection(self) -> httpcore.AsyncHTTPConnection:
         """The idle connection that was used last, or a new one."""
-        while self._free:
-            connection = self._free.pop()
+        while self._idle_connections:
+            connection = self._idle_connections.pop()
             if connection.is_idle() and not connection.has_expired():
                 return connection
             await connection.aclose()
-        return httpcore.AsyncHTTPConnection(self._origin, self._context, network_backend=self._network)
+        return httpcore.AsyncHTTPConnection(self._origin, self._tls_context, network_backend=self._network)
 
     async def _put_back(self, connection: httpcore.AsyncHTTPConnection) -> None:
         if connection.is_idle() and not (connection.is_closed() or self._is_closed):
-            self._free.append(connection)
+            self._idle_connections.append(connection)
         else:
             await connection.aclose()
 
     def _begin_request(self) -> None:
         self._running += 1
-        if self._idle is not None:
-            self._idle.cancel()
-            self._idle = None
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
+            self._idle_timer = None
 
     def _end_request(self) -> None:
         """Schedules closing idle connections, because the next request may be days away."""
         self._running -= 1
         if not (self._running or self._is_closed):
-            self._idle = asyncio.get_running_loop().call_later(IDLE_SECONDS, self._close_idle)
+            self._idle_timer = asyncio.get_running_loop().call_later(IDLE_SECONDS, self._close_idle)
 
     def _close_idle(self) -> None:
-        self._closing = asyncio.get_running_loop().create_task(self._let_go())
+        self._closing = asyncio.get_running_loop().create_task(self._close_connections())
 
-    async def _let_go(self) -> None:
-        while self._free:
-            await self._free.pop().aclose()
+    async def _close_connections(self) -> None:
+        while self._idle_connections:
+            await self._idle_connections.pop().aclose()
 
-    def _request(self, method: str, headers: Iterable[tuple[str, str]], content: bytes | None) -> httpcore.Request:
+    def _build_request(
+        self, method: str, headers: Iterable[tuple[str, str]], content: bytes | None
+    ) -> httpcore.Request:
         length = () if content is None else (("Content-Length", str(len(content))),)
         encoded_headers = [(name.encode(), value.encode()) for name, value in (("Host", self._host), *headers, *length)]
         return httpcore.Request(method, self._url, headers=encoded_headers, content=content)
@@ -244,7 +246,7 @@ class _CheckedBackend(httpcore.AsyncNetworkBackend):
     """Connects to the addresses from a resolver. TLS and requests still use the names of the URI."""
 
     def __init__(self, resolver: Resolver, tls: bool, has_secrets: bool) -> None:
-        self._resolver, self._alone = resolver, has_secrets and not tls
+        self._resolver, self._requires_loopback = resolver, has_secrets and not tls
         self._network = httpcore.AnyIOBackend()
 
     async def connect_tcp(
@@ -257,7 +259,7 @@ class _CheckedBackend(httpcore.AsyncNetworkBackend):
     ) -> httpcore.AsyncNetworkStream:
         """Raises: ForbiddenAddress, OSError."""
         addresses = await self._addresses(host, port)
-        if self._alone and not all(ip_address(address).is_loopback for address in addresses):
+        if self._requires_loopback and not all(ip_address(address).is_loopback for address in addresses):
             raise ForbiddenAddress("credentials are sent over TLS only")
         for address in addresses[:-1]:
             with suppress(OSError):

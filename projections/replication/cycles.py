@@ -24,7 +24,7 @@ _PROMPT_SECONDS: Final = 5.0
 def upstream_registries(view: View, states: LinkStates) -> dict[str, Any]:
     """The id of this registry, and the registries whose logs it follows, directly or through others."""
     registry_id = view.log.interactions(0, 1)[0].xregcorrelationid
-    links = [link for link in view.links.all() if link.follows_log and not link.promoted]
+    links = [link for link in view.links.all() if link.follows_log and not link.is_promoted]
     followed_logs = (
         describe_link(link, registry_id, states.read(link.id).status.get(UPSTREAM_KEY) or {}) for link in links
     )
@@ -59,7 +59,7 @@ def check_cycle(link: Link, context: LinkWorkerContext, remote: RemoteClient, **
         else _inbound_cycle(link, context, own_upstream, upstream)
     ):
         reason = f"{cycle}, so no registry of this ring could be written to; remove or promote one of these links"
-        raise InvalidLink.at("ring", "/url", reason)
+        raise InvalidLink.at_pointer("ring", "/url", reason)
 
 
 def check_cycle_promptly(link: Link, context: LinkWorkerContext, remote: RemoteClient) -> None:

@@ -34,7 +34,7 @@ class LinkWorkerContext:
 
     submit, readers: write and read access to this registry.
     states: the state of links.
-    reveal: reads the secrets of links.
+    reveal_secrets: reads the secrets of links.
     resolver: decides which addresses links of every dialect may connect to.
     stopping: set when the worker must end.
     woken: set when there may be work: a commit in this registry, or an event for the link.
@@ -47,7 +47,7 @@ class LinkWorkerContext:
     submit: SubmitCommand
     readers: ViewPool
     states: LinkStates
-    reveal: RevealSecrets
+    reveal_secrets: RevealSecrets
     resolver: Resolver
     stopping: Event = field(default_factory=Event)
     woken: Event = field(default_factory=Event)
@@ -68,7 +68,7 @@ class LinkWorkerContext:
     def credential(self, link: Link) -> dict[str, Any]:
         """The credential for the other registry with its secret values; empty if there is none. Raises: LookupError."""
         members: dict[str, Any] = dict(link.attributes.get("credential") or {})
-        for name, value in self.reveal(link).items():
+        for name, value in self.reveal_secrets(link).items():
             members[name.removeprefix(CREDENTIAL)] = value
         return members
 

@@ -49,8 +49,8 @@ class ReplicationService:
         lease_seconds: float = LEASE_SECONDS,
     ) -> None:
         """read_links: returns all links; called from this service's own thread."""
-        self._tools = context
-        self._links = read_links
+        self._context = context
+        self._read_links = read_links
         self._leases = Leases(url, lease_seconds, tables.LEASES)
         self._running: dict[str, _LinkThread] = {}
         self._lock = Lock()
@@ -66,12 +66,12 @@ class ReplicationService:
         """Stops after running recordings have finished."""
         self._stopped.set()
         self._thread.join(_GRACE_SECONDS)
-        self._tools.states.close()
+        self._context.states.close()
 
     def committed(self, commands: int, refused: int, seconds: float) -> None:
         """Wakes the links after a commit; see `commands.command_bus.CommitListener`."""
-        for link_thread in self._all():
-            link_thread.tools.woken.set()
+        for link_thread in self._link_threads():
+            link_thread.context.woken.set()
 
     def wake(self, link: str) -> bool:
         """Makes a link check the other registry now. False if the link does not run in this process. link: its id."""
@@ -81,7 +81,7 @@ class ReplicationService:
             link_thread.wake()
         return link_thread is not None
 
-    def _all(self) -> list[_LinkThread]:
+    def _link_threads(self) -> list[_LinkThread]:
         with self._lock:
             return list(self._running.values())
 
@@ -105,26 +105,26 @@ class ReplicationService:
 
         False if leases are unknown because the database cannot be written.
         """
-        links = {link.id: link for link in self._links()}
+        links = {link.id: link for link in self._read_links()}
         runnable_links = {id: link for id, link in links.items() if _is_runnable(link)}
         leases = self._leases.renew(list(runnable_links))
         if leases is None:
             self._outage.report_failure(_LOCKED_MESSAGE)
             return False
-        if leases.surplus:
-            self._leases.release(leases.surplus)
+        if leases.surplus_ids:
+            self._leases.release(leases.surplus_ids)
         if leases.is_recorded:
             self._outage.report_recovery()
         else:
             self._outage.report_failure(_LOCKED_MESSAGE)
-        held_links = {id: link for id, link in runnable_links.items() if id in leases.ids - leases.surplus}
+        held_links = {id: link for id, link in runnable_links.items() if id in leases.ids - leases.surplus_ids}
         for link in self._stop_others(held_links):
             current_link = links.get(link.id, link)
             if link.id not in links or (
                 current_link != link and current_link.epoch <= link.epoch
             ):  # deleted, or since created again
-                self._tools.states.delete(link.id)
-        self._begin(held_links)
+                self._context.states.delete(link.id)
+        self._start_links(held_links)
         self._wake_notified()
         return True
 
@@ -132,7 +132,7 @@ class ReplicationService:
         """Wakes links for which another process has received events."""
         for link_thread in self._running.values():
             if link_thread.link.mode == EVENTS:
-                notified_at = self._tools.states.read(link_thread.link.id).status.get(NOTIFIED_KEY)
+                notified_at = self._context.states.read(link_thread.link.id).status.get(NOTIFIED_KEY)
                 if notified_at != link_thread.last_notified:
                     link_thread.last_notified = notified_at
                     link_thread.wake()
@@ -151,18 +151,18 @@ class ReplicationService:
             link_thread.join()
         return [link_thread.link for link_thread in ending_threads]
 
-    def _begin(self, held_links: dict[str, Link]) -> None:
+    def _start_links(self, held_links: dict[str, Link]) -> None:
         """Starts those of these links that do not run yet."""
         for id, link in held_links.items():
             if id not in self._running:
-                link_thread = _LinkThread(link, self._tools.for_link(), self._outage)
+                link_thread = _LinkThread(link, self._context.for_link(), self._outage)
                 with self._lock:
                     self._running[id] = link_thread
                 link_thread.start()
 
 
 def _is_runnable(link: Link) -> bool:
-    return link.enabled and not link.promoted and (link.dialect, link.mode) in LINK_WORKERS
+    return link.is_enabled and not link.is_promoted and (link.dialect, link.mode) in LINK_WORKERS
 
 
 class _LinkThread:
@@ -170,7 +170,7 @@ class _LinkThread:
 
     def __init__(self, link: Link, context: LinkWorkerContext, outage: StoreOutage) -> None:
         self.link = link
-        self.tools = context
+        self.context = context
         self._outage = outage
         self.last_notified: object = None
         self._thread = Thread(target=self._run, name=f"annals-link-{link.id}", daemon=True)
@@ -180,15 +180,15 @@ class _LinkThread:
 
     def stop(self) -> None:
         """Makes it end; a running recording still finishes."""
-        self.tools.stopping.set()
+        self.context.stopping.set()
         self.wake()
-        for remote in list(self.tools.remotes):
+        for remote in list(self.context.remotes):
             remote.abort_requests()
 
     def wake(self) -> None:
         """Makes it check the other registry now."""
-        self.tools.woken.set()
-        self.tools.event_received.set()
+        self.context.woken.set()
+        self.context.event_received.set()
 
     def join(self) -> None:
         """Waits for its end. Aborts requests to the other registry that started since `stop`."""
@@ -200,19 +200,19 @@ class _LinkThread:
 
     def _run(self) -> None:
         pause = FIRST_RETRY_SECONDS
-        while not self.tools.stopping.is_set():
+        while not self.context.stopping.is_set():
             started_at = time.monotonic()
             try:
-                LINK_WORKERS[self.link.dialect, self.link.mode](self.link, self.tools).run()
+                LINK_WORKERS[self.link.dialect, self.link.mode](self.link, self.context).run()
             except Exception as error:
-                self._failed(error)
+                self._report_failure(error)
             if time.monotonic() - started_at > _STEADY_SECONDS:
                 pause = FIRST_RETRY_SECONDS
-            self.tools.stopping.wait(pause * random.uniform(0.5, 1))
+            self.context.stopping.wait(pause * random.uniform(0.5, 1))
             pause = min(2 * pause, LONGEST_RETRY_SECONDS)
 
-    def _failed(self, error: Exception) -> None:
-        if self.tools.stopping.is_set():
+    def _report_failure(self, error: Exception) -> None:
+        if self.context.stopping.is_set():
             return
         if isinstance(error, DATABASE_ERRORS):
             self._outage.report_failure(error_text(error))
@@ -220,7 +220,7 @@ class _LinkThread:
         message = error.text() if isinstance(error, Problem) else " ".join(str(error).split()) or type(error).__name__
         _LOG.warning("the link %s: %s", self.link.id, message)
         try:
-            self.tools.states.update(
+            self.context.states.update(
                 self.link.id, error=message, failed=time.time(), diverged=True if isinstance(error, Diverged) else None
             )
         except DATABASE_ERRORS as failure:

@@ -23,25 +23,25 @@ class StoreOutage:
     def __init__(self, log: logging.Logger) -> None:
         self._log = log
         self._lock = Lock()
-        self._began: float | None = None
+        self._began_at: float | None = None
         self._reported = False
 
     def report_failure(self, reason: str) -> None:
         """Records that the database could not be used or written. Reports it once if that lasts."""
         with self._lock:
             now = time.monotonic()
-            self._began = now if self._began is None else self._began
-            if not self._reported and now - self._began >= _MIN_OUTAGE_SECONDS:
+            self._began_at = now if self._began_at is None else self._began_at
+            if not self._reported and now - self._began_at >= _MIN_OUTAGE_SECONDS:
                 self._reported = True
                 self._log.warning("the database cannot be used: %s; links wait and try again", reason)
 
     def report_recovery(self) -> None:
         """Records a successful write. Reports it if the outage was reported."""
         with self._lock:
-            if self._reported and self._began is not None:
-                seconds = time.monotonic() - self._began
+            if self._reported and self._began_at is not None:
+                seconds = time.monotonic() - self._began_at
                 self._log.warning("the database can be used again, after %.0f s; links go on", seconds)
-            self._began, self._reported = None, False
+            self._began_at, self._reported = None, False
 
 
 def error_text(error: Exception) -> str:

@@ -80,14 +80,17 @@ def document_hashes(file: Any) -> Iterator[str]:
 def _read_rows(file: Any, schema: Any, size: int, columns: list[str] | None = None) -> Iterator[tuple[Any, ...]]:
     with pq.ParquetFile(file, pre_buffer=False) as table:
         if not (
-            table.schema_arrow.equals(schema) or (schema is LOG_FILE_SCHEMA and table.schema_arrow.equals(_UNSALTED_SCHEMA))
+            table.schema_arrow.equals(schema)
+            or (schema is LOG_FILE_SCHEMA and table.schema_arrow.equals(_UNSALTED_SCHEMA))
         ):
             raise ValueError("its columns are not those of a segment")
         for batch in table.iter_batches(batch_size=size, columns=columns, use_threads=False):
             yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
 
 
-def _row_groups(rows: Iterable[Sequence[Any]], row_group_size: int, largest_index: int) -> Iterator[list[Sequence[Any]]]:
+def _row_groups(
+    rows: Iterable[Sequence[Any]], row_group_size: int, largest_index: int
+) -> Iterator[list[Sequence[Any]]]:
     group_rows, weight = list[Sequence[Any]](), 0
     for row in rows:
         group_rows.append(row)

@@ -40,7 +40,7 @@ class SegmentFolder:
 
     def __init__(self, filesystem: fs.FileSystem, root: str, name: str) -> None:
         self.name = name
-        self._files = filesystem
+        self._filesystem = filesystem
         self._root = root.rstrip("/")
         self._writes_whole_files = filesystem.type_name in _OBJECT_STORES
 
@@ -72,7 +72,7 @@ class SegmentFolder:
 
     def open(self, path: str) -> Any:
         """A file for random-access reading."""
-        return self._files.open_input_file(self._path(path))
+        return self._filesystem.open_input_file(self._path(path))
 
     def put(self, kind: str, range: SegmentRange, rows: int, content: BufferedIOBase) -> DataFile:
         """Adds a data file under a name that contains its hash.
@@ -108,11 +108,11 @@ class SegmentFolder:
         if self._writes_whole_files:
             self._copy(content, target)
             return
-        self._files.create_dir(target.rpartition("/")[0], recursive=True)
+        self._filesystem.create_dir(target.rpartition("/")[0], recursive=True)
         partial_path = f"{target}.{token_hex(8)}{_PART_SUFFIX}"
         try:
             self._copy(content, partial_path)
-            self._files.move(partial_path, target)
+            self._filesystem.move(partial_path, target)
         except OSError as error:
             # Another writer was first, and has removed this partial file, or its file cannot be replaced.
             self._remove(partial_path)
@@ -121,27 +121,27 @@ class SegmentFolder:
 
     def _copy(self, content: BufferedIOBase, target: str) -> None:
         try:
-            with self._files.open_output_stream(target) as stream:
+            with self._filesystem.open_output_stream(target) as stream:
                 copyfileobj(content, stream, _COPY_BYTES)
         except BaseException:
             self._remove(target)  # closing a broken stream creates a file
             raise
-        if self._files.type_name == "local":
+        if self._filesystem.type_name == "local":
             # The name must not survive a power cut that the bytes do not survive.
             with Path(target).open("rb+") as file:
                 os.fsync(file.fileno())
 
     def _remove(self, path: str) -> None:
         with suppress(FileNotFoundError):  # another writer may remove it as well
-            self._files.delete_file(path)
+            self._filesystem.delete_file(path)
 
     def _size(self, path: str) -> int | None:
-        info = self._files.get_file_info(self._path(path))
+        info = self._filesystem.get_file_info(self._path(path))
         size: int | None = info.size if info.type is fs.FileType.File else None
         return size
 
     def _list(self, kind: str) -> list[Any]:
-        infos: list[Any] = self._files.get_file_info(fs.FileSelector(self._path(kind), allow_not_found=True))
+        infos: list[Any] = self._filesystem.get_file_info(fs.FileSelector(self._path(kind), allow_not_found=True))
         return infos
 
     def _path(self, path: str) -> str:

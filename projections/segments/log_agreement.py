@@ -52,7 +52,9 @@ def _is_end_in_log(log: Log, end: SegmentsEnd) -> bool:
     return bool(interactions) and (interactions[0].last, interactions[0].chain) == end
 
 
-def _mismatch_error(folder: SegmentFolder, log_end: int, differing_range: SegmentRange, end: SegmentsEnd) -> SegmentsMismatch:
+def _mismatch_error(
+    folder: SegmentFolder, log_end: int, differing_range: SegmentRange, end: SegmentsEnd
+) -> SegmentsMismatch:
     if log_end < differing_range.last:
         return SegmentsMismatch(
             log_end + 1, f"{folder.name} goes on to position {end.last}, but the log of this store ends at {log_end}"

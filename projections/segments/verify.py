@@ -32,7 +32,7 @@ def verify_segments(
     with closing(KnownDocuments()) as known_documents:
         verifier = _SegmentVerifier(folder, known_documents)
         for range in ranges:
-            yield from verifier.segment(range)
+            yield from verifier.verify_segment(range)
             progress(range.last, ranges[-1].last)
     if finding := find_missing_segment(folder, ranges[-1].last if ranges else 0):
         yield finding
@@ -57,7 +57,7 @@ class _SegmentVerifier:
         self._seen_documents = known_documents
         self._chain = ChainVerifier().chain
 
-    def segment(self, range: SegmentRange) -> Iterator[VerificationFinding]:
+    def verify_segment(self, range: SegmentRange) -> Iterator[VerificationFinding]:
         try:
             entry = self._folder.entry(range)
         except (UnreadableManifestEntry, OSError) as error:
@@ -68,11 +68,11 @@ class _SegmentVerifier:
         for file in entry.files:
             if finding := verify_file(self._folder, range, file):
                 yield finding
-        yield from self._documents(entry)
-        yield from self._log(entry)
+        yield from self._verify_documents(entry)
+        yield from self._verify_log(entry)
         self._chain = bytes.fromhex(entry.chain)
 
-    def _documents(self, entry: ManifestEntry) -> Iterator[VerificationFinding]:
+    def _verify_documents(self, entry: ManifestEntry) -> Iterator[VerificationFinding]:
         if entry.documents is None:
             return
         try:
@@ -81,16 +81,18 @@ class _SegmentVerifier:
                     if sha256(row.content).hexdigest() == row.sha256:
                         self._seen_documents.add([row.sha256])
         except (OSError, ValueError, TypeError) as error:
-            yield VerificationFinding(entry.first, f"{entry.documents.path} cannot be read further: {_first_line(error)}")
+            yield VerificationFinding(
+                entry.first, f"{entry.documents.path} cannot be read further: {_first_line(error)}"
+            )
 
-    def _log(self, entry: ManifestEntry) -> Iterator[VerificationFinding]:
+    def _verify_log(self, entry: ManifestEntry) -> Iterator[VerificationFinding]:
         chain_verifier = ChainVerifier(entry.first - 1, self._chain)
         try:
             with self._folder.open(entry.log.path) as file:
                 for row in log_rows(file):
                     if finding := chain_verifier.check_row(row):
                         yield finding
-                    yield from self._document(row)
+                    yield from self._verify_document(row)
         except (OSError, ValueError, TypeError) as error:
             yield VerificationFinding(
                 chain_verifier.position + 1, f"{entry.log.path} cannot be read further: {_first_line(error)}"
@@ -105,7 +107,7 @@ class _SegmentVerifier:
         if actual_end != (entry.last, entry.interactions, entry.chain, entry.statehash):
             yield VerificationFinding(entry.last, "the segment does not end as the manifest says")
 
-    def _document(self, row: LogTableRow) -> Iterator[VerificationFinding]:
+    def _verify_document(self, row: LogTableRow) -> Iterator[VerificationFinding]:
         try:
             digest = document_hash_of(row)
         except UnreadableEvent:

@@ -40,19 +40,19 @@ class DamagedLog(Exception):
     """The log has changed since it was written, so it is not written to segments."""
 
     def __init__(self, finding: VerificationFinding) -> None:
-        super().__init__(f"position {finding.position}: {finding.what}")
+        super().__init__(f"position {finding.position}: {finding.text}")
 
 
 class SegmentSize(NamedTuple):
     """How the log is split.
 
-    events: of a segment, which continues to the end of the interaction that fills it. group: the maximum rows of a row
-    group. full: leave out the end of the log until it fills a segment.
+    events: of a segment, which continues to the end of the interaction that fills it. row_group_size: the maximum rows
+    of a row group. full_only: leave out the end of the log until it fills a segment.
     """
 
     events: int = 100_000
-    group: int = 20_000
-    full: bool = False
+    row_group_size: int = 20_000
+    full_only: bool = False
 
 
 class WriteSummary(NamedTuple):
@@ -80,16 +80,16 @@ def append_segments(
     size = size or SegmentSize()
     with closing(connect(url)) as reader, closing(KnownDocuments()) as known_documents:
         writer, end = (
-            _SegmentWriter(reader, folder, size.group, known_documents, progress),
+            _SegmentWriter(reader, folder, size.row_group_size, known_documents, progress),
             matching_end(reader, folder),
         )
         segments = events = 0
         while (range := _next_range(Log(reader), end.last, size)) is not None:
-            written_end = writer.segment(end, range)
+            written_end = writer.write_segment(end, range)
             segments, events = segments + 1, events + written_end.last - end.last
             # Others may have continued from here already: another process, or an earlier run before a file was lost.
             end = max(written_end, matching_end(reader, folder))
-            writer.remembers = writer.remembers and end == written_end
+            writer.has_loaded_hashes = writer.has_loaded_hashes and end == written_end
         folder.remove_unfinished(end.last)
     return WriteSummary(segments, events, end.last)
 
@@ -97,7 +97,7 @@ def append_segments(
 def _next_range(log: Log, after: int, size: SegmentSize) -> SegmentRange | None:
     """The range of the next segment: up to the interaction that fills it, or to the end of the log."""
     filling_interactions = log.interactions(after + size.events - 1, 1)
-    last = filling_interactions[0].last if filling_interactions else after if size.full else log.head().last
+    last = filling_interactions[0].last if filling_interactions else after if size.full_only else log.head().last
     return SegmentRange(after + 1, last) if last > after else None
 
 
@@ -112,22 +112,22 @@ class _SegmentWriter:
     ) -> None:
         self._reader = reader
         self._folder = folder
-        self._group = row_group_size
+        self._row_group_size = row_group_size
         self._seen_documents = known_documents
         self._progress = progress
-        self.remembers = False  # whether the documents of all segments are known
+        self.has_loaded_hashes = False  # whether the documents of all segments are known
 
-    def segment(self, previous_end: SegmentsEnd, range: SegmentRange) -> SegmentsEnd:
+    def write_segment(self, previous_end: SegmentsEnd, range: SegmentRange) -> SegmentsEnd:
         """Writes a segment; returns its end."""
         chain_verifier = ChainVerifier(*previous_end)
         with TemporaryFile() as log_file, TemporaryFile() as document_file:
             # Sending may take long, and a database keeps old rows while a reader's transaction is open.
             with self._reader.snapshot(_TABLES):
                 events = write_table(
-                    log_file, LOG_FILE_SCHEMA, self._events(range, chain_verifier), self._group, "state"
+                    log_file, LOG_FILE_SCHEMA, self._verified_rows(range, chain_verifier), self._row_group_size, "state"
                 )
                 document_count = write_table(
-                    document_file, DOCUMENT_FILE_SCHEMA, self._documents(), self._group, "content"
+                    document_file, DOCUMENT_FILE_SCHEMA, self._new_documents(), self._row_group_size, "content"
                 )
             entry = ManifestEntry(
                 schemaversion=SCHEMA_VERSION,
@@ -147,7 +147,7 @@ class _SegmentWriter:
         self._seen_documents.merge_references()
         return SegmentsEnd(chain_verifier.last, chain_verifier.chain)
 
-    def _events(self, range: SegmentRange, chain_verifier: ChainVerifier) -> Iterator[LogTableRow]:
+    def _verified_rows(self, range: SegmentRange, chain_verifier: ChainVerifier) -> Iterator[LogTableRow]:
         """The verified rows of the segment; records the documents that they refer to."""
         log = Log(self._reader)
         log_end = log.head().last
@@ -162,25 +162,25 @@ class _SegmentWriter:
         if chain_verifier.last != range.last:
             raise DamagedLog(VerificationFinding(chain_verifier.position + 1, "events are missing"))
 
-    def _documents(self) -> Iterator[DocumentRow]:
+    def _new_documents(self) -> Iterator[DocumentRow]:
         """Documents that no earlier segment has."""
         if not self._seen_documents.has_references():
             return
-        if not self.remembers:
-            self._remember()
+        if not self.has_loaded_hashes:
+            self._load_hashes()
         for digest, position in self._seen_documents.new_references():
             content = documents.document_bytes(self._reader, digest)
             if content is None or sha256(content).hexdigest() != digest:
                 raise DamagedLog(VerificationFinding(position, f"the document {digest} is missing or changed"))
             yield DocumentRow(digest, content)
 
-    def _remember(self) -> None:
+    def _load_hashes(self) -> None:
         """Loads, once, the hashes of documents in the segments of earlier runs."""
         for entry in self._folder.entries(self._folder.ranges()):
             if entry.documents:
                 with self._folder.open(entry.documents.path) as file:
                     self._seen_documents.add(document_hashes(file))
-        self.remembers = True
+        self.has_loaded_hashes = True
 
 
 def _rows(log: Log, range: SegmentRange) -> Iterator[LogTableRow]:

@@ -41,19 +41,19 @@ class Outcome:
 
     code: the code of the protocol, such as `503`, `timeout` or `amqp:not-found`.
     message: for the owner; at most 1 KiB, without secrets.
-    until: no attempt before this time (Retry-After). With it, this attempt does not count.
-    stored: whether the peer that acknowledged stores the event, for protocols whose settings alone do not say so.
+    retry_at: no attempt before this time (Retry-After). With it, this attempt does not count.
+    is_stored: whether the peer that acknowledged stores the event, for protocols whose settings alone do not say so.
     """
 
     result: DeliveryResult
     code: str = ""
     message: str = ""
-    until: datetime | None = None
-    stored: bool = False
+    retry_at: datetime | None = None
+    is_stored: bool = False
 
 
 DELIVERED: Final = Outcome(DeliveryResult.DELIVERED)
-STORED: Final = Outcome(DeliveryResult.DELIVERED, stored=True)
+STORED: Final = Outcome(DeliveryResult.DELIVERED, is_stored=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +82,9 @@ class SinkTarget:
     uri: the sink's URI with its query.
     settings: `protocolsettings` with all defaults and secret values filled in.
     contentmode: `structured`, `binary` or `batched`.
-    seconds: time limit of one attempt.
+    timeout: time limit of one attempt.
     origin: value of `WebHook-Request-Origin`.
-    key: signs HTTP deliveries (Standard Webhooks), if set.
+    signing_key: signs HTTP deliveries (Standard Webhooks), if set.
     """
 
     subscription: str
@@ -92,9 +92,9 @@ class SinkTarget:
     settings: Mapping[str, Any]
     contentmode: str = "structured"
     credential: Credential | None = None
-    seconds: float = 30.0
+    timeout: float = 30.0
     origin: str = ""
-    key: bytes | None = None
+    signing_key: bytes | None = None
 
 
 class Sink(Protocol):

@@ -65,7 +65,7 @@ class StoredDeliveries:
         self._local = local
         self._store = DeliveryStore(url)
         self._lock = Lock()
-        self._made = False
+        self._has_tables = False
 
     def status(self, subscription: Subscription) -> Members:
         """The delivery status of a subscription (8.5)."""
@@ -73,7 +73,7 @@ class StoredDeliveries:
             saved = delivery_queries.load_deliveries(db, [subscription.id]).get(subscription.id)
             dead_letter_count = db.one(_COUNT_DEAD_LETTERS, (subscription.id,))[0]
             head = Log(db).head().last
-        saved = saved or SavedDelivery(0, 0, subscription.starts - 1, DeliveryRecord(), {})
+        saved = saved or SavedDelivery(0, 0, subscription.first_position - 1, DeliveryRecord(), {})
         progress = self._local.progress(subscription.id) if self._local is not None else None
         cursor, pending = progress or (saved.cursor, saved.record.pending)
         return self._status(subscription, saved, (min(cursor, head), pending), dead_letter_count, head)
@@ -92,7 +92,9 @@ class StoredDeliveries:
         """Dead letters after a `sequence`, in order, each with its event."""
         after_sequence = parse_sequence(after)
         with self._reading() as db:
-            rows = db.all(_SELECT_DEAD_LETTERS.format(">"), (id, -1 if after_sequence is None else after_sequence, limit))
+            rows = db.all(
+                _SELECT_DEAD_LETTERS.format(">"), (id, -1 if after_sequence is None else after_sequence, limit)
+            )
             return list(self._dead_letters(db, _read_dead_letters(rows)))
 
     def deadletter(self, id: str, sequence: str) -> Members | None:
@@ -159,7 +161,11 @@ class StoredDeliveries:
         dead_letter_count: int,
         head: int,
     ) -> Members:
-        (cursor, pending), record, plan = progress, saved.record, DeliveryPlan.of(subscription, self._families)
+        (cursor, pending), record, plan = (
+            progress,
+            saved.record,
+            DeliveryPlan.from_subscription(subscription, self._families),
+        )
         needs_validation = plan.needs_consent and self._ports.policy != "off" and self._ports.validator is not None
         status: dict[str, Any] = {
             "state": _state_text(subscription, record),
@@ -217,9 +223,9 @@ class StoredDeliveries:
     def _ready(self) -> Iterator[None]:
         """Locks the connection for the calling thread and creates the tables if needed."""
         with self._lock:
-            if not self._made:
+            if not self._has_tables:
                 create_tables(self._url)
-                self._made = True
+                self._has_tables = True
             yield
 
 
@@ -231,7 +237,7 @@ def _read_dead_letters(rows: Sequence[Sequence[Any]]) -> list[DeadLetter]:
 
 
 def _state_text(subscription: Subscription, record: DeliveryRecord) -> str:
-    if subscription.paused:
+    if subscription.is_paused:
         return "paused"
     if record.state in ("gone", "suspended"):
         return record.state

@@ -63,13 +63,13 @@ class EventMessageReader:
     """Reads the log as messages. open_log: opens the log for the calling thread."""
 
     def __init__(self, open_log: OpenLog, families: Sequence[EventFamily]) -> None:
-        self._logs = open_log
+        self._open_log = open_log
         self._families = families
 
     def read_chunk(self, after: int, head: int) -> tuple[int, list[EventMessage]]:
         """The end of the next chunk after a position, and the messages in it. head: where to stop at the latest."""
         end = min(head, after + CHUNK_POSITIONS)
-        return end, list(self._between(after, end))
+        return end, list(self._messages_between(after, end))
 
     def read_again(self, sequences: Collection[int]) -> dict[int, EventMessage]:
         """Messages by sequence, read from the log once more. Adjacent positions are read together."""
@@ -77,15 +77,15 @@ class EventMessageReader:
         positions = sorted(set(map(position_of, sequences)))
         for _, group in groupby(enumerate(positions), lambda each: each[1] - each[0]):
             adjacent = [position for _, position in group]
-            events |= {event.sequence: event for event in self._between(adjacent[0] - 1, adjacent[-1])}
+            events |= {event.sequence: event for event in self._messages_between(adjacent[0] - 1, adjacent[-1])}
         return {each: events[each] for each in sequences if each in events}
 
-    def _between(self, after: int, end: int) -> Iterator[EventMessage]:
+    def _messages_between(self, after: int, end: int) -> Iterator[EventMessage]:
         """The messages after one position, up to and including another."""
-        for interaction, rows in interactions(self._logs, after, end):
-            yield from self._of(interaction, rows)
+        for interaction, rows in interactions(self._open_log, after, end):
+            yield from self._messages_of(interaction, rows)
 
-    def _of(self, interaction: Interaction, rows: Iterable[LogRow]) -> Iterator[EventMessage]:
+    def _messages_of(self, interaction: Interaction, rows: Iterable[LogRow]) -> Iterator[EventMessage]:
         """The messages that all families make from each event, in the order of the families."""
         messages = published_events(self._families, interaction, rows)
         for position, message_group in groupby(messages, key=lambda each: each[1].position):

@@ -105,9 +105,8 @@ class DeliveryPorts:
     """All ports of the deliverer, with defaults for those that are not given.
 
     origin: value of `WebHook-Request-Origin` in handshakes and deliveries.
-    callback: builds the URL at which a sink may consent later, from a subscription's id and a secret; None if callbacks
-    are not offered.
-    sinks: sink factories by protocol.
+    build_callback: builds the URL at which a sink may consent later, from a subscription's id and a secret; None if
+    callbacks are not offered. sinks: sink factories by protocol.
     """
 
     resolver: Resolver
@@ -116,9 +115,9 @@ class DeliveryPorts:
     may_read: MayRead = _may_read_all
     validator: SinkValidator | None = None
     policy: ValidationPolicy = "optional"
-    renew: RenewTokens = _refuse_renewal
+    renew_tokens: RenewTokens = _refuse_renewal
     origin: str = ""
-    callback: Callable[[str, str], str] | None = None
+    build_callback: Callable[[str, str], str] | None = None
     sinks: Mapping[str, OpenSink] = field(default_factory=lambda: SINKS)
 
 

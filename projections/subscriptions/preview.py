@@ -52,14 +52,14 @@ class ExpressionErrors:
     pointer: str
     expression: cesql.CesqlExpression
     count: int = 0
-    first: tuple[str, str] | None = None
+    first_error: tuple[str, str] | None = None
 
     def evaluate(self, event: EventMessage) -> None:
         """Evaluates the expression for an event and records an error."""
         error = self.expression.evaluate(event.attributes).error
         if error is not None:
             self.count += 1
-            self.first = self.first or (event.message.id, str(error.value))
+            self.first_error = self.first_error or (event.message.id, str(error.value))
 
 
 class Preview:
@@ -76,9 +76,9 @@ class Preview:
         may_read: Callable[[str], bool],
         max_matches: int,
     ) -> None:
-        self._feed = EventMessageReader(open_log, families)
-        self._wants = SubscriptionFilter(Subscription("", "", 0, 0, 1, 0, False, attributes), families)
-        self._reads = may_read
+        self._reader = EventMessageReader(open_log, families)
+        self._filter = SubscriptionFilter(Subscription("", "", 0, 0, 1, 0, False, attributes), families)
+        self._may_read = may_read
         self._max_matches = max_matches
         self.errors = list(_collect_expressions(attributes.get("filters", []), ErrorPlace("/filters")))
 
@@ -86,30 +86,30 @@ class Preview:
         """The counts from first to last, yielded repeatedly as they grow. The last one is the result."""
         counts, deadline, reported_position = PreviewCounts(first, last, first - 1), clock() + MAX_SECONDS, first - 1
         while not counts.is_complete and clock() < deadline:
-            self._take(counts, *self._feed.read_chunk(counts.position, last), lambda: clock() >= deadline)
+            self._count_messages(counts, *self._reader.read_chunk(counts.position, last), lambda: clock() >= deadline)
             if counts.position - reported_position >= PROGRESS_POSITIONS:
                 reported_position = counts.position
                 yield counts
         yield counts
 
-    def _take(
+    def _count_messages(
         self, counts: PreviewCounts, end: int, events: Iterable[EventMessage], is_time_up: Callable[[], bool]
     ) -> None:
         """Counts messages up to a position, or up to an earlier one once time is up. Counts one position at least."""
         for position, event_group in groupby(events, key=lambda told: told.message.position):
             for each in event_group:
-                self._count(counts, each)
+                self._count_message(counts, each)
             counts.position = position
             if is_time_up():  # evaluating expressions can be slow, and a chunk can hold many events
                 return
         counts.position = end
 
-    def _count(self, counts: PreviewCounts, event: EventMessage) -> None:
-        if not self._wants.is_candidate(event, live=False) or not self._reads(event.message.xid):
+    def _count_message(self, counts: PreviewCounts, event: EventMessage) -> None:
+        if not self._filter.is_candidate(event, live=False) or not self._may_read(event.message.xid):
             return
         type_key = event.family, event.message.type
         counts.considered[type_key] += 1
-        interest = self._wants.interest
+        interest = self._filter.interest
         if interest.source in (None, event.message.source) and (not interest.types or type_key[1] in interest.types):
             for expression_errors in self.errors:
                 expression_errors.evaluate(event)
@@ -123,7 +123,7 @@ def _collect_expressions(filters: Any, place: ErrorPlace) -> Iterator[Expression
     """All expressions in filters, at any depth."""
     for index, expression_filter in enumerate(filters):
         for dialect, argument in expression_filter.items():
-            yield from _expressions_in(dialect, argument, place.at(index, dialect))
+            yield from _expressions_in(dialect, argument, place.child(index, dialect))
 
 
 def _expressions_in(dialect: str, argument: Any, place: ErrorPlace) -> Iterator[ExpressionErrors]:
@@ -131,6 +131,6 @@ def _expressions_in(dialect: str, argument: Any, place: ErrorPlace) -> Iterator[
         yield ExpressionErrors(place.pointer, cesql.compile_expression(argument))
     elif dialect == "not":
         for inner, value in argument.items():
-            yield from _expressions_in(inner, value, place.at(inner))
+            yield from _expressions_in(inner, value, place.child(inner))
     elif dialect in ("all", "any"):
         yield from _collect_expressions(argument, place)

@@ -53,7 +53,9 @@ def changes(log: DataFrame, earlier_log: DataFrame | None = None) -> DataFrame:
 def _change_batches(batches: Batches) -> Batches:
     for batch in batches:
         row_indexes, values = [], []
-        for row_index, states in enumerate(zip(*(batch.column(name).to_pylist() for name in _STATE_COLUMNS), strict=True)):
+        for row_index, states in enumerate(
+            zip(*(batch.column(name).to_pylist() for name in _STATE_COLUMNS), strict=True)
+        ):
             topic, state, before_topic, before_state = states
             after = unless_deleted(event_of(topic, 2, state))
             before = unless_deleted(event_of(before_topic, 1, before_state)) if before_topic else None

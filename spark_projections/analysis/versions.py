@@ -13,9 +13,18 @@ from spark_projections.analysis.states import entities_history
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-_STRING_ATTRIBUTES: Final = ("ancestorid", "name", "contenttype", "format", "formatvalidatedreason", "compatibilityvalidatedreason")
+_STRING_ATTRIBUTES: Final = (
+    "ancestorid",
+    "name",
+    "contenttype",
+    "format",
+    "formatvalidatedreason",
+    "compatibilityvalidatedreason",
+)
 _BOOLEAN_ATTRIBUTES: Final = ("isdefault", "formatvalidated", "compatibilityvalidated")
-_ATTRIBUTES_SCHEMA: Final = ", ".join([*(f"{name} string" for name in _STRING_ATTRIBUTES), *(f"{name} boolean" for name in _BOOLEAN_ATTRIBUTES)])
+_ATTRIBUTES_SCHEMA: Final = ", ".join(
+    [*(f"{name} string" for name in _STRING_ATTRIBUTES), *(f"{name} boolean" for name in _BOOLEAN_ATTRIBUTES)]
+)
 
 _STATE_COLUMNS: Final = ("document", "createdat", "modifiedat")
 #: Columns from the event that created a Version, and from the one that ended it.
@@ -33,7 +42,15 @@ def versions(log: DataFrame) -> DataFrame:
         states.join(lifetimes, same_life)
         .select("*", f.from_json("attributes", _ATTRIBUTES_SCHEMA, STRICT_JSON).alias("stated"))
         .select(
-            "xid", "groupxid", "resourcexid", *_id_columns("xid"), "epoch", "stated.*", *_STATE_COLUMNS, *_CREATION_COLUMNS.values(), *_DELETION_COLUMNS.values()
+            "xid",
+            "groupxid",
+            "resourcexid",
+            *_id_columns("xid"),
+            "epoch",
+            "stated.*",
+            *_STATE_COLUMNS,
+            *_CREATION_COLUMNS.values(),
+            *_DELETION_COLUMNS.values(),
         )
     )
 
@@ -47,7 +64,9 @@ def _lifetimes(log: DataFrame) -> DataFrame:
     """One row for each creation in a stream, with the deletion that follows; null where none does."""
     # Only creations and deletions, without their states, go through the window.
     lifecycle_events = events_with_state(log).where(f.col("kind").isin("created", "deleted"))
-    following_event = f.lead(f.struct(*_DELETION_COLUMNS)).over(Window.partitionBy("stream").orderBy("position")).alias("next")
+    following_event = (
+        f.lead(f.struct(*_DELETION_COLUMNS)).over(Window.partitionBy("stream").orderBy("position")).alias("next")
+    )
     creations = lifecycle_events.select(
         "stream", "kind", *(f.col(name).alias(alias) for name, alias in _CREATION_COLUMNS.items()), following_event
     )

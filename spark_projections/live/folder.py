@@ -32,15 +32,15 @@ class LiveTableFolder:
 
     def __init__(self, spark: SparkSession, uri: str) -> None:
         self.spark = spark
-        self._files, root, self._path_of = hadoop_folder(spark, uri)
-        self.uri = str(self._files.makeQualified(root).toString())
+        self._filesystem, root, self._make_path = hadoop_folder(spark, uri)
+        self.uri = str(self._filesystem.makeQualified(root).toString())
 
-    def newest(self) -> Manifest:
+    def newest_manifest(self) -> Manifest:
         """The current manifest; `EMPTY_MANIFEST` where there is none. Raises: LiveTablesError."""
         while names := self._names(_MANIFEST_FOLDER):
             path = f"{_MANIFEST_FOLDER}/{max(names)}"
             try:
-                stream = self._files.open(self._path(path))
+                stream = self._filesystem.open(self._path(path))
             except Py4JJavaError:
                 if max(self._names(_MANIFEST_FOLDER)) == max(names):
                     raise
@@ -55,11 +55,11 @@ class LiveTableFolder:
         """Makes a manifest the current one: its file exists completely or not at all."""
         name = f"{_MANIFEST_FOLDER}/{manifest.number:020}.json"
         temporary_path = self._path(f"_{uuid4().hex}.part")
-        stream = self._files.create(temporary_path, True)
+        stream = self._filesystem.create(temporary_path, True)
         stream.write(bytearray(manifest.model_dump_json(indent=1).encode()))
         stream.close()
-        self._files.mkdirs(self._path(_MANIFEST_FOLDER))
-        if not self._files.rename(temporary_path, self._path(name)):
+        self._filesystem.mkdirs(self._path(_MANIFEST_FOLDER))
+        if not self._filesystem.rename(temporary_path, self._path(name)):
             raise OSError(f"{self.uri}/{name} cannot be written")
 
     def write(self, kind: str, rows: DataFrame, expected_count: int, sort_column: str) -> tuple[Run, ...]:
@@ -93,7 +93,7 @@ class LiveTableFolder:
 
     def remove_unfinished(self) -> None:
         """Removes unfinished files of a killed stream. No other process may write at the same time."""
-        manifest = self.newest()
+        manifest = self.newest_manifest()
         for kind in _KINDS:
             for name in self._names(kind):
                 if (folder := f"{kind}/{name}") not in manifest.folders() | set(manifest.retired):
@@ -103,13 +103,13 @@ class LiveTableFolder:
                 self._remove(name)
 
     def _names(self, subfolder: str) -> list[str]:
-        path = self._path(subfolder) if subfolder else self._path_of(self.uri)
-        if not self._files.exists(path):
+        path = self._path(subfolder) if subfolder else self._make_path(self.uri)
+        if not self._filesystem.exists(path):
             return []
-        return [str(status.getPath().getName()) for status in self._files.listStatus(path)]
+        return [str(status.getPath().getName()) for status in self._filesystem.listStatus(path)]
 
     def _remove(self, relative_path: str) -> None:
-        self._files.delete(self._path(relative_path), True)
+        self._filesystem.delete(self._path(relative_path), True)
 
     def _path(self, relative_path: str) -> Any:
-        return self._path_of(f"{self.uri}/{relative_path}")
+        return self._make_path(f"{self.uri}/{relative_path}")

@@ -40,7 +40,7 @@ def apply_batch(
     until the gap closes.
     Raises: LiveTablesError; UnverifiedLog for events that are not the ones originally written.
     """
-    previous = folder.newest()
+    previous = folder.newest_manifest()
     if _is_applied(folder, previous, batch):
         return previous
     held_events = folder.read(previous.held, batch.rows)

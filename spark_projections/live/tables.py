@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
 def position(spark: SparkSession, folder: str) -> int:
     """The log position of the tables; 0 for an empty folder."""
-    return LiveTableFolder(spark, folder).newest().position
+    return LiveTableFolder(spark, folder).newest_manifest().position
 
 
 def entities(spark: SparkSession, folder: str) -> DataFrame:
     """`analysis.entities` at the newest position. Raises: LiveTablesError."""
     table_folder = LiveTableFolder(spark, folder)
-    return _entities(table_folder, table_folder.newest())
+    return _entities(table_folder, table_folder.newest_manifest())
 
 
 def changes(spark: SparkSession, folder: str) -> DataFrame:
     """`analysis.changes` up to the newest position. Raises: LiveTablesError."""
     table_folder = LiveTableFolder(spark, folder)
-    return _changes(table_folder, table_folder.newest())
+    return _changes(table_folder, table_folder.newest_manifest())
 
 
 def register(spark: SparkSession, folder: str) -> int:
@@ -39,7 +39,7 @@ def register(spark: SparkSession, folder: str) -> int:
     """
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     table_folder = LiveTableFolder(spark, folder)
-    manifest = table_folder.newest()
+    manifest = table_folder.newest_manifest()
     for table in _TABLES:
         table(table_folder, manifest).createOrReplaceTempView(table.__name__.removeprefix("_"))
     return manifest.position

@@ -55,8 +55,9 @@ def query(spark: SparkSession, database: str, sql: str) -> DataFrame:
 def _reader(spark: SparkSession, database: str) -> DataFrameReader:
     url = make_url(database)
     parameters = urlencode({name: value if isinstance(value, str) else value[-1] for name, value in url.query.items()})
+    host, port = url.host or "localhost", url.port or _DEFAULT_PORT
     jdbc_options = {
-        "url": f"jdbc:postgresql://{url.host or 'localhost'}:{url.port or _DEFAULT_PORT}/{url.database or ''}?{parameters}",
+        "url": f"jdbc:postgresql://{host}:{port}/{url.database or ''}?{parameters}",
         "driver": "org.postgresql.Driver",
         "user": url.username,
         "password": url.password,

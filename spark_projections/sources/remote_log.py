@@ -44,7 +44,7 @@ class RemoteLog:
         failures = 0
         while True:
             try:
-                with self._answer("/head", {} if asof is None else {"asof": asof}) as response:
+                with self._open_response("/head", {} if asof is None else {"asof": asof}) as response:
                     head = json.loads(response.read())
                 return LogHead(head["position"], head["chain"])
             except httpx.TransportError as error:
@@ -58,7 +58,7 @@ class RemoteLog:
         failures = 0
         while after < end:
             try:
-                with self._answer("", {"after": str(after), "limit": str(end - after)}) as response:
+                with self._open_response("", {"after": str(after), "limit": str(end - after)}) as response:
                     next_position = _next_position(response)
                     if next_position <= after:
                         raise RemoteLogError(f"{self._url} ends at position {next_position}, before {end}")
@@ -70,7 +70,7 @@ class RemoteLog:
                 failures = _wait_before_retry(failures + 1, error)
 
     @contextmanager
-    def _answer(self, path: str, query: dict[str, str]) -> Iterator[httpx.Response]:
+    def _open_response(self, path: str, query: dict[str, str]) -> Iterator[httpx.Response]:
         """A response whose body is not read yet. Raises: RemoteLogError, httpx.TransportError."""
         headers = {"accept": "application/x-ndjson" if not path else "application/json"}
         if self._token:

@@ -43,7 +43,7 @@ def read_verified(spark: SparkSession, folder: str) -> DataFrame:
     except UnreadableManifestEntry as error:
         raise UnverifiedLog(str(error)) from None
     for finding in verify_log_files(segments, [*zip(ranges, entries, strict=True)]):
-        raise UnverifiedLog.at(finding.position, finding.what)
+        raise UnverifiedLog.at_position(finding.position, finding.text)
     log = _read_entries(spark, folder, entries)
     _check_against_manifest(log, entries)
     return log
@@ -69,4 +69,4 @@ def _check_against_manifest(log: DataFrame, entries: Sequence[ManifestEntry]) ->
     for entry in entries:
         expected_values = (entry.first, entry.last, entry.events, entry.interactions, entry.chain, entry.statehash)
         if values_by_file.get(entry.log.path.rpartition("/")[2]) != expected_values:
-            raise UnverifiedLog.at(entry.first, f"{entry.log.path} does not hold what the manifest says")
+            raise UnverifiedLog.at_position(entry.first, f"{entry.log.path} does not hold what the manifest says")

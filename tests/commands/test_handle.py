@@ -66,7 +66,7 @@ def test_an_answer_sees_its_own_write(store: Store, seen: Seen) -> None:
         return tx.connection.execute(text("SELECT max(position) FROM seen")).scalar_one(), tx.world.get("/dirs/b")
 
     orders = [write("/dirs/a"), write("/dirs/b"), write("/dirs/c")]
-    outcomes = handle([PendingCommand(order, answer=answer) for order in orders], store, [seen], decide)
+    outcomes = handle([PendingCommand(order, build_answer=answer) for order in orders], store, [seen], decide)
     assert [outcome.answer[0] for outcome in outcomes] == [1, 2, 3]  # type: ignore[union-attr]
     assert [outcome.answer[1] is None for outcome in outcomes] == [True, False, False]  # type: ignore[union-attr]
 

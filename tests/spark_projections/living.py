@@ -77,6 +77,6 @@ def are_those_of(spark: SparkSession, folder: Path, rows: Iterable[LogTableRow])
 
 def nothing_stray(spark: SparkSession, folder: Path) -> None:
     """Every run is one that counts, or did until not long ago."""
-    manifest = LiveTableFolder(spark, str(folder)).newest()
+    manifest = LiveTableFolder(spark, str(folder)).newest_manifest()
     there = {f"{run.parent.name}/{run.name}" for run in folder.glob("*/*") if run.is_dir()}
     assert there == manifest.folders() | set(manifest.retired)

@@ -196,7 +196,7 @@ class Rig:
 
         entity = evolve(event, self.position)
         assert entity is not None
-        return Subscription.of(entity, event.private["position"])
+        return Subscription.from_entity(entity, event.private["position"])
 
     def _of_subscription(
         self, id: str, shown: dict[str, Any], epoch: int = 0, private: dict[str, Any] | None = None

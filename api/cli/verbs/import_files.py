@@ -71,8 +71,8 @@ def _translate_file(file: Path, dialect: str) -> DocumentFile:
     except (InvalidJson, DialectMismatch) as error:
         raise InvalidInput(f"{file}: {error}") from None
     for change in translated.report:
-        names = f"{', '.join(change.was)} -> {', '.join(change.now) or 'left out'}"
-        typer.echo(f"{file}{change.path}: {names} ({change.why})", err=True)
+        names = f"{', '.join(change.before)} -> {', '.join(change.after) or 'left out'}"
+        typer.echo(f"{file}{change.path}: {names} ({change.reason})", err=True)
     return DocumentFile(file, DocumentKind.REGISTRY, translated.tree)
 
 

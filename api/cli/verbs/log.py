@@ -89,7 +89,7 @@ def verify(database: Database = None) -> None:
         with progress_bar("Verifying") as report:
             log_findings = [*walk(store, progress=report)]
             findings = [*log_findings, *verify_row_hashes(store), *verify_history(store), *verify_index(store)]
-        show_lines(_FINDING_COLUMNS, ((f"position {finding.position}: {finding.what}",) for finding in findings))
+        show_lines(_FINDING_COLUMNS, ((f"position {finding.position}: {finding.text}",) for finding in findings))
         if findings:
             raise StoreError(f"{len(findings)} findings; {_DAMAGED_REMEDY if log_findings else _STALE_REMEDY}.")
         log_end = store.log_end()

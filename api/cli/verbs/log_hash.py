@@ -26,7 +26,12 @@ Token = Annotated[
 
 _HASH_COLUMNS: Final = (Column(64, "cyan"), Column(7), Column(7, "dim"), Column(style="bold"))
 _CHANGE_STYLES: Final = {"missing here": "green", "missing there": "red", "different": "yellow"}
-_DIFFERENCE_COLUMNS: Final = (Column(13, _CHANGE_STYLES), Column(style="bold"), Column(style="dim"), Column(style="dim"))
+_DIFFERENCE_COLUMNS: Final = (
+    Column(13, _CHANGE_STYLES),
+    Column(style="bold"),
+    Column(style="dim"),
+    Column(style="dim"),
+)
 
 
 def hash_(
@@ -52,7 +57,7 @@ def hash_(
             return
         with closing(RemoteRegistry(against, token)) as remote_registry:
             local_side = _local_source(view, store, xid, local_hash.position)
-            difference = first_difference(local_side, remote_registry.hash_side(xid, asof))
+            difference = first_difference(local_side, remote_registry.hash_source(xid, asof))
     if difference:
         print_rows(_DIFFERENCE_COLUMNS, [_difference_row(difference)])
         raise InvalidInput(f"{against} differs.")

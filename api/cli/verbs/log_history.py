@@ -77,7 +77,9 @@ def history(
 
     Example: annals log history /schemagroups/weather --below --from 2026-01-31T00:00:00Z
     """
-    audit_params = _audit_params(below=_switch_text(below), order="desc" if newest_first else "asc", until=until, **{"from": after})
+    audit_params = _audit_params(
+        below=_switch_text(below), order="desc" if newest_first else "asc", until=until, **{"from": after}
+    )
     with open_view(database) as (view, store):
         positions = queries.history_positions(view, parse_path_argument(path), audit_params, store.clock())
         revisions = view.trail.revisions(_limit_positions(positions, limit), before=as_json)

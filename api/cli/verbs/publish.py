@@ -62,7 +62,7 @@ def publish(
         records = RecordBuilder(XRegistryEvents(settings.event_changes), contentmode)
         progress = PublishingProgress(store, records, prefix, documents=documents)
         publisher = Publisher(
-            progress, cluster, prefix, partitions=partitions or -1, report=report, log_line=_report_progress
+            progress, cluster, prefix, partitions=partitions or -1, report_progress=report, report_line=_report_progress
         )
         _run_publisher(publisher, once, stop)
         published_counts = progress.published_counts()
@@ -72,7 +72,7 @@ def publish(
 def _run_publisher(publisher: Publisher, once: bool, stop: Event) -> None:
     try:
         if once:
-            publisher.once(stop)
+            publisher.publish_once(stop)
         else:
             publisher.run(stop)
     except TopicsDiverged as error:

@@ -79,7 +79,9 @@ def rebuild(
                 location = LogLocation(source, settings.database, folder, brokers, prefix)
                 events_output = EventsOutput(events, settings.event_changes) if events else None
                 anchors = LogAnchors(partial(_chain_at, store), expected_head)
-                result = _rebuild_with_spark(store, location, asof, stage, events_output, settings.indexed_leaves, anchors)
+                result = _rebuild_with_spark(
+                    store, location, asof, stage, events_output, settings.indexed_leaves, anchors
+                )
         except RebuildDiverged as error:
             raise StoreError(
                 f"{error}; the read model stays as it was. `annals log verify` says what is wrong."

@@ -44,7 +44,14 @@ _STATE_STYLES: Final = {
 _VERDICT_STYLES: Final = {"equal": "green", "differs": "red"}
 _LIST_COLUMNS: Final = (Column(24, "bold"), Column(9, _STATE_STYLES), Column(14), Column(7), Column(style="cyan"))
 _STATUS_COLUMNS: Final = (
-    *(Column(24, "bold"), Column(9, _STATE_STYLES), Column(7), Column(8), Column(20, "dim"), Column(9, _VERDICT_STYLES)),
+    *(
+        Column(24, "bold"),
+        Column(9, _STATE_STYLES),
+        Column(7),
+        Column(8),
+        Column(20, "dim"),
+        Column(9, _VERDICT_STYLES),
+    ),
     *(Column(4), Column(style="red")),
 )
 
@@ -113,7 +120,8 @@ def list_(as_json: AsJson = False, database: Database = None) -> None:
         _print_lines(links)
         return
     show_lines(
-        _LIST_COLUMNS, ((link["id"], link["status"]["state"], link["dialect"], link["mode"], link["url"]) for link in links)
+        _LIST_COLUMNS,
+        ((link["id"], link["status"]["state"], link["dialect"], link["mode"], link["url"]) for link in links),
     )
 
 
@@ -150,7 +158,7 @@ def status(
         _print_lines([{"id": item["id"], **item["status"]} for item in link_documents])
     else:
         show_lines(_STATUS_COLUMNS, map(_status_row, link_documents))
-    if failures := [link_check.wrong for link_check in link_checks if link_check.wrong]:
+    if failures := [link_check.failure for link_check in link_checks if link_check.failure]:
         raise InvalidInput(f"{', '.join(failures)}.")
 
 

@@ -35,7 +35,15 @@ Group = Annotated[int, typer.Option(min=1, help="Rows in a row group; determines
 Full = Annotated[bool, typer.Option("--full", help="Do not write the end of the log until it fills a segment.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object per line, as in the manifest.")]
 
-_SEGMENT_COLUMNS: Final = (Column(19, "cyan"), Column(19, "cyan"), Column(9), Column(9), Column(12), Column(9), Column())
+_SEGMENT_COLUMNS: Final = (
+    Column(19, "cyan"),
+    Column(19, "cyan"),
+    Column(9),
+    Column(9),
+    Column(12),
+    Column(9),
+    Column(),
+)
 _FINDING_COLUMNS: Final = (Column(style="red"),)
 _REMEDY: Final = "remove what is damaged, and its entries in manifest/; annals segments write writes them again."
 
@@ -95,7 +103,7 @@ def verify(folder: FolderOption, database: Database = None) -> None:
                 *walk(segment_folder, report),
                 *(compare_with_store(segment_folder, settings.database) if settings else ()),
             ]
-        print_rows(_FINDING_COLUMNS, ((f"position {finding.position}: {finding.what}",) for finding in findings))
+        print_rows(_FINDING_COLUMNS, ((f"position {finding.position}: {finding.text}",) for finding in findings))
         if findings:
             raise StoreError(f"{len(findings)} findings; {_REMEDY}")
         ranges = segment_folder.ranges()

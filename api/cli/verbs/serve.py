@@ -142,7 +142,7 @@ class _Server(uvicorn.Server):
     def __init__(self, config: BoundedConfig, app: Starlette) -> None:
         super().__init__(config)
         self._app = app
-        self._checked = time.monotonic()
+        self._last_check = time.monotonic()
 
     async def on_tick(self, counter: int) -> bool:
         if counter % _TICKS_OF_CHECK == 0:
@@ -154,8 +154,8 @@ class _Server(uvicorn.Server):
         now = asyncio.get_running_loop().time()
         for connection in list(self.server_state.connections):
             if isinstance(connection, BoundedProtocol):
-                connection.check_time(now, self._checked)
-        self._checked = now
+                connection.check_time(now, self._last_check)
+        self._last_check = now
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._app.state.stop_following()

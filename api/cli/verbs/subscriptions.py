@@ -36,8 +36,22 @@ _STATE_STYLES: Final = {
     **dict.fromkeys(("paused", "retrying", "pendingvalidation"), "yellow"),
     **dict.fromkeys(("unauthorized", "credentialexpired", "gone", "suspended"), "red"),
 }
-_LIST_COLUMNS: Final = (Column(36, "bold"), Column(17, _STATE_STYLES), Column(8), Column(7), Column(7), Column(style="cyan"))
-_DEAD_LETTER_COLUMNS: Final = (Column(23, "bold"), Column(24, "dim"), Column(), Column(style="red"), Column(), Column(style="cyan"))
+_LIST_COLUMNS: Final = (
+    Column(36, "bold"),
+    Column(17, _STATE_STYLES),
+    Column(8),
+    Column(7),
+    Column(7),
+    Column(style="cyan"),
+)
+_DEAD_LETTER_COLUMNS: Final = (
+    Column(23, "bold"),
+    Column(24, "dim"),
+    Column(),
+    Column(style="red"),
+    Column(),
+    Column(style="cyan"),
+)
 
 
 @contextmanager

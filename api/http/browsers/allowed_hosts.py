@@ -29,8 +29,8 @@ class AllowedHosts:
 
     def __init__(self, names: Iterable[str] | None) -> None:
         allowed_names = None if names is None else {*_LOOPBACK, *(_normalize(name) for name in names)}
-        self._names = allowed_names if allowed_names is None or ANY_HOST not in allowed_names else None
-        self._is_allowed = lru_cache(maxsize=1024)(self._is_taken)
+        self._allowed_names = allowed_names if allowed_names is None or ANY_HOST not in allowed_names else None
+        self._is_allowed = lru_cache(maxsize=1024)(self._is_name_allowed)
 
     def check(self, host: str, scope: Scope) -> None:
         """Checks the host of a request.
@@ -42,11 +42,15 @@ class AllowedHosts:
         if not self._is_allowed(host):
             raise MisdirectedRequest(host=host)
 
-    def _is_taken(self, host: str) -> bool:
-        if self._names is None:
+    def _is_name_allowed(self, host: str) -> bool:
+        if self._allowed_names is None:
             return True
         name = _normalize(host_name(host))
-        return name in self._names or _is_address(name) or any(f"*.{suffix}" in self._names for suffix in _suffixes(name))
+        return (
+            name in self._allowed_names
+            or _is_address(name)
+            or any(f"*.{suffix}" in self._allowed_names for suffix in _suffixes(name))
+        )
 
 
 def parse_hosts(text: str) -> tuple[str, ...]:

@@ -33,7 +33,7 @@ class Cors:
         if request.method != "OPTIONS" or not self._origins:
             return None
         origin, method = request.header(b"origin"), request.header(b"access-control-request-method")
-        if method is None or origin is None or not self._allows(origin):
+        if method is None or origin is None or not self._is_allowed(origin):
             return None
         requested_headers = request.header(b"access-control-request-headers")
         headers = [(b"access-control-allow-headers", requested_headers.encode("latin-1"))] if requested_headers else []
@@ -56,11 +56,11 @@ class Cors:
     def _headers(self, origin: str | None) -> Headers:
         if ANY_ORIGIN in self._origins:
             return [(b"access-control-allow-origin", b"*"), _EXPOSE_HEADERS]
-        if origin is None or not self._allows(origin):
+        if origin is None or not self._is_allowed(origin):
             return [_VARY]
         return [(b"access-control-allow-origin", origin.encode("latin-1")), _EXPOSE_HEADERS, _VARY]
 
-    def _allows(self, origin: str) -> bool:
+    def _is_allowed(self, origin: str) -> bool:
         return ANY_ORIGIN in self._origins or origin in self._origins
 
 

@@ -30,7 +30,9 @@ def check_origin(request: Request, host: str, cors: Cors) -> None:
     fetch_site, origin = request.header(b"sec-fetch-site"), request.header(b"origin")
     if fetch_site is None and origin is None:
         return
-    is_same_origin = fetch_site in _SAME_SITE if fetch_site is not None else _is_own_origin(origin or "", request.base, host)
+    is_same_origin = (
+        fetch_site in _SAME_SITE if fetch_site is not None else _is_own_origin(origin or "", request.base, host)
+    )
     if is_same_origin or cors.may_write(origin, request.header(b"authorization") is not None):
         return
     raise CrossOrigin(origin=origin or fetch_site)

@@ -46,7 +46,7 @@ class BoundedConfig(uvicorn.Config):
     def __init__(self, app: Any, limits: ConnectionLimits, build_refusal: BuildRefusal, **options: Any) -> None:
         super().__init__(app, http=BoundedProtocol, **options)
         self.limits = limits
-        self.refuse = build_refusal
+        self.build_refusal = build_refusal
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -64,38 +64,38 @@ class BoundedProtocol(HttpToolsProtocol):
         super().__init__(config, server_state, app_state, _loop)
         self.url = b""
         self._limits = config.limits
-        self._answer_of = config.refuse
+        self._build_refusal = config.build_refusal
         self._head = RequestHead(config.limits.head)
         #: Whether the next byte begins a request and no bytes are waiting.
-        self._between = True
+        self._is_between_requests = True
         #: Whether the body of a request comes next.
-        self._in_body = False
+        self._is_in_body = False
         #: Bytes passed on since the request's head, body bytes among them, and chunks.
-        self._fed = self._content = self._chunks = 0
+        self._fed_bytes = self._content_bytes = self._chunk_count = 0
         #: Body size in bytes; None for a chunked body. Then the last bytes of a chunked body.
-        self._length: int | None = None
+        self._body_length: int | None = None
         self._tail = b""
         #: Bytes that the parser has not received yet, and the index where they begin.
         self._pending: tuple[bytes, int] | None = None
         #: The time since which the connection waits for the rest of a request; None if it does not wait.
-        self._waiting: float | None = None
+        self._waiting_since: float | None = None
         #: Whether the connection reads no more, and the problem that it reports to the client.
         self._is_ended = False
         self._refusal: Problem | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        self._writes = GatheredWrites(transport)
-        super().connection_made(self._writes)
-        self.flow = _BoundedFlowControl(self._writes)
-        self._waiting = self.loop.time()
+        self._gathered_writes = GatheredWrites(transport)
+        super().connection_made(self._gathered_writes)
+        self.flow = _BoundedFlowControl(self._gathered_writes)
+        self._waiting_since = self.loop.time()
         if len(self.connections) > self._limits.connections:
             self._refuse(TooManyConnections(max_connections=self._limits.connections))
             transport.close()  # no waiting for the client, which would keep the connection open
 
     def data_received(self, data: bytes) -> None:
-        if self._between and not self.pipeline and self._head.is_short(data):
+        if self._is_between_requests and not self.pipeline and self._head.is_short(data):
             super().data_received(data)
-            if self._in_body:
+            if self._is_in_body:
                 self._begin_body()
         elif self._is_ended:
             return
@@ -103,7 +103,7 @@ class BoundedProtocol(HttpToolsProtocol):
             unread, start = self._pending
             self._pending = unread[start:] + data, 0
         else:
-            self._between = False
+            self._is_between_requests = False
             self._feed_parser(data, 0)
 
     def _feed_parser(self, data: bytes, start: int) -> None:
@@ -113,23 +113,23 @@ class BoundedProtocol(HttpToolsProtocol):
                 self._pending = data, start
                 self.flow.pause()
                 return
-            end = self._body_end(data, start) if self._in_body else self._head.end(data, start)
+            end = self._body_end(data, start) if self._is_in_body else self._head.find_end(data, start)
             self._feed(data if end - start == len(data) else data[start:end])
             start = end
-        self._between = not (self._is_ended or self._in_body or self._head.has_begun)
-        if self._waiting is None and not self._between:
-            self._waiting = self.loop.time()
+        self._is_between_requests = not (self._is_ended or self._is_in_body or self._head.has_begun)
+        if self._waiting_since is None and not self._is_between_requests:
+            self._waiting_since = self.loop.time()
 
     def _body_end(self, data: bytes, start: int) -> int:
         """The end of a piece of the body that contains nothing after the body."""
-        if self._length is not None and self._length > self._fed:
-            return min(len(data), start + self._length - self._fed)
+        if self._body_length is not None and self._body_length > self._fed_bytes:
+            return min(len(data), start + self._body_length - self._fed_bytes)
         return min(find_block_end(self._tail, data, start), start + _PIECE_BYTES)
 
     def _feed(self, piece: bytes) -> None:
         """Passes one piece of a head or of a body to the parser."""
-        if self._in_body:
-            self._fed += len(piece)
+        if self._is_in_body:
+            self._fed_bytes += len(piece)
             self._tail = (self._tail + piece[-3:])[-3:]
             super().data_received(piece)
             self._check_framing()
@@ -138,57 +138,63 @@ class BoundedProtocol(HttpToolsProtocol):
             self._refuse(exceeded.problem)
         else:
             super().data_received(piece)
-            if self._in_body:
+            if self._is_in_body:
                 self._begin_body()
 
     def _begin_body(self) -> None:
         """Starts to count the bytes of a body."""
-        self._between = False
-        self._fed = self._content = self._chunks = 0
+        self._is_between_requests = False
+        self._fed_bytes = self._content_bytes = self._chunk_count = 0
         self._tail = b""
-        self._length = _body_length(self.scope["headers"])
-        self._waiting = self.loop.time()
+        self._body_length = _body_length(self.scope["headers"])
+        self._waiting_since = self.loop.time()
 
     def _check_framing(self) -> bool:
         """Whether a body's framing is within the limit; refuses a body that exceeds it."""
-        if not self._in_body or self._fed - self._content <= _MAX_FRAMING_BYTES + _MAX_CHUNK_FRAMING_BYTES * self._chunks:
+        if (
+            not self._is_in_body
+            or self._fed_bytes - self._content_bytes
+            <= _MAX_FRAMING_BYTES + _MAX_CHUNK_FRAMING_BYTES * self._chunk_count
+        ):
             return True
-        self._refuse(BadRequest(error_detail=f"chunk extensions and trailers have more than {_MAX_FRAMING_BYTES} bytes"))
+        self._refuse(
+            BadRequest(error_detail=f"chunk extensions and trailers have more than {_MAX_FRAMING_BYTES} bytes")
+        )
         return False
 
     # Callbacks of the parser
 
     def on_headers_complete(self) -> None:
-        self._in_body, self._waiting = True, None
+        self._is_in_body, self._waiting_since = True, None
         super().on_headers_complete()
         # Trailers arrive like headers. They are not headers, and the application may not have read the headers yet.
         self.headers = []
 
     def on_chunk_header(self) -> None:
         """Counts a chunk."""
-        self._chunks += 1
+        self._chunk_count += 1
 
     def on_body(self, body: bytes) -> None:
-        self._content += len(body)
+        self._content_bytes += len(body)
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        if not self._between:
+        if not self._is_between_requests:
             if not self._check_framing():
                 return
-            self._waiting, self._fed = None, 0
+            self._waiting_since, self._fed_bytes = None, 0
             self._head.reset()
-        self._in_body = False
+        self._is_in_body = False
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
         # Sends concurrent responses together, so that a client with several connections wakes once.
         if len(self.tasks) > 1:
-            self.loop.call_soon(self._writes.flush)
+            self.loop.call_soon(self._gathered_writes.flush)
         else:
-            self._writes.flush()
+            self._gathered_writes.flush()
         super().on_response_complete()
-        if self._between or self.transport.is_closing():
+        if self._is_between_requests or self.transport.is_closing():
             return
         if self._refusal is not None:
             self._send_error(self._refusal)
@@ -201,19 +207,19 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def check_time(self, now: float, last_check: float) -> None:
         """Refuses a request that takes too long to arrive. last_check: time of the last check, in seconds."""
-        if self._waiting is None or self._is_ended:
+        if self._waiting_since is None or self._is_ended:
             return
         if self.flow.read_paused:  # the client may not send now, so this time does not count
-            self._waiting += now - last_check
+            self._waiting_since += now - last_check
             return
         limits = self._limits
         allowed_seconds = (
-            limits.body_seconds + self._content / limits.body_rate if self._in_body else limits.header_seconds
+            limits.body_seconds + self._content_bytes / limits.body_rate if self._is_in_body else limits.header_seconds
         )
-        if now - self._waiting <= allowed_seconds:
+        if now - self._waiting_since <= allowed_seconds:
             return
-        if self._in_body or self._head.has_begun:
-            self._refuse(RequestTimeout(part="the body" if self._in_body else "the head"))
+        if self._is_in_body or self._head.has_begun:
+            self._refuse(RequestTimeout(part="the body" if self._is_in_body else "the head"))
         else:
             self.transport.close()
 
@@ -225,21 +231,21 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._is_ended:
             return
         self._refusal = problem
-        self._end()
+        self._stop_reading()
         self._unset_keepalive_if_required()
         self.flow.release()
-        if self._in_body:
+        if self._is_in_body:
             self._abandon(self.cycle)
         self._send_error(problem)
 
-    def _end(self) -> None:
+    def _stop_reading(self) -> None:
         """Stops reading."""
-        self._is_ended, self._between, self._pending = True, False, None
+        self._is_ended, self._is_between_requests, self._pending = True, False, None
 
     def _unsupported_upgrade_warning(self) -> None:
         # The parser takes the following bytes for another protocol; a proxy may take them for the body of this request.
         self.cycle.keep_alive = False
-        self._end()
+        self._stop_reading()
 
     def _abandon(self, cycle: RequestResponseCycle) -> None:
         """Ends a request whose body does not arrive. If it is already being answered, this closes the connection."""
@@ -257,7 +263,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if is_responding or self.transport.is_closing():
             return
         self._unset_keepalive_if_required()
-        response = self._answer_of(problem, self._scope())
+        response = self._build_refusal(problem, self._known_scope())
         assert isinstance(response.body, bytes), "a problem has a body that is here"
         headers = [*self.server_state.default_headers, *response.headers, (b"connection", b"close")]
         headers.append((b"content-length", b"%d" % len(response.body)))
@@ -267,9 +273,9 @@ class BoundedProtocol(HttpToolsProtocol):
         self.transport.write_eof()
         self.loop.call_later(_LINGER_SECONDS, self.transport.abort)
 
-    def _scope(self) -> Scope:
+    def _known_scope(self) -> Scope:
         """The known part of the request that is being received."""
-        if self._in_body:
+        if self._is_in_body:
             return dict(self.scope)
         connection_scope = {
             "scheme": self.scheme,

@@ -38,12 +38,12 @@ class LimitExceeded(NamedTuple):
 class RequestHead:
     """The received part of one head. lines: number of complete lines, including the request line."""
 
-    __slots__ = ("_least", "_limits", "_line", "_size", "_tail", "lines")
+    __slots__ = ("_limits", "_line", "_size", "_smallest_limit", "_tail", "lines")
 
     def __init__(self, limits: HeadLimits) -> None:
         self._limits = limits
         #: A head of at most this size can exceed only the limit on the number of headers.
-        self._least = min(limits.request_line, limits.header, limits.headers_size)
+        self._smallest_limit = min(limits.request_line, limits.header, limits.headers_size)
         self.reset()
 
     def reset(self) -> None:
@@ -56,7 +56,7 @@ class RequestHead:
         """Whether any byte has arrived."""
         return bool(self._line or self._size or self.lines)
 
-    def end(self, data: bytes, start: int) -> int:
+    def find_end(self, data: bytes, start: int) -> int:
         """The end of the head in the data from `start` on; the end of the data if the head continues."""
         return find_block_end(self._tail, data, start)
 
@@ -64,7 +64,7 @@ class RequestHead:
         """Whether the data is exactly one whole head within the limits, as for most requests. Cheap."""
         size = len(data)
         return (
-            size <= self._least
+            size <= self._smallest_limit
             and data.find(_HEAD_END) == size - len(_HEAD_END)
             and data.count(b"\n") <= self._limits.headers + 2
         )
@@ -80,7 +80,7 @@ class RequestHead:
             end = piece.find(b"\n", start) + 1
             line_length = self._line
             self._line += (end or len(piece)) - start
-            if (exceeded := self._excess(start if not line_length else 0)) is not None:
+            if (exceeded := self._exceeded_limit(start if not line_length else 0)) is not None:
                 return exceeded
             if not end:
                 break
@@ -96,7 +96,7 @@ class RequestHead:
             self.lines += 1
         self._line = 0
 
-    def _excess(self, start: int) -> LimitExceeded | None:
+    def _exceeded_limit(self, start: int) -> LimitExceeded | None:
         """The limit that the head exceeds with its current line; None if there is none."""
         limits, line_length = self._limits, self._line - 2  # without the line ending
         if not self.lines and line_length > limits.request_line:
@@ -106,7 +106,9 @@ class RequestHead:
         if self.lines > limits.headers and line_length > 0:
             return LimitExceeded(_headers_too_large(f"there are more than {limits.headers} headers"), start)
         if self._size + (self._line if self.lines else 0) > limits.headers_size:
-            return LimitExceeded(_headers_too_large(f"the headers have more than {limits.headers_size} bytes in all"), start)
+            return LimitExceeded(
+                _headers_too_large(f"the headers have more than {limits.headers_size} bytes in all"), start
+            )
         return None
 
 

@@ -27,12 +27,12 @@ class TrustedProxies:
 
     def __init__(self, trusted_networks: str | None) -> None:
         self._networks = parse_networks(trusted_networks or "")
-        self._trusts = lru_cache(maxsize=1024)(self._is_trusted)
+        self._is_trusted_cached = lru_cache(maxsize=1024)(self._is_trusted)
 
     def root_url(self, scope: Scope) -> str | None:
         """The absolute URL of the registry's root that the client used; None if no trusted proxy reports it."""
         peer = scope.get("client")
-        if not self._networks or not peer or not self._trusts(peer[0]):
+        if not self._networks or not peer or not self._is_trusted_cached(peer[0]):
             return None
         hop = self._outermost(_hops(scope["headers"]))
         scheme = (hop.get("proto") or str(scope["scheme"])).lower()
@@ -48,7 +48,7 @@ class TrustedProxies:
         merged_hop: ForwardedHop = {}
         for hop in reversed(hops):
             merged_hop = {**merged_hop, **hop}
-            if not self._trusts(_node_address(hop.get("for", ""))):
+            if not self._is_trusted_cached(_node_address(hop.get("for", ""))):
                 break
         return merged_hop
 

@@ -32,14 +32,14 @@ _TRANSITIVE: Final = "_transitive"
 class StoredVersion:
     """A stored Version: its id, its ancestor's id, its creation time, and the check of its document.
 
-    checked: whether its document was validated against its format; otherwise it is not compared.
+    is_checked: whether its document was validated against its format; otherwise it is not compared.
     """
 
     id: str
     ancestor: str
     createdat: str
     document: FormatCheck
-    checked: bool
+    is_checked: bool
 
     @property
     def lineage(self) -> VersionLineage:
@@ -61,10 +61,10 @@ class CandidateVersion:
     against: Sequence[StoredVersion] = ()
     unchecked_reason: str | None = None
 
-    def questions(self) -> Iterator[DocumentCheck]:
+    def checks(self) -> Iterator[DocumentCheck]:
         """All checks that the result needs."""
         yield self.document
-        for stored_version in self._compared:
+        for stored_version in self._compared_versions:
             yield from self._compatibility_checks(stored_version)
 
     def report(self, results: CheckResults) -> dict[str, Any]:
@@ -78,11 +78,11 @@ class CandidateVersion:
             if violations
             else [
                 finding
-                for stored_version in self._compared
+                for stored_version in self._compared_versions
                 for finding in self._incompatibilities(stored_version, results)
             ]
         )
-        is_comparable = self.rule is not None and not violations and self._unchecked is None
+        is_comparable = self.rule is not None and not violations and self._skip_reason is None
         return {
             "xid": self.xid,
             "format": self.document.format,
@@ -91,16 +91,16 @@ class CandidateVersion:
             "compatibility": self.rule,
             "against": [stored_version.id for stored_version in self.against],
             "compatible": not incompatibilities if is_comparable else None,
-            "reason": self._unchecked if not violations else None,
+            "reason": self._skip_reason if not violations else None,
             "incompatibilities": incompatibilities,
         }
 
     @property
-    def _compared(self) -> Sequence[StoredVersion]:
-        return self.against if self._unchecked is None else ()
+    def _compared_versions(self) -> Sequence[StoredVersion]:
+        return self.against if self._skip_reason is None else ()
 
     @property
-    def _unchecked(self) -> str | None:
+    def _skip_reason(self) -> str | None:
         """Why nothing is compared although there is a rule; None if the comparison runs."""
         if self.unchecked_reason is not None:
             return self.unchecked_reason
@@ -108,7 +108,7 @@ class CandidateVersion:
             (
                 f'"{stored_version.id}" was not validated'
                 for stored_version in self.against
-                if not stored_version.checked
+                if not stored_version.is_checked
             ),
             None,
         )
@@ -151,7 +151,7 @@ def load_candidate(
     enabled_formats = _enabled_formats(view)
     document = FormatCheck(_check_format(enabled_formats, format or attributes.get("format")), digest(content))
     compatibility = (rule or attributes.get("meta", {}).get("compatibility") or "").lower() or None
-    if compatibility is not None and not enabled_formats.compares(document.format, compatibility):
+    if compatibility is not None and not enabled_formats.has_rule(document.format, compatibility):
         if rule:
             raise invalid_param("compatibility", f'"{rule}" cannot be checked for "{document.format}"')
         return CandidateVersion(target.xid, document, compatibility, unchecked_reason=NO_RULE)
@@ -163,7 +163,9 @@ def load_candidate(
         if against in (None, "", "all", "latest")
         else [version_id.strip() for version_id in str(against).split(",")]
     )
-    versions = _stored_versions(view, row.xid, enabled_formats, f"{target.resource.singular}url" if target.resource else "")
+    versions = _stored_versions(
+        view, row.xid, enabled_formats, f"{target.resource.singular}url" if target.resource else ""
+    )
     compared_versions = (
         _select_versions(versions, version_ids, target.xid)
         if version_ids
@@ -181,7 +183,7 @@ def _check_format(enabled_formats: EnabledFormats, name: Any) -> str:
     """The name of an enabled format, in lower case. Raises: BadRequest."""
     if not isinstance(name, str):
         raise invalid_param("format", "it is needed")
-    if not enabled_formats.validates(name):
+    if not enabled_formats.is_validated(name):
         supported = ", ".join(enabled_formats.formats) or "nothing"
         raise invalid_param("format", f'"{name}" cannot be checked here; use one of: {supported}')
     return name.lower()
@@ -196,7 +198,7 @@ def _stored_versions(view: View, resource: str, enabled_formats: EnabledFormats,
     for row in view.subtree(f"{resource}/versions"):
         attributes = loads(row.attributes)
         name = str(attributes.get("format", ""))
-        is_validated = enabled_formats.validates(name) and url not in attributes
+        is_validated = enabled_formats.is_validated(name) and url not in attributes
         document = FormatCheck(name.lower(), row.document)
         stored_versions[row.id.lower()] = StoredVersion(
             row.id, str(attributes["ancestorid"]), row.createdat, document, is_validated
@@ -204,7 +206,9 @@ def _stored_versions(view: View, resource: str, enabled_formats: EnabledFormats,
     return stored_versions
 
 
-def _select_versions(versions: Mapping[str, StoredVersion], version_ids: Sequence[str], xid: str) -> list[StoredVersion]:
+def _select_versions(
+    versions: Mapping[str, StoredVersion], version_ids: Sequence[str], xid: str
+) -> list[StoredVersion]:
     for id in version_ids:
         if id.lower() not in versions:
             raise NotFound(f"{xid}/versions/{id}")

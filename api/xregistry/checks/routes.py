@@ -36,7 +36,7 @@ class CheckRoutes:
     def __init__(self, registry: Registry, max_body: int) -> None:
         self._registry = registry
         self._max_body = max_body
-        self._latest = registry.definitions
+        self._definitions_cache = registry.definitions
         self._threads = ThreadPoolExecutor(MAX_CONCURRENT_CHECKS, thread_name_prefix="annals-check")
 
     async def answer(self, request: Request, receive: Receive) -> Response:
@@ -52,7 +52,7 @@ class CheckRoutes:
         parameters = query_params(request, _PARAMETERS)
         format, rule, against = (single_value(parameters, name) for name in _PARAMETERS)
         with self._registry.readers.view() as view:
-            definitions = self._latest.current(view)
+            definitions = self._definitions_cache.current(view)
             target = resolve_path(request.segments[2:], definitions.model)
             if target.kind is not PathKind.RESOURCE or target.resource is None or not target.resource.hasdocument:
                 raise problems.NotFound(target.xid, detail="it is not a Resource with documents")
@@ -66,4 +66,4 @@ class CheckRoutes:
         def document(sha256: str) -> bytes:
             return content if sha256 == candidate_sha256 else readers.quick_view().document(sha256)
 
-        return self._registry.checker.check(frozenset(candidate.questions()), document)
+        return self._registry.checker.check(frozenset(candidate.checks()), document)

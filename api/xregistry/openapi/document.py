@@ -67,8 +67,15 @@ def openapi_document(
         ),
         "components": {
             "schemas": {**_own_schemas(), **model_schemas(model), **problem_schemas()},
-            "parameters": {**flags.flag_parameters(capabilities), **_condition_parameters(), **_document_headers(templates)},
-            "headers": {**{name: _header_object(*row) for name, row in _RESPONSE_HEADERS.items()}, **COMPONENTS["headers"]},
+            "parameters": {
+                **flags.flag_parameters(capabilities),
+                **_condition_parameters(),
+                **_document_headers(templates),
+            },
+            "headers": {
+                **{name: _header_object(*row) for name, row in _RESPONSE_HEADERS.items()},
+                **COMPONENTS["headers"],
+            },
             "responses": add_coding_headers({**_document_responses(templates), **problem_responses()}),
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer", "description": _SECURITY_DESCRIPTION}},
         },

@@ -59,12 +59,12 @@ def _is_any(kind: PathKind, method: str) -> bool:
 class FlagParameter(NamedTuple):
     """One flag.
 
-    on: whether a request to a kind of path accepts it. shape: the other members of its Parameter Object.
+    is_supported: whether a request to a kind of path accepts it. members: the other members of its Parameter Object.
     """
 
-    says: str
-    on: Callable[[PathKind, str], bool]
-    shape: Parameter
+    description: str
+    is_supported: Callable[[PathKind, str], bool]
+    members: Parameter
 
 
 FLAGS: Final[dict[str, FlagParameter]] = {
@@ -75,8 +75,12 @@ FLAGS: Final[dict[str, FlagParameter]] = {
     ),
     "binary": FlagParameter("Inlines documents as base64.", _has_response_body, _SWITCH),
     "collections": FlagParameter("Answers with the nested collections alone, inlined.", _has_collections, _SWITCH),
-    "cursor": FlagParameter("Goes on where a page ended; it is part of the links between pages.", _is_collection_read, _TEXT),
-    "doc": FlagParameter("Answers with the document view, whose URLs point into the answer.", _has_response_body, _SWITCH),
+    "cursor": FlagParameter(
+        "Goes on where a page ended; it is part of the links between pages.", _is_collection_read, _TEXT
+    ),
+    "doc": FlagParameter(
+        "Answers with the document view, whose URLs point into the answer.", _has_response_body, _SWITCH
+    ),
     "dryrun": FlagParameter(
         "Answers a write with the events that it would append, and does nothing.", _is_write, _SWITCH
     ),
@@ -95,7 +99,9 @@ FLAGS: Final[dict[str, FlagParameter]] = {
         "Nests what belongs to an entity into the answer, by path; `*` is everything.", _has_response_body, _TEXTS
     ),
     "limit": FlagParameter(
-        "Asks for pages of at most so many entities.", _is_collection_read, {"schema": {"type": "integer", "minimum": 1}}
+        "Asks for pages of at most so many entities.",
+        _is_collection_read,
+        {"schema": {"type": "integer", "minimum": 1}},
     ),
     "setdefaultversionid": FlagParameter(
         "Makes a Version the default one: its id, `null` for the newest, or `request` for the one in the request.",
@@ -127,8 +133,8 @@ def flag_parameters(capabilities: Capabilities) -> dict[str, Parameter]:
 
 def flag_names(kind: PathKind, method: str, capabilities: Capabilities) -> list[str]:
     """The names of the flags that a request accepts."""
-    return [name for name, flag in served_flags(capabilities).items() if flag.on(kind, method)]
+    return [name for name, flag in served_flags(capabilities).items() if flag.is_supported(kind, method)]
 
 
 def _parameter(name: str, flag: FlagParameter) -> Parameter:
-    return {"name": name, "in": "query", "description": flag.says, **flag.shape}
+    return {"name": name, "in": "query", "description": flag.description, **flag.members}

@@ -108,7 +108,9 @@ _KINDS_WITH_LOCATION: Final = frozenset((PathKind.RESOURCE, PathKind.VERSION))
 
 def operation(template: PathTemplate, method: str, capabilities: Capabilities) -> Operation:
     """The Operation Object of a method at a path."""
-    parameters = [_parameter_reference(name) for name in (*flags.flag_names(template.kind, method, capabilities), *CONDITIONS)]
+    parameters = [
+        _parameter_reference(name) for name in (*flags.flag_names(template.kind, method, capabilities), *CONDITIONS)
+    ]
     body = _request_body(template, method)
     if template.document and body:
         parameters += [_parameter_reference(name) for name in header_parameters(template)]
@@ -118,7 +120,9 @@ def operation(template: PathTemplate, method: str, capabilities: Capabilities) -
         "tags": [template.schema.partition(".")[0] if template.types[0] else "registry"],
         "parameters": parameters,
         **({"requestBody": body} if body else {}),
-        "responses": dict(sorted({**_with_dry_run(_success_responses(template, method), method), **error_responses()}.items())),
+        "responses": dict(
+            sorted({**_with_dry_run(_success_responses(template, method), method), **error_responses()}.items())
+        ),
     }
 
 
@@ -151,7 +155,10 @@ def document_response(template: PathTemplate) -> dict[str, Schema]:
     return {
         _document_name(template): {
             "description": "The document, byte for byte, with its Content-Type if that is known.",
-            "headers": {**response_headers(*_DOCUMENT_HEADERS, *WRITE_HEADERS, CONTENT_ENCODING_NAME), **attribute_headers},
+            "headers": {
+                **response_headers(*_DOCUMENT_HEADERS, *WRITE_HEADERS, CONTENT_ENCODING_NAME),
+                **attribute_headers,
+            },
             "content": {"*/*": {}},
         }
     }
@@ -188,7 +195,9 @@ def _request_body(template: PathTemplate, method: str) -> Schema | None:
         return _json_body(_deletions_schema(template), required=False)
     if template.document:
         return {"description": "The document.", "content": {"*/*": {}}}
-    return _json_body(_body_schema(template, method, WRITE_SUFFIX if template.kind not in _UNIFORM_KINDS else ""), required=True)
+    return _json_body(
+        _body_schema(template, method, WRITE_SUFFIX if template.kind not in _UNIFORM_KINDS else ""), required=True
+    )
 
 
 def _body_schema(template: PathTemplate, method: str, suffix: str = "") -> Schema:

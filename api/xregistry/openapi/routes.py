@@ -33,7 +33,7 @@ class OpenapiRoutes:
         """own_paths: path items that do not depend on the model."""
         self._own_paths = own_paths
         self._readers = registry.readers
-        self._latest = registry.definitions
+        self._definitions_cache = registry.definitions
         self._cache: dict[tuple[tuple[int, int], str, str], bytes] = {}
 
     async def answer(self, request: Request, receive: Receive) -> Response:
@@ -46,7 +46,7 @@ class OpenapiRoutes:
         return Response(200, [*headers, root_link(request.base)], body)
 
     def _body(self, name: str, base_url: str) -> bytes:
-        definitions = self._latest.current(self._readers.quick_view())
+        definitions = self._definitions_cache.current(self._readers.quick_view())
         key = (definitions.positions, base_url, name)
         document_text = self._cache.get(key)
         if document_text is None:

@@ -118,7 +118,9 @@ def _resource_schemas(name: str, resource: ResourceType, navigation_attributes: 
     nested = {"versions": versions}
     schemas = _level_schemas(name, {**version, **navigation_attributes}, nested, required_names, {"meta": meta})
     schemas |= _level_schemas(meta, resource.meta.definitions, {}, required_names)
-    return schemas | _level_schemas(versions, resource.version.definitions, {}, _required_names(resource.version.definitions))
+    return schemas | _level_schemas(
+        versions, resource.version.definitions, {}, _required_names(resource.version.definitions)
+    )
 
 
 def _level_schemas(
@@ -175,7 +177,9 @@ def _ifvalues_schema(name: str, definition: Definition) -> Schema:
     Keys are compared case-insensitively, which JSON Schema cannot express: other spellings match the last choice.
     """
     keys = {key: _parse_key(key, definition["type"]) for key in definition["ifvalues"]}
-    choices = [_ifvalues_branch(name, keys[key], branch["siblingattributes"]) for key, branch in definition["ifvalues"].items()]
+    choices = [
+        _ifvalues_branch(name, keys[key], branch["siblingattributes"]) for key, branch in definition["ifvalues"].items()
+    ]
     return {"anyOf": [*choices, {"properties": {name: {"not": {"enum": list(keys.values())}}}}]}
 
 

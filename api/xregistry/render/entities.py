@@ -42,41 +42,41 @@ class RenderOptions:
     """How one response renders entities. base: absolute URL of the registry.
 
     root: the prefix that pointers in a document view remove from xids; it is the xid of the response, empty for the
-    registry. binary: documents are in base64. narrowing: effects of a filter on collections. has_shortself: entities
-    show short URLs. asof: suffix that keeps URLs in the same past, see `asof_suffix`. stated: entities have no xids,
-    because only responses have them.
+    registry. binary: documents are in base64. filter_effects: effects of a filter on collections. has_shortself:
+    entities show short URLs. asof_suffix: suffix that keeps URLs in the same past, see `asof_suffix`. stated: entities
+    have no xids, because only responses have them.
     """
 
     base: str
     doc: bool = False
     root: str = ""
     binary: bool = False
-    narrowing: FilterEffects | None = None
+    filter_effects: FilterEffects | None = None
     has_shortself: bool = False
-    asof: str = ""
+    asof_suffix: str = ""
     stated: bool = False
 
     @property
     def needs_full_render(self) -> bool:
         """Whether Resources need more than their stored text and URLs."""
-        return self.doc or self.has_shortself or self.narrowing is not None
+        return self.doc or self.has_shortself or self.filter_effects is not None
 
-    def resources(self, type: ResourceType) -> Splice:
+    def resource_splice(self, type: ResourceType) -> Splice:
         """The function that inserts URLs into Resources of a type that are rendered as stored."""
-        return splices.resource_splice(self.base, type.singular, _details_suffix(type), self.asof)
+        return splices.resource_splice(self.base, type.singular, _details_suffix(type), self.asof_suffix)
 
-    def all_resources(self, type: ResourceType, xid: str, texts: StoredTexts) -> Iterator[str]:
+    def splice_collection(self, type: ResourceType, xid: str, texts: StoredTexts) -> Iterator[str]:
         """A whole collection of such Resources, of the present. xid: of the collection."""
         return splices.splice_resources(texts, self.base, xid, type.singular, _details_suffix(type))
 
-    def versions(self, type: ResourceType) -> Splice:
+    def version_splice(self, type: ResourceType) -> Splice:
         """The function that inserts URLs into Versions of such Resources."""
-        return splices.version_splice(self.base, type.singular, _details_suffix(type), self.asof)
+        return splices.version_splice(self.base, type.singular, _details_suffix(type), self.asof_suffix)
 
     def url(self, xid: str, suffix: str = "") -> str:
         """The absolute URL of an entity or collection, as JSON text. O(1): ids need no escapes."""
-        if self.asof:
-            suffix = with_asof(suffix, self.asof)
+        if self.asof_suffix:
+            suffix = with_asof(suffix, self.asof_suffix)
         return f'"{self.base}/{suffix}"' if xid == xids.REGISTRY else f'"{self.base}{xid}{suffix}"'
 
     def reference(self, xid: str, suffix: str = "", is_included: bool = True) -> str:
@@ -93,25 +93,25 @@ class PeekableRows:
     def __init__(self, rows: Iterable[EntityRow]) -> None:
         self._rows = iter(rows)
         self._buffer: deque[EntityRow] = deque()
-        self.next: EntityRow | None = next(self._rows, None)
+        self.head: EntityRow | None = next(self._rows, None)
 
     def next_row(self) -> EntityRow:
         """The next row. There has to be one."""
-        row = self.next
+        row = self.head
         assert row is not None, "more is shown than was found"
-        self.next = self._buffer.popleft() if self._buffer else next(self._rows, None)
+        self.head = self._buffer.popleft() if self._buffer else next(self._rows, None)
         return row
 
     def take_members(self, parent: str, type: str) -> Iterator[EntityRow]:
         """The next rows, while they are members of one collection."""
-        while self.next is not None and self.next.type == type and self.next.parent == parent:
+        while self.head is not None and self.head.type == type and self.head.parent == parent:
             yield self.next_row()
 
     def has_member(self, id: str | None, parent: str, type: str) -> bool:
         """Whether an id is among the next members of a collection. Holds these rows until they are taken."""
         collection_rows = list(self.take_members(parent, type))
-        self._buffer.extendleft(reversed([*collection_rows, *filter(None, (self.next,))]))
-        self.next = self._buffer.popleft() if self._buffer else None
+        self._buffer.extendleft(reversed([*collection_rows, *filter(None, (self.head,))]))
+        self.head = self._buffer.popleft() if self._buffer else None
         return any(row.id == id for row in collection_rows)
 
 
@@ -134,7 +134,7 @@ class Renderer:
         members = split_members(row.attributes)
         groups = list(self.groups(row, members, types, inline))
         leading_members = {"specversion": members.pop("specversion"), "registryid": members.pop("registryid")}
-        rendered_members = {**self._identified(leading_members, row), **members, **configuration}
+        rendered_members = {**self._identity_members(leading_members, row), **members, **configuration}
         yield "{" + join_members(rendered_members)
         for group in groups:
             yield from group
@@ -146,13 +146,15 @@ class Renderer:
         """The registry's collections, each with a leading comma. Removes their counts from `members` at once."""
         for plural, type in types.items():
             count = members.pop(f"{plural}count", "0")
-            entity = self.group_of(type, inline.get(plural, NO_INLINE))
-            yield self._collection(row, plural, count, inline.get(plural), entity)
+            entity = self.group_renderer(type, inline.get(plural, NO_INLINE))
+            yield self._collection_members(row, plural, count, inline.get(plural), entity)
 
     def group(self, row: EntityRow, type: GroupType, inline: InlineTree) -> Iterator[str]:
         members = split_members(row.attributes)
         resources = list(self.resources(row, members, type, inline))
-        yield "{" + join_members(self._identified(_take_ids(members, {f"{type.singular}id": row.id}), row, members))
+        yield "{" + join_members(
+            self._identity_members(_take_ids(members, {f"{type.singular}id": row.id}), row, members)
+        )
         for resource in resources:
             yield from resource
         yield "}"
@@ -166,8 +168,8 @@ class Renderer:
         """
         for plural in sorted(type.resources):
             count = members.pop(f"{plural}count", "0")
-            entity = self.resource_of(type.resources[plural], inline.get(plural, NO_INLINE))
-            yield self._collection(row, plural, count, inline.get(plural), entity)
+            entity = self.resource_renderer(type.resources[plural], inline.get(plural, NO_INLINE))
+            yield self._collection_members(row, plural, count, inline.get(plural), entity)
 
     def resource(self, row: EntityRow, type: ResourceType, inline: InlineTree) -> Iterator[str]:
         spliced_text = self._spliced_resource(row, type, inline)
@@ -181,15 +183,15 @@ class Renderer:
         count = rendered_members.pop("versionscount", "0")
         yield "{" + join_members(rendered_members)
         versions_inline = inline.get("versions")
-        entity = self.version_of(type, versions_inline or NO_INLINE)
-        yield from self._collection(row, "versions", count, versions_inline, entity)
+        entity = self.version_renderer(type, versions_inline or NO_INLINE)
+        yield from self._collection_members(row, "versions", count, versions_inline, entity)
         yield "}"
 
     def _spliced_resource(self, row: EntityRow, type: ResourceType, inline: InlineTree) -> str | None:
         """The Resource from its stored text with URLs inserted; None if it needs more than URLs."""
         if self._options.needs_full_render or inline or not row.meta:
             return None
-        return "".join(self._options.resources(type)(row.xid, row.id, row.attributes, row.meta))
+        return "".join(self._options.resource_splice(type)(row.xid, row.id, row.attributes, row.meta))
 
     def resource_members(self, row: EntityRow, type: ResourceType, inline: InlineTree) -> MemberTexts:
         """A Resource's members up to `versionscount`, which is last. Its Versions are left out."""
@@ -197,25 +199,31 @@ class Renderer:
         meta, count = members.pop("meta"), members.pop("versionscount", "0")
         ids = _take_ids(members, {f"{type.singular}id": row.id})
         if self._options.doc:
-            rendered_members = self._identified(ids, row)
+            rendered_members = self._identity_members(ids, row)
         else:
             ids["versionid"] = members.pop("versionid")
-            rendered_members = self._identified(ids, row, members, _details_suffix(type))
+            rendered_members = self._identity_members(ids, row, members, _details_suffix(type))
             self._add_document(rendered_members, row, type, inline)
         rendered_members["metaurl"] = self._options.reference(f"{row.xid}/meta", is_included="meta" in inline)
         if "meta" in inline:
-            rendered_members["meta"] = "{" + join_members(self._meta(row, type, meta, "versions" in inline)) + "}"
+            rendered_members["meta"] = (
+                "{" + join_members(self._meta_members(row, type, meta, "versions" in inline)) + "}"
+            )
         rendered_members["versionscount"] = count
         return rendered_members
 
     def pointer_members(self, row: EntityRow, type: ResourceType, inline: InlineTree) -> MemberTexts:
         """The members of a Resource with `xref` that shows nothing of its target."""
-        rendered_members = self._identified(_take_ids({}, {f"{type.singular}id": row.id}), row, suffix=_details_suffix(type))
+        rendered_members = self._identity_members(
+            _take_ids({}, {f"{type.singular}id": row.id}), row, suffix=_details_suffix(type)
+        )
         rendered_members["metaurl"] = self._options.reference(f"{row.xid}/meta", is_included="meta" in inline)
         if "meta" in inline:
             rendered_members["meta"] = (
                 "{"
-                + join_members(self._meta(row, type, split_members(row.attributes)["meta"], includes_versions=False))
+                + join_members(
+                    self._meta_members(row, type, split_members(row.attributes)["meta"], includes_versions=False)
+                )
                 + "}"
             )
         return rendered_members
@@ -232,18 +240,23 @@ class Renderer:
         """The meta of a Resource, alone. row: the Resource's."""
         yield (
             "{"
-            + join_members(self._meta(row, type, split_members(row.attributes)["meta"], includes_versions=False))
+            + join_members(
+                self._meta_members(row, type, split_members(row.attributes)["meta"], includes_versions=False)
+            )
             + "}"
         )
 
     def version(self, row: EntityRow, type: ResourceType, inline: InlineTree) -> Iterator[str]:
-        yield self._spliced(row, type, inline) or "{" + join_members(self.version_members(row, type, inline)) + "}"
+        yield (
+            self._spliced_version(row, type, inline)
+            or "{" + join_members(self.version_members(row, type, inline)) + "}"
+        )
 
-    def _spliced(self, row: EntityRow, type: ResourceType, inline: InlineTree) -> str | None:
+    def _spliced_version(self, row: EntityRow, type: ResourceType, inline: InlineTree) -> str | None:
         """The Version from its stored text with URLs inserted; None if it needs more than URLs."""
         if self._options.doc or self._options.has_shortself or inline:
             return None
-        return "".join(self._options.versions(type)(row.xid, row.id, row.attributes, row.meta))
+        return "".join(self._options.version_splice(type)(row.xid, row.id, row.attributes, row.meta))
 
     def version_members(self, row: EntityRow, type: ResourceType, inline: InlineTree) -> MemberTexts:
         """All members of a Version."""
@@ -252,11 +265,11 @@ class Renderer:
             for name in VALIDATION_ATTRIBUTES:
                 members.pop(name, None)
         ids = _take_ids(members, {f"{type.singular}id": xids.segments(row.xid)[3], "versionid": row.id})
-        rendered_members = self._identified(ids, row, members, _details_suffix(type))
+        rendered_members = self._identity_members(ids, row, members, _details_suffix(type))
         self._add_document(rendered_members, row, type, inline)
         return rendered_members
 
-    def map_of(self, parent: str, type: str, entity: RenderEntity) -> Iterator[str]:
+    def render_map(self, parent: str, type: str, entity: RenderEntity) -> Iterator[str]:
         """A collection as a JSON object. It takes the next rows while they are members of the collection."""
         separator = "{"
         for row in self._rows.take_members(parent, type):
@@ -265,52 +278,52 @@ class Renderer:
             separator = ","
         yield "}" if separator == "," else "{}"
 
-    def group_of(self, type: GroupType, inline: InlineTree) -> RenderEntity:
+    def group_renderer(self, type: GroupType, inline: InlineTree) -> RenderEntity:
         """The function that renders members of a Group collection."""
         return lambda row: self.group(row, type, inline)
 
-    def resource_of(self, type: ResourceType, inline: InlineTree) -> RenderEntity:
+    def resource_renderer(self, type: ResourceType, inline: InlineTree) -> RenderEntity:
         """The function that renders members of a Resource collection."""
         return lambda row: self.resource(row, type, inline)
 
-    def version_of(self, type: ResourceType, inline: InlineTree) -> RenderEntity:
+    def version_renderer(self, type: ResourceType, inline: InlineTree) -> RenderEntity:
         """The function that renders members of a Version collection."""
         return lambda row: self.version(row, type, inline)
 
-    def _collection(
+    def _collection_members(
         self, row: EntityRow, plural: str, count: str, nested_inline: InlineTree | None, entity: RenderEntity
     ) -> Iterator[str]:
         xid, query = f"{row.xid.rstrip('/')}/{plural}", ""
-        if self._options.narrowing:
-            count, query = self._options.narrowing.count_and_query(row, plural, count)
+        if self._options.filter_effects:
+            count, query = self._options.filter_effects.count_and_query(row, plural, count)
         url = self._options.reference(xid, query, is_included=nested_inline is not None)
         yield f',"{plural}url":{url},"{plural}count":{count}'
         if nested_inline is not None:
             yield f',"{plural}":'
-            yield from self.map_of(row.xid, xids.type_of(xid), entity)
+            yield from self.render_map(row.xid, xids.type_of(xid), entity)
 
-    def _meta(self, row: EntityRow, type: ResourceType, text: str, includes_versions: bool) -> MemberTexts:
+    def _meta_members(self, row: EntityRow, type: ResourceType, text: str, includes_versions: bool) -> MemberTexts:
         """The members of a meta. includes_versions: whether the response includes the Resource's Versions."""
         members = split_members(text)
         if self._options.doc and "xref" in members:
             members = {"xref": members["xref"]}
         ids = _take_ids(members, {f"{type.singular}id": row.id})
         default = parse_string(members.get("defaultversionid"))
-        rendered_members = self._identified(ids, row, subpath="/meta")
+        rendered_members = self._identity_members(ids, row, subpath="/meta")
         for name, value in members.items():
             rendered_members[name] = value
             if name == "defaultversionid":
                 xid = f"{row.xid}/versions/{default}"
-                is_included = includes_versions and self._includes(row, default)
+                is_included = includes_versions and self._has_version(row, default)
                 rendered_members["defaultversionurl"] = self._options.reference(xid, _details_suffix(type), is_included)
         return rendered_members
 
-    def _includes(self, row: EntityRow, versionid: str | None) -> bool:
+    def _has_version(self, row: EntityRow, versionid: str | None) -> bool:
         """Whether a response that includes a Resource's Versions has this one: a filter may remove it."""
-        is_filtered = self._options.doc and self._options.narrowing is not None
+        is_filtered = self._options.doc and self._options.filter_effects is not None
         return not is_filtered or self._rows.has_member(versionid, row.xid, f"{row.type}.versions")
 
-    def _identified(
+    def _identity_members(
         self, ids: MemberTexts, row: EntityRow, members: Mapping[str, str] = {}, suffix: str = "", subpath: str = ""
     ) -> MemberTexts:
         """The members of an entity, or of its part at `subpath`, with its URLs and, in a response, its xid."""

@@ -25,7 +25,7 @@ class FilterEffects:
 
     def __init__(self, selection: Selection, state: FilterState | None = None) -> None:
         self._selection = selection
-        self._top = state or selection.state
+        self._top_state = state or selection.state
         self._range = selection.low, selection.high
         self._states: dict[int, tuple[str, FilterState]] = {}
         self._counts: dict[str, dict[str, int]] = {}
@@ -41,26 +41,26 @@ class FilterEffects:
         """
         state = self._state(owner)
         type = plural if depth(owner.type) == 0 else f"{owner.type}.{plural}"
-        remaining = count if state.whole else str(self._surviving_sizes(type).get(owner.tree_key, 0))
+        remaining = count if state.is_unfiltered else str(self._surviving_sizes(type).get(owner.tree_key, 0))
         if remaining == "0":
             return remaining, f"?filter={EXCLUDE_ALL}"
-        filters = [] if state.whole else remaining_filters(state.conjunctions, type)
+        filters = [] if state.is_unfiltered else remaining_filters(state.conjunctions, type)
         return remaining, f"?{'&'.join(map(_filter_parameter, filters))}" if filters else ""
 
     def load_counts(self, rows: Iterable[EntityRow]) -> FilterEffects:
         """The same object, after it has looked up the collection sizes of some rows."""
         for row in rows:
             state = self._state(row)
-            if not state.whole:
+            if not state.is_unfiltered:
                 for type in {conjunction.type for conjunction in state.conjunctions}:
                     for level in range(depth(row.type) + 1, depth(type) + 1):
                         self._surviving_sizes(".".join(type.split(".")[:level]))
         self._states.clear()
         return self
 
-    def survives(self, row: EntityRow) -> bool:
+    def is_selected(self, row: EntityRow) -> bool:
         """Whether an entity at the top of the response survives, by itself or through an entity below it."""
-        return self._selection.survives(row, self._top)
+        return self._selection.is_selected(row, self._top_state)
 
     def surviving_rows_below(self, owner: EntityRow) -> Callable[[str, Collection[str]], Iterator[EntityRow]]:
         """The function that lists surviving entities below an entity; it replaces `View.subtree`."""
@@ -74,7 +74,7 @@ class FilterEffects:
             return cached[1]
         owner = self._states.get(level - 1)
         is_inside = owner is not None and (level == 1 or row.tree_key.startswith(f"{owner[0]}!"))
-        state = (owner[1] if owner and is_inside else self._top).descend(row, self._selection.base)
+        state = (owner[1] if owner and is_inside else self._top_state).descend(row, self._selection.base_url)
         self._states[level] = row.tree_key, state
         return state
 
@@ -83,7 +83,7 @@ class FilterEffects:
         sizes = self._counts.get(type)
         if sizes is None:
             conjunctions = tuple(
-                conjunction for conjunction in self._top.conjunctions if depth(conjunction.type) >= depth(type)
+                conjunction for conjunction in self._top_state.conjunctions if depth(conjunction.type) >= depth(type)
             )
             sizes = self._counts[type] = self._selection.count_by_owner(type, FilterState(conjunctions), *self._range)
         return sizes

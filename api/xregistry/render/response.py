@@ -37,9 +37,9 @@ class ResponseContent:
     """The content of one response, before it is rendered.
 
     rows: in response order; for a single entity its own row first. configuration: JSON text of the inlined parts of the
-    registry's configuration. maps: the body is a map of collections, as for a POST to an entity. created: xids that the
-    request created. narrowing: effects of a filter on collections. links: to other pages. texts: stored texts of a
-    collection's members, instead of `rows`, if the members need only URLs.
+    registry's configuration. is_map_of_collections: the body is a map of collections, as for a POST to an entity.
+    created_xids: xids that the request created. filter_effects: effects of a filter on collections. links: to other
+    pages. texts: stored texts of a collection's members, instead of `rows`, if the members need only URLs.
     """
 
     target: RequestTarget
@@ -48,9 +48,9 @@ class ResponseContent:
     inline: InlineTree
     rows: Iterable[EntityRow]
     configuration: Mapping[str, str] = field(default_factory=dict)
-    maps: bool = False
-    created: tuple[str, ...] = ()
-    narrowing: FilterEffects | None = None
+    is_map_of_collections: bool = False
+    created_xids: tuple[str, ...] = ()
+    filter_effects: FilterEffects | None = None
     links: Headers = field(default_factory=list)
     texts: StoredTexts | None = None
 
@@ -62,7 +62,11 @@ class ResponseContent:
     @property
     def is_new(self) -> bool:
         """True if the request created the single entity of this response; a meta is created with its Resource."""
-        return self.target.kind in _CREATABLE and not self.maps and self.target.row_xid in self.created
+        return (
+            self.target.kind in _CREATABLE
+            and not self.is_map_of_collections
+            and self.target.row_xid in self.created_xids
+        )
 
     def location_header(self, base_url: str) -> tuple[bytes, bytes]:
         """The Location header of a new entity: its `self`, in the form that this response has."""
@@ -78,7 +82,7 @@ class ResponseContent:
             self.flags.doc,
             root,
             self.flags.binary,
-            self.narrowing,
+            self.filter_effects,
             self.has_shortself,
             self.asof_suffix,
             self.flags.stated,
@@ -104,13 +108,15 @@ def render_json(response_content: ResponseContent, base_url: str, documents: Rea
     """The JSON text of the content."""
     rows = PeekableRows(response_content.rows)
     renderer = Renderer(response_content.render_options(base_url), documents, rows)
-    if response_content.maps:
+    if response_content.is_map_of_collections:
         return _render_maps(renderer, rows, response_content)
     if response_content.texts is not None:
         return _spliced_collection(response_content, response_content.texts, base_url)
     if response_content.target.kind in COLLECTION_KINDS:
         parent = xids.parent(f"{response_content.target.xid}/-") or xids.REGISTRY
-        return renderer.map_of(parent, xids.type_of(response_content.target.xid), _entity_renderer(renderer, response_content))
+        return renderer.render_map(
+            parent, xids.type_of(response_content.target.xid), _entity_renderer(renderer, response_content)
+        )
     if response_content.flags.collections:
         return _render_collections(renderer, rows.next_row(), response_content)
     return _entity_renderer(renderer, response_content)(rows.next_row())
@@ -124,9 +130,9 @@ def _spliced_collection(response_content: ResponseContent, texts: StoredTexts, b
         response_content.target.xid,
     )
     if response_content.target.kind is PathKind.RESOURCES:
-        return options.all_resources(type, xid, texts)
+        return options.splice_collection(type, xid, texts)
     start = f'{{"{type.singular}id":"{xids.segments(xid)[3]}","versionid":"'
-    return splice_versions(texts, options.versions(type), xid, len(start))
+    return splice_versions(texts, options.version_splice(type), xid, len(start))
 
 
 def document_response(
@@ -147,10 +153,10 @@ def document_response(
         response_content.asof_suffix,
     )
     headers = _filtered_headers(metadata.headers, response_content, row)
-    if response_content.created and metadata.versionid:
+    if response_content.created_xids and metadata.versionid:
         headers = [_content_location(response_content, base_url, row.xid, metadata.versionid), *headers[1:]]
-    if metadata.elsewhere is not None:
-        return Response(303, [root_link(base_url), *headers, *location_headers(metadata.elsewhere)])
+    if metadata.remote_url is not None:
+        return Response(303, [root_link(base_url), *headers, *location_headers(metadata.remote_url)])
     document = documents(row.document) if row.document else b""
     return Response(200, [root_link(base_url), SANDBOX_POLICY, *headers, *extra_headers], document, is_document=True)
 
@@ -158,12 +164,12 @@ def document_response(
 class _DocumentMetadata(NamedTuple):
     """A document's metadata headers, with the location of its Version first. versionid: empty if there is no Version.
 
-    elsewhere: URL of a document that is not stored here.
+    remote_url: URL of a document that is not stored here.
     """
 
     headers: Headers
     versionid: str
-    elsewhere: str | None
+    remote_url: str | None
 
 
 @lru_cache(maxsize=2048)
@@ -211,10 +217,12 @@ def _header_attributes(
 
 def _filtered_headers(headers: Headers, response_content: ResponseContent, row: EntityRow) -> Headers:
     """The headers, with the count and the URL of the Versions that a filter leaves."""
-    if response_content.narrowing is None or response_content.target.kind is not PathKind.RESOURCE:
+    if response_content.filter_effects is None or response_content.target.kind is not PathKind.RESOURCE:
         return headers
     header_values = dict(headers)
-    count, query = response_content.narrowing.count_and_query(row, "versions", header_values.get(_COUNT_HEADER, b"0").decode())
+    count, query = response_content.filter_effects.count_and_query(
+        row, "versions", header_values.get(_COUNT_HEADER, b"0").decode()
+    )
     url = header_values.get(_URL_HEADER, b"").decode().removesuffix(encode(response_content.asof_suffix))
     changed_headers = {
         _COUNT_HEADER: count.encode(),
@@ -259,7 +267,7 @@ def _content_location(
     """The URL of the Version whose attributes are shown, or that the request created, in the form of the request."""
     if response_content.target.kind is PathKind.RESOURCE:
         created_xids = [
-            created_xid for created_xid in response_content.created if created_xid.startswith(f"{xid}/versions/")
+            created_xid for created_xid in response_content.created_xids if created_xid.startswith(f"{xid}/versions/")
         ]
         xid = f"{xid}/versions/{versionid}"
         xid = xid if xid in created_xids or not created_xids else created_xids[-1]
@@ -296,7 +304,7 @@ def _registry_renderer(renderer: Renderer, response_content: ResponseContent) ->
 def _group_renderer(renderer: Renderer, response_content: ResponseContent) -> RenderEntity:
     type = response_content.target.group
     assert type is not None, "a Group has a type"
-    return renderer.group_of(type, response_content.inline)
+    return renderer.group_renderer(type, response_content.inline)
 
 
 def _stored_renderer(name: str | None) -> Callable[[Renderer, ResponseContent], RenderEntity]:
@@ -309,11 +317,11 @@ _RENDERERS: Final[dict[PathKind, Callable[[Renderer, ResponseContent], RenderEnt
     **dict.fromkeys((PathKind.GROUPS, PathKind.GROUP), _group_renderer),
     **dict.fromkeys(
         (PathKind.RESOURCES, PathKind.RESOURCE),
-        lambda renderer, shown: renderer.resource_of(_resource_type(shown.target), shown.inline),
+        lambda renderer, shown: renderer.resource_renderer(_resource_type(shown.target), shown.inline),
     ),
     **dict.fromkeys(
         (PathKind.VERSIONS, PathKind.VERSION),
-        lambda renderer, shown: renderer.version_of(_resource_type(shown.target), shown.inline),
+        lambda renderer, shown: renderer.version_renderer(_resource_type(shown.target), shown.inline),
     ),
     PathKind.META: lambda renderer, shown: lambda row: renderer.meta(row, _resource_type(shown.target)),
     PathKind.CAPABILITIES: _stored_renderer(None),
@@ -325,11 +333,13 @@ _RENDERERS: Final[dict[PathKind, Callable[[Renderer, ResponseContent], RenderEnt
 def _render_maps(renderer: Renderer, rows: PeekableRows, response_content: ResponseContent) -> Iterator[str]:
     """A map of the collections that the rows belong to."""
     separator = "{"
-    while rows.next is not None:
-        first_type = rows.next.type
+    while rows.head is not None:
+        first_type = rows.head.type
         plural = first_type.rpartition(".")[2]
         yield f'{separator}"{plural}":'
-        yield from renderer.map_of(response_content.target.xid, first_type, _member_renderer(renderer, response_content, plural))
+        yield from renderer.render_map(
+            response_content.target.xid, first_type, _member_renderer(renderer, response_content, plural)
+        )
         separator = ","
     yield "}" if separator == "," else "{}"
 
@@ -338,8 +348,8 @@ def _member_renderer(renderer: Renderer, response_content: ResponseContent, plur
     """The function that renders members of one of an entity's collections."""
     inline, group = response_content.inline.get(plural, NO_INLINE), response_content.target.group
     if group is None:
-        return renderer.group_of(response_content.definitions.model.groups[plural], inline)
-    return renderer.resource_of(group.resources[plural], inline)
+        return renderer.group_renderer(response_content.definitions.model.groups[plural], inline)
+    return renderer.resource_renderer(group.resources[plural], inline)
 
 
 def _render_collections(renderer: Renderer, row: EntityRow, response_content: ResponseContent) -> Iterator[str]:

@@ -82,7 +82,9 @@ def splice_resources(texts: StoredTexts, base_url: str, xid: str, singular: str,
     The code is repeated here because a call per Resource, with its xid, would take a fifth of the time.
     """
     id_start, gap_length = len(f'{{"{singular}id":"'), len('","versionid":"')
-    self_member, xid_member, metaurl_member, versionsurl_member, closing = _texts_around(base_url, suffix, "", f"{xid}/")
+    self_member, xid_member, metaurl_member, versionsurl_member, closing = _texts_around(
+        base_url, suffix, "", f"{xid}/"
+    )
     separator, unread_texts = '{"', iter(texts)
     while rows_block := list(islice(unread_texts, BLOCK_SIZE)):
         parts: list[str] = []

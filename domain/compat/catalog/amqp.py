@@ -83,7 +83,7 @@ SECTIONS: Final = {
     "applicationdata": Section(
         {"dataschema": parsable_by(uris.check_reference), "amqpencoding": one_of("Data", "Value", "Sequence")}
     ),
-    **{name: Section(others=metaschema.scalar, names=_symbol_error) for name in _OPEN_SECTIONS},
+    **{name: Section(check_others=metaschema.scalar, check_name=_symbol_error) for name in _OPEN_SECTIONS},
 }
 
 

@@ -20,7 +20,7 @@ class MappedDefinition(NamedTuple):
     """A document as attributes of a message, and the values that they cannot hold, by section and member."""
 
     attributes: dict[str, Json]
-    left: Sections
+    leftovers: Sections
 
 
 class SchemaReference(NamedTuple):

@@ -71,8 +71,8 @@ SECTIONS: Final = {
             "datacontenttype": metaschema.media_type,
             "dataschema": parsable_by(uris.check_uri),
         },
-        others=_value_error,
-        names=_name_error,
+        check_others=_value_error,
+        check_name=_name_error,
     )
 }
 
@@ -97,7 +97,9 @@ def to_document(attributes: Mapping[str, Json], leftovers: Sections) -> Sections
     attribute_leftovers = section_leftovers(leftovers, "attributes")
     members = {
         name: document_value(
-            as_mapping(property), attribute_leftovers.get(name), *(("boolean", "integer") if name not in _KNOWN_ATTRIBUTES else ())
+            as_mapping(property),
+            attribute_leftovers.get(name),
+            *(("boolean", "integer") if name not in _KNOWN_ATTRIBUTES else ()),
         )
         for name, property in as_mapping(attributes.get("envelopemetadata")).items()
     }

@@ -44,13 +44,13 @@ class MalformedDefinition(ValueError):
 class Section:
     """One section of a metaschema.
 
-    members: checks of the named members. others: the check of all other members; None where there may be none. names:
-    the check of the names of those others.
+    members: checks of the named members. check_others: the check of all other members; None where there may be none.
+    names: the check of the names of those others.
     """
 
     members: Mapping[str, LiteralCheck] = field(default_factory=dict)
-    others: LiteralCheck | None = None
-    names: LiteralCheck = lambda name: None
+    check_others: LiteralCheck | None = None
+    check_name: LiteralCheck = lambda name: None
 
 
 class Metaschema(Protocol):
@@ -93,11 +93,11 @@ def check_sections(metaschema: Mapping[str, Section], sections: Mapping[str, Jso
 def _member_error(section: Section, name: str, value: Json) -> str | None:
     check = section.members.get(name)
     if check is None:
-        if section.others is None:
+        if section.check_others is None:
             return "the member is unknown"
-        if reason := section.names(name):
+        if reason := section.check_name(name):
             return reason
-        check = section.others
+        check = section.check_others
     if value == "":
         return None
     return template_error(value) if isinstance(value, str) and has_braces(value) else check(value)

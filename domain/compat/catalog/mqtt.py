@@ -56,7 +56,7 @@ SECTIONS: Final = {
             "contenttype": metaschema.text,
         }
     ),
-    "userproperty": Section(others=metaschema.text),
+    "userproperty": Section(check_others=metaschema.text),
     "payload": Section({"dataschema": parsable_by(uris.check_reference)}),
 }
 
@@ -70,7 +70,10 @@ def check(sections: Sections) -> None:
         )
     if publish.get("mqttversion") != "3.1.1":
         return
-    for section, members in (("publish", publish.keys() - _MQTT3_MEMBERS), ("userproperty", sections.get("userproperty", {}))):
+    for section, members in (
+        ("publish", publish.keys() - _MQTT3_MEMBERS),
+        ("userproperty", sections.get("userproperty", {})),
+    ):
         for name in sorted(members):
             raise MalformedDefinition("MQTT 3.1.1 does not have this member", section, name)
 
@@ -103,7 +106,9 @@ def to_document(attributes: Mapping[str, Json], leftovers: Sections) -> Sections
     properties = (
         {}
         if is_mqtt3
-        else _property_members(as_sequence(options.get("user_properties")), section_leftovers(leftovers, "userproperty"))
+        else _property_members(
+            as_sequence(options.get("user_properties")), section_leftovers(leftovers, "userproperty")
+        )
     )
     return {"publish": publish, **({"userproperty": properties} if properties else {})}
 

@@ -40,7 +40,9 @@ def to_attributes(sections: Sections, leftovers: Sections) -> dict[str, Json]:
         if (option_value := as_template(option_name, message.get(name))) is not None
     }
     headers = [
-        _header_row(name, value) for name, value in as_mapping(sections.get("headers")).items() if _is_storable(name, value)
+        _header_row(name, value)
+        for name, value in as_mapping(sections.get("headers")).items()
+        if _is_storable(name, value)
     ]
     if headers:
         options["headers"] = headers

@@ -27,9 +27,9 @@ _META_TOUCH: Final = frozenset({"meta.epoch", "meta.modifiedat"})
 
 @dataclass(frozen=True, slots=True)
 class AfterImage:
-    """The final state of one entity. gone: the reason of its deletion.
+    """The final state of one entity. deletion_reason: the reason of its deletion.
 
-    updated: neither new nor gone, and not a refresh.
+    is_updated: neither new nor gone, and not a refresh.
     """
 
     xid: str
@@ -38,9 +38,9 @@ class AfterImage:
     private: dict[str, Any] = field(default_factory=dict)
     changed: tuple[str, ...] = ()
     deprecated_changed: tuple[str, ...] | None = None
-    new: bool = False
-    updated: bool = False
-    gone: DeletionReason | None = None
+    is_new: bool = False
+    is_updated: bool = False
+    deletion_reason: DeletionReason | None = None
 
 
 def registry_after_images(draft: GroupDraft, model: Model, previous: Model) -> Iterator[AfterImage]:
@@ -59,7 +59,7 @@ def registry_after_images(draft: GroupDraft, model: Model, previous: Model) -> I
 def group_after_images(draft: GroupDraft, type: GroupType | None) -> Iterator[AfterImage]:
     """A Group that is new, updated, refreshed or deleted. type: None for a deleted Group."""
     if type is None:
-        yield AfterImage(draft.xid, draft.before["epoch"] if draft.before else 0, gone="deleted")
+        yield AfterImage(draft.xid, draft.before["epoch"] if draft.before else 0, deletion_reason="deleted")
         return
     image = draft.after_image(**draft.counts(type.resources))
     private = _without_empty({FACADE: draft.facade, LINK: draft.link})
@@ -72,25 +72,34 @@ def group_after_images(draft: GroupDraft, type: GroupType | None) -> Iterator[Af
 
 def version_after_images(draft: VersionDraft, resource: ResourceDraft) -> Iterator[AfterImage]:
     """A Version that is new, updated, refreshed or gone."""
-    if draft.gone is not None:
-        yield AfterImage(draft.xid, draft.epoch, private=_deletion_number(draft.xid, draft.private()), gone=draft.gone)
+    if draft.deletion_reason is not None:
+        yield AfterImage(
+            draft.xid,
+            draft.epoch,
+            private=_deletion_number(draft.xid, draft.private()),
+            deletion_reason=draft.deletion_reason,
+        )
         return
     image, private = _version_image(draft, resource), draft.private()
     stored = draft.entity
     if draft.is_updated or stored is None or stored.attributes != image or stored.private != private:
-        changed = _differing_names(draft.before, image) | draft.always_changed | _document_changed(stored, private, resource)
+        changed = (
+            _differing_names(draft.before, image) | draft.always_changed | _document_changed(stored, private, resource)
+        )
         yield _after_image(draft, image, private, changed)
 
 
 def cascaded_after_image(entity: Entity) -> AfterImage:
     """The deletion of an entity whose parent is deleted."""
-    return AfterImage(entity.xid, entity.epoch, private=_deletion_number(entity.xid, entity.private), gone="deleted")
+    return AfterImage(
+        entity.xid, entity.epoch, private=_deletion_number(entity.xid, entity.private), deletion_reason="deleted"
+    )
 
 
 def resource_after_images(resource: ResourceDraft) -> Iterator[AfterImage]:
     """A Resource that is new, updated, refreshed or gone."""
-    if resource.deleted:
-        yield AfterImage(resource.xid, resource.meta.epoch, gone="deleted")
+    if resource.is_deleted:
+        yield AfterImage(resource.xid, resource.meta.epoch, deletion_reason="deleted")
         return
     default = resource.versions.get(str(resource.meta.attributes.get("defaultversionid")).lower())
     image, private = _pointer_image(resource) if resource.xref is not None else _resource_image(resource, default)
@@ -104,8 +113,8 @@ def resource_after_images(resource: ResourceDraft) -> Iterator[AfterImage]:
             private,
             changed=_sort_names(_resource_changes(resource, default, image, private)) if stored and updated else (),
             deprecated_changed=_deprecation_changes(stored.attributes["meta"] if stored else {}, image["meta"]),
-            new=stored is None,
-            updated=updated,
+            is_new=stored is None,
+            is_updated=updated,
         )
 
 
@@ -117,7 +126,7 @@ def _after_image(
     # For a Group only: on the registry and on Versions, `deprecated` is an extension whose value has any type.
     deprecation: tuple[str, ...] | None = None,
 ) -> AfterImage:
-    updated = draft.written or draft.touched
+    updated = draft.is_written or draft.is_touched
     return AfterImage(
         draft.xid,
         draft.epoch,
@@ -125,13 +134,15 @@ def _after_image(
         private,
         changed=_sort_names(changed | draft.touched_names()) if draft.before is not None and updated else (),
         deprecated_changed=deprecation,
-        new=draft.before is None,
-        updated=updated,
+        is_new=draft.before is None,
+        is_updated=updated,
     )
 
 
 def _version_image(draft: VersionDraft, resource: ResourceDraft) -> Attributes:
-    return draft.after_image(isdefault=draft.id == resource.meta.attributes["defaultversionid"], **draft.validated)
+    return draft.after_image(
+        isdefault=draft.id == resource.meta.attributes["defaultversionid"], **draft.validation_results
+    )
 
 
 def _resource_image(resource: ResourceDraft, default: VersionDraft | None) -> tuple[Attributes, dict[str, Any]]:
@@ -193,7 +204,7 @@ def _resource_changes(
         if private.get("document") or resource.entity.document:
             changed.add(resource.type.singular)
     changed |= {f"meta.{name}" for name in _differing_names(previous["meta"], image["meta"])}
-    if resource.meta.written or resource.meta.touched:
+    if resource.meta.is_written or resource.meta.is_touched:
         changed |= _META_TOUCH
     if resource.membership_changed:
         changed |= {"versions", "versionscount"}

@@ -48,7 +48,7 @@ class ChangeSet:
         self.restored_streams: set[str] = (
             set()
         )  # streams that a restore brings back, even if their types have other names now
-        self._cascade: list[Entity] = []  # the descendants of a deleted Group or Resource
+        self._cascaded_entities: list[Entity] = []  # the descendants of a deleted Group or Resource
         self._forgotten: dict[str, tuple[int, int]] = {}  # retained Versions to forget: their numbers and epochs
 
     # --- types ---------------------------------------------------------------------------------------------------
@@ -146,18 +146,18 @@ class ChangeSet:
 
     def delete_group(self, entity: Entity) -> None:
         draft = self._group_draft(entity.xid)
-        draft.deleted = True
-        self._cascade.extend(self.world.subtree(entity.xid))
+        draft.is_deleted = True
+        self._cascaded_entities.extend(self.world.subtree(entity.xid))
         self.registry().count(self.group_type(entity.xid).plural, -1)
 
     def delete_resource(self, resource: ResourceDraft) -> None:
         """Marks a Resource and all its Versions as deleted."""
-        if resource.deleted:
+        if resource.is_deleted:
             return
-        resource.deleted = True
+        resource.is_deleted = True
         self.load_versions(resource)
         for version in resource.live_versions():
-            version.gone = "deleted"
+            version.deletion_reason = "deleted"
         self._group_draft(xids.join(*xids.segments(resource.xid)[:2])).count(resource.type.plural, -1)
 
     def forget_publications(self, publications: Iterable[Publication]) -> None:
@@ -175,7 +175,7 @@ class ChangeSet:
         """Whether this change deletes a Group or a Resource, directly or with its Group."""
         group = self.groups.get(xids.stream(xids.join(*xids.segments(xid)[:2])))
         resource = self.resources.get(xids.stream(xid))
-        return bool((group and group.deleted) or (resource and resource.deleted))
+        return bool((group and group.is_deleted) or (resource and resource.is_deleted))
 
     def is_version_deleted(self, version: str) -> bool:
         """Whether this change removes a Version, including one that only the legacy APIs still show."""
@@ -185,7 +185,7 @@ class ChangeSet:
         return (
             self.is_deleted(resource)
             or version in self._forgotten
-            or (version_draft is not None and version_draft.gone is not None)
+            or (version_draft is not None and version_draft.deletion_reason is not None)
         )
 
     # --- events --------------------------------------------------------------------------------------------------
@@ -201,14 +201,14 @@ class ChangeSet:
 
     def _after_images(self) -> Iterator[AfterImage]:
         yield from self.root_after_images.values()
-        yield from (cascaded_after_image(entity) for entity in self._cascade)
+        yield from (cascaded_after_image(entity) for entity in self._cascaded_entities)
         for xid, (number, epoch) in self._forgotten.items():
-            yield AfterImage(xid, epoch, private={NUMBER: number}, gone="forgotten")
+            yield AfterImage(xid, epoch, private={NUMBER: number}, deletion_reason="forgotten")
         for draft in self.groups.values():
             if draft.xid == xids.REGISTRY:
                 yield from registry_after_images(draft, self.model, self.world.model)
             else:
-                yield from group_after_images(draft, None if draft.deleted else self.group_type(draft.xid))
+                yield from group_after_images(draft, None if draft.is_deleted else self.group_type(draft.xid))
         for resource in self.resources.values():
             yield from resource_after_images(resource)
             for version in resource.versions.values():
@@ -223,19 +223,23 @@ class ChangeSet:
             "xregcorrelationid": self.context.xregcorrelationid,
             "time": self.context.now,
         }
-        if after_image.gone is not None:
-            return EntityDeleted(attributes={}, private=after_image.private, reason=after_image.gone, **common_members)
-        event_class = EntityCreated if after_image.new else EntityUpdated if after_image.updated else EntityRefreshed
+        if after_image.deletion_reason is not None:
+            return EntityDeleted(
+                attributes={}, private=after_image.private, reason=after_image.deletion_reason, **common_members
+            )
+        event_class = (
+            EntityCreated if after_image.is_new else EntityUpdated if after_image.is_updated else EntityRefreshed
+        )
         return event_class(
             attributes=after_image.attributes,
             private=after_image.private,
             changed=after_image.changed,
             deprecated_changed=after_image.deprecated_changed,
-            born=None if after_image.new else self._birth(after_image.xid),
+            born=None if after_image.is_new else self._creation_position(after_image.xid),
             **common_members,
         )
 
-    def _birth(self, xid: str) -> int | None:
+    def _creation_position(self, xid: str) -> int | None:
         """The log position at which a live entity was created, if it is known."""
         entity = self.world.get(xid)
         return entity.born if entity is not None else None

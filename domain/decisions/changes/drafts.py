@@ -41,11 +41,11 @@ class EntityDraft:
     """One set of attributes that has its own epoch.
 
     level: its definition in the model in force. previous_level: its definition in the model under which `before` was
-    written. before: its last after-image, None for a new entity. written: the request wrote it. touched: it counts as
-    updated although the request did not write it (a child was added, an ancestor was removed). keeps_modifiedat: the
-    request gave a `modifiedat`, which is used. is_pointer: it is the meta of a Resource with an xref; readers do not
-    see its epoch, so the epoch does not change (ENT-136). always_changed: names that `changed` contains regardless of
-    their values. attributes: what clients can set, validated as a whole.
+    written. before: its last after-image, None for a new entity. is_written: the request wrote it. is_touched: it
+    counts as updated although the request did not write it (a child was added, an ancestor was removed).
+    keeps_modifiedat: the request gave a `modifiedat`, which is used. is_pointer: it is the meta of a Resource with an
+    xref; readers do not see its epoch, so the epoch does not change (ENT-136). always_changed: names that `changed`
+    contains regardless of their values. attributes: what clients can set, validated as a whole.
     """
 
     __slots__ = (
@@ -53,23 +53,23 @@ class EntityDraft:
         "always_changed",
         "before",
         "is_pointer",
+        "is_touched",
+        "is_written",
         "keeps_modifiedat",
         "level",
         "now",
         "previous_level",
-        "touched",
-        "written",
         "xid",
     )
 
-    def __init__(self, xid: str, level: Level, previous_level: Level, stored: Attributes | None, now: str) -> None:
+    def __init__(self, xid: str, level: Level, previous_level: Level, before: Attributes | None, now: str) -> None:
         self.xid = xid
         self.level = level
         self.previous_level = previous_level
-        self.before = stored
+        self.before = before
         self.now = now
-        self.written = False
-        self.touched = False
+        self.is_written = False
+        self.is_touched = False
         self.keeps_modifiedat = False
         self.is_pointer = False
         self.always_changed: frozenset[str] = frozenset()
@@ -81,13 +81,13 @@ class EntityDraft:
 
     @property
     def is_updated(self) -> bool:
-        return self.is_new or self.written or self.touched
+        return self.is_new or self.is_written or self.is_touched
 
     @property
     def epoch(self) -> int:
         if self.before is None:
             return 1
-        return int(self.before["epoch"]) + ((self.written or self.touched) and not self.is_pointer)
+        return int(self.before["epoch"]) + ((self.is_written or self.is_touched) and not self.is_pointer)
 
     @property
     def attributes(self) -> Attributes:
@@ -115,18 +115,18 @@ class EntityDraft:
         is_complete_read: the attributes were read from a response of another registry.
         Raises: what Level.complete raises, MismatchedEpoch.
         """
-        accepted = self._checked(requested, patch)
+        accepted = self._accept(requested, patch)
         if patch:
             self._check_names()
         base_attributes = (
-            {**self.attributes} if patch else {**self.level.readonly_values(self.before or {}), **self._birth()}
+            {**self.attributes} if patch else {**self.level.readonly_values(self.before or {}), **self._createdat()}
         )
-        without_defaults = {**base_attributes, **(fixed or {}), **accepted, **self._times(accepted)}
+        without_defaults = {**base_attributes, **(fixed or {}), **accepted, **self._timestamps(accepted)}
         with_defaults = fill_defaults(without_defaults, defaults)
         removed_names = frozenset(name for name, value in accepted.items() if value is None)
         validated = self.level.complete(with_defaults, self.xid, removed_names)
         has_modifiedat = accepted.get("modifiedat") is not None
-        is_echoed = has_modifiedat and self._echoes(validated)
+        is_echoed = has_modifiedat and self._repeats_modifiedat(validated)
         if (
             is_complete_read and has_modifiedat and not is_echoed
         ):  # from another registry, which filled in defaults and cannot say which
@@ -137,7 +137,7 @@ class EntityDraft:
         self.mark_defaults(without_defaults, validated, frozenset(accepted) if patch else None, is_echoed=is_echoed)
         self.keeps_modifiedat = has_modifiedat and not is_echoed
         self.attributes = validated if self.keeps_modifiedat else {**validated, "modifiedat": self.now}
-        self.written = True
+        self.is_written = True
 
     def restore(self, past_attributes: Attributes, level: Level) -> None:
         """Sets a past after-image, including read-only values and `createdat`, as an update at the current time.
@@ -148,19 +148,19 @@ class EntityDraft:
         validated = self.level.complete(settable, self.xid)
         self.mark_defaults(settable, validated, None)
         self.attributes = {**validated, "modifiedat": self.now}
-        self.written = True
+        self.is_written = True
 
     def touch(self) -> None:
         """Marks the entity as updated without a write to it."""
-        self.touched = True
-        if not self.written:
+        self.is_touched = True
+        if not self.is_written:
             self.attributes = {**self.attributes, "modifiedat": self.now}
 
     def become_pointer(self) -> None:
         """Turns the draft into the meta of a Resource with an xref: its only attributes are its times (ENT-132)."""
         createdat = self.before["createdat"] if self.before else self.now
         self.attributes = {"createdat": createdat, "modifiedat": self.now}
-        self.written = self.is_pointer = True
+        self.is_written = self.is_pointer = True
 
     def become_ordinary(self, shown_epoch: int) -> None:
         """Turns the draft into an ordinary meta again.
@@ -204,31 +204,31 @@ class EntityDraft:
 
     def touched_names(self) -> frozenset[str]:
         """The names that every update lists (EV-43)."""
-        return _TOUCH_NAMES if self.written or self.touched else frozenset()
+        return _TOUCH_NAMES if self.is_written or self.is_touched else frozenset()
 
-    def _checked(self, requested: Mapping[str, Any], patch: bool) -> Attributes:
+    def _accept(self, requested: Mapping[str, Any], patch: bool) -> Attributes:
         check_epoch(self.xid, requested.get("epoch"), None if self.before is None else self.before["epoch"])
         without_epoch = {name: value for name, value in requested.items() if name != "epoch"}
         return self.level.accept(without_epoch, self.attributes if patch else None)
 
     def _check_names(self) -> None:
         """Raises: InvalidAttribute if a new model defines the name of a stored extension differently."""
-        if self.level is self.previous_level or self.written:
+        if self.level is self.previous_level or self.is_written:
             return
-        newly_defined = self.level.specified - self.previous_level.specified
+        newly_defined = self.level.spec_names - self.previous_level.spec_names
         for name in sorted(newly_defined.intersection(self.attributes)):
             detail = "the new model gives this name to an attribute of its own; remove the stored value first"
             raise InvalidAttribute(self.xid, name=name, error_detail=detail)
 
-    def _birth(self) -> Attributes:
+    def _createdat(self) -> Attributes:
         return {"createdat": self.before["createdat"]} if self.before else {}
 
-    def _times(self, accepted: Attributes) -> Attributes:
+    def _timestamps(self, accepted: Attributes) -> Attributes:
         """Timestamps that the server sets (ENT-60): both on creation, later `modifiedat` with each update."""
         missing_names = {name for name in ("createdat", "modifiedat") if accepted.get(name) is None}
         return {name: self.now for name in missing_names if self.is_new or name == "modifiedat" or name in accepted}
 
-    def _echoes(self, validated: Attributes) -> bool:
+    def _repeats_modifiedat(self, validated: Attributes) -> bool:
         """Whether the request's `modifiedat` is the stored one.
 
         Then the client sent back what it read, and it means now.
@@ -243,7 +243,7 @@ class GroupDraft(EntityDraft):
     facade: values that only the legacy APIs know. link: id of the link that delivered the entity.
     """
 
-    __slots__ = ("count_changes", "deleted", "entity", "facade", "link")
+    __slots__ = ("count_deltas", "entity", "facade", "is_deleted", "link")
 
     def __init__(
         self, xid: str, level: Level, previous_level: Level, entity: Entity | None, now: str, link: str | None = None
@@ -251,8 +251,8 @@ class GroupDraft(EntityDraft):
         """link: id of the link that writes, if the entity is new."""
         super().__init__(xid, level, previous_level, entity.attributes if entity else None, now)
         self.entity = entity
-        self.deleted = False
-        self.count_changes: dict[str, int] = {}
+        self.is_deleted = False
+        self.count_deltas: dict[str, int] = {}
         self.facade: Attributes = entity.private.get(FACADE, {}) if entity else {}
         self.link: str | None = entity.private.get(LINK) if entity else link or None
 
@@ -261,14 +261,14 @@ class GroupDraft(EntityDraft):
 
         This is an update of the entity that lists the collection and its count (EV-51, EV-65).
         """
-        self.count_changes[plural] = self.count_changes.get(plural, 0) + change
+        self.count_deltas[plural] = self.count_deltas.get(plural, 0) + change
         self.always_changed |= {plural, plural + "count"}
         self.touch()
 
     def counts(self, plurals: Mapping[str, Any]) -> dict[str, int]:
         stored = self.before or {}
         return {
-            f"{plural}count": stored.get(f"{plural}count", 0) + self.count_changes.get(plural, 0) for plural in plurals
+            f"{plural}count": stored.get(f"{plural}count", 0) + self.count_deltas.get(plural, 0) for plural in plurals
         }
 
 
@@ -284,22 +284,23 @@ VALIDATION_ATTRIBUTES: Final = (
 class VersionDraft(EntityDraft):
     """One Version.
 
-    validated: the results of the checks of its format and compatibility. document: SHA-256 of its bytes. ordered: its
-    ordering time in `modifiedat` mode (ENT-101). marks: which of its values are defaults. facade: values that only the
-    legacy APIs know. assigned_number: its number in the legacy APIs, if the id does not determine it.
+    validation_results: the results of the checks of its format and compatibility. document: SHA-256 of its bytes.
+    ordering_time: its ordering time in `modifiedat` mode (ENT-101). default_marks: which of its values are defaults.
+    facade: values that only the legacy APIs know. assigned_number: its number in the legacy APIs, if the id does not
+    determine it.
     """
 
     __slots__ = (
         "ancestor",
         "assigned_number",
+        "default_marks",
+        "deletion_reason",
         "document",
         "entity",
         "facade",
-        "gone",
         "id",
-        "marks",
-        "ordered",
-        "validated",
+        "ordering_time",
+        "validation_results",
     )
 
     def __init__(self, xid: str, level: Level, previous_level: Level, entity: Entity | None, now: str) -> None:
@@ -308,16 +309,16 @@ class VersionDraft(EntityDraft):
         private = entity.private if entity else {}
         self.id = xids.entity_id(xid)
         attributes = entity.attributes if entity else {}
-        self.validated: dict[str, Any] = {
+        self.validation_results: dict[str, Any] = {
             name: attributes[name] for name in VALIDATION_ATTRIBUTES if name in attributes
         }
         self.document: str | None = private.get("document")
-        self.ordered: str | None = private.get("ordered")
-        self.marks: DefaultMarks = private.get(DEFAULT_MARKS, {})
+        self.ordering_time: str | None = private.get("ordered")
+        self.default_marks: DefaultMarks = private.get(DEFAULT_MARKS, {})
         self.facade: Attributes = private.get(FACADE, {})
         self.assigned_number: int | None = None
         self.ancestor: str | None = None  # as the request states it; None: not stated
-        self.gone: DeletionReason | None = None  # why it was deleted: deleted, pruned
+        self.deletion_reason: DeletionReason | None = None  # why it was deleted: deleted, pruned
 
     @property
     def ancestorid(self) -> str | None:
@@ -332,8 +333,8 @@ class VersionDraft(EntityDraft):
     def private(self) -> dict[str, Any]:
         members = {
             "document": self.document,
-            "ordered": self.ordered,
-            DEFAULT_MARKS: self.marks or None,
+            "ordered": self.ordering_time,
+            DEFAULT_MARKS: self.default_marks or None,
             FACADE: self.facade or None,
         }
         return {name: value for name, value in members.items() if value is not None}
@@ -347,24 +348,25 @@ class VersionDraft(EntityDraft):
         is_echoed: bool = False,
     ) -> None:
         marks = mark_filled_in(without_defaults, validated)
-        if self.marks and replaced_names is not None:
-            unreplaced_marks = {name: mark for name, mark in self.marks.items() if name not in replaced_names}
+        if self.default_marks and replaced_names is not None:
+            unreplaced_marks = {name: mark for name, mark in self.default_marks.items() if name not in replaced_names}
             marks = join_marks(retain_marks(unreplaced_marks, validated), marks)
-        if self.marks and is_echoed:
-            marks = join_marks(unchanged_marks(self.marks, self.before or {}, validated), marks)
-        self.marks = marks
+        if self.default_marks and is_echoed:
+            marks = join_marks(unchanged_marks(self.default_marks, self.before or {}, validated), marks)
+        self.default_marks = marks
 
 
 @dataclass(frozen=True, slots=True)
 class DefaultVersionRequest:
     """What a request says about a Resource's default Version (ENT-82, ENT-83).
 
-    sticky: None leaves it unchanged. id: the named Version; None: the newest, or the current one if `keep` is set.
+    is_sticky: None leaves it unchanged. id: the named Version; None: the newest, or the current one if `keeps_current`
+    is set.
     """
 
-    sticky: bool | None = None
+    is_sticky: bool | None = None
     id: str | None = None
-    keep: bool = True
+    keeps_current: bool = True
 
 
 #: For a request that says nothing about the default Version.
@@ -384,10 +386,10 @@ class ResourceDraft:
         "always_changed",
         "counter",
         "default_request",
-        "deleted",
         "entity",
         "facade",
         "has_all_versions",
+        "is_deleted",
         "link",
         "membership_changed",
         "meta",
@@ -428,7 +430,7 @@ class ResourceDraft:
         self.membership_changed = False
         self.needs_recheck = False  # all of its documents have to be checked again
         self.needs_settling = False  # its Versions' order, roots or default have to be computed again
-        self.deleted = False
+        self.is_deleted = False
 
     @property
     def is_new(self) -> bool:
@@ -444,7 +446,7 @@ class ResourceDraft:
         return {self.type.singular + "id": id, "defaultversionid": self.default_before or id}
 
     def live_versions(self) -> list[VersionDraft]:
-        return [version for version in self.versions.values() if version.gone is None]
+        return [version for version in self.versions.values() if version.deletion_reason is None]
 
 
 def _meta_of(entity: Entity) -> Attributes:
@@ -469,6 +471,8 @@ def _fill_default(attributes: Attributes, path: tuple[str, ...], value: Any) -> 
     current = attributes.get(name)
     if remaining:
         return (
-            {**attributes, name: _fill_default(current, tuple(remaining), value)} if isinstance(current, dict) else attributes
+            {**attributes, name: _fill_default(current, tuple(remaining), value)}
+            if isinstance(current, dict)
+            else attributes
         )
     return attributes if current is not None else {**attributes, name: value}

@@ -40,7 +40,7 @@ def apply_legacy_delete(changes: ChangeSet, command: DeleteEntities) -> None:
 def retained_versions_go_with_their_owners(changes: ChangeSet) -> None:
     """Forgets retained Versions of deleted Groups and definitions, and of definitions that now have an xref."""
     for group in changes.groups.values():
-        if group.deleted and legacy_api_of(group.xid):
+        if group.is_deleted and legacy_api_of(group.xid):
             changes.forget_publications(changes.world.publications.retained_versions(group.xid))
     for resource in changes.resources.values():
         if resource.entity is not None and _has_lost_all_versions(resource) and legacy_api_of(resource.xid):
@@ -52,7 +52,7 @@ def _has_lost_all_versions(resource: ResourceDraft) -> bool:
     stored = resource.entity
     if stored is None or USED_NUMBERS not in stored.private.get(FACADE, {}):
         return False
-    return resource.deleted or (resource.xref is not None and "xref" not in stored.attributes["meta"])
+    return resource.is_deleted or (resource.xref is not None and "xref" not in stored.attributes["meta"])
 
 
 def _retract_version(changes: ChangeSet, resource: ResourceDraft, number: int) -> None:
@@ -62,7 +62,7 @@ def _retract_version(changes: ChangeSet, resource: ResourceDraft, number: int) -
         publication.number: publication for publication in changes.world.publications.retained_versions(resource.xid)
     }
     if live_version is not None:
-        live_version.gone = "deleted"
+        live_version.deletion_reason = "deleted"
         resource.membership_changed = resource.needs_settling = True
         if retained and not resource.live_versions():
             _restore_version(changes, resource, retained[max(retained)])
@@ -80,5 +80,5 @@ def _restore_version(changes: ChangeSet, resource: ResourceDraft, publication: P
     draft = changes.version(resource, image.id)
     add_version(changes, resource, draft, is_client_id=False)
     draft.restore(image.attributes, resource.type.version)
-    draft.document, draft.ordered = image.document, image.private.get("ordered")
-    draft.marks, draft.facade = image.private.get(DEFAULT_MARKS, {}), image.private.get(FACADE, {})
+    draft.document, draft.ordering_time = image.document, image.private.get("ordered")
+    draft.default_marks, draft.facade = image.private.get(DEFAULT_MARKS, {}), image.private.get(FACADE, {})

@@ -71,6 +71,6 @@ def _readonly_problem(xid: str, importer: str, authority: str) -> Problem:
 
 
 def _is_written(resource: ResourceDraft) -> bool:
-    return not resource.deleted and (
+    return not resource.is_deleted and (
         resource.meta.is_updated or any(version.is_updated for version in resource.versions.values())
     )

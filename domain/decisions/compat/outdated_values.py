@@ -38,14 +38,14 @@ def drop_outdated_values(changes: ChangeSet) -> None:
                 _check_format(resource)
         elif legacy_api_of(resource.xid) == MESSAGECATALOG:
             for version in resource.live_versions():
-                if version.written:
+                if version.is_written:
                     _check_document(changes, version)
 
 
 def _is_outdated(group: GroupDraft) -> bool:
     """Whether the attributes that determine a Group's format changed while its spelling did not."""
     stored = group.entity
-    if stored is None or not group.written or group.facade != stored.private.get(FACADE):
+    if stored is None or not group.is_written or group.facade != stored.private.get(FACADE):
         return False
     return any(stored.attributes.get(name) != group.attributes.get(name) for name in _FORMAT_ATTRIBUTES)
 

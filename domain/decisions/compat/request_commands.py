@@ -29,7 +29,12 @@ _SERVER_MEMBERS: Final = frozenset(("createdtimeutc", "updatedtimeutc"))
 def group_command(family: LegacyApi, xid: str, base_url: str, body: Mapping[str, Any]) -> WriteTree:
     """The command of a PUT of a Group. base_url: absolute URL of the legacy API. Raises: InvalidDefinition."""
     schemas = family is SCHEMAREGISTRY
-    parsers = {"id": _parse_text, "format": _parse_text, "description": _parse_text, **({"groupProperties": _parse_texts} if schemas else {})}
+    parsers = {
+        "id": _parse_text,
+        "format": _parse_text,
+        "description": _parse_text,
+        **({"groupProperties": _parse_texts} if schemas else {}),
+    }
     members = {name: _parse_member(parsers, name, value) for name, value in body.items() if name not in _SERVER_MEMBERS}
     members = {name: value for name, value in members.items() if value is not None}
     _check_id(xid, members.pop("id", None))
@@ -85,7 +90,7 @@ def message_command(
     description = attributes.description if attributes.description is not None else definition.description
     tree = {**mapped.attributes, **({"description": description} if description is not None else {})}
     facade = _legacy_write(MESSAGECATALOG, base_url, attributes)
-    facade = replace(facade, format=format, content=content, contenttype=contenttype, left=mapped.left)
+    facade = replace(facade, format=format, content=content, contenttype=contenttype, leftovers=mapped.leftovers)
     return WriteTree(xid, tree, WriteMethod.POST, facade=facade)
 
 

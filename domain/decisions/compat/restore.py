@@ -33,14 +33,19 @@ def restore_definition(resource: ResourceDraft, past_entity: Entity) -> bool:
 
 def is_same_version(version: VersionDraft, past_entity: Entity) -> bool:
     """Whether a Version has the same content as in the past."""
-    return without_members(version.facade, *_PUBLISHED_NAMES) == without_members(past_entity.private.get(FACADE, {}), *_PUBLISHED_NAMES)
+    return without_members(version.facade, *_PUBLISHED_NAMES) == without_members(
+        past_entity.private.get(FACADE, {}), *_PUBLISHED_NAMES
+    )
 
 
 def restore_version(resource: ResourceDraft, version: VersionDraft, past_entity: Entity, definition: Entity) -> None:
     """Sets a Version's past content, and the names of a new Version. definition: the past Resource."""
     facade = past_entity.private.get(FACADE, {})
     names = facade if version.is_new else version.facade
-    version.facade = {**without_members(facade, *_PUBLISHED_NAMES), **{name: names[name] for name in _PUBLISHED_NAMES[1:] if name in names}}
+    version.facade = {
+        **without_members(facade, *_PUBLISHED_NAMES),
+        **{name: names[name] for name in _PUBLISHED_NAMES[1:] if name in names},
+    }
     if not version.is_new and "number" in names:
         version.facade["number"] = names["number"]
     if resource.entity is None or resource.entity.born == definition.born:

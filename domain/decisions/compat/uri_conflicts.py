@@ -27,12 +27,12 @@ from domain.values import xid as xids
 class PublishedVersion(NamedTuple):
     """A live or retained Version.
 
-    definition: xid of the Resource; image: its state, current or from when it was pruned.
+    definition: xid of the Resource; entity: its state, current or from when it was pruned.
     """
 
     definition: str
     number: int
-    image: Entity
+    entity: Entity
 
 
 def find_published(changes: ChangeSet, facade: LegacyWrite, uri: str, *, default: bool) -> PublishedVersion | None:
@@ -57,7 +57,9 @@ def check_uri_path(changes: ChangeSet, facade: LegacyWrite, uri: str, xid: str, 
     conflict.
     """
     location = locate_version(facade.family, uri, (facade.base, facade.base.removesuffix(facade.family.base)))
-    is_own = location is None or (_definition_xid(facade, location) == xid and location.version in (number, str(number)))
+    is_own = location is None or (
+        _definition_xid(facade, location) == xid and location.version in (number, str(number))
+    )
     if not is_own or _is_uri_of_other(changes, facade, uri, xid):
         raise Conflict(
             error_detail='its "id" gives it a URI that is, or can become, the path of another version (LEG-606)'
@@ -114,6 +116,6 @@ def _version_at(changes: ChangeSet, facade: LegacyWrite, location: VersionLocati
     resource = changes.resource(definition)
     changes.load_versions(resource)
     for published in published_versions(changes, resource):
-        if location.version in (published.number, published.image.id):
+        if location.version in (published.number, published.entity.id):
             return published
     return None

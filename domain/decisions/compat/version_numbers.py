@@ -25,7 +25,7 @@ def versions_are_numbered(changes: ChangeSet) -> None:
     """Assigns each new Version its number, and records the numbers of removed Versions."""
     for resource in changes.resources.values():
         # An import has thousands of Resources that need nothing here.
-        if not resource.membership_changed or resource.deleted or _is_id_its_number(resource):
+        if not resource.membership_changed or resource.is_deleted or _is_id_its_number(resource):
             continue
         if legacy_api_of(resource.xid) is not None:
             _number_versions(changes, resource)
@@ -47,7 +47,10 @@ def next_number(changes: ChangeSet, resource: ResourceDraft) -> int:
     number = max(resource.counter, max(removed_numbers.highest, *numbers, 0) + unnumbered_count) + 1
     ids = {
         *resource.versions,
-        *(xids.entity_id(publication.xid) for publication in _retained_versions(changes, resource.xid, removed_numbers)),
+        *(
+            xids.entity_id(publication.xid)
+            for publication in _retained_versions(changes, resource.xid, removed_numbers)
+        ),
     }
     while str(number) in ids:
         number += 1
@@ -57,11 +60,13 @@ def next_number(changes: ChangeSet, resource: ResourceDraft) -> int:
 def _number_versions(changes: ChangeSet, resource: ResourceDraft) -> None:
     stored_versions = [version for version in resource.versions.values() if version.entity is not None]
     new_versions = [version for version in resource.live_versions() if version.entity is None]
-    deleted_numbers = {version.number for version in stored_versions if version.gone is not None} - {0}
+    deleted_numbers = {version.number for version in stored_versions if version.deletion_reason is not None} - {0}
     previously_used = used_numbers(resource)
     taken_numbers = {previously_used.highest, *(version.number for version in stored_versions)}
     _assign_next_numbers(
-        resource, taken_numbers, [version for version in stored_versions if version.gone is None and not version.number]
+        resource,
+        taken_numbers,
+        [version for version in stored_versions if version.deletion_reason is None and not version.number],
     )
     _assign_next_numbers(
         resource,
@@ -94,7 +99,7 @@ def _is_id_its_number(resource: ResourceDraft) -> bool:
     if USED_NUMBERS in resource.facade:
         return False
     for version in resource.versions.values():
-        if version.gone is not None or version.facade or not number_from_id(version.id):
+        if version.deletion_reason is not None or version.facade or not number_from_id(version.id):
             return False
     return True
 
@@ -111,7 +116,7 @@ def _keeps_own_number(
         _restore_names(changes, version, retained[0])
     elif version.assigned_number is not None:
         _set_number(version, version.assigned_number)
-    elif number and number not in taken_numbers and not previously_used.has(number):
+    elif number and number not in taken_numbers and not previously_used.contains(number):
         _set_number(version, number)
     else:
         return False
@@ -148,7 +153,7 @@ def _sort_by_age(resource: ResourceDraft, versions: Sequence[VersionDraft]) -> l
     mode = resource.type.versionmode
     lineages = [
         ancestry.VersionLineage(
-            draft.id, draft.ancestorid, attributes["createdat"], draft.ordered or attributes["modifiedat"]
+            draft.id, draft.ancestorid, attributes["createdat"], draft.ordering_time or attributes["modifiedat"]
         )
         for draft in versions
         if (attributes := draft.attributes)

@@ -133,7 +133,7 @@ def _publish_version(changes: ChangeSet, command: WriteTree, facade: LegacyWrite
 
 
 def _report_version(changes: ChangeSet, published: PublishedVersion) -> None:
-    changes.processed.append(published.image.xid)
+    changes.processed.append(published.entity.xid)
     changes.number = published.number
 
 
@@ -152,7 +152,7 @@ def _known_version(command: WriteTree, facade: LegacyWrite, published: Published
     if (
         facade.id is not None
         and published.definition == command.xid
-        and _document_hash(facade, published.image) == _request_hash(command)
+        and _document_hash(facade, published.entity) == _request_hash(command)
     ):
         return published
     identifier = "id" if facade.id is not None else 'URI; give this one an "id" of its own'
@@ -170,7 +170,7 @@ def _find_repeated(
     matches = [
         published
         for published in published_versions(changes, resource)
-        if published.image.document == request_hash and published.image.attributes.get("contenttype") == contenttype
+        if published.entity.document == request_hash and published.entity.attributes.get("contenttype") == contenttype
     ]
     return max(matches, key=lambda found: found.number, default=None)
 
@@ -213,7 +213,7 @@ def _version_facade(changes: ChangeSet, facade: LegacyWrite, version: VersionDra
         "uri": uri,
         "document": document,
         "contenttype": facade.contenttype,
-        "left": dict(facade.left) or None,
+        "left": dict(facade.leftovers) or None,
     }
     if facade.family == MESSAGECATALOG:
         values[version_formats.FORMAT] = version_formats.recorded_format(facade.format, version.attributes)

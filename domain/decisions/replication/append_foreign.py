@@ -31,7 +31,7 @@ def local_events(interaction: ForeignInteraction, link: Link, world: World) -> l
         return []
     world.prefetch(event.xid for event in events)
     entity_events = [_local_event(event, link, world) for event in events]
-    if link.scope.whole:
+    if link.scope.is_whole:
         return entity_events
     model_refreshes = [_unchanged_event(xids.MODEL, model, world) for model in model_events(interaction, link)]
     return [*registry_recount(entity_events, link, world), *model_refreshes, *entity_events]
@@ -39,7 +39,7 @@ def local_events(interaction: ForeignInteraction, link: Link, world: World) -> l
 
 def model_events(interaction: ForeignInteraction, link: Link) -> list[EntityEvent]:
     """The model event of an interaction, if the link replicates a part of a registry and the model changes."""
-    return [event for event in interaction.events if event.xid == xids.MODEL and not link.scope.whole]
+    return [event for event in interaction.events if event.xid == xids.MODEL and not link.scope.is_whole]
 
 
 def required_model_change(interaction: ForeignInteraction, link: Link, world: World) -> ReplaceModel | None:

@@ -29,9 +29,11 @@ def check_copies(events: Sequence[EntityEvent], world: World, context: Context) 
 
     Raises: Readonly for a copy of another link, NotReceiving if the writing link has ended.
     """
-    if context.link and not any(link.id == context.link and link.enabled and not link.promoted for link in world.links):
+    if context.link and not any(
+        link.id == context.link and link.is_enabled and not link.is_promoted for link in world.links
+    ):
         raise NotReceiving(f"{COLLECTION}/{context.link}")
-    links = [link for link in world.links if link.is_inbound and not link.promoted and link.id != context.link]
+    links = [link for link in world.links if link.is_inbound and not link.is_promoted and link.id != context.link]
     if links:
         for event in reversed(events):  # the written entity follows its ancestors
             for link in links:
@@ -61,7 +63,7 @@ def authority_url(link: Link, xid: str) -> str:
 
 def link_of_copy(xid: str, links: Sequence[Link], private: Mapping[str, Any]) -> Link | None:
     """The link that still delivers an entity. private: the entity's own private members."""
-    inbound_links = (link for link in links if link.is_inbound and not link.promoted)
+    inbound_links = (link for link in links if link.is_inbound and not link.is_promoted)
     return next((link for link in inbound_links if _has_copy(link, xid, private)), None)
 
 
@@ -104,7 +106,10 @@ def _has_other_definitions(link: Link, event: EntityEvent, world: World) -> bool
     if not link.follows_log or event.xid != xids.MODEL or isinstance(event, EntityRefreshed):
         return False
     current_model = world.get(xids.MODEL)
-    old_groups, new_groups = _group_definitions(current_model.attributes if current_model else {}), _group_definitions(event.attributes)
+    old_groups, new_groups = (
+        _group_definitions(current_model.attributes if current_model else {}),
+        _group_definitions(event.attributes),
+    )
     return any(
         old_groups[plural] != new_groups.get(plural) for plural in old_groups if link.scope.may_have_groups_of(plural)
     )

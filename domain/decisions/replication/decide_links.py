@@ -24,7 +24,7 @@ def decide_link(command: LinkCommand, world: World, context: Context) -> Decisio
     if context.role is not Role.ADMIN:
         raise Forbidden(caller=context.caller)
     match command:
-        case WriteLink(new=True):
+        case WriteLink(is_new=True):
             return _create_link(command, world, context)
         case WriteLink():
             return _replace_link(command, world, context)
@@ -36,14 +36,14 @@ def decide_link(command: LinkCommand, world: World, context: Context) -> Decisio
 
 def links_overlap(first: Link, other: Link) -> bool:
     """Whether two links would both deliver whole interactions of the same Groups or of the same registry."""
-    if not (first.follows_log and other.follows_log) or first.promoted or other.promoted:
+    if not (first.follows_log and other.follows_log) or first.is_promoted or other.is_promoted:
         return False
     return first.url == other.url or first.scope.overlaps(other.scope)
 
 
 def _create_link(command: WriteLink, world: World, context: Context) -> Decision:
     if (existing := world.get(command.xid)) is not None:
-        raise InvalidLink.at("exists", "/id", f"the link {existing.id} exists already")
+        raise InvalidLink.at_pointer("exists", "/id", f"the link {existing.id} exists already")
     names, secret_changes = _store_secrets(command, {}, world, context)
     facts = event_members(command.xid, TYPE, 1, world, context)
     created = EntityCreated(attributes=dict(command.attributes), private=_private_members(names), **facts)
@@ -52,10 +52,10 @@ def _create_link(command: WriteLink, world: World, context: Context) -> Decision
 
 def _replace_link(command: WriteLink, world: World, context: Context) -> Decision:
     entity = _existing_link(command.xid, world)
-    stored = Link.of(entity, entity.position)
+    stored = Link.from_entity(entity, entity.position)
     for name in _FIXED_MEMBERS:
         if stored.attributes.get(name) != command.attributes.get(name):
-            raise InvalidLink.at("fixed", f"/{name}", "it cannot change; create another link")
+            raise InvalidLink.at_pointer("fixed", f"/{name}", "it cannot change; create another link")
     _check_narrower(stored, command)
     names, secret_changes = _store_secrets(command, stored.secrets, world, context)
     changed = changed_members(entity.attributes, command.attributes, secret_changes)
@@ -77,12 +77,12 @@ def _check_narrower(stored: Link, command: WriteLink) -> None:
 
     A topic has no current state to fetch, and interactions that are already recorded are not recorded again.
     """
-    scope = LinkScope.of(command.attributes["scope"])
-    if stored.dialect != KAFKA or stored.scope.whole or command.attributes["scope"] == stored.attributes["scope"]:
+    scope = LinkScope.from_members(command.attributes["scope"])
+    if stored.dialect != KAFKA or stored.scope.is_whole or command.attributes["scope"] == stored.attributes["scope"]:
         return
-    if scope.whole or scope.group_filter is not None or not all(map(stored.scope.has, scope.groups)):
+    if scope.is_whole or scope.group_filter is not None or not all(map(stored.scope.has, scope.groups)):
         reason = "the scope of a link to a topic cannot become wider; follow the log over HTTP instead"
-        raise InvalidLink.at("fixed", "/scope", reason)
+        raise InvalidLink.at_pointer("fixed", "/scope", reason)
 
 
 def _store_secrets(
@@ -114,7 +114,7 @@ def _store_secrets(
 def _delete_link(command: DeleteLink, world: World, context: Context) -> Decision:
     """The copies of a deleted link stay, and become writable (LEG-909)."""
     entity = _existing_link(command.xid, world)
-    secrets = Link.of(entity, entity.position).secrets
+    secrets = Link.from_entity(entity, entity.position).secrets
     event = EntityDeleted(attributes={}, private={}, **event_members(entity.xid, TYPE, entity.epoch, world, context))
     destroyed_secrets = tuple(Secret(reference, entity.xid, name) for name, reference in secrets.items())
     return Decision((event,), {}, (event.xid,), secrets=destroyed_secrets)
@@ -126,19 +126,21 @@ def _control_link(command: ControlLink, world: World, context: Context) -> Decis
     After a promotion the link delivers nothing, and its copies belong to this registry.
     """
     entity = _existing_link(command.xid, world)
-    link = Link.of(entity, entity.position)
-    is_done = {"promote": link.promoted, "pause": not link.enabled, "resume": link.enabled}
-    if is_done.get(command.name, link.promoted):
+    link = Link.from_entity(entity, entity.position)
+    is_done = {"promote": link.is_promoted, "pause": not link.is_enabled, "resume": link.is_enabled}
+    if is_done.get(command.name, link.is_promoted):
         return Decision((), {}, (entity.xid,))
-    if link.promoted:
-        raise InvalidLink.at("promoted", "/enabled", "its copies belong to this registry now; create another link")
-    enabled = {"promote": False, "pause": False, "resume": True}.get(command.name, link.enabled)
+    if link.is_promoted:
+        raise InvalidLink.at_pointer(
+            "promoted", "/enabled", "its copies belong to this registry now; create another link"
+        )
+    enabled = {"promote": False, "pause": False, "resume": True}.get(command.name, link.is_enabled)
     private = {"promoted": True} if command.name == "promote" else {}
     event = EntityUpdated(
         attributes={**entity.attributes, "enabled": enabled},
         private=entity.private | private,
         born=entity.born,
-        changed=("enabled",) if enabled != link.enabled else (),
+        changed=("enabled",) if enabled != link.is_enabled else (),
         **event_members(entity.xid, TYPE, entity.epoch + 1, world, context),
     )
     return Decision((event,), {}, (event.xid,))
@@ -157,10 +159,10 @@ def _decision_of_event(event: EntityEvent, secret_changes: list[Secret], world: 
     No two links deliver whole interactions of the same Groups or of the same registry. Ids of interactions are unique,
     and it would be unknown which link an interaction belongs to.
     """
-    link = Link.of(Entity(event.xid, event.type, event.epoch, event.attributes, event.private), 0)
+    link = Link.from_entity(Entity(event.xid, event.type, event.epoch, event.attributes, event.private), 0)
     for other in world.links:
         if other.xid != link.xid and links_overlap(link, other):
-            raise InvalidLink.at("overlap", "/scope", f"the link {other.id} copies a part of this already")
+            raise InvalidLink.at_pointer("overlap", "/scope", f"the link {other.id} copies a part of this already")
     return Decision((event,), {}, (event.xid,), secrets=tuple(secret_changes))
 
 

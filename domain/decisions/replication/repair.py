@@ -22,13 +22,13 @@ def repair(command: Repair, world: World, context: Context) -> Decision:
     Raises: NotFound if the link is gone, Diverged if this registry was written to since the comparison.
     """
     link = next((candidate for candidate in world.links if candidate.xid == command.xid), None)
-    if link is None or link.promoted or not link.follows_log:
+    if link is None or link.is_promoted or not link.follows_log:
         raise NotFound(command.xid)
     if context.position != command.position:
         raise Diverged(link.xid, error_detail="the registry was written to while it was compared; repair it again")
-    world.prefetch([*(event.xid for event in command.entities), *command.gone])
+    world.prefetch([*(event.xid for event in command.entities), *command.deleted_xids])
     events = sorted(_repair_events(command, link, world, context), key=lambda event: xids.event_order(event.xid))
-    if events and not link.scope.whole:
+    if events and not link.scope.is_whole:
         events = [*registry_recount(events, link, world), *events]
     return Decision(tuple(events), dict(command.documents), (command.xid,))
 
@@ -42,7 +42,7 @@ def _repair_events(command: Repair, link: Link, world: World, context: Context) 
                 yield EntityDeleted(attributes={}, private=event.private, reason=event.reason, **common_members)
         elif link.scope.has(event.xid):
             yield _remote_state_event(event, entity, world, context)
-    for xid in command.gone:
+    for xid in command.deleted_xids:
         entity = world.get(xid) if link.scope.has(xid) else None
         if entity is not None:
             yield EntityDeleted(

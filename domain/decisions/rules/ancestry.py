@@ -25,13 +25,13 @@ _SEMVER: Final = re.compile(
 class VersionLineage:
     """The members of a Version that ancestry needs.
 
-    ancestor: its `ancestorid`; None: not stated yet. ordered: its ordering time in `modifiedat` mode (ENT-101).
+    ancestor: its `ancestorid`; None: not stated yet. ordering_time: its ordering time in `modifiedat` mode (ENT-101).
     """
 
     id: str
     ancestor: str | None
     createdat: str
-    ordered: str
+    ordering_time: str
 
     @property
     def is_root(self) -> bool:
@@ -175,7 +175,7 @@ def _semver_order(lineage: VersionLineage) -> Any:
 _SORT_KEYS: Final[dict[str, Callable[[VersionLineage], Any]]] = {
     "manual": lambda line: (timestamps.instant_key(line.createdat), line.id.lower()),
     "createdat": lambda line: (timestamps.instant_key(line.createdat), line.id.lower()),
-    "modifiedat": lambda line: (timestamps.instant_key(line.ordered), line.id.lower()),
+    "modifiedat": lambda line: (timestamps.instant_key(line.ordering_time), line.id.lower()),
     "semver": _semver_order,
 }
 

@@ -73,7 +73,7 @@ def _needs_check(version: VersionDraft, url: str) -> bool:
     stored = version.before
     if stored is None or stored["ancestorid"] != version.attributes["ancestorid"] or _has_other_content(version, url):
         return True
-    return version.written and any(value is False for value in version.validated.values())
+    return version.is_written and any(value is False for value in version.validation_results.values())
 
 
 def _has_other_content(version: VersionDraft, url: str) -> bool:
@@ -81,7 +81,7 @@ def _has_other_content(version: VersionDraft, url: str) -> bool:
     entity = version.entity
     if entity is None or version.document != entity.document:
         return True
-    names = ("format", url) if version.written else ()
+    names = ("format", url) if version.is_written else ()
     return any(entity.attributes.get(name) != version.attributes.get(name) for name in names)
 
 

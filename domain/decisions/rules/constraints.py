@@ -30,12 +30,12 @@ def constraints_hold(changes: ChangeSet) -> None:
     """
     constraints_by_group = _GroupConstraints(changes)
     for group in list(changes.groups.values()):
-        if group.xid != xids.REGISTRY and group.is_updated and not group.deleted:
-            _load_affected_resources(changes, group, constraints_by_group.of(group.xid))
+        if group.xid != xids.REGISTRY and group.is_updated and not group.is_deleted:
+            _load_affected_resources(changes, group, constraints_by_group.constraints_of(group.xid))
     remaining = [
         resource_draft
         for resource_draft in changes.resources.values()
-        if not (resource_draft.deleted or changes.is_deleted(resource_draft.xid))
+        if not (resource_draft.is_deleted or changes.is_deleted(resource_draft.xid))
     ]
     changes.world.prefetch_xref_sources(
         resource_draft.xid for resource_draft in remaining if resource_draft.xref is None
@@ -53,7 +53,9 @@ def constraint_defaults(changes: ChangeSet, resource: ResourceDraft) -> Mapping[
     constraints = group.attributes.get("constraints")
     if not constraints:
         return {}
-    bounds = _constraints_of_type(group_constraints(changes.group_type(group.xid), constraints, group.xid), resource.type.plural)
+    bounds = _constraints_of_type(
+        group_constraints(changes.group_type(group.xid), constraints, group.xid), resource.type.plural
+    )
     return {path: row["default"] for path, row in bounds.items() if "default" in row}
 
 
@@ -69,7 +71,7 @@ class _GroupConstraints:
         self._changes = changes
         self._cache: dict[str, ConstraintsByPath] = {}
 
-    def of(self, group: str) -> ConstraintsByPath:
+    def constraints_of(self, group: str) -> ConstraintsByPath:
         """The constraints for all Resources of a Group. Raises: InvalidAttribute."""
         if group not in self._cache:
             constraints = self._changes.group(group).attributes.get("constraints")
@@ -82,7 +84,7 @@ class _GroupConstraints:
         Raises: ConstraintFailure.
         """
         group = group_of_resource(shown_xid)
-        bounds = _constraints_of_type(self.of(group), plural)
+        bounds = _constraints_of_type(self.constraints_of(group), plural)
         if bounds:
             attributes = self._changes.group(group).attributes
             for version in versions:
@@ -104,7 +106,7 @@ def _load_affected_resources(changes: ChangeSet, group: GroupDraft, bounds: Cons
     for plural in {path[0] for path in bounds}:
         for entity in changes.world.members(f"{group.xid}/{plural}"):
             resource = changes.resource(entity.xid)
-            if not resource.deleted:
+            if not resource.is_deleted:
                 changes.load_versions(resource)
 
 
@@ -167,7 +169,9 @@ def _target_versions(changes: ChangeSet, target: str) -> Iterator[Attributes]:
         yield from (version.attributes for version in changes.world.members(f"{target}/versions"))
 
 
-def _check_version(version: Attributes, bounds: ConstraintsByPath, group: Attributes, error_subject: _ErrorSubject) -> None:
+def _check_version(
+    version: Attributes, bounds: ConstraintsByPath, group: Attributes, error_subject: _ErrorSubject
+) -> None:
     for path, row in bounds.items():
         value = comparable_value(path, dot_path.find(version, path))
         if (

@@ -23,7 +23,9 @@ def format_violation(version: VersionDraft, result: CheckResult) -> Problem:
     return FormatViolation(
         version.xid,
         format=version.attributes["format"],
-        detail="; ".join(reason_with_location(incompatibility.text, incompatibility.reader) for incompatibility in result),
+        detail="; ".join(
+            reason_with_location(incompatibility.text, incompatibility.reader) for incompatibility in result
+        ),
         extensions={"violations": violations},
     )
 

@@ -108,22 +108,24 @@ class ChangedEntities:
 
     def __init__(self, changes: ChangeSet, may_read: Callable[[str], bool] = can_read_everything) -> None:
         self._changes = changes
-        self._reads = may_read
+        self._may_read = may_read
         self._collections: dict[str, set[str]] | None = None
         self._members: dict[str, Collection[str]] = {}
 
     def get(self, xid: str) -> Mapping[str, Any] | None:
         """See EntityLookup."""
-        if not self._reads(xid):
+        if not self._may_read(xid):
             return None
         segments = xids.segments(xid)
         if len(segments) == 2:
-            return self._group(xid)
-        pointer = self._pointer(xids.join(*segments[:4]))
+            return self._group_attributes(xid)
+        pointer = self._xref_target(xids.join(*segments[:4]))
         if pointer is None:
-            return self._own(segments)
+            return self._own_attributes(segments)
         target_attributes = (
-            self._own((*xids.segments(pointer), *segments[4:])) if self._pointer(pointer) is None else None
+            self._own_attributes((*xids.segments(pointer), *segments[4:]))
+            if self._xref_target(pointer) is None
+            else None
         )
         return (
             {**target_attributes, "meta": {"xref": pointer}}
@@ -133,15 +135,15 @@ class ChangedEntities:
 
     def members(self, collection: str) -> Collection[str]:
         """See EntityLookup. Cost: O(members) on the first call."""
-        if not self._reads(collection):
+        if not self._may_read(collection):
             return ()
         if collection not in self._members:
             stored_xids = {entity.xid for entity in self._changes.world.members(collection)}
-            member_xids = sorted(stored_xids | self._written(collection), key=xids.tree_key)
-            self._members[collection] = [xid for xid in member_xids if self._lives(xid)]
+            member_xids = sorted(stored_xids | self._changed_members(collection), key=xids.tree_key)
+            self._members[collection] = [xid for xid in member_xids if self._is_live(xid)]
         return self._members[collection]
 
-    def _written(self, collection: str) -> set[str]:
+    def _changed_members(self, collection: str) -> set[str]:
         """The members of a collection that are part of the change."""
         if self._collections is None:
             self._collections = {}
@@ -149,18 +151,18 @@ class ChangedEntities:
                 self._collections.setdefault(draft.xid.rpartition("/")[0], set()).add(draft.xid)
         return self._collections.get(collection, set())
 
-    def _lives(self, xid: str) -> bool:
+    def _is_live(self, xid: str) -> bool:
         draft = self._changes.resources.get(xids.stream(xid))
-        return not (draft.deleted if draft is not None else self._changes.is_deleted(xid))
+        return not (draft.is_deleted if draft is not None else self._changes.is_deleted(xid))
 
-    def _group(self, xid: str) -> Attributes | None:
+    def _group_attributes(self, xid: str) -> Attributes | None:
         draft = self._changes.groups.get(xids.stream(xid))
         if draft is not None:
-            return draft.attributes if draft.xid == xid and not draft.deleted else None
+            return draft.attributes if draft.xid == xid and not draft.is_deleted else None
         entity = self._changes.find(xid)
         return entity.attributes if entity is not None else None
 
-    def _pointer(self, xid: str) -> str | None:
+    def _xref_target(self, xid: str) -> str | None:
         """The target of a Resource's xref."""
         draft = self._changes.resources.get(xids.stream(xid))
         if draft is not None:
@@ -169,38 +171,38 @@ class ChangedEntities:
         xref: str | None = entity.attributes.get("meta", {}).get("xref") if entity is not None else None
         return xref
 
-    def _own(self, segments: tuple[str, ...]) -> Attributes | None:
+    def _own_attributes(self, segments: tuple[str, ...]) -> Attributes | None:
         """The attributes of a Resource or a Version, without following an xref."""
         xid, resource = xids.join(*segments), xids.join(*segments[:4])
         draft = self._changes.resources.get(xids.stream(resource))
         if draft is None and self._changes.is_deleted(resource):
             return None
         if draft is not None:
-            if draft.deleted or draft.xid != resource:
+            if draft.is_deleted or draft.xid != resource:
                 return None
             id = segments[5] if len(segments) == 6 else str(_default_versionid(draft))
             version = draft.versions.get(id.lower())
             if version is not None:
-                return version.attributes if version.gone is None and version.id == id else None
+                return version.attributes if version.deletion_reason is None and version.id == id else None
         entity = self._changes.find(xid)
         return entity.attributes if entity is not None else None
 
 
 def _entity_checks(changes: ChangeSet) -> Iterator[_EntityCheck]:
     """The written entities that have rules, and the messages whose Group changed or whose xref shows a written one."""
-    groups = [group for group in changes.groups.values() if group.written and xids.type_of(group.xid) in GROUP_TYPES]
+    groups = [group for group in changes.groups.values() if group.is_written and xids.type_of(group.xid) in GROUP_TYPES]
     resources = [resource for resource in changes.resources.values() if resource.type.plural == MESSAGES]
     if not groups and not resources:
         return
     kinds_of_type, lookup = kinds_by_type(changes.model), ChangedEntities(changes)
     checked_xids: set[str] = set()
     for resource in resources:
-        if not resource.deleted and xids.type_of(resource.xid) in kinds_of_type:
+        if not resource.is_deleted and xids.type_of(resource.xid) in kinds_of_type:
             for entity_check in _checks_of_resource(changes, resource, lookup):
                 checked_xids.add(entity_check.xid)
                 yield entity_check
     for group in groups:
-        if not group.deleted and (kind := kinds_of_type.get(xids.type_of(group.xid))):
+        if not group.is_deleted and (kind := kinds_of_type.get(xids.type_of(group.xid))):
             yield _EntityCheck(group.xid, group.attributes, kind)
             if _has_changed_binding(group):
                 yield from _membership_checks(set(lookup.members(f"{group.xid}/{MESSAGES}")) - checked_xids, lookup)
@@ -208,13 +210,13 @@ def _entity_checks(changes: ChangeSet) -> Iterator[_EntityCheck]:
 
 def _checks_of_resource(changes: ChangeSet, resource: ResourceDraft, lookup: ChangedEntities) -> Iterator[_EntityCheck]:
     if resource.xref is not None:
-        attributes = lookup.get(resource.xid) if resource.meta.written else None
+        attributes = lookup.get(resource.xid) if resource.meta.is_written else None
         if attributes is not None:
             yield _EntityCheck(resource.xid, attributes, MESSAGES)
         return
     default, written_versions = _default_versionid(resource), list[VersionDraft]()
     for version in resource.live_versions():
-        if version.written or (version.id == default and resource.default_before != default):
+        if version.is_written or (version.id == default and resource.default_before != default):
             written_versions.append(version)
             xid = resource.xid if version.id == default else version.xid
             yield _EntityCheck(xid, version.attributes, MESSAGES, version.before)
@@ -251,7 +253,9 @@ def _schema_check(changes: ChangeSet, entity_checks: Iterable[_EntityCheck]) -> 
         inline_schema(entity_check.attributes) for entity_check in entity_checks if entity_check.kind == MESSAGES
     ]
     contents = {
-        _schema_format_check(name, content): content for name, content in filter(None, inline_schemas) if content is not None
+        _schema_format_check(name, content): content
+        for name, content in filter(None, inline_schemas)
+        if content is not None
     }
     documents = {question.sha256: content for question, content in contents.items() if question.sha256 is not None}
     results = changes.world.check_results(frozenset(contents), documents) if contents else {}

@@ -43,37 +43,37 @@ def formats_hold(changes: ChangeSet) -> None:
     results = changes.world.check_results(questions, changes.documents) if questions else {}
     for version_check in version_checks:
         try:
-            version_check.version.validated = version_check.validation_attributes(results)
+            version_check.version.validation_results = version_check.validation_attributes(results)
         except FormatViolation as violation:
             check_errors.add(version_check.version, violation)
     for version, problem in compatibility_violations(version_checks, results):
         check_errors.add(version, problem)
-    check_errors.end()
+    check_errors.finish()
 
 
 class _CheckErrors:
     """Handles the errors of Versions."""
 
     def __init__(self, changes: ChangeSet) -> None:
-        self._modelled = changes.model is not changes.world.model
-        self._offenders = StoredEntityErrors()
+        self._has_new_model = changes.model is not changes.world.model
+        self._stored_errors = StoredEntityErrors()
 
     def add(self, version: VersionDraft, problem: Problem) -> None:
         """Raises: the problem, unless a new model causes it for stored data."""
-        if not self._modelled or version.written:
+        if not self._has_new_model or version.is_written:
             raise problem
-        self._offenders.add(version.xid, problem)
+        self._stored_errors.add(version.xid, problem)
 
-    def end(self) -> None:
+    def finish(self) -> None:
         """Raises: ModelComplianceError."""
-        self._offenders.refuse()
+        self._stored_errors.refuse()
 
 
 def _version_checks(changes: ChangeSet, check_errors: _CheckErrors) -> Iterator[VersionCheck]:
     """The Versions whose result the change may affect, each with the checks that it needs."""
     enabled_formats = EnabledFormats(capabilities.capabilities_after(changes))
     for resource in changes.resources.values():
-        if resource.deleted or resource.xref is not None:
+        if resource.is_deleted or resource.xref is not None:
             continue
         if not resource.type.validateformat:
             _forget_results(resource)
@@ -83,7 +83,7 @@ def _version_checks(changes: ChangeSet, check_errors: _CheckErrors) -> Iterator[
 
 def _forget_results(resource: ResourceDraft) -> None:
     for version in resource.live_versions():
-        version.validated = {}
+        version.validation_results = {}
 
 
 def _checks_of_resource(
@@ -101,7 +101,7 @@ def _checks_of_resource(
         else versions_to_check(resource, is_compared=rule is not None, transitive=transitive)
     ):
         if "format" not in version.attributes:
-            version.validated = {}
+            version.validation_results = {}
             continue
         try:
             version_check = _version_check(changes, resource, version, rule, enabled_formats)
@@ -145,7 +145,7 @@ def _version_check(
 def _why_format_skipped(resource: ResourceDraft, version: VersionDraft, enabled_formats: EnabledFormats) -> str | None:
     """Why a document cannot be checked; None if it can. Raises: FormatUnknown, FormatExternal."""
     name, is_strict = str(version.attributes.get("format", "")), resource.type.strictvalidation
-    if not enabled_formats.validates(name):
+    if not enabled_formats.is_validated(name):
         if is_strict:
             raise FormatUnknown(version.xid, format=name)
         return _UNKNOWN_REASON
@@ -160,14 +160,16 @@ def _why_rule_skipped(
     resource: ResourceDraft, version: VersionDraft, rule: str, enabled_formats: EnabledFormats
 ) -> str | None:
     """Why a rule cannot be checked; None if it can. Raises: CompatibilityUnknown."""
-    if enabled_formats.compares(version.attributes["format"], rule):
+    if enabled_formats.has_rule(version.attributes["format"], rule):
         return None
     if resource.type.strictvalidation:
         raise CompatibilityUnknown(resource.xid, compat=rule, format=version.attributes["format"])
     return NO_RULE
 
 
-def _compared_versions(changes: ChangeSet, resource: ResourceDraft, version: VersionDraft, rule: str) -> Sequence[VersionDraft]:
+def _compared_versions(
+    changes: ChangeSet, resource: ResourceDraft, version: VersionDraft, rule: str
+) -> Sequence[VersionDraft]:
     """The Versions that a Version is compared with: its ancestor, or all its ancestors (ENT-112)."""
     transitive = rule.endswith("_transitive")
     if transitive:

@@ -13,7 +13,7 @@ from domain.values.json_text import dumps
 def versions_match(changes: ChangeSet) -> None:
     """Raises: MismatchedVersionAttribute if Versions differ after the change, or one lacks the value."""
     for resource in changes.resources.values():
-        if resource.type.matchversions and not resource.deleted and _is_touched(resource):
+        if resource.type.matchversions and not resource.is_deleted and _is_touched(resource):
             changes.load_versions(resource)
             for path in resource.type.matchversions:
                 version_values = (dot_path.find(version.attributes, path) for version in resource.live_versions())
@@ -23,4 +23,4 @@ def versions_match(changes: ChangeSet) -> None:
 
 
 def _is_touched(resource: ResourceDraft) -> bool:
-    return resource.needs_settling or any(version.written for version in resource.versions.values())
+    return resource.needs_settling or any(version.is_written for version in resource.versions.values())

@@ -22,7 +22,7 @@ from domain.errors.problems import (
 def resources_settle(changes: ChangeSet) -> None:
     """Settles every Resource in the change; a Resource that lost its last Version is deleted (ENT-108)."""
     for resource in list(changes.resources.values()):
-        if not resource.deleted and resource.xref is None and (resource.is_new or resource.needs_settling):
+        if not resource.is_deleted and resource.xref is None and (resource.is_new or resource.needs_settling):
             settle(changes, resource)
 
 
@@ -34,7 +34,7 @@ def settle(changes: ChangeSet, resource: ResourceDraft) -> None:
             raise UnknownId(resource.xid, singular="version", id=resource.default_request.id)
         changes.delete_resource(resource)
         return
-    if resource.meta.is_new and not resource.meta.written:
+    if resource.meta.is_new and not resource.meta.is_written:
         resource.meta.write({}, patch=False, fixed=resource.meta_ids())
     lineages = _assign_ancestors(resource)
     default, sticky = _default_version(resource, lineages)
@@ -50,7 +50,7 @@ def settle(changes: ChangeSet, resource: ResourceDraft) -> None:
 def _lineage_of(draft: VersionDraft) -> VersionLineage:
     attributes = draft.attributes
     return VersionLineage(
-        draft.id, draft.ancestorid, attributes["createdat"], draft.ordered or attributes["modifiedat"]
+        draft.id, draft.ancestorid, attributes["createdat"], draft.ordering_time or attributes["modifiedat"]
     )
 
 
@@ -69,8 +69,8 @@ def _default_version(resource: ResourceDraft, lineages: Sequence[VersionLineage]
     """The id of the default Version, and whether it is sticky (ENT-80 to 84)."""
     default_request = resource.default_request
     sticky = (
-        default_request.sticky
-        if default_request.sticky is not None
+        default_request.is_sticky
+        if default_request.is_sticky is not None
         else bool(resource.meta.attributes.get("defaultversionsticky"))
     )
     if sticky and resource.type.maxversions == 1:
@@ -78,7 +78,7 @@ def _default_version(resource: ResourceDraft, lineages: Sequence[VersionLineage]
     ids = {lineage.id for lineage in lineages}
     if sticky and default_request.id is not None and default_request.id not in ids:
         raise UnknownId(resource.xid, singular="version", id=default_request.id)
-    requested_id = default_request.id or (resource.default_before if default_request.keep else None)
+    requested_id = default_request.id or (resource.default_before if default_request.keeps_current else None)
     if sticky and requested_id in ids:
         return str(requested_id), True
     is_lost = (
@@ -98,7 +98,7 @@ def _prune(resource: ResourceDraft, lineages: list[VersionLineage], default: str
         for lineage in ancestry.oldest_versions(mode, lineages, len(lineages) - limit, default if limit > 1 else None)
     }
     for id in pruned_ids:
-        resource.versions[id.lower()].gone = "pruned"
+        resource.versions[id.lower()].deletion_reason = "pruned"
     resource.membership_changed = True
     return ancestry.assign_ancestors(mode, [lineage for lineage in lineages if lineage.id not in pruned_ids], [])
 
@@ -114,10 +114,10 @@ def _check_lineages(resource: ResourceDraft, lineages: Sequence[VersionLineage])
 def _set_ancestor(draft: VersionDraft, lineage: VersionLineage, mode: str) -> None:
     """Sets a Version's ancestor; a change is an update, but never changes the ordering time (ENT-71, ENT-101)."""
     if mode == "modifiedat":
-        draft.ordered = lineage.ordered
+        draft.ordering_time = lineage.ordering_time
     if draft.attributes["ancestorid"] != lineage.ancestor:
         draft.attributes = {**draft.attributes, "ancestorid": lineage.ancestor}
-    if draft.before is not None and draft.before["ancestorid"] != lineage.ancestor and not draft.written:
+    if draft.before is not None and draft.before["ancestorid"] != lineage.ancestor and not draft.is_written:
         draft.touch()
 
 

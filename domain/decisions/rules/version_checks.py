@@ -22,7 +22,7 @@ class VersionCheck:
 
     document: the check of its format; None if nothing can be checked, and then `format_skipped` is the reason.
     rule: that of its Resource, lower case; None: no rule is checked. rule_skipped: why the rule cannot be checked.
-    ancestors: the Versions that it is compared with, nearest first.
+    compared_versions: the Versions that it is compared with, nearest first.
     """
 
     resource: ResourceDraft
@@ -31,13 +31,13 @@ class VersionCheck:
     format_skipped: str | None = None
     rule: str | None = None
     rule_skipped: str | None = None
-    ancestors: Sequence[VersionDraft] = ()
+    compared_versions: Sequence[VersionDraft] = ()
 
     def document_checks(self) -> Iterator[DocumentCheck]:
         if self.document is None:
             return
         yield self.document
-        for ancestor in self.ancestors:
+        for ancestor in self.compared_versions:
             yield from self.compatibility_checks(ancestor)
 
     def compatibility_checks(self, ancestor: VersionDraft) -> Iterator[CompatibilityCheck]:
@@ -57,7 +57,9 @@ class VersionCheck:
             return {}
         attributes = _validation_members("format", self.format_skipped)
         if self.rule is not None:
-            attributes |= _validation_members("compatibility", _NOT_VALIDATED_REASON if self.format_skipped else self.rule_skipped)
+            attributes |= _validation_members(
+                "compatibility", _NOT_VALIDATED_REASON if self.format_skipped else self.rule_skipped
+            )
         return attributes
 
 
@@ -75,7 +77,7 @@ def compatibility_violations(
     """
     by_resource: dict[str, list[VersionCheck]] = {}
     for version_check in version_checks:
-        if version_check.ancestors:
+        if version_check.compared_versions:
             by_resource.setdefault(version_check.resource.xid, []).append(version_check)
     for resource_checks in by_resource.values():
         version_entries = [
@@ -88,7 +90,7 @@ def compatibility_violations(
                 resource_checks[0].resource,
                 [entry for _, entry in version_entries[:MAX_REPORTED]],
             )
-            written_versions = (version for version in resource.live_versions() if version.written)
+            written_versions = (version for version in resource.live_versions() if version.is_written)
             yield (
                 next(written_versions, version_entries[0][0]),
                 document_errors.compatibility_violation(resource, str(resource_checks[0].rule), reported_entries),
@@ -96,7 +98,7 @@ def compatibility_violations(
 
 
 def _violation_entries(version_check: VersionCheck, results: CheckResults) -> Iterator[dict[str, Any]]:
-    for ancestor in version_check.ancestors:
+    for ancestor in version_check.compared_versions:
         for compatibility_check in version_check.compatibility_checks(ancestor):
             if results.get(compatibility_check.reader) or results.get(compatibility_check.writer):
                 continue  # reported as invalid in its format

@@ -33,11 +33,11 @@ class DefaultChecker:
         self._any_branch = any_branch
         self._records: dict[int, tuple[dict[str, RecordField], list[str]]] = {}
         self._symbols: dict[int, frozenset[str]] = {}
-        self._tried: dict[tuple[int, int], _DefaultError | None] = {}
+        self._cache: dict[tuple[int, int], _DefaultError | None] = {}
 
     def check(self, index: int, value: Any, pointer: str) -> None:
         """Raises: InvalidDocument where the value at a pointer does not have the type."""
-        if error := self._flaw(index, value, pointer):
+        if error := self._find_error(index, value, pointer):
             raise invalid_document(error.text, error.pointer, error.value)
 
     def branch_of(self, union: int, value: Any) -> int:
@@ -45,18 +45,18 @@ class DefaultChecker:
         branches = self._types[union].parts
         if not self._any_branch:
             return branches[0].type
-        return next(branch.type for branch in branches if self._flaw(branch.type, value, "") is None)
+        return next(branch.type for branch in branches if self._find_error(branch.type, value, "") is None)
 
-    def _flaw(self, index: int, value: Any, pointer: str) -> _DefaultError | None:
+    def _find_error(self, index: int, value: Any, pointer: str) -> _DefaultError | None:
         """The error of a value; None if it is valid. Caches objects and arrays, which several union branches check."""
         if not isinstance(value, (dict, list)):
-            return self._look(index, value, pointer)
+            return self._check_value(index, value, pointer)
         known = (index, id(value))
-        if known not in self._tried:
-            self._tried[known] = self._look(index, value, pointer)
-        return self._tried[known]
+        if known not in self._cache:
+            self._cache[known] = self._check_value(index, value, pointer)
+        return self._cache[known]
 
-    def _look(self, index: int, value: Any, pointer: str) -> _DefaultError | None:
+    def _check_value(self, index: int, value: Any, pointer: str) -> _DefaultError | None:
         avro_type = self._types[index]
         if (is_value := _PRIMITIVE_TESTS.get(avro_type.kind)) is not None:
             return None if is_value(value) else _type_error(avro_type, pointer, value)
@@ -75,14 +75,14 @@ class DefaultChecker:
                 return None
             case _:
                 return _type_error(avro_type, pointer, value)
-        flaws = (self._flaw(avro_type.parts[0].type, item, item_pointer) for item, item_pointer in pointed_items)
+        flaws = (self._find_error(avro_type.parts[0].type, item, item_pointer) for item, item_pointer in pointed_items)
         return next((error for error in flaws if error), None)
 
     def _union(self, union: AvroType, value: Any, pointer: str) -> _DefaultError | None:
         branches = union.parts if self._any_branch else union.parts[:1]
         errors = []
         for branch in branches:
-            error = self._flaw(branch.type, value, pointer)
+            error = self._find_error(branch.type, value, pointer)
             if error is None:
                 return None
             errors.append(error)
@@ -100,7 +100,9 @@ class DefaultChecker:
                     value,
                 )
         for name, item in value.items():
-            if name in fields and (error := self._flaw(fields[name].type.type, item, join_pointer(pointer, name))):
+            if name in fields and (
+                error := self._find_error(fields[name].type.type, item, join_pointer(pointer, name))
+            ):
                 return error
         return None
 

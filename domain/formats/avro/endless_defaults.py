@@ -29,7 +29,7 @@ def find_endless_default(
     graph = _DefaultGraph(types, container_defaults, choose_branch)
     finished: set[_Node] = set()
     for start in container_defaults:
-        path: dict[_Node, Iterator[_Node]] = {} if start in finished else {start: graph.after(start)}
+        path: dict[_Node, Iterator[_Node]] = {} if start in finished else {start: graph.needed_defaults(start)}
         while path:
             node, successors = next(reversed(path.items()))
             unfinished = next((successor for successor in successors if successor not in finished), None)
@@ -39,7 +39,7 @@ def find_endless_default(
             elif unfinished in path:
                 return next(successor for successor in reversed(path) if isinstance(successor, str))
             else:
-                path[unfinished] = graph.after(unfinished)
+                path[unfinished] = graph.needed_defaults(unfinished)
     return None
 
 
@@ -53,24 +53,24 @@ class _DefaultGraph:
         choose_branch: Callable[[int, Any], int],
     ) -> None:
         self._types = types
-        self._held = container_defaults
-        self._chosen = choose_branch
+        self._container_defaults = container_defaults
+        self._choose_branch = choose_branch
         self._records: dict[int, dict[str, str]] = {}
         self._types_of: dict[int, dict[str, int]] = {}
 
-    def after(self, node: _Node) -> Iterator[_Node]:
+    def needed_defaults(self, node: _Node) -> Iterator[_Node]:
         """The defaults that a default needs: those of the fields that its records omit."""
         if isinstance(node, int):
             yield from self._fields(node).values()
             return
-        pending = [self._held[node]]
+        pending = [self._container_defaults[node]]
         while pending:
             index, value = pending.pop()
             avro_type = self._types[index]
             if avro_type.kind == "union":
-                pending.append((self._chosen(index, value), value))
+                pending.append((self._choose_branch(index, value), value))
             elif avro_type.kind == "record":
-                types = self._inner(index)
+                types = self._field_types(index)
                 pending += [(types[name], item) for name, item in value.items() if name in types]
                 fields = self._fields(index)
                 given_names = fields.keys() & value.keys()
@@ -81,7 +81,7 @@ class _DefaultGraph:
                 child_values = value.values() if isinstance(value, dict) else value
                 pending += [(avro_type.parts[0].type, item) for item in child_values]
 
-    def _inner(self, record: int) -> dict[str, int]:
+    def _field_types(self, record: int) -> dict[str, int]:
         """The types of a record's fields, by field name."""
         if record not in self._types_of:
             self._types_of[record] = {field.name: field.type.type for field in self._types[record].fields}
@@ -91,5 +91,7 @@ class _DefaultGraph:
         """The pointers of a record's fields whose defaults may need others, by field name."""
         if record not in self._records:
             fields = self._types[record].fields
-            self._records[record] = {field.name: field.pointer for field in fields if field.pointer in self._held}
+            self._records[record] = {
+                field.name: field.pointer for field in fields if field.pointer in self._container_defaults
+            }
         return self._records[record]

@@ -53,35 +53,35 @@ class _SchemaResolution:
 
     def __init__(self, reader: AvroSchema, writer: AvroSchema) -> None:
         self._reader, self._writer = reader.types, writer.types
-        self._todo = [(reader.root, writer.root)]
-        self._seen: set[tuple[int, int]] = set()
+        self._pending = [(reader.root, writer.root)]
+        self._seen_pairs: set[tuple[int, int]] = set()
         self._branches: dict[int, dict[tuple[str, str], TypeReference]] = {}
         self._fields: dict[int, dict[str, RecordField]] = {}
 
     def run(self) -> Iterator[_Difference]:
-        while self._todo:
-            reader_reference, writer_reference = self._todo.pop()
+        while self._pending:
+            reader_reference, writer_reference = self._pending.pop()
             reader, writer = self._reader[reader_reference.type], self._writer[writer_reference.type]
             if reader.kind in PRIMITIVE_TYPES or writer.kind in PRIMITIVE_TYPES:
                 # Primitive types contain no further types, and their errors are reported at every use.
                 if reader.kind != writer.kind or reader.kind not in _KINDS_WITHOUT_DETAILS:
                     yield from self._compare(reader_reference, reader, writer_reference, writer)
-            elif (reader_reference.type, writer_reference.type) not in self._seen:
-                self._seen.add((reader_reference.type, writer_reference.type))
+            elif (reader_reference.type, writer_reference.type) not in self._seen_pairs:
+                self._seen_pairs.add((reader_reference.type, writer_reference.type))
                 yield from self._compare(reader_reference, reader, writer_reference, writer)
 
     def _compare(
         self, reader_reference: TypeReference, reader: AvroType, writer_reference: TypeReference, writer: AvroType
     ) -> Iterator[_Difference]:
         if writer.kind == "union":
-            self._later([(reader_reference, branch) for branch in writer.parts])
+            self._push([(reader_reference, branch) for branch in writer.parts])
         elif reader.kind == "union":
             branch = self._branch(reader_reference, writer)
             if branch is None:
                 text = f"no type of the reader's union reads data of type {writer.label}"
                 yield "missing-union-branch", text, reader_reference.pointer, writer_reference.pointer
             else:
-                self._later([(branch, writer_reference)])
+                self._push([(branch, writer_reference)])
         elif reader.kind != writer.kind:
             if (writer.kind, reader.kind) not in _PROMOTIONS:
                 text = f"data of type {writer.label} cannot be read as {reader.label}"
@@ -92,11 +92,11 @@ class _SchemaResolution:
         elif reader.kind == "record":
             yield from self._records(reader_reference, writer_reference)
         else:
-            self._later(list(zip(reader.parts, writer.parts, strict=True)))
+            self._push(list(zip(reader.parts, writer.parts, strict=True)))
             yield from _leaf_differences(reader, writer, reader_reference.pointer, writer_reference.pointer)
 
-    def _later(self, pairs: list[tuple[TypeReference, TypeReference]]) -> None:
-        self._todo += reversed(pairs)
+    def _push(self, pairs: list[tuple[TypeReference, TypeReference]]) -> None:
+        self._pending += reversed(pairs)
 
     def _records(self, reader_reference: TypeReference, writer_reference: TypeReference) -> Iterator[_Difference]:
         reader, fields = self._reader[reader_reference.type], self._fields_of(writer_reference.type)
@@ -116,7 +116,7 @@ class _SchemaResolution:
                     f'the reader\'s field "{shorten_name(field.name)}" has no default, and the writer has no such field'
                 )
                 yield "reader-field-missing-default", text, field.pointer, writer_reference.pointer
-        self._later(pairs)
+        self._push(pairs)
 
     def _fields_of(self, record: int) -> dict[str, RecordField]:
         if record not in self._fields:

@@ -37,7 +37,7 @@ def read_schema(document: Any, release: int, source: bytes) -> AvroSchema:
     Raises: InvalidDocument; RecursionError for deeper nesting than Python supports. Cost: linear.
     """
     reader = _SchemaReader(release)
-    root = reader.use(document, "", "")
+    root = reader.read_type(document, "", "")
     reader.finish()
     return AvroSchema(tuple(reader.types), root, source)
 
@@ -53,18 +53,23 @@ class _SchemaReader:
         self._aliases: list[tuple[str, int, str, Any]] = []
         self._defaults: dict[str, tuple[int, Any]] = {}
         self._kinds: dict[str, Callable[[dict[str, Any], str, str], int]] = {
-            **{"record": self._record, "error": self._record, "enum": self._enum, "fixed": self._fixed},
-            **{"array": partial(self._holding, "items"), "map": partial(self._holding, "values")},
+            **{
+                "record": self._read_record,
+                "error": self._read_record,
+                "enum": self._read_enum,
+                "fixed": self._read_fixed,
+            },
+            **{"array": partial(self._read_container, "items"), "map": partial(self._read_container, "values")},
         }
 
-    def use(self, schema: Any, pointer: str, namespace: str) -> TypeReference:
+    def read_type(self, schema: Any, pointer: str, namespace: str) -> TypeReference:
         """A reference to the schema in any of its three forms. namespace: the enclosing namespace."""
         if isinstance(schema, str):
-            return TypeReference(self._called(schema, pointer, schema, namespace), pointer)
+            return TypeReference(self._named_type(schema, pointer, schema, namespace), pointer)
         if isinstance(schema, list):
-            return TypeReference(self._union(schema, pointer, namespace), pointer)
+            return TypeReference(self._read_union(schema, pointer, namespace), pointer)
         if isinstance(schema, dict):
-            return TypeReference(self._object(schema, pointer, namespace), pointer)
+            return TypeReference(self._read_object(schema, pointer, namespace), pointer)
         raise invalid_document("a schema has to be a string, an object or an array", pointer, schema)
 
     def finish(self) -> None:
@@ -87,7 +92,7 @@ class _SchemaReader:
             self._primitives[kind] = self._add(AvroType(kind))
         return self._primitives[kind]
 
-    def _called(self, name: str, pointer: str, shown_value: Any, namespace: str) -> int:
+    def _named_type(self, name: str, pointer: str, shown_value: Any, namespace: str) -> int:
         if name in PRIMITIVE_TYPES:
             return self._primitive(name)
         full_name = qualify_name(name, namespace)
@@ -96,7 +101,7 @@ class _SchemaReader:
             raise invalid_document(text, pointer, shown_value)
         return self._names[full_name]
 
-    def _object(self, schema: dict[str, Any], pointer: str, namespace: str) -> int:
+    def _read_object(self, schema: dict[str, Any], pointer: str, namespace: str) -> int:
         kind = schema.get("type")
         if not isinstance(kind, str):
             hint = "; this is a protocol" if "protocol" in schema else ""
@@ -109,7 +114,7 @@ class _SchemaReader:
             return self._add(AvroType(kind, decimal=decimal))
         if kind in PRIMITIVE_TYPES:
             return self._primitive(kind)
-        return self._called(kind, f"{pointer}/type", kind, namespace)
+        return self._named_type(kind, f"{pointer}/type", kind, namespace)
 
     def _define(
         self, kind: str, schema: dict[str, Any], pointer: str, namespace: str
@@ -125,7 +130,7 @@ class _SchemaReader:
         self._aliases += [(alias, index, pointer, schema["aliases"]) for alias in qualified_aliases]
         return index, name, qualified_aliases
 
-    def _record(self, schema: dict[str, Any], pointer: str, namespace: str) -> int:
+    def _read_record(self, schema: dict[str, Any], pointer: str, namespace: str) -> int:
         index, name, qualified_aliases = self._define("record", schema, pointer, namespace)
         declared = schema.get("fields")
         if not isinstance(declared, list):
@@ -133,7 +138,7 @@ class _SchemaReader:
         fields: dict[str, RecordField] = {}
         inner_namespace = _namespace_of(name)
         for position, item in enumerate(declared):
-            field = self._field(item, f"{pointer}/fields/{position}", inner_namespace)
+            field = self._read_field(item, f"{pointer}/fields/{position}", inner_namespace)
             if field.name in fields:
                 raise invalid_document(
                     f'the record {shorten_name(name)} has two fields "{shorten_name(field.name)}"', field.pointer, item
@@ -144,7 +149,7 @@ class _SchemaReader:
         self.types[index] = AvroType("record", name, qualified_aliases, fields=tuple(fields.values()))
         return index
 
-    def _field(self, field: Any, pointer: str, namespace: str) -> RecordField:
+    def _read_field(self, field: Any, pointer: str, namespace: str) -> RecordField:
         if not isinstance(field, dict):
             raise invalid_document("a field has to be an object", pointer, field)
         name = field.get("name")
@@ -157,12 +162,12 @@ class _SchemaReader:
             raise invalid_document(
                 f"the order of a field has to be one of {', '.join(_FIELD_ORDERS)}", f"{pointer}/order", field["order"]
             )
-        type_reference = self.use(field["type"], f"{pointer}/type", namespace)
+        type_reference = self.read_type(field["type"], f"{pointer}/type", namespace)
         if "default" in field:
             self._defaults[pointer] = (type_reference.type, field["default"])
         return RecordField(name, aliases(field, pointer), type_reference, "default" not in field, pointer)
 
-    def _enum(self, schema: dict[str, Any], pointer: str, namespace: str) -> int:
+    def _read_enum(self, schema: dict[str, Any], pointer: str, namespace: str) -> int:
         index, name, qualified_aliases = self._define("enum", schema, pointer, namespace)
         symbols = schema.get("symbols")
         if not isinstance(symbols, list):
@@ -192,7 +197,7 @@ class _SchemaReader:
             raise invalid_document("the default of an enum has to be one of its symbols", f"{pointer}/default", default)
         return default
 
-    def _fixed(self, schema: dict[str, Any], pointer: str, namespace: str) -> int:
+    def _read_fixed(self, schema: dict[str, Any], pointer: str, namespace: str) -> int:
         index, name, qualified_aliases = self._define("fixed", schema, pointer, namespace)
         size = schema.get("size")
         if not isinstance(size, int) or isinstance(size, bool) or size < 0:
@@ -200,19 +205,21 @@ class _SchemaReader:
         self.types[index] = AvroType("fixed", name, qualified_aliases, size=size, decimal=_parse_decimal(schema))
         return index
 
-    def _holding(self, member: str, schema: dict[str, Any], pointer: str, namespace: str) -> int:
+    def _read_container(self, member: str, schema: dict[str, Any], pointer: str, namespace: str) -> int:
         if member not in schema:
             raise invalid_document(f'a type of kind {schema["type"]} needs "{member}"', pointer, schema)
-        return self._add(AvroType(schema["type"], parts=(self.use(schema[member], f"{pointer}/{member}", namespace),)))
+        return self._add(
+            AvroType(schema["type"], parts=(self.read_type(schema[member], f"{pointer}/{member}", namespace),))
+        )
 
-    def _union(self, branches: list[Any], pointer: str, namespace: str) -> int:
+    def _read_union(self, branches: list[Any], pointer: str, namespace: str) -> int:
         references: list[TypeReference] = []
         seen: set[tuple[str, str]] = set()
         for position, branch in enumerate(branches):
             if isinstance(branch, list):
                 raise invalid_document("a union may not be directly in a union", f"{pointer}/{position}", branch)
-            reference = self.use(branch, f"{pointer}/{position}", namespace)
-            kind, name = self._identity(reference)
+            reference = self.read_type(branch, f"{pointer}/{position}", namespace)
+            kind, name = self._branch_identity(reference)
             if (kind, name) in seen:
                 raise invalid_document(
                     f"a union may have one {shorten_name(name or kind)} only", reference.pointer, branch
@@ -221,7 +228,7 @@ class _SchemaReader:
             references.append(reference)
         return self._add(AvroType("union", parts=tuple(references)))
 
-    def _identity(self, reference: TypeReference) -> tuple[str, str]:
+    def _branch_identity(self, reference: TypeReference) -> tuple[str, str]:
         """The identity of a union branch. Two named types with one name are equal, even of different kinds."""
         avro_type = self.types[reference.type]
         return ("", avro_type.name) if avro_type.kind in NAMED_TYPES else (avro_type.kind, "")

@@ -119,7 +119,8 @@ def _evaluated_count(comparison: JsonSchemaComparison, node: SchemaNode, case: W
         return None
     counts: list[int | None] = [len(node.prefix)]
     counts += [
-        _evaluated_by_subschema(comparison, subschema, case) for subschema in (*node.all_of, *([node.ref] if node.ref else []))
+        _evaluated_by_subschema(comparison, subschema, case)
+        for subschema in (*node.all_of, *([node.ref] if node.ref else []))
     ]
     for branches in (node.any_of, node.one_of):
         # At least one branch applies, but which is unknown, so the minimum counts; branches that accept the whole case
@@ -131,7 +132,11 @@ def _evaluated_count(comparison: JsonSchemaComparison, node: SchemaNode, case: W
             if not comparison.case_incompatibilities(subschema, case)
         ]
     if node.then is not None and node.otherwise is not None:
-        counts += [_smallest_count(_evaluated_by_subschema(comparison, subschema, case) for subschema in (node.then, node.otherwise))]
+        counts += [
+            _smallest_count(
+                _evaluated_by_subschema(comparison, subschema, case) for subschema in (node.then, node.otherwise)
+            )
+        ]
     return None if None in counts else max(subschema for subschema in counts if subschema is not None)
 
 

@@ -38,20 +38,20 @@ class StepLimitExceeded(Exception):
 class JsonSchemaComparison:
     """One comparison of two documents.
 
-    rules: compares the keywords for single kinds of values. voids: detects cases without values. steps: the remaining
-    number of steps.
+    rules: compares the keywords for single kinds of values. has_no_values: detects cases without values. steps: the
+    remaining number of steps.
     """
 
     rules: Callable[[JsonSchemaComparison, SchemaNode, WriterCase], Iterator[Incompatibility]]
-    voids: Callable[[JsonSchemaComparison, WriterCase, WriterCase | None], bool]
+    has_no_values: Callable[[JsonSchemaComparison, WriterCase, WriterCase | None], bool]
     steps: int
-    same: SchemaEquality = field(default_factory=SchemaEquality)
+    equality: SchemaEquality = field(default_factory=SchemaEquality)
 
     def __post_init__(self) -> None:
         self._cases: dict[tuple[frozenset[int], bool], tuple[Sequence[SchemaNode], list[WriterCase]]] = {}
         #: Cases by content. Objects remembered by identity stay alive as long as the comparison, so ids are not reused.
         self._known: dict[object, WriterCase] = {}
-        #: Results assumed or proven (_PROVEN_LEVEL), in order: each may depend on the earlier ones. The value is the depth
+        #: Results assumed or proven (_PROVEN_LEVEL), in order: each may depend on earlier ones. The value is the depth
         #: in the compared values at which it was assumed; `_level` is the current depth.
         self._trusted: dict[object, int] = {}
         self._failed: dict[object, Incompatibilities] = {}
@@ -60,7 +60,7 @@ class JsonSchemaComparison:
 
     def incompatibilities(self, reader: SchemaNode, writer: SchemaNodes, closed: bool = True) -> Incompatibilities:
         """Why a reader does not accept all values of a conjunction of the writer's schemas; empty if it does."""
-        if reader.free or any(self.same(reader, node) for node in writer):
+        if reader.free or any(self.equality(reader, node) for node in writer):
             return []
         incompatibilities: dict[Incompatibility, None] = {}
         self._level += 1
@@ -87,28 +87,28 @@ class JsonSchemaComparison:
         if pair in self._trusted:
             # For the same value, the assumption would be circular; for a part of the value, it is sound.
             return [] if self._trusted[pair] < self._level else [_circular_incompatibility(reader, case)]
-        self._step()
+        self._count_step()
         self._trusted[pair] = self._level
-        incompatibilities = self._accepts(reader, case)
+        incompatibilities = self._compare_case(reader, case)
         if incompatibilities:
-            self._distrust(pair)
+            self._forget_results(pair)
             self._failed[pair] = incompatibilities
         else:
             self._trusted[pair] = _PROVEN_LEVEL
         return incompatibilities
 
-    def _distrust(self, name: object) -> None:
+    def _forget_results(self, name: object) -> None:
         """Forgets a result and all later ones, which may depend on it."""
         while self._trusted.popitem()[0] != name:
             pass
 
     def _one_of_each(self, case: WriterCase) -> WriterCase:
         schemas = frozenset(map(id, case.nodes)), frozenset(map(id, case.negated))
-        name = (*schemas, case.closed, case.loose, case.declares)
+        name = (*schemas, case.closed, case.is_loose, case.has_only_declared_members)
         return self._known.setdefault(name, case)
 
-    def _accepts(self, reader: SchemaNode, case: WriterCase) -> Incompatibilities:
-        if any(self.same(reader, node) for node in case.nodes):
+    def _compare_case(self, reader: SchemaNode, case: WriterCase) -> Incompatibilities:
+        if any(self.equality(reader, node) for node in case.nodes):
             return []
         if reader.never:
             return [
@@ -133,43 +133,45 @@ class JsonSchemaComparison:
         yield self.rules(self, reader, case)
         for node in (*([reader.ref] if reader.ref else []), *reader.all_of):
             yield self.case_incompatibilities(node, case)
-        if reader.any_of and not self._stated(reader, case, "any_of"):
-            yield self._sought(case, lambda part: self._any(reader, part), "anyOf", reader)
-        if reader.one_of and not self._stated(reader, case, "one_of"):
-            yield self._sought(case, lambda part: self._one(reader, part), "oneOf", reader)
-        if reader.negated is not None and not self._stated(reader, case, "negated"):
+        if reader.any_of and not self._has_equal_keywords(reader, case, "any_of"):
+            yield self._require(case, lambda part: self._has_accepting_branch(reader, part), "anyOf", reader)
+        if reader.one_of and not self._has_equal_keywords(reader, case, "one_of"):
+            yield self._require(case, lambda part: self._has_single_branch(reader, part), "oneOf", reader)
+        if reader.negated is not None and not self._has_equal_keywords(reader, case, "negated"):
             negated_schema = reader.negated
-            yield self._sought(case, lambda part: self.is_disjoint(part, negated_schema), "not", reader)
-        if reader.condition is not None and not self._stated(reader, case, "condition", "then", "otherwise"):
-            yield self._sought(case, lambda part: self._conditional(reader, part), "if", reader)
+            yield self._require(case, lambda part: self.is_disjoint(part, negated_schema), "not", reader)
+        if reader.condition is not None and not self._has_equal_keywords(
+            reader, case, "condition", "then", "otherwise"
+        ):
+            yield self._require(case, lambda part: self._is_condition_met(reader, part), "if", reader)
         for name, subschema in reader.dependent_schemas.items():
-            if case.may_have(name) and "object" in case.kinds:
+            if case.can_have(name) and "object" in case.kinds:
                 yield self.case_incompatibilities(subschema, case.with_node(f"with {name}", reader.requiring(name)))
 
-    def _stated(self, reader: SchemaNode, case: WriterCase, *keywords: str) -> bool:
+    def _has_equal_keywords(self, reader: SchemaNode, case: WriterCase, *keywords: str) -> bool:
         """Whether the writer has equal keywords, so that all its values satisfy those of the reader."""
         return any(
-            all(self._alike(getattr(reader, attribute), getattr(node, attribute)) for attribute in keywords)
+            all(self._are_equal(getattr(reader, attribute), getattr(node, attribute)) for attribute in keywords)
             for node in case.nodes
         )
 
-    def _alike(self, first: SchemaNode | SchemaNodes | None, other: SchemaNode | SchemaNodes | None) -> bool:
+    def _are_equal(self, first: SchemaNode | SchemaNodes | None, other: SchemaNode | SchemaNodes | None) -> bool:
         if isinstance(first, SchemaNode) and isinstance(other, SchemaNode):
-            return self.same(first, other)
+            return self.equality(first, other)
         if isinstance(first, SchemaNode) or isinstance(other, SchemaNode) or first is None or other is None:
             return first is other
-        return len(first) == len(other) and all(map(self.same, first, other))
+        return len(first) == len(other) and all(map(self.equality, first, other))
 
-    def _any(self, reader: SchemaNode, case: WriterCase) -> bool:
+    def _has_accepting_branch(self, reader: SchemaNode, case: WriterCase) -> bool:
         return any(not self.case_incompatibilities(branch, case) for branch in reader.any_of)
 
-    def _one(self, reader: SchemaNode, case: WriterCase) -> bool:
+    def _has_single_branch(self, reader: SchemaNode, case: WriterCase) -> bool:
         for branch in reader.one_of:
             if not self.case_incompatibilities(branch, case):
                 return all(other is branch or self.is_disjoint(case, other) for other in reader.one_of)
         return False
 
-    def _conditional(self, reader: SchemaNode, case: WriterCase) -> bool:
+    def _is_condition_met(self, reader: SchemaNode, case: WriterCase) -> bool:
         condition = reader.condition
         assert condition is not None
         certainly_holds = not self.case_incompatibilities(condition, case)
@@ -179,11 +181,11 @@ class JsonSchemaComparison:
             certainly_holds or reader.otherwise is None or not self.case_incompatibilities(reader.otherwise, case)
         )
 
-    def _sought(
+    def _require(
         self, case: WriterCase, predicate: Callable[[WriterCase], bool], keyword: str, reader: SchemaNode
     ) -> Incompatibilities:
         """Empty where a condition holds for a case, or for each of its parts after some split."""
-        if self._holds(case, predicate, _MAX_SPLITS):
+        if self._is_true_for(case, predicate, _MAX_SPLITS):
             return []
         return [
             Incompatibility(
@@ -194,19 +196,19 @@ class JsonSchemaComparison:
             )
         ]
 
-    def _holds(self, case: WriterCase, predicate: Callable[[WriterCase], bool], splits: int) -> bool:
+    def _is_true_for(self, case: WriterCase, predicate: Callable[[WriterCase], bool], splits: int) -> bool:
         if predicate(case):
             return True
         if not splits:
             return False
         for parts in _case_splits(case):
-            if all(self.is_empty(part) or self._holds(part, predicate, splits - 1) for part in parts):
+            if all(self.is_empty(part) or self._is_true_for(part, predicate, splits - 1) for part in parts):
                 return True
         return False
 
     def is_disjoint(self, case: WriterCase, other: SchemaNode) -> bool:
         """Whether certainly no value of a case is valid for another schema."""
-        self._step()
+        self._count_step()
         joint_cases = [self._one_of_each(joint_case) for joint_case in writer_cases([other], case.closed, case)]
         return all(self.is_empty(joint_case, case) for joint_case in joint_cases)
 
@@ -222,16 +224,16 @@ class JsonSchemaComparison:
             return self._trusted[name] == _PROVEN_LEVEL
         if name in self._not_void:
             return False
-        self._step()
+        self._count_step()
         self._trusted[name] = self._level
-        if self.voids(self, case, known):
+        if self.has_no_values(self, case, known):
             self._trusted[name] = _PROVEN_LEVEL
             return True
-        self._distrust(name)
+        self._forget_results(name)
         self._not_void.add(name)
         return False
 
-    def _step(self) -> None:
+    def _count_step(self) -> None:
         self.steps -= 1
         if self.steps < 0:
             raise StepLimitExceeded

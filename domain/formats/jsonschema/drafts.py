@@ -28,7 +28,7 @@ class JsonSchemaDraft:
 
     number: int
     specification: Specification[Any]
-    fast: Any
+    fast_validator: Any
     validator: Any
 
 
@@ -72,7 +72,7 @@ def check_schema(draft: JsonSchemaDraft, schema: Any, size: int, base_pointer: s
 @lru_cache(maxsize=len(_DRAFTS))
 def _metaschema_validator(number: int) -> Any:
     draft = next(draft for draft in _DRAFTS.values() if draft.number == number)
-    return draft.fast(draft.validator.META_SCHEMA)
+    return draft.fast_validator(draft.validator.META_SCHEMA)
 
 
 def _explain_error(draft: JsonSchemaDraft, schema: Any) -> tuple[str | None, list[Any] | None]:

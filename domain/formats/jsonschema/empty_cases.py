@@ -53,7 +53,7 @@ def _is_object_empty(comparison: JsonSchemaComparison, case: WriterCase, known: 
     ):
         return True
     for name in case.required:
-        if not known.may_have(name) or _is_nothing_allowed(comparison, case.member(name), case.closed):
+        if not known.can_have(name) or _is_nothing_allowed(comparison, case.member(name), case.closed):
             return True
         if any(accepts_value(node.names, name) is False for node in case.nodes if node.names is not None):
             return True

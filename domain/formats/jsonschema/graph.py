@@ -30,7 +30,7 @@ def build_graph(document: Any, draft: JsonSchemaDraft, text: bytes) -> tuple[Sch
     text: the bytes of the document. Raises: InvalidDocument for unresolvable references and invalid patterns. Cost:
     linear.
     """
-    builder = _Builder(document, draft, text)
+    builder = _SchemaGraphBuilder(document, draft, text)
     root = builder.node("", document, builder.resolver)
     builder.run()
     refuse_cycles(builder.nodes.values())
@@ -46,14 +46,14 @@ class _PendingNode:
     resolver: Any
 
 
-class _Builder:
+class _SchemaGraphBuilder:
     def __init__(self, document: Any, draft: JsonSchemaDraft, text: bytes) -> None:
         self.draft, self.text = draft, text
         self.nodes: dict[str, SchemaNode] = {}
         self.waiting: list[_PendingNode] = []
         self.references: list[_PendingNode] = []
         self.places: dict[int, tuple[str, Any]] | None = None
-        self.anchors: int | None = None
+        self.anchor_count: int | None = None
         self.document = document
         resource = draft.specification.create_resource(document)
         try:
@@ -77,7 +77,7 @@ class _Builder:
             while self.waiting:
                 self._fill(self.waiting.pop())
             if self.references:
-                self._refer(self.references.pop())
+                self._link_references(self.references.pop())
 
     def _fill(self, pending: _PendingNode) -> None:
         node, raw = pending.node, pending.node.raw
@@ -108,16 +108,17 @@ class _Builder:
                 location = node.location("pattern" if pattern in node.patterns else "patternProperties")
                 raise InvalidDocument(f'"{pattern[:100]}" is not a regular expression of ECMA-262', location)
 
-    def _refer(self, pending: _PendingNode) -> None:
+    def _link_references(self, pending: _PendingNode) -> None:
         node = pending.node
         candidates = [
-            self._target(node, pending.resolver, keyword) for keyword in _reference_keywords(node, self.draft.number)
+            self._find_target(node, pending.resolver, keyword)
+            for keyword in _reference_keywords(node, self.draft.number)
         ]
         targets = [target for target in candidates if target is not None]
         node.ref = targets[0] if targets else None
         node.all_of = (*node.all_of, *targets[1:])
 
-    def _target(self, node: SchemaNode, resolver: Any, keyword: str) -> SchemaNode | None:
+    def _find_target(self, node: SchemaNode, resolver: Any, keyword: str) -> SchemaNode | None:
         """The target of a reference; None where it is outside of the document, which `node.remote` then records."""
         reference = node.raw[keyword]
         location = node.location(keyword)
@@ -153,9 +154,9 @@ class _Builder:
         """Whether a keyword's target depends on the evaluation path; with one anchor in the document it does not."""
         if keyword == "$ref":
             return False
-        if self.anchors is None:
-            self.anchors = sum(_has_dynamic_anchor(value) for value in self._places().values())
-        return self.anchors > 1
+        if self.anchor_count is None:
+            self.anchor_count = sum(_has_dynamic_anchor(value) for value in self._places().values())
+        return self.anchor_count > 1
 
     def _places(self) -> dict[int, tuple[str, Any]]:
         if self.places is None:

@@ -8,9 +8,9 @@ from typing import Any
 
 from domain.formats.jsonschema.node import SchemaNode
 from domain.formats.jsonschema.values import (
-    is_multiple,
     equality_key,
     has_format,
+    is_multiple,
     kind_of_value,
     matches_pattern,
     to_decimal,

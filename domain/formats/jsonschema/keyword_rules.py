@@ -69,7 +69,9 @@ def _compare_numbers(reader: SchemaNode, case: WriterCase) -> Iterator[Incompati
         ("upper", ("maximum", "exclusiveMaximum"), 1),
     ):
         reader_bound, writer_bound = getattr(reader, bound_name), getattr(case, bound_name)
-        if reader_bound is not None and (writer_bound is None or not _is_wider_bound(reader_bound, writer_bound, direction)):
+        if reader_bound is not None and (
+            writer_bound is None or not _is_wider_bound(reader_bound, writer_bound, direction)
+        ):
             text = f"The {bound_name} bound of the reader is narrower than the writer's."
             reader_keywords = tuple(reversed(keywords)) if reader_bound[1] else keywords
             yield Incompatibility(

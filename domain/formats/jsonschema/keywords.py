@@ -17,14 +17,14 @@ class SubschemaFactory:
 
     node: Callable[..., SchemaNode]
 
-    def one(self, raw: dict[str, Any], name: str) -> SchemaNode | None:
+    def subschema(self, raw: dict[str, Any], name: str) -> SchemaNode | None:
         return self.node(name) if isinstance(raw.get(name), (dict, bool)) else None
 
-    def many(self, raw: dict[str, Any], name: str) -> tuple[SchemaNode, ...]:
+    def subschemas(self, raw: dict[str, Any], name: str) -> tuple[SchemaNode, ...]:
         members = raw.get(name)
         return tuple(self.node(name, index) for index in range(len(members))) if isinstance(members, list) else ()
 
-    def named(self, raw: dict[str, Any], name: str) -> dict[str, SchemaNode]:
+    def subschemas_by_name(self, raw: dict[str, Any], name: str) -> dict[str, SchemaNode]:
         members = raw.get(name)
         return {member: self.node(name, member) for member in members} if isinstance(members, dict) else NO_NODES
 
@@ -36,7 +36,7 @@ def fill_node(node: SchemaNode, draft: int, subschemas: SubschemaFactory) -> Non
     """
     raw: dict[str, Any] = node.raw
     for definitions in ("definitions", "$defs") if draft >= 2019 else ("definitions",):
-        subschemas.named(raw, definitions)
+        subschemas.subschemas_by_name(raw, definitions)
     if draft <= 7 and "$ref" in raw:
         return  # in these drafts, `$ref` disables the keywords next to it
     _fill_any_kind(node, raw, draft, subschemas)
@@ -58,13 +58,13 @@ def _fill_any_kind(node: SchemaNode, raw: dict[str, Any], draft: int, subschemas
         const = equality_key(raw["const"])
         # A value must satisfy both `enum` and `const`.
         node.allowed = {const: raw["const"]} if node.allowed is None or const in node.allowed else {}
-    node.all_of = subschemas.many(raw, "allOf")
-    node.any_of = subschemas.many(raw, "anyOf")
-    node.one_of = subschemas.many(raw, "oneOf")
-    node.negated = subschemas.one(raw, "not")
+    node.all_of = subschemas.subschemas(raw, "allOf")
+    node.any_of = subschemas.subschemas(raw, "anyOf")
+    node.one_of = subschemas.subschemas(raw, "oneOf")
+    node.negated = subschemas.subschema(raw, "not")
     if draft >= 7:
-        node.condition = subschemas.one(raw, "if")
-        then, otherwise = subschemas.one(raw, "then"), subschemas.one(raw, "else")
+        node.condition = subschemas.subschema(raw, "if")
+        then, otherwise = subschemas.subschema(raw, "then"), subschemas.subschema(raw, "else")
         if node.condition is not None:
             node.then, node.otherwise = then, otherwise
             if then is None and otherwise is None and draft <= 7:
@@ -111,39 +111,39 @@ def _fill_strings(node: SchemaNode, raw: dict[str, Any], draft: int) -> None:
 
 def _fill_arrays(node: SchemaNode, raw: dict[str, Any], draft: int, subschemas: SubschemaFactory) -> None:
     if draft >= 2020:
-        node.prefix, node.items = subschemas.many(raw, "prefixItems"), subschemas.one(raw, "items")
+        node.prefix, node.items = subschemas.subschemas(raw, "prefixItems"), subschemas.subschema(raw, "items")
     elif isinstance(raw.get("items"), list):
-        node.prefix, node.items = subschemas.many(raw, "items"), subschemas.one(raw, "additionalItems")
+        node.prefix, node.items = subschemas.subschemas(raw, "items"), subschemas.subschema(raw, "additionalItems")
     else:
-        node.items = subschemas.one(raw, "items")
+        node.items = subschemas.subschema(raw, "items")
     node.min_items = _read_count(raw, "minItems") or 0
     node.max_items = _read_count(raw, "maxItems")
     node.unique = raw.get("uniqueItems") is True
     if draft >= 6:
-        node.contains = subschemas.one(raw, "contains")
+        node.contains = subschemas.subschema(raw, "contains")
     if draft >= 2019:
-        node.unevaluated_items = subschemas.one(raw, "unevaluatedItems")
+        node.unevaluated_items = subschemas.subschema(raw, "unevaluatedItems")
         if node.contains is not None:
             node.max_contains = _read_count(raw, "maxContains")
             node.min_contains = 1 if "minContains" not in raw else _read_count(raw, "minContains") or 0
 
 
 def _fill_objects(node: SchemaNode, raw: dict[str, Any], draft: int, subschemas: SubschemaFactory) -> None:
-    node.properties = subschemas.named(raw, "properties")
-    node.by_pattern = subschemas.named(raw, "patternProperties")
-    node.additional = subschemas.one(raw, "additionalProperties")
+    node.properties = subschemas.subschemas_by_name(raw, "properties")
+    node.by_pattern = subschemas.subschemas_by_name(raw, "patternProperties")
+    node.additional = subschemas.subschema(raw, "additionalProperties")
     node.required = frozenset(raw.get("required", ()))
     node.min_properties = _read_count(raw, "minProperties") or 0
     node.max_properties = _read_count(raw, "maxProperties")
     if draft >= 6:
-        node.names = subschemas.one(raw, "propertyNames")
+        node.names = subschemas.subschema(raw, "propertyNames")
     if draft >= 2019:
-        node.unevaluated = subschemas.one(raw, "unevaluatedProperties")
+        node.unevaluated = subschemas.subschema(raw, "unevaluatedProperties")
 
 
 def _fill_dependencies(node: SchemaNode, raw: dict[str, Any], draft: int, subschemas: SubschemaFactory) -> None:
     if draft >= 2019:
-        node.dependent_schemas = subschemas.named(raw, "dependentSchemas")
+        node.dependent_schemas = subschemas.subschemas_by_name(raw, "dependentSchemas")
         required_by_name = raw.get("dependentRequired", {})
         node.dependent_required = {
             name: frozenset(dependency) for name, dependency in required_by_name.items()

@@ -37,7 +37,7 @@ def _compare_required(reader: SchemaNode, case: WriterCase) -> Iterator[Incompat
             "reader-required", text, reader.location("required"), case.location("required", "properties")
         )
     for name, required_names in sorted(reader.dependent_required.items()):
-        if case.may_have(name) and not required_names <= case.with_node(f"has {name}", reader.requiring(name)).required:
+        if case.can_have(name) and not required_names <= case.with_node(f"has {name}", reader.requiring(name)).required:
             text = f'The reader requires further members where "{name[:80]}" is, which the writer may leave out.'
             writer_location = case.location("dependentRequired", "dependencies", "required", "properties")
             yield Incompatibility(
@@ -55,8 +55,8 @@ def _compare_counts(reader: SchemaNode, case: WriterCase) -> Iterator[Incompatib
     if reader.max_properties is None:
         return
     writer_maxima = [node.max_properties for node in case.nodes if node.max_properties is not None]
-    if case.extras is None and not case.patterns:
-        writer_maxima.append(sum(case.may_have(name) for name in case.members))
+    if case.other_members is None and not case.patterns:
+        writer_maxima.append(sum(case.can_have(name) for name in case.members))
     if not writer_maxima or reader.max_properties < min(writer_maxima):
         text = f"The reader accepts at most {reader.max_properties} members, the writer may emit more."
         yield Incompatibility(
@@ -64,7 +64,9 @@ def _compare_counts(reader: SchemaNode, case: WriterCase) -> Iterator[Incompatib
         )
 
 
-def _compare_members(comparison: JsonSchemaComparison, reader: SchemaNode, case: WriterCase) -> Iterator[Incompatibility]:
+def _compare_members(
+    comparison: JsonSchemaComparison, reader: SchemaNode, case: WriterCase
+) -> Iterator[Incompatibility]:
     for name, writer_nodes in case.members.items():
         if not any(node.never for node in writer_nodes):
             for subschema in _reader_schemas(reader, name):
@@ -115,7 +117,9 @@ def _compare_member(
         )
 
 
-def _compare_open_members(comparison: JsonSchemaComparison, reader: SchemaNode, case: WriterCase) -> Iterator[Incompatibility]:
+def _compare_open_members(
+    comparison: JsonSchemaComparison, reader: SchemaNode, case: WriterCase
+) -> Iterator[Incompatibility]:
     """Why members that the writer declares by a pattern or by `additionalProperties` are refused."""
     # Members that the writer declares by a pattern are compared with the reader's schema for the same pattern, even if
     # the reader has further schemas for them.
@@ -125,12 +129,12 @@ def _compare_open_members(comparison: JsonSchemaComparison, reader: SchemaNode, 
         same_pattern = [reader.by_pattern[pattern]] if pattern in reader.by_pattern else []
         for subschema in (*same_pattern, *other_patterns, *_schemas_for_pattern(reader, pattern, case)):
             yield from _compare_member(comparison, subschema, reader, case, () if node.free else (node,), pattern)
-    if case.extras is None:
+    if case.other_members is None:
         return
     for subschema in (*other_patterns, *([reader.additional] if reader.additional else [])):
-        yield from _compare_member(comparison, subschema, reader, case, case.extras, "*")
+        yield from _compare_member(comparison, subschema, reader, case, case.other_members, "*")
     for name, subschema in reader.properties.items():
-        if name not in case.members and case.may_have(name):
+        if name not in case.members and case.can_have(name):
             yield from _compare_member(comparison, subschema, reader, case, case.member(name), name)
 
 
@@ -148,11 +152,11 @@ def _compare_names(
 ) -> Iterator[Incompatibility]:
     reader_location = reader.location("propertyNames")
     for name in case.members:
-        if case.may_have(name) and not accepts_value(names_schema, name):
+        if case.can_have(name) and not accepts_value(names_schema, name):
             text = f'The reader does not accept the name "{name[:80]}".'
             yield Incompatibility("reader-propertynames", text, reader_location, case.location("properties"))
     writer_schemas = tuple(node.names for node in case.nodes if node.names is not None)
-    if (case.extras is not None or case.patterns) and (
+    if (case.other_members is not None or case.patterns) and (
         not writer_schemas or comparison.incompatibilities(names_schema, writer_schemas, False)
     ):
         text = "The reader restricts the names of members more than the writer."
@@ -168,13 +172,13 @@ def _compare_unevaluated(
     comparison: JsonSchemaComparison, reader: SchemaNode, reader_schema: SchemaNode, case: WriterCase
 ) -> Iterator[Incompatibility]:
     for name, writer_nodes in case.members.items():
-        if case.may_have(name) and not _is_evaluated(comparison, reader, case, name):
+        if case.can_have(name) and not _is_evaluated(comparison, reader, case, name):
             yield from _compare_member(comparison, reader_schema, reader, case, writer_nodes, name)
     for pattern, node in case.patterns:
         if not _is_pattern_evaluated(comparison, reader, case, pattern):
             yield from _compare_member(comparison, reader_schema, reader, case, () if node.free else (node,), pattern)
-    if case.extras is not None and not _is_pattern_evaluated(comparison, reader, case, None):
-        yield from _compare_member(comparison, reader_schema, reader, case, case.extras, "*")
+    if case.other_members is not None and not _is_pattern_evaluated(comparison, reader, case, None):
+        yield from _compare_member(comparison, reader_schema, reader, case, case.other_members, "*")
 
 
 def _is_evaluated(comparison: JsonSchemaComparison, node: SchemaNode, case: WriterCase, name: str) -> bool:

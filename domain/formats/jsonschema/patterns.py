@@ -51,7 +51,11 @@ def _rewrite_tokens(tokens: list[re.Match[str]], groups: int) -> Iterator[str]:
             text = "\\\\c" if token["letter"] == "c" else token["letter"]
         elif is_in_class and text == "-":
             following = tokens[index + 1][0] if index + 1 < len(tokens) else ""
-            text = "\\-" if previous.startswith(_CLASS_ESCAPES) or (previous and following.startswith(_CLASS_ESCAPES)) else text
+            text = (
+                "\\-"
+                if previous.startswith(_CLASS_ESCAPES) or (previous and following.startswith(_CLASS_ESCAPES))
+                else text
+            )
         elif text == ("[" if is_in_class else "]") or (text in ("{", "}") and not is_in_class):
             text = "\\" + text
         elif text in ("[", "]"):

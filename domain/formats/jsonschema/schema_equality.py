@@ -26,7 +26,7 @@ class SchemaEquality:
             if left is right or pair in self._equal:
                 continue
             if pair in self._different or left.own != right.own:
-                self._differ(pair, parents)
+                self._mark_different(pair, parents)
                 return False
             for child_pair in zip(left.below, right.below, strict=True):
                 name = (id(child_pair[0]), id(child_pair[1]))
@@ -36,7 +36,7 @@ class SchemaEquality:
         self._equal.update(parents)
         return True
 
-    def _differ(self, pair: NodePair | None, parents: dict[NodePair, NodePair | None]) -> None:
+    def _mark_different(self, pair: NodePair | None, parents: dict[NodePair, NodePair | None]) -> None:
         """Marks a pair as different, and all pairs from which it was reached."""
         while pair is not None:
             self._different.add(pair)

@@ -63,7 +63,10 @@ def is_multiple(divisor: Decimal, value: Decimal) -> bool | None:
     """Whether a number is a multiple of another; None where the calculation would take too long."""
     if divisor == value or not value:
         return True
-    if max(abs(divisor.adjusted()), abs(value.adjusted()), _fraction_digits(divisor), _fraction_digits(value)) > _MAX_DIGITS:
+    if (
+        max(abs(divisor.adjusted()), abs(value.adjusted()), _fraction_digits(divisor), _fraction_digits(value))
+        > _MAX_DIGITS
+    ):
         return None
     return Fraction(value) % Fraction(divisor) == 0
 

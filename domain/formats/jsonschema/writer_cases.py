@@ -33,18 +33,18 @@ SchemaNodes = tuple[SchemaNode, ...]
 class WriterCase:
     """The values that all of `nodes` allow and none of `negated` allows.
 
-    closed: all schemas that declare members are known, so an object with declared members has no others. loose: further
-    schemas may apply to the value.
+    closed: all schemas that declare members are known, so an object with declared members has no others. is_loose:
+    further schemas may apply to the value.
     """
 
     nodes: SchemaNodes
     negated: SchemaNodes
     closed: bool = True
-    loose: bool = False
-    subs: dict[str, WriterCase] = field(default_factory=dict)
+    is_loose: bool = False
+    cached_cases: dict[str, WriterCase] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.loose = self.loose or any(node.remote is not None for node in self.nodes)
+        self.is_loose = self.is_loose or any(node.remote is not None for node in self.nodes)
 
     @cached_property
     def kinds(self) -> frozenset[str]:
@@ -81,7 +81,9 @@ class WriterCase:
     def upper(self) -> NumberBound | None:
         bounds = [node.upper for node in self.nodes if node.upper is not None]
         strongest = min(bounds, key=lambda bound: (bound[0], not bound[1]), default=None)
-        return strongest if strongest is None or self.kinds & NUMBERS != {"integer"} else _inclusive_bound(strongest, -1)
+        return (
+            strongest if strongest is None or self.kinds & NUMBERS != {"integer"} else _inclusive_bound(strongest, -1)
+        )
 
     @cached_property
     def min_items(self) -> int:
@@ -130,11 +132,13 @@ class WriterCase:
             for subschema in _member_schemas(node, name):
                 if not subschema.free:
                     subschemas[id(subschema)] = subschema
-        subschemas.update((id(subschema), subschema) for subschema in self._leftover(name) if not subschema.free)
+        subschemas.update(
+            (id(subschema), subschema) for subschema in self._unevaluated_schemas(name) if not subschema.free
+        )
         return tuple(subschemas.values())
 
     @cached_property
-    def declares(self) -> bool:
+    def has_only_declared_members(self) -> bool:
         """Whether members that no schema declares are never present."""
         return self.closed and any(
             not subschema.never
@@ -143,19 +147,19 @@ class WriterCase:
         )
 
     @cached_property
-    def extras(self) -> SchemaNodes | None:
+    def other_members(self) -> SchemaNodes | None:
         """The schemas for members without a declared name; None where there are no such members."""
         subschemas = [node.additional for node in self.nodes if node.additional is not None]
         subschemas += [node.unevaluated for node in self._with_unevaluated if node.unevaluated is not None]
         if any(node.never for node in subschemas):
             return None
         restricting = tuple(node for node in subschemas if not node.free)
-        return restricting if restricting or not self.declares else None
+        return restricting if restricting or not self.has_only_declared_members else None
 
     @cached_property
     def _with_unevaluated(self) -> list[SchemaNode]:
         """The schemas whose `unevaluatedProperties` may apply, because no other schema evaluates all members."""
-        if self.loose and not self.closed:
+        if self.is_loose and not self.closed:
             return []
         return [
             node
@@ -163,21 +167,21 @@ class WriterCase:
             if node.unevaluated is not None
             and not any(
                 each.additional is not None or (each.unevaluated is not None and each is not node)
-                for each in _same_value_nodes(node, self._inside)
+                for each in _same_value_nodes(node, self._node_ids)
             )
         ]
 
-    def _leftover(self, name: str) -> Iterator[SchemaNode]:
+    def _unevaluated_schemas(self, name: str) -> Iterator[SchemaNode]:
         """The `unevaluatedProperties` schemas that apply to a member."""
         # An unknown alternative may evaluate a required member, so its schema must count too.
-        holding_ids = None if self.loose and name in self.required else self._inside
+        holding_ids = None if self.is_loose and name in self.required else self._node_ids
         for node in self._with_unevaluated:
             is_evaluated = any(_can_evaluate(subschema, name) for subschema in _same_value_nodes(node, holding_ids))
             if node.unevaluated is not None and not is_evaluated:
                 yield node.unevaluated
 
     @cached_property
-    def _inside(self) -> frozenset[int]:
+    def _node_ids(self) -> frozenset[int]:
         return frozenset(map(id, self.nodes))
 
     @cached_property
@@ -186,11 +190,11 @@ class WriterCase:
         pattern_items = [pattern_item for node in self.nodes for pattern_item in node.by_pattern.items()]
         return [(pattern, subschema) for pattern, subschema in pattern_items if not subschema.never]
 
-    def may_have(self, name: str) -> bool:
+    def can_have(self, name: str) -> bool:
         """Whether a member may be present."""
         if any(node.never for node in self.member(name)):
             return False
-        if name in self.members or self.extras is not None:
+        if name in self.members or self.other_members is not None:
             return True
         return any(matches_pattern(pattern, name) is not False for pattern, _ in self.patterns)
 
@@ -208,7 +212,7 @@ class WriterCase:
         indexed_subschemas: list[tuple[int, SchemaNode]] = []
         for node in self.nodes:
             if node.unevaluated_items is not None:
-                same_value_nodes = list(_same_value_nodes(node, None if self.loose else self._inside))
+                same_value_nodes = list(_same_value_nodes(node, None if self.is_loose else self._node_ids))
                 if not any(
                     each.items is not None or each.contains is not None for each in same_value_nodes
                 ) and not any(each.unevaluated_items is not None for each in same_value_nodes if each is not node):
@@ -225,15 +229,19 @@ class WriterCase:
 
     def with_node(self, name: str, *nodes: SchemaNode) -> WriterCase:
         """The part of the case for which further schemas hold. name: a cache key that identifies these schemas."""
-        if name not in self.subs:
-            self.subs[name] = WriterCase((*self.nodes, *nodes), self.negated, self.closed, self.loose)
-            self.subs[name].declares = self.declares  # the further schemas restrict members, they do not declare any
-        return self.subs[name]
+        if name not in self.cached_cases:
+            self.cached_cases[name] = WriterCase((*self.nodes, *nodes), self.negated, self.closed, self.is_loose)
+            self.cached_cases[
+                name
+            ].has_only_declared_members = (
+                self.has_only_declared_members
+            )  # the further schemas restrict members, they do not declare any
+        return self.cached_cases[name]
 
     @cached_property
     def as_open(self) -> WriterCase:
         """The case with undeclared members allowed, because the schemas that it negates may declare some."""
-        return WriterCase(self.nodes, self.negated, closed=False, loose=self.loose)
+        return WriterCase(self.nodes, self.negated, closed=False, is_loose=self.is_loose)
 
     def with_kind(self, kind: str) -> WriterCase:
         """The part of the case with one kind of value."""
@@ -306,8 +314,8 @@ def writer_cases(start: Sequence[SchemaNode], closed: bool, base_case: WriterCas
     """
     seed = _PartialCase({}, (), [], False)
     if base_case is not None:
-        seed = _PartialCase({id(node): node for node in base_case.nodes}, base_case.negated, [], base_case.loose)
-    first = seed.grown(tuple(start), ())
+        seed = _PartialCase({id(node): node for node in base_case.nodes}, base_case.negated, [], base_case.is_loose)
+    first = seed.with_nodes(tuple(start), ())
     finished: list[_PartialCase] = []
     pending = [first]
     while pending:
@@ -317,21 +325,23 @@ def writer_cases(start: Sequence[SchemaNode], closed: bool, base_case: WriterCas
             continue
         (alternatives, is_loose), *other_groups = partial_case.groups
         without_first_group = _PartialCase(
-            partial_case.nodes, partial_case.negated, other_groups, partial_case.loose or is_loose
+            partial_case.nodes, partial_case.negated, other_groups, partial_case.is_loose or is_loose
         )
-        pending.extend(without_first_group.grown(nodes, negated) for nodes, negated in reversed(alternatives))
+        pending.extend(without_first_group.with_nodes(nodes, negated) for nodes, negated in reversed(alternatives))
         if len(finished) + len(pending) > MAX_CASES:
             # One case as a whole. Its alternatives are unknown, so it may have members that no known schema declares.
-            return [WriterCase(tuple(first.nodes.values()), first.negated, closed=False, loose=True)]
+            return [WriterCase(tuple(first.nodes.values()), first.negated, closed=False, is_loose=True)]
     cases_by_nodes = {
         frozenset(finished_case.nodes): WriterCase(
-            tuple(finished_case.nodes.values()), finished_case.negated, closed, finished_case.loose
+            tuple(finished_case.nodes.values()), finished_case.negated, closed, finished_case.is_loose
         )
         for finished_case in finished
     }
     if base_case is not None:
         for case in cases_by_nodes.values():
-            case.declares = base_case.declares  # a reader's schemas declare no members
+            case.has_only_declared_members = (
+                base_case.has_only_declared_members
+            )  # a reader's schemas declare no members
     return [case for case in cases_by_nodes.values() if case.kinds]
 
 
@@ -344,9 +354,9 @@ class _PartialCase:
     nodes: dict[int, SchemaNode]
     negated: SchemaNodes
     groups: list[_Group]
-    loose: bool
+    is_loose: bool
 
-    def grown(self, new_nodes: SchemaNodes, new_negated: SchemaNodes) -> _PartialCase:
+    def with_nodes(self, new_nodes: SchemaNodes, new_negated: SchemaNodes) -> _PartialCase:
         """The case with further schemas, and all schemas for the same value that they refer to."""
         nodes, groups, all_negated = dict(self.nodes), list(self.groups), [*self.negated, *new_negated]
         stack = list(reversed(new_nodes))
@@ -361,7 +371,7 @@ class _PartialCase:
             if node.negated is not None:
                 all_negated.append(node.negated)
             groups.extend(_branch_groups(node))
-        return _PartialCase(nodes, tuple(all_negated), groups, self.loose)
+        return _PartialCase(nodes, tuple(all_negated), groups, self.is_loose)
 
 
 def _branch_groups(node: SchemaNode) -> Iterator[_Group]:

@@ -18,10 +18,10 @@ _NOT_FOUND: Final = object()
 
 def build_graph(document: dict[str, Any]) -> tuple[SchemaNode, int]:
     """The node of the root type of a valid document, and the number of nodes. Raises: InvalidDocument."""
-    builder = _Builder(document)
+    builder = _TypeGraphBuilder(document)
     root = builder.reference("", document, document["$root"]) if "$root" in document else builder.node("", document)
     builder.run()
-    nodes = [*builder.nodes.values(), *builder.more]
+    nodes = [*builder.nodes.values(), *builder.extra_nodes]
     refuse_cycles(nodes)
     for node in nodes:
         for pattern in node.patterns:
@@ -33,12 +33,12 @@ def build_graph(document: dict[str, Any]) -> tuple[SchemaNode, int]:
     return root, len(nodes)
 
 
-class _Builder:
+class _TypeGraphBuilder:
     def __init__(self, document: dict[str, Any]) -> None:
         self.document = document
         self.nodes: dict[tuple[object, ...], SchemaNode] = {}
         #: Nodes for parts of the document that are not schemas themselves.
-        self.more: list[SchemaNode] = []
+        self.extra_nodes: list[SchemaNode] = []
         self.waiting: list[tuple[SchemaNode, dict[str, str]]] = []
 
     def node(self, pointer: str, raw: Any, selector_values: dict[str, str] | None = None) -> SchemaNode:
@@ -66,13 +66,13 @@ class _Builder:
         self, pointer: str, raw: Any, target: Any, selector_values: dict[str, str] | None = None
     ) -> SchemaNode:
         """The node that a reference leads to. Raises: InvalidDocument."""
-        definition = self._found(target)
+        definition = self._find_definition(target)
         if not isinstance(definition, dict):
             location = DocumentLocation(pointer=pointer, fragment=json_fragment(raw))
             raise InvalidDocument(f'the reference "{str(target)[:100]}" leads to no type in the document', location)
         return self.node(str(target).removeprefix("#"), definition, selector_values)
 
-    def _found(self, target: Any) -> Any:
+    def _find_definition(self, target: Any) -> Any:
         if not isinstance(target, str) or not target.startswith("#/"):
             return _NOT_FOUND
         value: Any = self.document
@@ -93,12 +93,12 @@ class _Builder:
 
         kind = raw.get("type")
         if isinstance(kind, dict):
-            self._referred(node, kind, selector_values)
+            self._fill_reference(node, kind, selector_values)
         elif isinstance(kind, list):
-            node.any_of = tuple(self._member(node, index, alternative) for index, alternative in enumerate(kind))
+            node.any_of = tuple(self._union_member(node, index, alternative) for index, alternative in enumerate(kind))
         elif isinstance(kind, str):
             types.fill_primitive(node, kind)
-            self._compound(node, kind, subschema, selector_values)
+            self._fill_compound(node, kind, subschema, selector_values)
         types.fill_value_keywords(node, raw)
         types.fill_combinations(node, raw, subschema)
         if kind == "tuple":
@@ -106,7 +106,7 @@ class _Builder:
             node.others |= {("tuple", dumps(raw.get("tuple")).decode())}
             node.min_items = len(node.prefix)
 
-    def _referred(self, node: SchemaNode, kind: dict[str, Any], selector_values: dict[str, str]) -> None:
+    def _fill_reference(self, node: SchemaNode, kind: dict[str, Any], selector_values: dict[str, str]) -> None:
         pointer = join_pointer(node.pointer, "type")
         node.ref = (
             self.reference(pointer, kind, kind["$ref"], selector_values)
@@ -114,20 +114,20 @@ class _Builder:
             else self.node(pointer, kind, selector_values)
         )
 
-    def _member(self, node: SchemaNode, index: int, alternative: Any) -> SchemaNode:
+    def _union_member(self, node: SchemaNode, index: int, alternative: Any) -> SchemaNode:
         """The node of one type of a union."""
         pointer = join_pointer(node.pointer, "type", index)
         if isinstance(alternative, dict) and "$ref" in alternative:
             return self.reference(pointer, alternative, alternative["$ref"])
         return self.node(pointer, alternative)
 
-    def _compound(
+    def _fill_compound(
         self, node: SchemaNode, kind: str, subschema: types.NodeFactory, selector_values: dict[str, str]
     ) -> None:
         raw = node.raw
         match kind:
             case "object":
-                self._object(node, subschema, selector_values)
+                self._fill_object(node, subschema, selector_values)
             case "map":
                 node.kinds, node.additional = frozenset({"object"}), subschema("values") if "values" in raw else None
             case "array" | "set":
@@ -137,11 +137,11 @@ class _Builder:
                 properties = self._properties(node)
                 node.kinds = frozenset({"array"})
                 node.prefix = tuple(properties[name] for name in raw.get("tuple", []) if name in properties)
-                node.items = self._kept(SchemaNode(node.pointer, False, never=True))
+                node.items = self._add_extra(SchemaNode(node.pointer, False, never=True))
             case "choice":
-                self._choice(node, subschema)
+                self._fill_choice(node, subschema)
 
-    def _object(self, node: SchemaNode, subschema: types.NodeFactory, selector_values: dict[str, str]) -> None:
+    def _fill_object(self, node: SchemaNode, subschema: types.NodeFactory, selector_values: dict[str, str]) -> None:
         raw = node.raw
         node.kinds, node.properties = frozenset({"object"}), self._properties(node)
         for base in self._bases(raw):
@@ -150,11 +150,11 @@ class _Builder:
             selector_node = SchemaNode(
                 node.pointer, value, kinds=frozenset({"string"}), allowed={("string", value): value}
             )
-            node.properties[name] = self._kept(selector_node)
+            node.properties[name] = self._add_extra(selector_node)
             node.required |= {name}
         if raw.get("abstract") is not True and isinstance(raw.get("additionalProperties"), (dict, bool)):
             node.additional = subschema("additionalProperties")
-        self.more.extend(types.fill_required(node, raw, ()))
+        self.extra_nodes.extend(types.fill_required(node, raw, ()))
 
     def _properties(self, node: SchemaNode) -> dict[str, SchemaNode]:
         """The properties of a type and of all types that it extends; the nearest definition wins."""
@@ -170,13 +170,13 @@ class _Builder:
         pending = _extended_targets(raw)
         while pending:
             target = pending.pop(0)
-            base = self._found(target)
+            base = self._find_definition(target)
             if isinstance(base, dict) and target not in bases:
                 bases[target] = base
                 pending = [*_extended_targets(base), *pending]
         return [(target.removeprefix("#"), base) for target, base in bases.items()]
 
-    def _choice(self, node: SchemaNode, subschema: types.NodeFactory) -> None:
+    def _fill_choice(self, node: SchemaNode, subschema: types.NodeFactory) -> None:
         raw = node.raw
         choices = raw.get("choices", {})
         selector = raw.get("selector")
@@ -188,14 +188,14 @@ class _Builder:
             return
         node.kinds = frozenset({"object"})
         alternatives = [types.tagged_alternative(node, name, subschema("choices", name)) for name in choices]
-        self.more += [
+        self.extra_nodes += [
             *alternatives,
             *(alternative.additional for alternative in alternatives if alternative.additional is not None),
         ]
         node.one_of = tuple(alternatives)
 
-    def _kept(self, node: SchemaNode) -> SchemaNode:
-        self.more.append(node)
+    def _add_extra(self, node: SchemaNode) -> SchemaNode:
+        self.extra_nodes.append(node)
         return node
 
 

@@ -49,37 +49,37 @@ class _DocumentPair:
     newer: NewerSide
 
     @property
-    def after(self) -> ProtoDocument:
+    def newer_document(self) -> ProtoDocument:
         return self.reader if self.newer == "reader" else self.writer
 
     @property
-    def before(self) -> ProtoDocument:
+    def older_document(self) -> ProtoDocument:
         return self.writer if self.newer == "reader" else self.reader
 
-    def found(self, rule: str, text: str, reader: int | None, writer: int | None) -> Incompatibility:
+    def incompatibility(self, rule: str, text: str, reader: int | None, writer: int | None) -> Incompatibility:
         return Incompatibility(rule, text, self.reader.location(reader), self.writer.location(writer))
 
-    def changed(self, rule: str, text: str, before: int | None, after: int | None) -> Incompatibility:
+    def change(self, rule: str, text: str, before: int | None, after: int | None) -> Incompatibility:
         """An incompatibility with lines in the older and the newer document."""
-        return self.found(rule, text, *((after, before) if self.newer == "reader" else (before, after)))
+        return self.incompatibility(rule, text, *((after, before) if self.newer == "reader" else (before, after)))
 
 
 def _differences(pair: _DocumentPair) -> Iterator[Incompatibility]:
-    before, after = pair.before, pair.after
+    before, after = pair.older_document, pair.newer_document
     if before.package != after.package:
         text = f'the package is "{before.package}" in the older document and "{after.package}" in the newer one'
-        yield pair.changed("package-changed", text, before.package_line, after.package_line)
+        yield pair.change("package-changed", text, before.package_line, after.package_line)
         return  # a new package renames every type
     for name, message in before.messages.items():
         other = after.messages.get(name)
         if other is None:
-            if not message.entry:
-                yield pair.changed("message-removed", f"message {name} was removed or renamed", message.line, None)
-        elif not message.entry and not other.entry:
+            if not message.is_map_entry:
+                yield pair.change("message-removed", f"message {name} was removed or renamed", message.line, None)
+        elif not message.is_map_entry and not other.is_map_entry:
             yield from _compare_messages(pair, message, other)
     for name, enum in before.enums.items():
         if (other_enum := after.enums.get(name)) is None:
-            yield pair.changed("enum-removed", f"enum {name} was removed or renamed", enum.line, None)
+            yield pair.change("enum-removed", f"enum {name} was removed or renamed", enum.line, None)
         else:
             yield from _compare_enums(pair, enum, other_enum)
     yield from _compare_services(pair)
@@ -91,7 +91,7 @@ def _compare_messages(pair: _DocumentPair, before: ProtoMessage, after: ProtoMes
         other, namesake = after.fields.get(number), names.get(field.name)
         if namesake is not None and namesake.number != number:
             text = f'field "{field.name}" of {before.name} had number {number} and has {namesake.number}'
-            yield pair.changed("field-number-changed", text, field.line, namesake.line)
+            yield pair.change("field-number-changed", text, field.line, namesake.line)
         elif other is None:
             yield from _compare_removed(pair, field, before, after)
         else:
@@ -102,7 +102,7 @@ def _compare_messages(pair: _DocumentPair, before: ProtoMessage, after: ProtoMes
             yield from _compare_added(pair, field, before, after)
         if field.name not in known and field.name in before.reserved.names:
             text = f'{before.name} had reserved the name "{field.name}"'
-            yield pair.changed("reserved-name-used", text, before.reserved.names[field.name], field.line)
+            yield pair.change("reserved-name-used", text, before.reserved.names[field.name], field.line)
     yield from _compare_reservations(pair, before.name, before.reserved, after.reserved, after.fields, names)
     yield from _compare_oneofs(pair, *((after, before) if pair.newer == "reader" else (before, after)))
 
@@ -116,14 +116,14 @@ def _compare_removed(
         rule, text = "field-removed", f"{subject} is read, but no longer written"
         if field.required:
             rule, text = "required-field-missing", f"{subject} is required by the reader and not known to the writer"
-        yield pair.changed(rule, text, field.line, after.line)
+        yield pair.change(rule, text, field.line, after.line)
         return
     unreserved = [] if after.reserved.range_of(field.number) else ["number"]
     # The name of an extension is not in the message's scope, so the message cannot reserve it.
     unreserved += [] if field.extension or field.name in after.reserved.names else ["name"]
     if unreserved:
         text = f"{subject} was removed and its {' and '.join(unreserved)} not reserved"
-        yield pair.changed("field-removed-not-reserved", text, field.line, after.line)
+        yield pair.change("field-removed-not-reserved", text, field.line, after.line)
 
 
 def _compare_added(
@@ -131,12 +131,12 @@ def _compare_added(
 ) -> Iterator[Incompatibility]:
     subject = f'field {field.number} "{field.name}" of {before.name}'
     if reserved_range := before.reserved.range_of(field.number):
-        yield pair.changed(
+        yield pair.change(
             "reserved-number-used", f"{subject} takes a number that was reserved", reserved_range.line, field.line
         )
     if field.required and pair.newer == "reader":
         text = f"{subject} is required by the reader and not known to the writer"
-        yield pair.changed("required-field-missing", text, before.line, field.line)
+        yield pair.change("required-field-missing", text, before.line, field.line)
 
 
 def _compare_fields(
@@ -147,20 +147,23 @@ def _compare_fields(
     reader, writer = (after, before) if pair.newer == "reader" else (before, after)
     if reader.required and not writer.required:
         text = f"{subject} is required by the reader and may be left out by the writer"
-        yield pair.found("required-field-optional", text, reader.line, writer.line)
+        yield pair.incompatibility("required-field-optional", text, reader.line, writer.line)
     if not may_become_repeated(before, after):
         old_cardinality, new_cardinality = ("repeated" if field.repeated else "singular" for field in (before, after))
         text = f"{subject} was {old_cardinality} and is {new_cardinality}, which {before.kind} does not allow"
-        yield pair.changed("field-cardinality-changed", text, before.line, after.line)
-    entries = pair.before.messages.get(before.type), pair.after.messages.get(after.type)
-    if any(entry is not None and entry.entry for entry in entries):
+        yield pair.change("field-cardinality-changed", text, before.line, after.line)
+    entries = pair.older_document.messages.get(before.type), pair.newer_document.messages.get(after.type)
+    if any(entry is not None and entry.is_map_entry for entry in entries):
         yield from _compare_entries(pair, before, after, entries, subject)
-    elif not is_wider(before, after, pair.before, pair.after):
-        text = f"{subject} was {_type_text(before)} and is {_type_text(after)}, which is not as wide or not the same on the wire"
-        yield pair.changed("field-type-changed", text, before.line, after.line)
+    elif not is_wider(before, after, pair.older_document, pair.newer_document):
+        text = (
+            f"{subject} was {_type_text(before)} and is {_type_text(after)}, which is not as wide or not the"
+            " same on the wire"
+        )
+        yield pair.change("field-type-changed", text, before.line, after.line)
     elif writer.implicit and not (reader.implicit or reader.repeated) and not reads_as_zero(reader, pair.reader):
         text = f"{subject} is not written when it is zero, and then read as another default"
-        yield pair.found("default-not-zero", text, reader.line, writer.line)
+        yield pair.incompatibility("default-not-zero", text, reader.line, writer.line)
 
 
 def _compare_entries(
@@ -174,14 +177,14 @@ def _compare_entries(
     old_entry, new_entry = entries
     if old_entry is None or new_entry is None or {before.kind, after.kind} != {"message"}:
         text = f"{subject} was {_type_text(before, old_entry)} and is {_type_text(after, new_entry)}"
-        yield pair.changed("field-type-changed", text, before.line, after.line)
+        yield pair.change("field-type-changed", text, before.line, after.line)
         return
     for incompatibility in _compare_messages(pair, old_entry, new_entry):
-        yield pair.changed(incompatibility.rule, f"{subject}, a map: {incompatibility.text}", before.line, after.line)
+        yield pair.change(incompatibility.rule, f"{subject}, a map: {incompatibility.text}", before.line, after.line)
 
 
 def _type_text(field: ProtoField, message: ProtoMessage | None = None) -> str:
-    return "a map" if message is not None and message.entry else field.type or field.kind
+    return "a map" if message is not None and message.is_map_entry else field.type or field.kind
 
 
 def _compare_oneofs(pair: _DocumentPair, reader: ProtoMessage, writer: ProtoMessage) -> Iterator[Incompatibility]:
@@ -196,7 +199,7 @@ def _compare_oneofs(pair: _DocumentPair, reader: ProtoMessage, writer: ProtoMess
             numbers = " and ".join(str(field.number) for field in islice(separate_fields.values(), 2))
             text = f'oneof "{oneof}" of {reader.name} holds one of the fields {numbers}, which can be written together'
             first = next(iter(separate_fields.values()))
-            yield pair.found("oneof-joins-fields", text, first.line, writer.fields[first.number].line)
+            yield pair.incompatibility("oneof-joins-fields", text, first.line, writer.fields[first.number].line)
 
 
 def _compare_enums(pair: _DocumentPair, before: ProtoEnum, after: ProtoEnum) -> Iterator[Incompatibility]:
@@ -204,19 +207,19 @@ def _compare_enums(pair: _DocumentPair, before: ProtoEnum, after: ProtoEnum) -> 
         new_number = after.numbers.get(value.name)
         if new_number is not None and new_number != number:
             text = f'value "{value.name}" of {before.name} had number {number} and has {new_number}'
-            yield pair.changed("enum-number-changed", text, value.line, after.values[new_number].line)
+            yield pair.change("enum-number-changed", text, value.line, after.values[new_number].line)
         elif number not in after.values:
             # SC-36 knows no reservation of values: the name of a written number must not disappear.
             text = f'value {number} "{value.name}" of {before.name} was removed'
-            yield pair.changed("enum-value-removed", text, value.line, after.line)
+            yield pair.change("enum-value-removed", text, value.line, after.line)
     for number, value in after.values.items():
         if number not in before.values and (reserved_range := before.reserved.range_of(number)):
             text = f'value {number} "{value.name}" of {before.name} takes a number that was reserved'
-            yield pair.changed("reserved-number-used", text, reserved_range.line, value.line)
+            yield pair.change("reserved-number-used", text, reserved_range.line, value.line)
     for name, number in after.numbers.items():
         if name in before.reserved.names:
             text = f'{before.name} had reserved the name "{name}"'
-            yield pair.changed("reserved-name-used", text, before.reserved.names[name], after.values[number].line)
+            yield pair.change("reserved-name-used", text, before.reserved.names[name], after.values[number].line)
     yield from _compare_reservations(pair, before.name, before.reserved, after.reserved, after.values, after.numbers)
 
 
@@ -233,10 +236,10 @@ def _compare_reservations(
         number = _first_uncovered(reserved_range, after, numbers)
         if number is not None:
             text = f"{name} does not reserve number {number} any more"
-            yield pair.changed("reservation-removed", text, reserved_range.line, None)
+            yield pair.change("reservation-removed", text, reserved_range.line, None)
     for reserved_name, line in before.names.items():
         if reserved_name not in after.names and reserved_name not in names:
-            yield pair.changed(
+            yield pair.change(
                 "reservation-removed", f'{name} does not reserve the name "{reserved_name}" any more', line, None
             )
 
@@ -256,24 +259,24 @@ def _first_uncovered(reserved_range: ReservedRange, after: Reservations, numbers
 
 def _compare_services(pair: _DocumentPair) -> Iterator[Incompatibility]:
     """Compares services: a method may be added, but not removed, and its types must not change."""
-    for name, service in pair.before.services.items():
-        new_service = pair.after.services.get(name)
+    for name, service in pair.older_document.services.items():
+        new_service = pair.newer_document.services.get(name)
         if new_service is None:
-            yield pair.changed("service-removed", f"service {name} was removed or renamed", service.line, None)
+            yield pair.change("service-removed", f"service {name} was removed or renamed", service.line, None)
             continue
         for method in service.methods.values():
             subject = f"method {method.name} of {name}"
             new_method = new_service.methods.get(method.name)
             if new_method is None:
-                yield pair.changed("method-removed", f"{subject} was removed or renamed", method.line, new_service.line)
+                yield pair.change("method-removed", f"{subject} was removed or renamed", method.line, new_service.line)
             elif not _is_same_method(pair, method, new_method):
-                yield pair.changed(
+                yield pair.change(
                     "method-changed", f"{subject} has another input or output", method.line, new_method.line
                 )
 
 
 def _is_same_method(pair: _DocumentPair, before: ProtoMethod, after: ProtoMethod) -> bool:
     return before.streams == after.streams and all(
-        is_same_type(old_type, new_type, pair.before, pair.after)
+        is_same_type(old_type, new_type, pair.older_document, pair.newer_document)
         for old_type, new_type in zip(before.types, after.types, strict=True)
     )

@@ -55,8 +55,8 @@ def document_from_descriptor(
 class _DescriptorReader:
     """Collects the elements of a document."""
 
-    def __init__(self, file: d.FileDescriptorProto, opaque_types: frozenset[str]) -> None:
-        self._file, self._opaque = file, opaque_types
+    def __init__(self, file: d.FileDescriptorProto, opaque: frozenset[str]) -> None:
+        self._file, self._opaque = file, opaque
         self.lines = {tuple(location.path): location.span[0] + 1 for location in file.source_code_info.location}
         self.messages: dict[str, ProtoMessage] = {}
         self.enums: dict[str, ProtoEnum] = {}
@@ -65,17 +65,19 @@ class _DescriptorReader:
 
     def read(self) -> None:
         file, feature_set = self._file, features.features_of_file(self._file)
-        self._types(file.package, (4,), file.message_type, (5,), file.enum_type, feature_set)
-        self._extend(file.package, (7,), file.extension, feature_set)
+        self._read_types(file.package, (4,), file.message_type, (5,), file.enum_type, feature_set)
+        self._read_extensions(file.package, (7,), file.extension, feature_set)
         for index, service in enumerate(file.service):
             name = _join(file.package, service.name)
-            self.services[name] = ProtoService(name, self._methods(service, (6, index)), self.lines.get((6, index)))
+            self.services[name] = ProtoService(
+                name, self._read_methods(service, (6, index)), self.lines.get((6, index))
+            )
         for name, extensions in self._extensions.items():
             message = self.messages.get(name, ProtoMessage(name, {}))
             fields = {**extensions, **message.fields}
-            self.messages[name] = ProtoMessage(name, fields, message.reserved, message.entry, message.line)
+            self.messages[name] = ProtoMessage(name, fields, message.reserved, message.is_map_entry, message.line)
 
-    def _types(
+    def _read_types(
         self,
         scope: str,
         path: _Path,
@@ -85,11 +87,11 @@ class _DescriptorReader:
         feature_set: Features,
     ) -> None:
         for index, message in enumerate(messages):
-            self._message(_join(scope, message.name), (*path, index), message, feature_set)
+            self._read_message(_join(scope, message.name), (*path, index), message, feature_set)
         for index, enum in enumerate(enums):
-            self._enum(_join(scope, enum.name), (*enums_path, index), enum, feature_set)
+            self._read_enum(_join(scope, enum.name), (*enums_path, index), enum, feature_set)
 
-    def _message(self, name: str, path: _Path, message: d.DescriptorProto, feature_set: Features) -> None:
+    def _read_message(self, name: str, path: _Path, message: d.DescriptorProto, feature_set: Features) -> None:
         feature_set = feature_set.override_with(message.options.features)
         entry = message.options.map_entry
         entries = {f".{name}.{element.name}" for element in message.nested_type if element.options.map_entry}
@@ -97,7 +99,7 @@ class _DescriptorReader:
         for index, field in enumerate(message.field):
             oneof = field.HasField("oneof_index") and not field.proto3_optional
             oneof_declaration = message.oneof_decl[field.oneof_index] if oneof else None
-            fields[field.number] = self._field(
+            fields[field.number] = self._read_field(
                 field,
                 (*path, 2, index),
                 feature_set
@@ -113,19 +115,19 @@ class _DescriptorReader:
         names = {element: self.lines.get((*path, 10, index)) for index, element in enumerate(message.reserved_name)}
         reserved = Reservations(tuple(sorted(ranges)), names)
         self.messages[name] = ProtoMessage(name, fields, reserved, entry, self.lines.get(path))
-        self._types(name, (*path, 3), message.nested_type, (*path, 4), message.enum_type, feature_set)
-        self._extend(name, (*path, 6), message.extension, feature_set)
+        self._read_types(name, (*path, 3), message.nested_type, (*path, 4), message.enum_type, feature_set)
+        self._read_extensions(name, (*path, 6), message.extension, feature_set)
 
-    def _extend(
+    def _read_extensions(
         self, scope: str, path: _Path, extensions: Iterable[d.FieldDescriptorProto], feature_set: Features
     ) -> None:
         for index, extension in enumerate(extensions):
-            extension_field = self._field(extension, (*path, index), feature_set, scope)
+            extension_field = self._read_field(extension, (*path, index), feature_set, scope)
             self._extensions.setdefault(extension.extendee.removeprefix("."), {})[extension_field.number] = (
                 extension_field
             )
 
-    def _field(
+    def _read_field(
         self,
         field: d.FieldDescriptorProto,
         path: _Path,
@@ -172,7 +174,7 @@ class _DescriptorReader:
             line=self.lines.get(path),
         )
 
-    def _enum(self, name: str, path: _Path, enum: d.EnumDescriptorProto, feature_set: Features) -> None:
+    def _read_enum(self, name: str, path: _Path, enum: d.EnumDescriptorProto, feature_set: Features) -> None:
         feature_set = feature_set.override_with(enum.options.features)
         values: dict[int, ProtoEnumValue] = {}
         for index, value in enumerate(enum.value):
@@ -186,7 +188,7 @@ class _DescriptorReader:
             values=values,
             numbers={value.name: value.number for value in enum.value},
             first=enum.value[0].number,
-            closed=feature_set.enum == d.FeatureSet.CLOSED,
+            is_closed=feature_set.enum == d.FeatureSet.CLOSED,
             reserved=Reservations(
                 tuple(sorted(ranges)),
                 {element: self.lines.get((*path, 5, index)) for index, element in enumerate(enum.reserved_name)},
@@ -194,7 +196,7 @@ class _DescriptorReader:
             line=self.lines.get(path),
         )
 
-    def _methods(self, service: d.ServiceDescriptorProto, path: _Path) -> dict[str, ProtoMethod]:
+    def _read_methods(self, service: d.ServiceDescriptorProto, path: _Path) -> dict[str, ProtoMethod]:
         return {
             method.name: ProtoMethod(
                 method.name,

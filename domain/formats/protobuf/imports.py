@@ -50,7 +50,7 @@ def compile_source(source: ProtoSource) -> CompiledDocument:
         return _with_opaque_types(source, unknown)
     compiled = compile_text(source.text)
     if compiled.descriptor is None:
-        raise _invalid_document(source, compiled.flaws[0])
+        raise _invalid_document(source, compiled.errors[0])
     return CompiledDocument(compiled)
 
 
@@ -67,12 +67,12 @@ def _with_opaque_types(source: ProtoSource, unknown: Sequence[ProtoStatement]) -
         if compiled.descriptor is not None:
             option_texts = tuple(" ".join(token.text for token in tokens) for tokens in options)
             return CompiledDocument(compiled, frozenset(declared), option_texts)
-        missing_type_errors += [error for error in compiled.flaws if _MISSING_TYPE.match(error.text)]
-        extended = _with_parents(_with_missing_types(declared, compiled.flaws, source, package))
+        missing_type_errors += [error for error in compiled.errors if _MISSING_TYPE.match(error.text)]
+        extended = _with_parents(_with_missing_types(declared, compiled.errors, source, package))
         if extended == declared:
             break
         declared = extended
-    raise _invalid_document(source, _error_to_report(compiled.flaws, missing_type_errors, package))
+    raise _invalid_document(source, _error_to_report(compiled.errors, missing_type_errors, package))
 
 
 def _error_to_report(

@@ -56,12 +56,12 @@ class Reservations:
 
 @dataclass(frozen=True, slots=True)
 class ProtoMessage:
-    """A message. entry: it is a map entry. fields: including its extensions in the same document."""
+    """A message. is_map_entry: it is a map entry. fields: including its extensions in the same document."""
 
     name: str
     fields: Mapping[int, ProtoField]
     reserved: Reservations = Reservations()
-    entry: bool = False
+    is_map_entry: bool = False
     line: int | None = None
 
 
@@ -80,7 +80,7 @@ class ProtoEnum:
     values: Mapping[int, ProtoEnumValue]
     numbers: Mapping[str, int]
     first: int
-    closed: bool
+    is_closed: bool
     reserved: Reservations = Reservations()
     line: int | None = None
 

@@ -48,7 +48,7 @@ class CompilerResult:
     """The descriptor of the document, with lines, or the errors in it."""
 
     descriptor: FileDescriptorProto | None
-    flaws: tuple[CompilerError, ...] = ()
+    errors: tuple[CompilerError, ...] = ()
 
 
 def compile_text(text: str, other_documents: Mapping[str, str] | None = None) -> CompilerResult:

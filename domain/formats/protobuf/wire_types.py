@@ -39,7 +39,7 @@ def is_wider(older: ProtoField, newer: ProtoField, before: ProtoDocument, after:
     if newer.kind == "enum":
         # An open enum holds every number; a closed one moves unknown numbers to the unknown fields.
         enum = after.enums.get(newer.type)
-        return older.kind == "int32" and enum is not None and not enum.closed
+        return older.kind == "int32" and enum is not None and not enum.is_closed
     return older.kind == newer.kind or newer.kind in _WIDER_TYPES.get(older.kind, ())
 
 
@@ -59,7 +59,8 @@ def is_same_type(first: str, other: str, before: ProtoDocument, after: ProtoDocu
 def may_become_repeated(older: ProtoField, newer: ProtoField) -> bool:
     """Whether a single value may become repeated: both sides can read each other, except for packed numbers."""
     return older.repeated == newer.repeated or (
-        newer.repeated and (newer.kind in _UNPACKABLE_KINDS or (newer.kind not in ("opaque", "group") and not newer.packed))
+        newer.repeated
+        and (newer.kind in _UNPACKABLE_KINDS or (newer.kind not in ("opaque", "group") and not newer.packed))
     )
 
 

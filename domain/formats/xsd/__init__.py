@@ -50,7 +50,9 @@ def parse(document: bytes, name: str) -> XsdDocument:
         version = XMLSchema11 if name.rpartition("/")[2].startswith("1.1") else XMLSchema10
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            schema = version(resource, loader_class=_stub_loader(stub_schemas(root, text)), defuse="always", allow="none")
+            schema = version(
+                resource, loader_class=_stub_loader(stub_schemas(root, text)), defuse="always", allow="none"
+            )
             return build_schema(schema, text, offsets)
     except InvalidDocument:
         raise

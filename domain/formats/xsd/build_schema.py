@@ -50,17 +50,17 @@ def build_schema(schema: Any, text: str, offsets: Mapping[int, int]) -> XsdDocum
 
     offsets: byte offset by `id` of an element of its tree.
     """
-    return _Builder(schema, offsets).schema(text)
+    return _SchemaBuilder(schema, offsets).build(text)
 
 
-class _Builder:
-    def __init__(self, schema: Any, offsets: Mapping[int, int]) -> None:
+class _SchemaBuilder:
+    def __init__(self, schema: Any, start_offsets: Mapping[int, int]) -> None:
         self._schema = schema
-        self._starts = offsets
+        self._start_offsets = start_offsets
         self._types: list[TypeDefinition | None] = []
         self._places: dict[int, int] = {}
         self._waiting: list[tuple[int, Any]] = []
-        self._derived: dict[str, dict[str, frozenset[str]]] = {}
+        self._derivations: dict[str, dict[str, frozenset[str]]] = {}
         for name, type_definition in schema.maps.types.items():
             base_type, steps, derivations = (
                 type_definition.base_type,
@@ -68,36 +68,40 @@ class _Builder:
                 {type_definition.derivation} if type_definition.is_complex() else set(),
             )
             while type_definition.is_complex() and base_type is not None and base_type.name not in (None, _ANY_TYPE):
-                self._derived.setdefault(base_type.name, {})[name] = frozenset(derivations)
+                self._derivations.setdefault(base_type.name, {})[name] = frozenset(derivations)
                 derivations |= {base_type.derivation} if base_type.is_complex() else set()
                 base_type, steps = base_type.base_type, steps + 1
                 if steps > _MAX_DERIVATION_STEPS:
                     raise _derivation_too_long(name)
 
-    def schema(self, text: str) -> XsdDocument:
+    def build(self, text: str) -> XsdDocument:
         schema = self._schema
         elements = {
-            component.name: self._element(component)
+            component.name: self._convert_element(component)
             for component in schema.elements.values()
             if component.schema is schema
         }
         named_types = {
-            component.name: self._place(component) for component in schema.types.values() if component.schema is schema
+            component.name: self._type_index(component)
+            for component in schema.types.values()
+            if component.schema is schema
         }
         while self._waiting:
             index, component = self._waiting.pop()
             self._types[index] = (
-                self._simple(component) if isinstance(component, XsdSimpleType) else self._complex(component)
+                self._convert_simple(component)
+                if isinstance(component, XsdSimpleType)
+                else self._convert_complex(component)
             )
         types = tuple(component for component in self._types if component is not None)
         return XsdDocument(
-            text, self._starts.get(id(schema.source.root)), schema.target_namespace, elements, named_types, types
+            text, self._start_offsets.get(id(schema.source.root)), schema.target_namespace, elements, named_types, types
         )
 
-    def _start(self, component: Any) -> int | None:
-        return self._starts.get(id(component.elem))
+    def _start_offset(self, component: Any) -> int | None:
+        return self._start_offsets.get(id(component.elem))
 
-    def _place(self, type_definition: Any) -> int:
+    def _type_index(self, type_definition: Any) -> int:
         """The index of a type in `types`. Types are converted later, one by one, so circular references do no harm."""
         index = self._places.get(id(type_definition))
         if index is None:
@@ -106,16 +110,16 @@ class _Builder:
             self._waiting.append((index, type_definition))
         return index
 
-    def _element(self, declaration: XsdElement) -> ElementDeclaration:
+    def _convert_element(self, declaration: XsdElement) -> ElementDeclaration:
         return ElementDeclaration(
             name=declaration.name,
-            type=self._place(declaration.type),
-            start=self._start(declaration),
+            type=self._type_index(declaration.type),
+            start=self._start_offset(declaration),
             nillable=declaration.nillable,
             fixed=declaration.fixed,
             identities=tuple(sorted(map(_identity_text, declaration.identities))),
             alternatives=tuple(
-                (_xpath_text(alternative.path or "", alternative), self._place(alternative.type))
+                (_xpath_text(alternative.path or "", alternative), self._type_index(alternative.type))
                 for alternative in declaration.alternatives
                 if alternative.type is not None
             ),
@@ -126,11 +130,11 @@ class _Builder:
 
     # -- complex types --------------------------------------------------------------------------------------------
 
-    def _complex(self, definition: XsdComplexType) -> ComplexType:
+    def _convert_complex(self, definition: XsdComplexType) -> ComplexType:
         content = definition.content
-        text = self._place(content) if isinstance(content, XsdSimpleType) else None
+        text = self._type_index(content) if isinstance(content, XsdSimpleType) else None
         elements: dict[str, dict[ElementDeclaration, None]] = {}
-        content_model = self._term(content, elements) if isinstance(content, XsdGroup) else EMPTY_CONTENT
+        content_model = self._convert_group(content, elements) if isinstance(content, XsdGroup) else EMPTY_CONTENT
         open_content = definition.open_content
         if open_content is not None and open_content.any_element is not None and open_content.mode != "none":
             open_wildcard = repeat(_convert_wildcard(open_content.any_element), 0, None)
@@ -141,14 +145,14 @@ class _Builder:
             )
         return ComplexType(
             name=definition.name,
-            start=self._start(definition),
+            start=self._start_offset(definition),
             content=content_model,
             elements={name: tuple(declared) for name, declared in elements.items()},
             attributes={
                 name: AttributeDeclaration(
                     name,
-                    self._place(attribute.type),
-                    self._start(attribute),
+                    self._type_index(attribute.type),
+                    self._start_offset(attribute),
                     attribute.use == "required",
                     attribute.fixed,
                 )
@@ -167,13 +171,13 @@ class _Builder:
             mixed=definition.mixed,
             abstract=definition.abstract,
             assertions=frozenset(_xpath_text(assertion.path, assertion) for assertion in definition.assertions),
-            derived=self._derived.get(definition.name or "", {}),
+            derived=self._derivations.get(definition.name or "", {}),
             block=_blocked_derivations(definition),
         )
 
-    def _term(self, group: XsdGroup, elements: dict[str, dict[ElementDeclaration, None]]) -> ContentModel:
+    def _convert_group(self, group: XsdGroup, elements: dict[str, dict[ElementDeclaration, None]]) -> ContentModel:
         """A model group as a content model. Adds its element declarations to `elements`."""
-        items = [self._particle(particle, elements) for particle in group]
+        items = [self._convert_particle(particle, elements) for particle in group]
         content_model = (
             choice_of(items)
             if group.model == "choice" and items
@@ -183,9 +187,9 @@ class _Builder:
         )
         return repeat(content_model, group.min_occurs, group.max_occurs)
 
-    def _particle(self, particle: Any, elements: dict[str, dict[ElementDeclaration, None]]) -> ContentModel:
+    def _convert_particle(self, particle: Any, elements: dict[str, dict[ElementDeclaration, None]]) -> ContentModel:
         if isinstance(particle, XsdGroup):
-            return self._term(particle, elements)
+            return self._convert_group(particle, elements)
         if isinstance(particle, XsdAnyElement):
             return repeat(_convert_wildcard(particle), particle.min_occurs, particle.max_occurs)
         declaration = particle.ref if particle.ref is not None else particle
@@ -199,13 +203,13 @@ class _Builder:
         names: list[ContentModel] = []
         for element in alternatives:
             if not element.abstract:
-                elements.setdefault(element.name, {})[self._element(element)] = None
+                elements.setdefault(element.name, {})[self._convert_element(element)] = None
                 names.append(ElementName(element.name))
         return repeat(choice_of(names), particle.min_occurs, particle.max_occurs)
 
     # -- simple types ---------------------------------------------------------------------------------------------
 
-    def _simple(self, definition: XsdSimpleType) -> SimpleType:
+    def _convert_simple(self, definition: XsdSimpleType) -> SimpleType:
         steps: list[Any] = [definition]
         while (base_type := _simple_type_of(steps[-1].base_type)) is not None:
             steps.append(base_type)
@@ -222,10 +226,10 @@ class _Builder:
         kind: str = "atomic"
         part_indexes: tuple[int, ...] = ()
         if isinstance(variety, XsdList):
-            kind, part_indexes = "list", (self._place(variety.item_type),)
+            kind, part_indexes = "list", (self._type_index(variety.item_type),)
         elif isinstance(variety, XsdUnion):
-            kind, part_indexes = "union", tuple(map(self._place, variety.member_types))
-        return SimpleType(tuple(names), kind, self._start(definition), part_indexes, **_combine_facets(steps))
+            kind, part_indexes = "union", tuple(map(self._type_index, variety.member_types))
+        return SimpleType(tuple(names), kind, self._start_offset(definition), part_indexes, **_combine_facets(steps))
 
 
 def _simple_type_of(base_type: Any) -> XsdSimpleType | None:
@@ -249,7 +253,9 @@ def _derivation_steps(type_definition: Any, base_type: Any) -> frozenset[str]:
 
 
 def _derivation_too_long(name: str | None) -> InvalidDocument:
-    return InvalidDocument(f"the type {name or 'without a name'} derives from more than {_MAX_DERIVATION_STEPS} others in a row")
+    return InvalidDocument(
+        f"the type {name or 'without a name'} derives from more than {_MAX_DERIVATION_STEPS} others in a row"
+    )
 
 
 def _combine_facets(steps: Iterable[Any]) -> dict[str, Any]:
@@ -310,7 +316,11 @@ def _identity_text(identity: Any) -> str:
     """A uniqueness rule as a text that is equal for equal rules, independent of their names."""
     referred = getattr(identity, "refer", None)
     target = (
-        "" if referred is None else " of " + _identity_text(referred) if hasattr(referred, "selector") else f" of {referred}"
+        ""
+        if referred is None
+        else " of " + _identity_text(referred)
+        if hasattr(referred, "selector")
+        else f" of {referred}"
     )
     fields = ", ".join(_xpath_text(field.path, identity) for field in identity.fields)
     kind = identity.elem.tag.rpartition("}")[2]

@@ -21,7 +21,8 @@ _DEFAULT_ATTRIBUTES: Final = {
 }
 #: Children of the schema element whose order has no meaning.
 _UNORDERED_TAGS: Final = frozenset(
-    _XS_PREFIX + name for name in ("element", "attribute", "simpleType", "complexType", "group", "attributeGroup", "notation")
+    _XS_PREFIX + name
+    for name in ("element", "attribute", "simpleType", "complexType", "group", "attributeGroup", "notation")
 )
 
 
@@ -65,7 +66,9 @@ def _namespaces(node: XmlElement) -> set[str]:
 
 def _schema_text(root: XmlElement, prefixes: dict[str, str], declared: str) -> str:
     ordered_texts = [
-        _canonical_element(node, prefixes) for node in root.children if node.tag not in _UNORDERED_TAGS and not _is_annotation(node)
+        _canonical_element(node, prefixes)
+        for node in root.children
+        if node.tag not in _UNORDERED_TAGS and not _is_annotation(node)
     ]
     sorted_texts = sorted(_canonical_element(node, prefixes) for node in root.children if node.tag in _UNORDERED_TAGS)
     return _element_text(root, prefixes, declared, "".join([*ordered_texts, *sorted_texts]))

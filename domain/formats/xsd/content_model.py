@@ -28,21 +28,21 @@ class NamespaceWildcard:
     """
 
     namespaces: frozenset[str]
-    excluding: bool
+    is_excluding: bool
     strictness: int
     not_names: frozenset[str] = frozenset()
 
     def allows_name(self, name: str) -> bool:
         uri = name[1:].partition("}")[0] if name.startswith("{") else ""
-        return (uri in self.namespaces) != self.excluding and name not in self.not_names
+        return (uri in self.namespaces) != self.is_excluding and name not in self.not_names
 
-    def covers(self, other: NamespaceWildcard) -> bool:
+    def is_superset_of(self, other: NamespaceWildcard) -> bool:
         """Whether the wildcard matches everything that another matches, and is not stricter."""
         if self.strictness > other.strictness or not self.not_names <= other.not_names:
             return False
-        if other.excluding:
-            return self.excluding and self.namespaces <= other.namespaces
-        if self.excluding:
+        if other.is_excluding:
+            return self.is_excluding and self.namespaces <= other.namespaces
+        if self.is_excluding:
             return not self.namespaces & other.namespaces
         return other.namespaces <= self.namespaces
 
@@ -67,8 +67,8 @@ class AllGroup:
 @dataclass(frozen=True, slots=True)
 class Repetition:
     item: ContentModel
-    least: int
-    most: int | None
+    minimum: int
+    maximum: int | None
 
 
 ContentSymbol = ElementName | NamespaceWildcard
@@ -226,7 +226,7 @@ def derivative(content_model: ContentModel, symbol: ContentSymbol) -> ContentMod
 def _matches_symbol(particle: ElementName | NamespaceWildcard, symbol: ContentSymbol) -> bool:
     if isinstance(particle, ElementName):
         return particle == symbol
-    return particle.allows_name(symbol.name) if isinstance(symbol, ElementName) else particle.covers(symbol)
+    return particle.allows_name(symbol.name) if isinstance(symbol, ElementName) else particle.is_superset_of(symbol)
 
 
 def find_counterexample(writer: ContentModel, reader: ContentModel) -> tuple[str, ...] | None:
@@ -275,7 +275,7 @@ def _is_subset(writer: ContentModel, reader: ContentModel) -> bool:
     if isinstance(writer, ChoiceGroup):
         reader_items = frozenset(reader.items) if isinstance(reader, ChoiceGroup) else frozenset[ContentModel]()
         return all(item in reader_items or _is_subset(item, reader) for item in writer.items)
-    if isinstance(writer, Repetition) and writer.least == 0 and writer.most == 1:
+    if isinstance(writer, Repetition) and writer.minimum == 0 and writer.maximum == 1:
         return is_nullable(reader) and _is_subset(writer.item, reader)
     match reader:
         case ElementName() | NamespaceWildcard():
@@ -284,8 +284,8 @@ def _is_subset(writer: ContentModel, reader: ContentModel) -> bool:
             return any(_is_subset(writer, item) for item in items)
         case Repetition(item, minimum, maximum):
             if isinstance(writer, Repetition):
-                is_in_range = minimum <= writer.least and (
-                    maximum is None or (writer.most is not None and writer.most <= maximum)
+                is_in_range = minimum <= writer.minimum and (
+                    maximum is None or (writer.maximum is not None and writer.maximum <= maximum)
                 )
                 return is_in_range and _is_subset(writer.item, item)
             return (minimum <= 1 and _is_subset(writer, item)) or (writer == EMPTY_CONTENT and is_nullable(reader))

@@ -45,7 +45,7 @@ class AttributeDeclaration:
 @dataclass(frozen=True, slots=True)
 class FacetBound:
     value: Any
-    open: bool
+    is_exclusive: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +102,14 @@ TypeDefinition = SimpleType | ComplexType
 
 @dataclass(frozen=True, slots=True)
 class XsdDocument:
-    """A parsed schema. start: of its root. elements: the global ones. named: indexes in `types` of the global types."""
+    """A parsed schema.
+
+    start: of its root. elements: the global ones. named_types: indexes in `types` of the global types.
+    """
 
     text: str
     start: int | None
-    target: str
+    target_namespace: str
     elements: Mapping[str, ElementDeclaration]
-    named: Mapping[str, int]
+    named_types: Mapping[str, int]
     types: tuple[TypeDefinition, ...]

@@ -64,7 +64,12 @@ def simple_type_mismatch(
         )
     if reader.kind == "list":
         items = simple_type_mismatch(writers[writer.parts[0]], readers[reader.parts[0]], writers, readers)
-        return items or _compare_lengths(writer, reader) or _compare_patterns(writer, reader) or _compare_enumerations(writer, reader)
+        return (
+            items
+            or _compare_lengths(writer, reader)
+            or _compare_patterns(writer, reader)
+            or _compare_enumerations(writer, reader)
+        )
     if not _is_writable_as(writer, reader):
         return "type-changed", f"is {_type_name(writer)}, the reader expects {_type_name(reader)}"
     return _compare_facets(writer, reader)
@@ -105,7 +110,10 @@ def _is_writable_as(writer: SimpleType, reader: SimpleType) -> bool:
     reader_type_name = reader.names[0]
     if reader_type_name in writer.names or reader_type_name in _TEXT_TYPES:
         return True
-    if reader_type_name in (_XS_PREFIX + "normalizedString", _XS_PREFIX + "token") and _XS_PREFIX + "string" not in writer.names:
+    if (
+        reader_type_name in (_XS_PREFIX + "normalizedString", _XS_PREFIX + "token")
+        and _XS_PREFIX + "string" not in writer.names
+    ):
         return True  # only text has significant white space
     if _is_number(writer) and _is_number(reader):  # bounds and fractions decide
         # 1.0 is no integer in XSD, although it has no fraction.
@@ -114,7 +122,16 @@ def _is_writable_as(writer: SimpleType, reader: SimpleType) -> bool:
 
 
 def _compare_facets(writer: SimpleType, reader: SimpleType) -> TypeMismatch | None:
-    checks = (_compare_form, _compare_whitespace, _compare_lengths, _compare_patterns, _compare_enumerations, _compare_bounds, _compare_digits, _compare_assertions)
+    checks = (
+        _compare_form,
+        _compare_whitespace,
+        _compare_lengths,
+        _compare_patterns,
+        _compare_enumerations,
+        _compare_bounds,
+        _compare_digits,
+        _compare_assertions,
+    )
     return _first_mismatch(check(writer, reader) for check in checks)
 
 
@@ -122,7 +139,10 @@ def _compare_form(writer: SimpleType, reader: SimpleType) -> TypeMismatch | None
     """Refuses text restrictions on other types: their values have several written forms."""
     text = reader.names[0] in _TEXT_TYPES or _XS_PREFIX + "string" in reader.names
     if text and _XS_PREFIX + "string" not in writer.names and _is_restricted(reader):
-        return "type-changed", f"is {_type_name(writer)}, the reader expects text of a form that such values need not have"
+        return (
+            "type-changed",
+            f"is {_type_name(writer)}, the reader expects text of a form that such values need not have",
+        )
     return None
 
 
@@ -198,7 +218,7 @@ def _inclusive_bound(bound: FacetBound | None, is_lower: bool) -> FacetBound | N
     if not isinstance(value, Decimal) or not value.is_finite():
         return bound
     rounded = value.to_integral_value(ROUND_CEILING if is_lower else ROUND_FLOOR)
-    step = (1 if is_lower else -1) if bound.open and rounded == value else 0
+    step = (1 if is_lower else -1) if bound.is_exclusive and rounded == value else 0
     return FacetBound(rounded + step, False)
 
 
@@ -208,7 +228,7 @@ def _is_bound_within(writer_bound: FacetBound | None, reader_bound: FacetBound, 
     try:
         writer_value, reader_value = _to_decimal(writer_bound.value), _to_decimal(reader_bound.value)
         if writer_value == reader_value:
-            return writer_bound.open or not reader_bound.open
+            return writer_bound.is_exclusive or not reader_bound.is_exclusive
         return bool(writer_value > reader_value if is_lower else writer_value < reader_value)
     except TypeError:  # values without an order between them
         return False
@@ -267,7 +287,11 @@ def _compare_values(writer: SimpleType, reader: SimpleType) -> TypeMismatch | No
     except (re.error, ValueError, OverflowError):
         return _compare_patterns(writer, reader)
     # Checks that the writer's facets already pass need not run per value; facets may exclude some values.
-    failing_checks = [check for check in (_compare_lengths, _compare_whitespace, _compare_bounds, _compare_digits) if check(writer, reader)]
+    failing_checks = [
+        check
+        for check in (_compare_lengths, _compare_whitespace, _compare_bounds, _compare_digits)
+        if check(writer, reader)
+    ]
     for value in writer.values or ():
         if not all(any(matcher.match(str(value)) for matcher in step) for step in checks):
             return "pattern-changed", f"may be {value}, which the reader's pattern does not match"

@@ -86,10 +86,14 @@ def stub_schemas(root: XmlElement, text: str) -> dict[str, str]:
     usage_by_name: dict[tuple[str, str, str], str] = {}
     for usage, (namespace, local) in _references(root):
         kind = usage if f"{{{XS}}}{usage}" in _GLOBAL_TAGS else "type"
-        if namespace in imported_namespaces - _KNOWN_NAMESPACES and not (namespace == target and (kind, local) in own_names):
+        if namespace in imported_namespaces - _KNOWN_NAMESPACES and not (
+            namespace == target and (kind, local) in own_names
+        ):
             key = namespace, kind, local
             usage_by_name[key] = min(usage, usage_by_name.get(key, usage), key=_USE_ORDER.__getitem__)
-    stubs_by_namespace: dict[str, list[str]] = {namespace: [] for namespace in imported_namespaces - _KNOWN_NAMESPACES - {target}}
+    stubs_by_namespace: dict[str, list[str]] = {
+        namespace: [] for namespace in imported_namespaces - _KNOWN_NAMESPACES - {target}
+    }
     for (namespace, _, local), usage in sorted(usage_by_name.items()):
         if local and not set(local) & set("<>&\"' "):
             stubs_by_namespace.setdefault(namespace, []).append(_STUBS[usage].format(local, _CONTENT_PREFIX + local))

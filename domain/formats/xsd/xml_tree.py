@@ -87,7 +87,7 @@ def parse_xml(text: str) -> XmlElement:
     """
     if not text.strip():
         raise InvalidDocument("the document is empty", DocumentLocation(line=1))
-    return _XmlReader(text).root()
+    return _XmlReader(text).parse()
 
 
 def location_at(text: str, start: int | None) -> DocumentLocation | None:
@@ -103,25 +103,27 @@ def location_at(text: str, start: int | None) -> DocumentLocation | None:
 class _XmlReader:
     def __init__(self, text: str) -> None:
         self._text = text
-        self._open: list[XmlElement] = []
+        self._open_elements: list[XmlElement] = []
         self._root: XmlElement | None = None
         self._count = 0
         self._scopes: list[Mapping[str, str]] = [{"xml": XML}]
-        self._declared: dict[str, str] = {}
+        self._declared_prefixes: dict[str, str] = {}
         # An encoding given here overrides the declared one.
         self._parser = parser = expat.ParserCreate("utf-8", " ")
         parser.buffer_text = True
-        parser.StartDoctypeDeclHandler = self._doctype
-        parser.StartNamespaceDeclHandler = self._prefix
-        parser.StartElementHandler = self._start
-        parser.EndElementHandler = self._end
+        parser.StartDoctypeDeclHandler = self._on_doctype
+        parser.StartNamespaceDeclHandler = self._on_prefix
+        parser.StartElementHandler = self._on_start
+        parser.EndElementHandler = self._on_end
 
-    def root(self) -> XmlElement:
+    def parse(self) -> XmlElement:
         try:
             self._parser.Parse(self._text.encode("utf-8"), True)
         except expat.ExpatError as error:
             reason = expat.errors.messages.get(error.code, "") if isinstance(error.code, int) else ""
-            raise InvalidDocument(f"the document is not well-formed XML: {reason or error}", self._around()) from None
+            raise InvalidDocument(
+                f"the document is not well-formed XML: {reason or error}", self._error_location()
+            ) from None
         except UnicodeEncodeError:
             raise InvalidDocument(
                 "the document holds characters that XML does not allow", DocumentLocation(line=1)
@@ -129,10 +131,10 @@ class _XmlReader:
         assert self._root is not None
         return self._root
 
-    def _spot(self) -> DocumentLocation | None:
+    def _location(self) -> DocumentLocation | None:
         return location_at(self._text, self._parser.CurrentByteIndex)
 
-    def _around(self) -> DocumentLocation:
+    def _error_location(self) -> DocumentLocation:
         """The location where the parser stopped, with the text before it on the same line."""
         data, error_offset = self._text.encode(), max(self._parser.ErrorByteIndex, 0)
         start = max(data.rfind(b"\n", 0, error_offset) + 1, error_offset - MAX_FRAGMENT // 2)
@@ -141,34 +143,34 @@ class _XmlReader:
             line=data.count(b"\n", 0, error_offset) + 1, fragment=location.fragment if location else None
         )
 
-    def _doctype(self, *_: object) -> None:
+    def _on_doctype(self, *_: object) -> None:
         start = self._text.encode().rfind(b"<!DOCTYPE", 0, self._parser.CurrentByteIndex)
         raise InvalidDocument(
             "document type declarations and entities are not allowed", location_at(self._text, max(start, 0))
         )
 
-    def _prefix(self, prefix: str | None, uri: str | None) -> None:
-        self._declared[prefix or ""] = uri or ""
+    def _on_prefix(self, prefix: str | None, uri: str | None) -> None:
+        self._declared_prefixes[prefix or ""] = uri or ""
 
-    def _start(self, tag: str, attributes: dict[str, str]) -> None:
+    def _on_start(self, tag: str, attributes: dict[str, str]) -> None:
         self._count += 1
-        if self._count > _MAX_ELEMENTS or len(self._open) >= _MAX_DEPTH:
+        if self._count > _MAX_ELEMENTS or len(self._open_elements) >= _MAX_DEPTH:
             limit_text = f"{_MAX_ELEMENTS} elements" if self._count > _MAX_ELEMENTS else f"{_MAX_DEPTH} levels"
-            raise InvalidDocument(f"the document has more than {limit_text}", self._spot())
+            raise InvalidDocument(f"the document has more than {limit_text}", self._location())
         scope = self._scopes[-1]
-        if self._declared:
-            scope, self._declared = {**scope, **self._declared}, {}
+        if self._declared_prefixes:
+            scope, self._declared_prefixes = {**scope, **self._declared_prefixes}, {}
         self._scopes.append(scope)
         clark_attributes = {_clark_name(name): value for name, value in attributes.items()}
         node = XmlElement(_clark_name(tag), clark_attributes, self._parser.CurrentByteIndex, scope)
-        if self._open:
-            self._open[-1].children.append(node)
+        if self._open_elements:
+            self._open_elements[-1].children.append(node)
         else:
             self._root = node
-        self._open.append(node)
+        self._open_elements.append(node)
 
-    def _end(self, _: str) -> None:
-        self._open.pop()
+    def _on_end(self, _: str) -> None:
+        self._open_elements.pop()
         self._scopes.pop()
 
 

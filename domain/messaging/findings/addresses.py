@@ -103,7 +103,10 @@ def _check_kafka_entry(
         and not {"uri", "url"} & entry.keys()
     ):
         yield subject.must(
-            "EP-23", f"an address of {protocol} needs {_SERVERS_OPTION} with at least one server", *path, _SERVERS_OPTION
+            "EP-23",
+            f"an address of {protocol} needs {_SERVERS_OPTION} with at least one server",
+            *path,
+            _SERVERS_OPTION,
         )
     for number, server in enumerate(as_texts(entry.get(_SERVERS_OPTION))):
         if not _SERVER.match(server) and not is_placeholder(server):

@@ -53,7 +53,9 @@ def _find_secrets(value: Any, path: AttributePath) -> Iterator[AttributePath]:
         for key, item in value.items():
             is_header_row = key == "value" and isinstance(name, str) and _fold_name(name) in _SECRET_HEADERS
             if (
-                is_header_row or _fold_name(key) in _SECRET_NAMES or (path[-1] == "headers" and _fold_name(key) in _SECRET_HEADERS)
+                is_header_row
+                or _fold_name(key) in _SECRET_NAMES
+                or (path[-1] == "headers" and _fold_name(key) in _SECRET_HEADERS)
             ) and _is_value(item):
                 yield (*path, key)
             else:

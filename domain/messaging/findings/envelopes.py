@@ -181,4 +181,7 @@ _TYPE_TESTS: Final[dict[str, Callable[[str], bool]]] = {
     "uritemplate": _parse_test(uris.template),
 }
 #: Additional types of the message-id of AMQP.
-_ID_TYPE_TESTS: Final[dict[str, Callable[[str], bool]]] = {"ulong": _is_ulong, "uuid": lambda value: bool(_UUID.match(value))}
+_ID_TYPE_TESTS: Final[dict[str, Callable[[str], bool]]] = {
+    "ulong": _is_ulong,
+    "uuid": lambda value: bool(_UUID.match(value)),
+}

@@ -50,24 +50,24 @@ class EntityLookup(Protocol):
 class BaseChains:
     """Chains of base messages that were already followed to their end, so that none is followed twice.
 
-    followed: the Versions on them. circular: those that are their own bases, directly or indirectly.
+    followed_xids: the Versions on them. circular_xids: those that are their own bases, directly or indirectly.
     """
 
-    followed: set[str] = field(default_factory=set)
-    circular: set[str] = field(default_factory=set)
+    followed_xids: set[str] = field(default_factory=set)
+    circular_xids: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True)
 class ValidatedEntity:
     """The entity that a validator checks.
 
-    check: checks documents (MS-65). chains: shared by all entities of one validation run.
+    check_schema: checks documents (MS-65). chains: shared by all entities of one validation run.
     """
 
     xid: str
     attributes: Mapping[str, Any]
     lookup: EntityLookup
-    check: SchemaCheck
+    check_schema: SchemaCheck
     chains: BaseChains = field(default_factory=BaseChains)
 
     def text(self, name: str) -> str | None:

@@ -62,9 +62,9 @@ def base_chain_ends(subject: ValidatedEntity) -> Iterator[Finding]:
         yield subject.should("MS-13", "the message does not exist", _BASE)
         return
     message_xid = _version_of(subject.xid, subject.attributes)
-    if message_xid not in subject.chains.followed:
+    if message_xid not in subject.chains.followed_xids:
         _follow_chain(subject, message_xid)
-    if message_xid in subject.chains.circular:
+    if message_xid in subject.chains.circular_xids:
         yield subject.must("MS-14", "the message is its own base, directly or through other messages", _BASE)
 
 
@@ -80,12 +80,12 @@ def _follow_chain(subject: ValidatedEntity, message_xid: str) -> None:
         name, attributes = _version_of(reference, base_attributes), base_attributes
         if name in visited:
             visited_names = list(visited)
-            chains.circular.update(visited_names[visited_names.index(name) :])
+            chains.circular_xids.update(visited_names[visited_names.index(name) :])
             break
-        if name in chains.followed:
+        if name in chains.followed_xids:
             break
         visited[name] = None
-    chains.followed.update(visited)
+    chains.followed_xids.update(visited)
 
 
 def type_is_unchanged(previous: Mapping[str, Any], subject: ValidatedEntity) -> Iterator[Finding]:

@@ -27,10 +27,10 @@ _SERIALIZER: Final = "org.apache.kafka.common.serialization.StringSerializer"
 
 
 class _OptionRange(NamedTuple):
-    """The values of an option beyond its type. has: whether a value is allowed."""
+    """The values of an option beyond its type. is_allowed: whether a value is allowed."""
 
-    says: str
-    has: Callable[[Any], bool]
+    requirement: str
+    is_allowed: Callable[[Any], bool]
 
 
 def _is_between(minimum: int, maximum: int) -> Callable[[Any], bool]:
@@ -43,7 +43,9 @@ def _is_among(*values: str) -> Callable[[Any], bool]:
 
 _RANGES: Final[dict[str, dict[str, _OptionRange]]] = {
     names.KAFKA: {"acks": _OptionRange("it is not -1, 0 or 1", _is_between(-1, 1))},
-    names.MQTT5: {"sessionexpiryinterval": _OptionRange(f"it is larger than {_MAX_UINT32}", _is_between(0, _MAX_UINT32))},
+    names.MQTT5: {
+        "sessionexpiryinterval": _OptionRange(f"it is larger than {_MAX_UINT32}", _is_between(0, _MAX_UINT32))
+    },
     names.HTTP: {
         "apikeyin": _OptionRange("it is not header or query", _is_among("header", "query")),
         "plainscheme": _OptionRange("it is not basic, form or query", _is_among("basic", "form", "query")),
@@ -72,7 +74,9 @@ _ROLES: Final[dict[str, dict[str, _OptionRoles]]] = {
     names.MQTT3: _MQTT,
     names.MQTT5: {
         **_MQTT,
-        **dict.fromkeys(("sharedsubscriptiongroup", "nolocal", "retainaspublished", "retainhandling"), _FOR_SUBSCRIBERS),
+        **dict.fromkeys(
+            ("sharedsubscriptiongroup", "nolocal", "retainaspublished", "retainhandling"), _FOR_SUBSCRIBERS
+        ),
     },
     names.KAFKA: {
         "acks": _OptionRoles((PRODUCER,), 1),
@@ -95,8 +99,8 @@ def options_are_in_range(subject: ValidatedEntity) -> Iterator[Finding]:
     """EP-21: ranges and choices that the model does not have."""
     options = subject.options
     for name, value_range in _RANGES.get(subject.protocol or "", {}).items():
-        if name in options and not value_range.has(options[name]):
-            yield subject.must("EP-21", value_range.says, "protocoloptions", name)
+        if name in options and not value_range.is_allowed(options[name]):
+            yield subject.must("EP-21", value_range.requirement, "protocoloptions", name)
 
 
 def http_options_are_tokens(subject: ValidatedEntity) -> Iterator[Finding]:

@@ -104,7 +104,7 @@ def inline_schema_is_valid(subject: ValidatedEntity) -> Iterator[Finding]:
     name, document = schema
     if document is None:
         yield subject.must("MS-65", "a schema of this format has to be a string", "dataschema")
-    elif (reason := subject.check(name, document)) is not None:
+    elif (reason := subject.check_schema(name, document)) is not None:
         yield subject.must("MS-65", f"it is not a schema of its format: {reason}", "dataschema")
 
 
@@ -117,7 +117,7 @@ def inline_schema(attributes: Mapping[str, Any]) -> tuple[str, bytes | None] | N
     format_module = formats.find_format(name) if name and schema is not None else None
     if format_module is None or name is None:
         return None
-    if not format_module.text:
+    if not format_module.is_text:
         return name, dumps(schema)
     return name, schema.encode() if isinstance(schema, str) else None
 

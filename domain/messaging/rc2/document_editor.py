@@ -19,17 +19,17 @@ class DialectMismatch(ValueError):
 class DocumentChange(NamedTuple):
     """One change. path: JSON pointer to the changed object, in the original document.
 
-    was: the members that it had; now: those that replace them, empty if they are removed.
+    before: the members that it had; after: those that replace them, empty if they are removed.
     """
 
     path: str
-    was: Members
-    now: Members
-    why: str
+    before: Members
+    after: Members
+    reason: str
 
     def members(self) -> dict[str, Any]:
         """The change as reports show it."""
-        return {"path": self.path, "from": self.was, "to": self.now, "why": self.why}
+        return {"path": self.path, "from": self.before, "to": self.after, "why": self.reason}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +43,10 @@ class TranslatedDocument:
 class ObjectEditor:
     """An object of a document while it is edited: a copy, with its place in the document."""
 
-    def __init__(self, members: Members, path: str, changes: list[DocumentChange]) -> None:
+    def __init__(self, members: Members, path: str, report: list[DocumentChange]) -> None:
         self.members = dict(members)
         self.path = path
-        self._report = changes
+        self._report = report
 
     def change(self, names: Iterable[str], new_members: Members, reason: str) -> None:
         """Replaces members with others."""
@@ -67,9 +67,9 @@ class ObjectEditor:
     def nested_object(self, name: str) -> ObjectEditor | None:
         """An editor of the object under a name, whose edits apply here; None if it is not an object."""
         value = self.members.get(name)
-        return self._put(self.members, name, value, name) if isinstance(value, dict) else None
+        return self._nested_editor(self.members, name, value, name) if isinstance(value, dict) else None
 
-    def each(self, name: str) -> Iterator[tuple[str, ObjectEditor]]:
+    def objects_by_key(self, name: str) -> Iterator[tuple[str, ObjectEditor]]:
         """The objects in the map under a name, with their keys."""
         entries = self.members.get(name)
         if not isinstance(entries, dict):
@@ -77,9 +77,9 @@ class ObjectEditor:
         new_entries = self.members[name] = dict(entries)
         for key, value in entries.items():
             if isinstance(value, dict):
-                yield key, self._put(new_entries, key, value, name, key)
+                yield key, self._nested_editor(new_entries, key, value, name, key)
 
-    def items(self, name: str) -> Iterator[ObjectEditor]:
+    def objects(self, name: str) -> Iterator[ObjectEditor]:
         """The objects in the array under a name."""
         elements = self.members.get(name)
         if not isinstance(elements, list):
@@ -87,9 +87,9 @@ class ObjectEditor:
         new_elements = self.members[name] = list(elements)
         for index, value in enumerate(elements):
             if isinstance(value, dict):
-                yield self._put(new_elements, index, value, name, str(index))
+                yield self._nested_editor(new_elements, index, value, name, str(index))
 
-    def _put(self, container: Any, key: Any, value: Members, *steps: str) -> ObjectEditor:
+    def _nested_editor(self, container: Any, key: Any, value: Members, *steps: str) -> ObjectEditor:
         editor = ObjectEditor(value, join_pointer(self.path, *steps), self._report)
         container[key] = editor.members
         return editor

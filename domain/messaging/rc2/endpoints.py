@@ -33,7 +33,7 @@ _NATS: Final = "nats"
 class _Rename(NamedTuple):
     old: str
     new: str
-    why: str
+    reason: str
     protocols: frozenset[str] | None = None  # lower case; None: all
 
 
@@ -77,7 +77,7 @@ def translate(document: Json) -> TranslatedDocument:
     if is_registry:
         root.drop(_REGISTRY_ATTRIBUTES, "an import does not change the registry itself")
     for plural, edit_group in _GROUP_EDITORS.items():
-        for key, group in root.each(plural):
+        for key, group in root.objects_by_key(plural):
             group.path = group.path if is_registry else "/" + group.path.split("/", 2)[2]
             group.members.pop("epoch", None)
             edit_group(key, group)
@@ -97,12 +97,12 @@ def _edit_endpoint(_: str, endpoint: ObjectEditor) -> None:
 
 
 def _edit_messages(_: str, group: ObjectEditor) -> None:
-    for _key, message in group.each("messages"):
+    for _key, message in group.objects_by_key("messages"):
         _edit_resource(message, _edit_message)
 
 
 def _edit_schemas(_: str, group: ObjectEditor) -> None:
-    for _key, schema in group.each("schemas"):
+    for _key, schema in group.objects_by_key("schemas"):
         _edit_resource(schema, lambda version: _rename_members(version, _MESSAGE_RENAMES[-1:]))
 
 
@@ -126,7 +126,7 @@ def _edit_resource(resource: ObjectEditor, edit_entity: Callable[[ObjectEditor],
         meta.drop(_META_ATTRIBUTES, "the attribute no longer exists")
         if meta.members.get("compatibility") == "none":
             meta.drop(("compatibility",), "without compatibility, the attribute is absent")
-    for _, version in resource.each("versions"):
+    for _, version in resource.objects_by_key("versions"):
         version.members.pop("epoch", None)
         edit_entity(version)
 
@@ -175,9 +175,9 @@ def _edit_options(options: ObjectEditor, protocol: str, usage: Json) -> None:
     if isinstance(options.members.get("authorization"), dict):
         new_members = {"authorization": [options.members["authorization"]]}
         options.change(("authorization",), new_members, "authorization options have to be a list")
-    for authorization in options.items("authorization"):
+    for authorization in options.objects("authorization"):
         authorization.rename("resourceurl", "resourceuri", "renamed")
-    for address in options.items("endpoints"):
+    for address in options.objects("endpoints"):
         address.rename("url", "uri", "renamed")
         if protocol == _KAFKA:
             _edit_kafka_address(address)
@@ -210,7 +210,7 @@ def _canonical_protocol(members: Mapping[str, Json]) -> str:
 def _rename_members(object: ObjectEditor, renames: tuple[_Rename, ...], protocol: str = "") -> None:
     for rename in renames:
         if rename.protocols is None or protocol in rename.protocols:
-            object.rename(rename.old, rename.new, rename.why)
+            object.rename(rename.old, rename.new, rename.reason)
 
 
 def _strip_fragment(object: ObjectEditor, name: str) -> None:

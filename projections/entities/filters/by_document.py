@@ -45,10 +45,10 @@ def parse_attributes(row: EntityRow) -> Any:
 
 
 def _attribute_values(expression: FilterExpression, row: EntityRow, base_url: str) -> Iterator[Any]:
-    if expression.derived:
-        prefix = base_url if expression.derived.absolute else ""
-        return iter((f"{prefix}{row.xid}{expression.derived.suffix}",))
-    needs_exact_numbers = expression.sought.number is not None
+    if expression.derived_attribute:
+        prefix = base_url if expression.derived_attribute.is_url else ""
+        return iter((f"{prefix}{row.xid}{expression.derived_attribute.suffix}",))
+    needs_exact_numbers = expression.value.number is not None
     return _values_at_path(
         json_text.loads_trusted(row.attributes) if needs_exact_numbers else parse_attributes(row), expression.path
     )
@@ -79,7 +79,7 @@ def _values_at_path(value: Any, path: Sequence[Step]) -> Iterator[Any]:
 
 def _is_match(expression: FilterExpression, value: Any) -> bool:
     """Whether a value meets the positive form of an expression."""
-    operator, filter_value = expression.operator.positive, expression.sought
+    operator, filter_value = expression.operator.positive, expression.value
     if operator is Operator.PRESENT:
         return True
     if filter_value.has_wildcards:

@@ -74,12 +74,13 @@ class LeafConditions:
     """The conditions in the `attribute` table that meet an expression, ignoring its negation.
 
     paths, values: alternative conditions on `a`; every value condition names one of the two partial indexes.
-    also: keys of entities that meet it and that the conditions do not find. cost: rank as a driver, low is good.
+    additional_keys: keys of entities that meet it and that the conditions do not find. cost: rank as a driver, low is
+    good.
     """
 
     paths: tuple[SqlFragment, ...]
     values: tuple[SqlFragment, ...]
-    also: tuple[str, ...]
+    additional_keys: tuple[str, ...]
     cost: int
 
 
@@ -94,9 +95,9 @@ class FilterCompiler:
         self, db: Database, base_url: str, key_range: tuple[str, str], row_overrides: RowOverrides | None = None
     ) -> None:
         self._db = db
-        self._base = base_url
-        self._range = key_range
-        self._moment = row_overrides if row_overrides and row_overrides.images else None
+        self._base_url = base_url
+        self._key_range = key_range
+        self._overrides = row_overrides if row_overrides and row_overrides.images else None
         self._leaves: dict[FilterExpression, LeafConditions] = {}
         self.omitted = OmittedEntities(db, key_range, row_overrides.images if row_overrides else ())
 
@@ -106,7 +107,7 @@ class FilterCompiler:
         None if there can be none. The keys cover whole subtrees of the type that the filter starts at.
         """
         key_queries = [
-            self._set(each, type, low, high)
+            self._select_keys(each, type, low, high)
             for each in conjunctions
             if is_above(each.type, type) or is_above(type, each.type)
         ]
@@ -115,99 +116,103 @@ class FilterCompiler:
         return (
             key_queries[0]
             if len(key_queries) == 1
-            else join_fragments(" UNION ", (each.within("SELECT key FROM ({}) s") for each in key_queries))
+            else join_fragments(" UNION ", (each.wrap("SELECT key FROM ({}) s") for each in key_queries))
         )
 
-    def _set(self, conjunction: Conjunction, type: str, low: str, high: str) -> SqlFragment:
-        keys = self._keys(conjunction, low, high)
+    def _select_keys(self, conjunction: Conjunction, type: str, low: str, high: str) -> SqlFragment:
+        keys = self._own_keys(conjunction, low, high)
         if type == conjunction.type:
             return keys
         if is_above(type, conjunction.type):
             owner = ancestor_key("k.key", conjunction.type, depth(type), self._db.find_function)
-            return keys.within(f"SELECT DISTINCT {owner} AS key FROM ({{}}) AS k")
-        descendants = keys.within(
+            return keys.wrap(f"SELECT DISTINCT {owner} AS key FROM ({{}}) AS k")
+        descendants = keys.wrap(
             "SELECT e.tree_key AS key FROM ({}) AS k CROSS JOIN entity AS e"
             f" WHERE e.type = '{type}' AND e.tree_key > k.key || '!' AND e.tree_key < k.key || '\"'"
         )
-        if self._moment is None:
+        if self._overrides is None:
             return descendants
         owner = ancestor_key("i.key", type, depth(conjunction.type), self._db.find_function)
         overridden = and_(
-            self._list(self._moment.keys_of_type(type)).within("SELECT i.key FROM {} AS i WHERE 1 = 1"),
-            keys.within(f"{owner} IN ({{}})"),
+            self._key_list(self._overrides.keys_of_type(type)).wrap("SELECT i.key FROM {} AS i WHERE 1 = 1"),
+            keys.wrap(f"{owner} IN ({{}})"),
         )
         return join_fragments(" UNION ALL ", (and_(descendants, self.unchanged_condition("e.tree_key")), overridden))
 
-    def _keys(self, conjunction: Conjunction, low: str, high: str) -> SqlFragment:
+    def _own_keys(self, conjunction: Conjunction, low: str, high: str) -> SqlFragment:
         """The entities of a conjunction's own type that it selects."""
-        own_expressions = sorted(conjunction.for_type(conjunction.type), key=lambda each: self._of(each).cost)
+        own_expressions = sorted(
+            conjunction.for_type(conjunction.type), key=lambda each: self._leaf_conditions(each).cost
+        )
         driver, *other_own_expressions = own_expressions
         has_positive_driver = not driver.operator.is_negative
-        source = self._driver(driver, low, high) if has_positive_driver else self.all_keys(conjunction.type, low, high)
+        source = (
+            self._driving_keys(driver, low, high) if has_positive_driver else self.all_keys(conjunction.type, low, high)
+        )
         conditions = [
-            self._probe(expression, "d.key")
+            self._probe_condition(expression, "d.key")
             for expression in (other_own_expressions if has_positive_driver else own_expressions)
         ]
         for expression in conjunction.expressions:
             if expression.type != conjunction.type:
                 key = ancestor_key("d.key", conjunction.type, depth(expression.type), self._db.find_function)
-                conditions.append(self._probe(expression, key))
-        return source if not conditions else and_(source.within("SELECT d.key FROM ({}) AS d WHERE 1 = 1"), *conditions)
+                conditions.append(self._probe_condition(expression, key))
+        return source if not conditions else and_(source.wrap("SELECT d.key FROM ({}) AS d WHERE 1 = 1"), *conditions)
 
     def all_keys(self, type: str, low: str, high: str) -> SqlFragment:
         """A query for the keys of all entities of a type between two keys."""
         start = SqlFragment(f"SELECT e.tree_key AS key FROM entity AS e WHERE e.type = '{type}'")
         current = and_(start, between("e.tree_key", low, high))
-        if self._moment is None:
+        if self._overrides is None:
             return current
-        overridden_keys = [key for key in self._moment.keys_of_type(type) if low < key < high]
-        overridden = self._list(overridden_keys).within("SELECT i.key FROM {} AS i")
+        overridden_keys = [key for key in self._overrides.keys_of_type(type) if low < key < high]
+        overridden = self._key_list(overridden_keys).wrap("SELECT i.key FROM {} AS i")
         return join_fragments(" UNION ALL ", (and_(current, self.unchanged_condition("e.tree_key")), overridden))
 
-    def _driver(self, expression: FilterExpression, low: str, high: str) -> SqlFragment:
+    def _driving_keys(self, expression: FilterExpression, low: str, high: str) -> SqlFragment:
         """The keys of the entities that meet an expression's positive form."""
-        if expression.derived:
-            condition = self._derived(expression, "d.key")
+        if expression.derived_attribute:
+            condition = self._derived_condition(expression, "d.key")
             return and_(
-                self.all_keys(expression.type, low, high).within("SELECT d.key FROM ({}) AS d WHERE 1 = 1"), condition
+                self.all_keys(expression.type, low, high).wrap("SELECT d.key FROM ({}) AS d WHERE 1 = 1"), condition
             )
-        conditions = self._of(expression)
+        conditions = self._leaf_conditions(expression)
         distinct = "DISTINCT " if expression.has_wildcards or expression.operator is Operator.PRESENT else ""
         start = SqlFragment(
             f"SELECT {distinct}a.tree_key AS key FROM attribute AS a WHERE a.type = '{expression.type}'"
         )
         end = and_(between("a.tree_key", low, high), self.unchanged_condition("a.tree_key"))
         queries = [and_(start, path, value, end) for path in conditions.paths for value in conditions.values]
-        if additional_keys := [key for key in conditions.also if low < key < high]:
-            queries.append(self._list(additional_keys).within("SELECT i.key FROM {} AS i"))
+        if additional_keys := [key for key in conditions.additional_keys if low < key < high]:
+            queries.append(self._key_list(additional_keys).wrap("SELECT i.key FROM {} AS i"))
         if len(queries) == 1:
             return queries[0]
         return join_fragments(
             " UNION " if distinct else " UNION ALL ", queries or [SqlFragment("SELECT '' AS key WHERE 1 = 0")]
         )
 
-    def _probe(self, expression: FilterExpression, key: str) -> SqlFragment:
+    def _probe_condition(self, expression: FilterExpression, key: str) -> SqlFragment:
         """Whether the entity with a key meets an expression."""
         negation = "NOT " if expression.operator.is_negative else ""
-        if expression.derived:
-            return self._derived(expression, key).within(f"{negation}({{}})")
-        conditions = self._of(expression)
+        if expression.derived_attribute:
+            return self._derived_condition(expression, key).wrap(f"{negation}({{}})")
+        conditions = self._leaf_conditions(expression)
         alternatives: list[SqlFragment] = []
         if conditions.paths and conditions.values:
             leaf = and_(SqlFragment(f"a.tree_key = {key}"), or_(conditions.paths), or_(conditions.values))
-            leaf_exists = leaf.within("EXISTS (SELECT 1 FROM attribute AS a WHERE {})")
+            leaf_exists = leaf.wrap("EXISTS (SELECT 1 FROM attribute AS a WHERE {})")
             alternatives.append(and_(leaf_exists, self.unchanged_condition(key)))
-        if conditions.also:
-            alternatives.append(self._named(key, conditions.also))
-        return or_(alternatives or [SqlFragment("1 = 0")]).within(f"{negation}{{}}")
+        if conditions.additional_keys:
+            alternatives.append(self._in_list(key, conditions.additional_keys))
+        return or_(alternatives or [SqlFragment("1 = 0")]).wrap(f"{negation}{{}}")
 
-    def _derived(self, expression: FilterExpression, key: str) -> SqlFragment:
-        derived, filter_value = expression.derived, expression.sought
+    def _derived_condition(self, expression: FilterExpression, key: str) -> SqlFragment:
+        derived, filter_value = expression.derived_attribute, expression.value
         assert derived is not None, "only what is made from xids comes here"
         operator = expression.operator.positive
         if operator is Operator.PRESENT:
             return ALWAYS
-        prefix = (self._base if derived.absolute else "").casefold()
+        prefix = (self._base_url if derived.is_url else "").casefold()
         text = f"(CAST(? AS TEXT) || replace({key}, '!', '/') || CAST(? AS TEXT))"
         text_parts = (prefix, derived.suffix)
         if filter_value.has_wildcards:
@@ -216,41 +221,43 @@ class FilterCompiler:
             return SqlFragment("1 = 0")
         return SqlFragment(f"{text} {_COMPARISONS[operator]} ?", (*text_parts, filter_value.text))
 
-    def _of(self, expression: FilterExpression) -> LeafConditions:
+    def _leaf_conditions(self, expression: FilterExpression) -> LeafConditions:
         """The leaf conditions of an expression; entities in doubt are decided at the first call."""
         conditions = self._leaves.get(expression)
         if conditions is None:
-            conditions = self._leaves[expression] = self._compiled(expression)
+            conditions = self._leaves[expression] = self._compile(expression)
         return conditions
 
-    def _compiled(self, expression: FilterExpression) -> LeafConditions:
-        if expression.derived:
+    def _compile(self, expression: FilterExpression) -> LeafConditions:
+        if expression.derived_attribute:
             return LeafConditions((), (), (), 5)
-        paths = self._paths(expression)
+        paths = self._path_conditions(expression)
         certain_conditions, doubtful_condition, cost = _value_conditions(expression)
-        matches_by_key = self._decided(expression, paths, doubtful_condition) if doubtful_condition and paths else {}
+        matches_by_key = (
+            self._decide_doubtful(expression, paths, doubtful_condition) if doubtful_condition and paths else {}
+        )
         additional_keys = [key for key, is_match in matches_by_key.items() if is_match]
-        if matches_by_key and expression.sought.number is not None:
+        if matches_by_key and expression.value.number is not None:
             # A rounded number has the same double as other numbers, so the entities already decided are excluded.
-            undecided = self._named("a.tree_key", matches_by_key).within("NOT ({})")
+            undecided = self._in_list("a.tree_key", matches_by_key).wrap("NOT ({})")
             certain_conditions = [and_(condition, undecided) for condition in certain_conditions]
-        if self._moment:
-            additional_keys = [key for key in additional_keys if key not in self._moment.images] + self._then(
-                expression
-            )
-        additional_keys += self._met(expression, self.omitted.rows(expression.type))
+        if self._overrides:
+            additional_keys = [
+                key for key in additional_keys if key not in self._overrides.images
+            ] + self._past_matches(expression)
+        additional_keys += self._matching_keys(expression, self.omitted.rows(expression.type))
         return LeafConditions(
             paths, tuple(certain_conditions), tuple(additional_keys), 9 if expression.operator.is_negative else cost
         )
 
-    def _paths(self, expression: FilterExpression) -> tuple[SqlFragment, ...]:
+    def _path_conditions(self, expression: FilterExpression) -> tuple[SqlFragment, ...]:
         """The alternative conditions on paths."""
         if expression.has_wildcards:
             existing_paths = self._wild_paths(expression)
-            return (self._named("a.path", existing_paths),) if existing_paths else ()
+            return (self._in_list("a.path", existing_paths),) if existing_paths else ()
         path = path_key(path_text(expression.path))
         exact_path = SqlFragment("a.path = ?", (path,))
-        if expression.operator.positive is not Operator.PRESENT or expression.scalar:
+        if expression.operator.positive is not Operator.PRESENT or expression.is_scalar:
             return (exact_path,)
         return exact_path, SqlFragment("a.path > ? AND a.path < ?", (f"{path}.", f"{path}/")), _items_condition(path)
 
@@ -269,7 +276,7 @@ class FilterCompiler:
         ]
         return [path for path in dict.fromkeys(candidate_paths) if path_pattern.match(path)]
 
-    def _decided(
+    def _decide_doubtful(
         self, expression: FilterExpression, paths: Sequence[SqlFragment], doubtful_condition: SqlFragment
     ) -> dict[str, bool]:
         """Whether each entity in doubt meets the positive form of an expression, by key."""
@@ -281,14 +288,14 @@ class FilterCompiler:
             select,
             or_(paths),
             doubtful_condition,
-            between("a.tree_key", *self._range),
-            *self._hinted(expression.sought),
+            between("a.tree_key", *self._key_range),
+            *self._hint_conditions(expression.value),
         )
         rows = map(stored_row, self._db.stream(*query))
         is_negative = expression.operator.is_negative
-        return {row.tree_key: matches(expression, row, self._base) is not is_negative for row in rows}
+        return {row.tree_key: matches(expression, row, self._base_url) is not is_negative for row in rows}
 
-    def _hinted(self, filter_value: FilterValue) -> tuple[SqlFragment, ...]:
+    def _hint_conditions(self, filter_value: FilterValue) -> tuple[SqlFragment, ...]:
         """A condition that skips most entities in doubt about a pattern: their JSON must contain a part of it."""
         plain_parts = (
             [plain_part for piece in filter_value.pieces for plain_part in _PLAIN_TEXT.findall(piece)]
@@ -297,33 +304,33 @@ class FilterCompiler:
         )
         if not plain_parts:
             return ()
-        contains_part = SqlFragment("lower(e.attributes) LIKE ?", (f"%{_escape_like(max(plain_parts, key=len))}%",)).within(
-            "{} ESCAPE '\\'"
-        )
+        contains_part = SqlFragment(
+            "lower(e.attributes) LIKE ?", (f"%{_escape_like(max(plain_parts, key=len))}%",)
+        ).wrap("{} ESCAPE '\\'")
         # Characters outside ASCII may fold to ASCII.
         return (or_([contains_part, SqlFragment(self._db.non_ascii_condition.format("e.attributes"))]),)
 
-    def _then(self, expression: FilterExpression) -> list[str]:
+    def _past_matches(self, expression: FilterExpression) -> list[str]:
         """The keys of the changed entities that met the positive form of an expression at the moment."""
-        assert self._moment is not None, "there is no then without a moment"
-        images = self._moment.images.values()
-        return self._met(expression, (row for row in images if row and row.type == expression.type))
+        assert self._overrides is not None, "there is no then without a moment"
+        images = self._overrides.images.values()
+        return self._matching_keys(expression, (row for row in images if row and row.type == expression.type))
 
-    def _met(self, expression: FilterExpression, rows: Iterable[EntityRow]) -> list[str]:
+    def _matching_keys(self, expression: FilterExpression, rows: Iterable[EntityRow]) -> list[str]:
         """The keys of the rows that meet the positive form of an expression."""
         is_negative = expression.operator.is_negative
-        return [row.tree_key for row in rows if matches(expression, row, self._base) is not is_negative]
+        return [row.tree_key for row in rows if matches(expression, row, self._base_url) is not is_negative]
 
     def unchanged_condition(self, column: str) -> SqlFragment:
         """A condition on a column of keys: their entities have not changed since the moment."""
-        if self._moment is None:
+        if self._overrides is None:
             return ALWAYS
-        return self._named(column, self._moment.images).within("NOT ({})")
+        return self._in_list(column, self._overrides.images).wrap("NOT ({})")
 
-    def _named(self, column: str, values: Collection[str]) -> SqlFragment:
+    def _in_list(self, column: str, values: Collection[str]) -> SqlFragment:
         return SqlFragment(self._db.in_list(column), (self._db.list_parameter(values),))
 
-    def _list(self, values: Collection[str]) -> SqlFragment:
+    def _key_list(self, values: Collection[str]) -> SqlFragment:
         return SqlFragment(self._db.list_table, (self._db.list_parameter(values),))
 
 
@@ -343,7 +350,7 @@ Conditions = tuple[list[SqlFragment], SqlFragment | None, int]
 
 def _value_conditions(expression: FilterExpression) -> Conditions:
     """Conditions on leaves that certainly meet it, a condition on those in doubt, and the rank as a driver."""
-    operator, filter_value = expression.operator.positive, expression.sought
+    operator, filter_value = expression.operator.positive, expression.value
     if operator is Operator.PRESENT:
         return [SqlFragment("a.text IS NOT NULL"), SqlFragment("a.text IS NULL")], None, 3
     if filter_value.has_wildcards:
@@ -403,7 +410,8 @@ def _add_number_conditions(
         signs.add(0)
     if signs:
         condition = and_(
-            SqlFragment("a.text IS NULL"), SqlFragment(f"a.number {_COMPARISON_BY_SIGNS[frozenset(signs)]} ?", (double,))
+            SqlFragment("a.text IS NULL"),
+            SqlFragment(f"a.number {_COMPARISON_BY_SIGNS[frozenset(signs)]} ?", (double,)),
         )
         # A single number keeps the index in the order of its keys.
         certain_conditions.append(

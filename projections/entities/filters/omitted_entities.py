@@ -26,16 +26,16 @@ class OmittedEntities:
 
     def __init__(self, db: Database, key_range: tuple[str, str], excluded_keys: Collection[str] = ()) -> None:
         self._db = db
-        self._range = key_range
-        self._apart = excluded_keys
+        self._key_range = key_range
+        self._excluded_keys = excluded_keys
         self._keys: dict[str, list[str]] = {}
 
     def keys(self, type: str) -> list[str]:
         """Their tree keys, in order. Cost: one index lookup for each type."""
         type_keys = self._keys.get(type)
         if type_keys is None:
-            rows = self._db.all(OMITTED_KEYS, (type, OMITTED_PATH, *self._range))
-            type_keys = self._keys[type] = [key for (key,) in rows if key not in self._apart]
+            rows = self._db.all(OMITTED_KEYS, (type, OMITTED_PATH, *self._key_range))
+            type_keys = self._keys[type] = [key for (key,) in rows if key not in self._excluded_keys]
         return type_keys
 
     def rows(self, type: str, key_query: SqlFragment | None = None) -> Iterator[EntityRow]:
@@ -48,7 +48,7 @@ class OmittedEntities:
             query = SqlFragment(f"{query.text} AND tree_key IN ({key_query.text})", (*query.values, *key_query.values))
         return map(stored_row, self._db.stream(*query))
 
-    def without(self, column: str, type: str) -> SqlFragment:
+    def not_omitted_condition(self, column: str, type: str) -> SqlFragment:
         """A condition on a column of keys: their entities are not omitted."""
         keys = self.keys(type)
         return (

@@ -58,7 +58,7 @@ class CollectionMembers:
         size: int,
         missing_attributes: MissingAttributeCache | None = None,
     ) -> None:
-        self._presence = missing_attributes or MissingAttributeCache()
+        self._missing_attributes = missing_attributes or MissingAttributeCache()
         self._db = db
         self._selection = selection
         self._type = type
@@ -86,7 +86,7 @@ class CollectionMembers:
         query = self._selection.keys(self._selection.state, self._type, low, high)
         if query is None:
             return
-        ordered_query = query.within(f"SELECT s.key FROM ({{}}) AS s ORDER BY s.key{_DIRECTION[descending]}")
+        ordered_query = query.wrap(f"SELECT s.key FROM ({{}}) AS s ORDER BY s.key{_DIRECTION[descending]}")
         for (key,) in self._db.stream(*_with_limit(ordered_query, limit)):
             yield PageKey((0, 0.0, ""), key)
 
@@ -98,31 +98,35 @@ class CollectionMembers:
             if _can_follow(sort_class, after, descending)
         ]
         current = chain.from_iterable(
-            self._of_class(sort_class, after, descending, limit) for sort_class in sort_classes
+            self._class_keys(sort_class, after, descending, limit) for sort_class in sort_classes
         )
         other_sources = [
-            source for source in (self._then(after, descending), self._omitted(after, descending)) if source
+            source
+            for source in (self._overriding_keys(after, descending), self._omitted_page_keys(after, descending))
+            if source
         ]
         return heapq.merge(current, *other_sources, reverse=descending) if other_sources else current
 
-    def _of_class(
+    def _class_keys(
         self, sort_class: int, after: PageKey | None, descending: bool, limit: int | None
     ) -> Iterator[PageKey]:
         start = after if after and after.key[0] == sort_class else None
         if sort_class == _MISSING:
-            yield from (PageKey((sort_class, 0.0, ""), key) for key in self._missing(start, descending, limit))
+            yield from (
+                PageKey((sort_class, 0.0, ""), key) for key in self._keys_without_value(start, descending, limit)
+            )
             return
-        query = self._with_value(sort_class, start, descending)
+        query = self._with_value_query(sort_class, start, descending)
         for *value, key in self._db.stream(*_with_limit(query, limit)) if query else ():
             yield PageKey(
                 (sort_class, value[0], value[1]) if sort_class == _NUMBERS else (sort_class, 0.0, value[0]), key
             )
 
-    def _missing(self, after: PageKey | None, descending: bool, limit: int | None) -> Iterator[str]:
+    def _keys_without_value(self, after: PageKey | None, descending: bool, limit: int | None) -> Iterator[str]:
         """Tree keys of the members without the attribute."""
-        missing_keys = self._lacking()
+        missing_keys = self._cached_missing_keys()
         if missing_keys is None:
-            query = self._without_value(after, descending)
+            query = self._without_value_query(after, descending)
             yield from (key for (key,) in self._db.stream(*_with_limit(query, limit))) if query else ()
             return
         ordered_keys = reversed(missing_keys) if descending else missing_keys
@@ -132,14 +136,18 @@ class CollectionMembers:
             if after is None or (key < after.tree_key if descending else key > after.tree_key)
         )
 
-    def _with_value(self, sort_class: int, after: PageKey | None, descending: bool) -> SqlFragment | None:
+    def _with_value_query(self, sort_class: int, after: PageKey | None, descending: bool) -> SqlFragment | None:
         columns, filtered = (
             [f"a.{column}" for column in (*_COLUMNS[sort_class][0], "tree_key")],
-            self._filtered("a.tree_key"),
+            self._filter_condition("a.tree_key"),
         )
         if filtered is None:
             return None
-        conditions = [self._values(sort_class), filtered, self._selection.compiler.unchanged_condition("a.tree_key")]
+        conditions = [
+            self._values_query(sort_class),
+            filtered,
+            self._selection.compiler.unchanged_condition("a.tree_key"),
+        ]
         if after:
             values, sign = after.key[1 if sort_class == _NUMBERS else 2 :], "<" if descending else ">"
             # The first condition is the start of the index scan; the second is the exact condition.
@@ -147,54 +155,60 @@ class CollectionMembers:
             placeholders = ", ".join("?" for _ in columns)
             conditions.append(SqlFragment(f"({', '.join(columns)}) {sign} ({placeholders})", (*values, after.tree_key)))
         order = ", ".join(f"{column}{_DIRECTION[descending]}" for column in columns)
-        return and_(*conditions).within(f"{{}} ORDER BY {order}")
+        return and_(*conditions).wrap(f"{{}} ORDER BY {order}")
 
-    def _without_value(self, after: PageKey | None, descending: bool) -> SqlFragment | None:
+    def _without_value_query(self, after: PageKey | None, descending: bool) -> SqlFragment | None:
         low, high = self._selection.low, self._selection.high
         if after:
             low, high = (low, after.tree_key) if descending else (after.tree_key, high)
-        keys = self._filtered("e.tree_key")
+        keys = self._filter_condition("e.tree_key")
         if keys is None:
             return None
         select = SqlFragment(f"SELECT e.tree_key FROM entity AS e WHERE e.type = '{self._type}'")
         # Counted, because PostgreSQL turns NOT EXISTS into a join, which is slow while it lacks statistics.
-        has_no_value = SqlFragment(f"(SELECT count(*) FROM attribute AS a WHERE {_VALUE_OF_ENTITY}) = 0", (self._path,))
+        has_no_value = SqlFragment(
+            f"(SELECT count(*) FROM attribute AS a WHERE {_VALUE_OF_ENTITY}) = 0", (self._sort_path,)
+        )
         index = self._selection.compiler
-        is_current = and_(index.unchanged_condition("e.tree_key"), index.omitted.without("e.tree_key", self._type))
+        is_current = and_(
+            index.unchanged_condition("e.tree_key"), index.omitted.not_omitted_condition("e.tree_key", self._type)
+        )
         query = and_(select, between("e.tree_key", low, high), has_no_value, keys, is_current)
-        return query.within(f"{{}} ORDER BY e.tree_key{_DIRECTION[descending]}")
+        return query.wrap(f"{{}} ORDER BY e.tree_key{_DIRECTION[descending]}")
 
-    def _lacking(self) -> list[str] | None:
+    def _cached_missing_keys(self) -> list[str] | None:
         """The tree keys of a large collection's members without the attribute; None if too many or unknown."""
         selection = self._selection
-        if self._size <= MAX_SORTED or not selection.state.whole or selection.overrides.images:
+        if self._size <= MAX_SORTED or not selection.state.is_unfiltered or selection.overrides.images:
             return None
-        query = MissingAttributeQuery(self._type, self._path, selection.low, selection.high)
-        return self._presence.members_without(self._db, query, self._lacking_of_all, self._lacking_among)
+        query = MissingAttributeQuery(self._type, self._sort_path, selection.low, selection.high)
+        return self._missing_attributes.members_without(
+            self._db, query, self._find_missing_keys, self._filter_missing_keys
+        )
 
-    def _lacking_of_all(self) -> TreeKeys | None:
+    def _find_missing_keys(self) -> TreeKeys | None:
         # Counting the values is cheaper than searching for members without one.
         select = SqlFragment(
-            f"SELECT 1 FROM attribute AS a WHERE a.type = '{self._type}' AND a.path = ?", (self._path,)
+            f"SELECT 1 FROM attribute AS a WHERE a.type = '{self._type}' AND a.path = ?", (self._sort_path,)
         )
         key_range = between("a.tree_key", self._selection.low, self._selection.high)
         queries = (and_(select, key_range, SqlFragment(condition)) for _, condition in _COLUMNS.values())
-        counts = (self._db.one(*query.within("SELECT count(*) FROM ({}) AS s"))[0] for query in queries)
+        counts = (self._db.one(*query.wrap("SELECT count(*) FROM ({}) AS s"))[0] for query in queries)
         missing_count = self._size - sum(counts) - len(self._selection.compiler.omitted.keys(self._type))
         if missing_count == 0:
             return frozenset()
-        query = self._without_value(None, descending=False) if 0 < missing_count <= MAX_KEYS else None
+        query = self._without_value_query(None, descending=False) if 0 < missing_count <= MAX_KEYS else None
         return frozenset(key for (key,) in self._db.all(*query)) if query else None
 
-    def _lacking_among(self, keys: Sequence[str]) -> TreeKeys:
-        query = self._without_value(None, descending=False)
+    def _filter_missing_keys(self, keys: Sequence[str]) -> TreeKeys:
+        query = self._without_value_query(None, descending=False)
         assert query is not None, "nothing is filtered"
-        key_query = query.within(f"SELECT s.tree_key FROM ({{}}) AS s WHERE {self._db.in_list('s.tree_key')}")
+        key_query = query.wrap(f"SELECT s.tree_key FROM ({{}}) AS s WHERE {self._db.in_list('s.tree_key')}")
         return frozenset(
             key for (key,) in self._db.all(key_query.text, (*key_query.values, self._db.list_parameter(keys)))
         )
 
-    def _values(self, sort_class: int) -> SqlFragment:
+    def _values_query(self, sort_class: int) -> SqlFragment:
         """The values of a class with the keys of their members."""
         columns, condition = _COLUMNS[sort_class]
         selection = self._selection
@@ -204,7 +218,7 @@ class CollectionMembers:
                 f"SELECT {column_list}, a.tree_key FROM attribute AS a WHERE a.type = '{self._type}' AND a.path = ?"
             )
             return and_(
-                SqlFragment(select, (self._path,)),
+                SqlFragment(select, (self._sort_path,)),
                 SqlFragment(condition),
                 between("a.tree_key", selection.low, selection.high),
             )
@@ -215,37 +229,37 @@ class CollectionMembers:
         members = and_(
             SqlFragment(
                 f"SELECT {value_lookups}, e.tree_key FROM entity AS e WHERE e.type = '{self._type}'",
-                tuple(self._path for _ in columns),
+                tuple(self._sort_path for _ in columns),
             ),
             between("e.tree_key", selection.low, selection.high),
         )
-        return members.within(f"SELECT {column_list}, a.tree_key FROM ({{}}) AS a WHERE a.{columns[0]} IS NOT NULL")
+        return members.wrap(f"SELECT {column_list}, a.tree_key FROM ({{}}) AS a WHERE a.{columns[0]} IS NOT NULL")
 
-    def _filtered(self, column: str) -> SqlFragment | None:
+    def _filter_condition(self, column: str) -> SqlFragment | None:
         """A condition for the members that survive the filter; None if none does."""
         selection = self._selection
-        if selection.state.whole:
+        if selection.state.is_unfiltered:
             return SqlFragment("1 = 1")
         keys = selection.keys(selection.state, self._type, selection.low, selection.high)
-        return keys.within(f"{column} IN ({{}})") if keys else None
+        return keys.wrap(f"{column} IN ({{}})") if keys else None
 
-    def _then(self, after: PageKey | None, descending: bool) -> list[PageKey]:
+    def _overriding_keys(self, after: PageKey | None, descending: bool) -> list[PageKey]:
         """The page keys of changed entities, from their images at the moment."""
         selection = self._selection
         if not selection.overrides.images:
             return []
         rows = selection.overriding_rows(selection.keys(selection.state, self._type, selection.low, selection.high))
-        return self._sorted(rows, after, descending)
+        return self._sort_rows(rows, after, descending)
 
-    def _omitted(self, after: PageKey | None, descending: bool) -> list[PageKey]:
+    def _omitted_page_keys(self, after: PageKey | None, descending: bool) -> list[PageKey]:
         """The page keys of entities that the index omits."""
         selection = self._selection
         if not selection.compiler.omitted.keys(self._type):
             return []
         keys = selection.keys(selection.state, self._type, selection.low, selection.high)
-        return self._sorted(selection.compiler.omitted.rows(self._type, keys), after, descending) if keys else []
+        return self._sort_rows(selection.compiler.omitted.rows(self._type, keys), after, descending) if keys else []
 
-    def _sorted(self, rows: Iterable[EntityRow], after: PageKey | None, descending: bool) -> list[PageKey]:
+    def _sort_rows(self, rows: Iterable[EntityRow], after: PageKey | None, descending: bool) -> list[PageKey]:
         page_keys = (PageKey(*sort_key_of(row, self._sort)) for row in rows)
         remaining = (
             page_key
@@ -255,7 +269,7 @@ class CollectionMembers:
         return sorted(remaining, reverse=descending)
 
     @property
-    def _path(self) -> str:
+    def _sort_path(self) -> str:
         return path_key(path_text(self._sort.path))
 
 

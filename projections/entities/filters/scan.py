@@ -29,50 +29,50 @@ class ScanSelection(Selection):
 
     def __init__(self, past_database: PastDatabase, xid: str, filter: EntityFilter | None, base_url: str = "") -> None:
         super().__init__(past_database, xid, filter, base_url)
-        self._past = past_database
+        self._past_database = past_database
         self._xid = xid
 
-    def survives(self, row: EntityRow, parent_state: FilterState | None = None) -> bool:
-        state = (parent_state or self.state).descend(row, self.base)
+    def is_selected(self, row: EntityRow, parent_state: FilterState | None = None) -> bool:
+        state = (parent_state or self.state).descend(row, self.base_url)
         types = {conjunction.type for conjunction in state.conjunctions}
-        return state.whole or any(True for _ in self.rows(state, types, *xids.subtree(row.xid)))
+        return state.is_unfiltered or any(True for _ in self.rows(state, types, *xids.subtree(row.xid)))
 
     def count(self, type: str) -> int:
         return sum(1 for _ in self.rows(self.state, {type}, self.low, self.high))
 
     def count_by_owner(self, type: str, state: FilterState, low: str, high: str) -> dict[str, int]:
-        owner = next(self._followed(self._entity(xids.tree_key(self._xid))), None)
-        inner_state = state.descend(owner, self.base) if owner else state
+        owner = next(self._resolve_xrefs(self._rows_of_key(xids.tree_key(self._xid))), None)
+        inner_state = state.descend(owner, self.base_url) if owner else state
         return Counter(xids.tree_key(row.parent or "") for row in self.rows(inner_state, {type}, low, high))
 
     def rows(self, state: FilterState, types: Collection[str], low: str, high: str) -> Iterator[EntityRow]:
         """The surviving entities of some types from one key to another, in tree order, streamed."""
         if state.is_empty or not types:
             return iter(())
-        if state.whole:
-            return self._read(types, low, high)
+        if state.is_unfiltered:
+            return self._read_entities(types, low, high)
         scanned_types = {*types, *(conjunction.type for conjunction in state.conjunctions)}
-        survivors = surviving_rows(self._read(_with_owners(scanned_types), low, high), state, self.base)
+        survivors = surviving_rows(self._read_entities(_with_owners(scanned_types), low, high), state, self.base_url)
         return (row for row in survivors if row.type in types)
 
     def with_descendants(self, members: Iterable[EntityRow], types: Collection[str]) -> Iterator[EntityRow]:
         for row in members:
             yield row
             if types:
-                yield from self.rows(self.state.descend(row, self.base), types, *xids.subtree(row.xid))
+                yield from self.rows(self.state.descend(row, self.base_url), types, *xids.subtree(row.xid))
 
     def by_keys(self, keys: Iterable[str]) -> Iterator[EntityRow]:
         for chunk in split_batches(keys):
             sql = f"SELECT {COLUMNS} FROM entity WHERE {self._db.in_list('tree_key')}"
             rows = {row[0]: stored_row(row) for row in self._db.all(sql, [self._db.list_parameter(chunk)])}
             for row in (rows[key] for key in chunk if key in rows):
-                yield next(self._followed([row]))
+                yield next(self._resolve_xrefs([row]))
 
-    def _read(self, types: Collection[str], low: str, high: str) -> Iterator[EntityRow]:
+    def _read_entities(self, types: Collection[str], low: str, high: str) -> Iterator[EntityRow]:
         """The entities of some types from one key to another, including those shown by xrefs."""
         resource = _resource_above(low)
         if resource:
-            resolved = self._followed(self._entity(resource))
+            resolved = self._resolve_xrefs(self._rows_of_key(resource))
             matching_rows = [row for row in resolved if low <= row.tree_key < high and row.type in types]
             if matching_rows:
                 return iter(matching_rows)
@@ -80,18 +80,18 @@ class ScanSelection(Selection):
         scanned_types = tuple(
             sorted({*types, *(type_name.rpartition(".")[0] for type_name in types if depth(type_name) == 3)})
         )
-        return (row for row in self._followed(self._between(scanned_types, low, high)) if row.type in types)
+        return (row for row in self._resolve_xrefs(self._read_range(scanned_types, low, high)) if row.type in types)
 
-    def _between(self, types: Collection[str], low: str, high: str) -> Iterator[EntityRow]:
+    def _read_range(self, types: Collection[str], low: str, high: str) -> Iterator[EntityRow]:
         # The concatenation hides the column from the index by type, whose ranges would have to be merged.
         type_condition = f"type || '' IN ({', '.join('?' for _ in types)})" if len(types) > 1 else "type = ?"
         return map(stored_row, self._db.stream(_SELECT_RANGE.format(type_condition), (low, high, *types)))
 
-    def _entity(self, tree_key: str) -> list[EntityRow]:
-        values = self._past.entity(tree_key)
+    def _rows_of_key(self, tree_key: str) -> list[EntityRow]:
+        values = self._past_database.entity(tree_key)
         return [stored_row(values)] if values else []
 
-    def _followed(self, rows: Iterable[EntityRow]) -> Iterator[EntityRow]:
+    def _resolve_xrefs(self, rows: Iterable[EntityRow]) -> Iterator[EntityRow]:
         """The rows with each xref replaced by the rows it shows; an xref without a target stays as it is."""
         for row in rows:
             resolved = xref.resolve_xrefs(self._db, (row,)) if xref.xref_of(row) else {}
@@ -105,7 +105,7 @@ class ScannedMembers(CollectionMembers):
         self, after: PageKey | None = None, backwards: bool = False, limit: int | None = None
     ) -> Iterator[PageKey]:
         selection, descending = self._selection, self._sort.descending is not backwards
-        if not self._sort.path and selection.state.whole:
+        if not self._sort.path and selection.state.is_unfiltered:
             return super().page_keys(after, backwards, limit)
         page_keys = (
             PageKey(*sort_key_of(row, self._sort))
@@ -137,7 +137,7 @@ def surviving_rows(rows: Iterable[EntityRow], state: FilterState, base_url: str)
         ancestor_states.append((f"{row.tree_key}!", row_state))
         pending_owners = [owner for owner in pending_owners if row.tree_key.startswith(f"{owner.tree_key}!")]
         pending_owners.append(row)
-        if row_state.whole:
+        if row_state.is_unfiltered:
             yield from pending_owners
             pending_owners.clear()
         elif row_state.is_empty:

@@ -27,17 +27,17 @@ BATCH_MEMBERS: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class FilterState:
-    """The rest of a filter that entities below a surviving one must meet. whole: all of them survive."""
+    """The rest of a filter that entities below a surviving one must meet. is_unfiltered: all of them survive."""
 
     conjunctions: EntityFilter = ()
-    whole: bool = False
+    is_unfiltered: bool = False
 
     def descend(self, row: EntityRow, base_url: str) -> FilterState:
         """The state below an entity at this level.
 
         The entity is filtered out if it has no conjunctions and is not whole.
         """
-        if self.whole:
+        if self.is_unfiltered:
             return self
         remaining: dict[Conjunction, None] = {}
         for conjunction in self.conjunctions:
@@ -55,10 +55,10 @@ class FilterState:
     @property
     def is_empty(self) -> bool:
         """Whether nothing survives."""
-        return not self.whole and not self.conjunctions
+        return not self.is_unfiltered and not self.conjunctions
 
 
-UNFILTERED: Final = FilterState(whole=True)
+UNFILTERED: Final = FilterState(is_unfiltered=True)
 
 
 class Selection:
@@ -77,25 +77,25 @@ class Selection:
     ) -> None:
         self.low, self.high = xids.subtree(xid)
         self.state = UNFILTERED if filter is None else FilterState(filter)
-        self.base = base_url
+        self.base_url = base_url
         self.overrides = row_overrides or RowOverrides()
         self.compiler = FilterCompiler(db, base_url, (self.low, self.high), row_overrides)
         self._db = db
 
     def keys(self, state: FilterState, type: str, low: str, high: str) -> SqlFragment | None:
         """A query for the keys of surviving entities of a type; None if there can be none."""
-        if state.whole:
+        if state.is_unfiltered:
             return self.compiler.all_keys(type, low, high)
         return self.compiler.surviving_keys(state.conjunctions, type, low, high)
 
-    def survives(self, row: EntityRow, parent_state: FilterState | None = None) -> bool:
+    def is_selected(self, row: EntityRow, parent_state: FilterState | None = None) -> bool:
         """Whether an entity survives, by itself or through a descendant.
 
         parent_state: the filter state of its level.
         """
-        state = (parent_state or self.state).descend(row, self.base)
-        return state.whole or any(
-            self._db.one(*query.within("SELECT key FROM ({}) AS s LIMIT 1")) is not None
+        state = (parent_state or self.state).descend(row, self.base_url)
+        return state.is_unfiltered or any(
+            self._db.one(*query.wrap("SELECT key FROM ({}) AS s LIMIT 1")) is not None
             for conjunction in state.conjunctions
             if (query := self.keys(FilterState((conjunction,)), conjunction.type, *xids.subtree(row.xid))) is not None
         )
@@ -103,7 +103,7 @@ class Selection:
     def count(self, type: str) -> int:
         """The number of surviving entities of a type."""
         query = self.keys(self.state, type, self.low, self.high)
-        total: int = self._db.one(*query.within("SELECT count(*) FROM ({}) AS s"))[0] if query else 0
+        total: int = self._db.one(*query.wrap("SELECT count(*) FROM ({}) AS s"))[0] if query else 0
         return total
 
     def count_by_owner(self, type: str, state: FilterState, low: str, high: str) -> dict[str, int]:
@@ -112,20 +112,20 @@ class Selection:
         if query is None:
             return {}
         owner = ancestor_key("s.key", type, depth(type) - 1, self._db.find_function) if depth(type) > 1 else "'!'"
-        grouped_query = query.within(f"SELECT {owner} AS owner, count(*) FROM ({{}}) AS s GROUP BY owner")
+        grouped_query = query.wrap(f"SELECT {owner} AS owner, count(*) FROM ({{}}) AS s GROUP BY owner")
         return dict(self._db.all(*grouped_query))
 
     def rows(self, state: FilterState, types: Collection[str], low: str, high: str) -> Iterator[EntityRow]:
         """The surviving entities of some types between two keys, in tree order, streamed."""
-        if state.whole:
-            return self._all(types, low, high)
+        if state.is_unfiltered:
+            return self._all_rows(types, low, high)
         queries = [query for type in types if (query := self.keys(state, type, low, high)) is not None]
         if not queries:
             return iter(())
-        keys = join_fragments(" UNION ALL ", (query.within("SELECT key FROM ({}) AS u") for query in queries))
+        keys = join_fragments(" UNION ALL ", (query.wrap("SELECT key FROM ({}) AS u") for query in queries))
         select = SqlFragment(f"SELECT {COLUMNS} FROM entity WHERE tree_key IN ({keys.text})", keys.values)
         query = and_(select, between("tree_key", low, high), self.compiler.unchanged_condition("tree_key"))
-        current = map(stored_row, self._db.stream(*query.within("{} ORDER BY tree_key")))
+        current = map(stored_row, self._db.stream(*query.wrap("{} ORDER BY tree_key")))
         return (
             heapq.merge(current, self.overriding_rows(keys), key=lambda row: row.tree_key)
             if self.overrides.images
@@ -138,12 +138,16 @@ class Selection:
             yield from members
             return
         for chunk in split_batches(members):
-            states = [self.state.descend(row, self.base) for row in chunk]
-            nested_rows = {} if all(state.whole for state in states) else self._nested(chunk, types)
+            states = [self.state.descend(row, self.base_url) for row in chunk]
+            nested_rows = (
+                {} if all(state.is_unfiltered for state in states) else self._descendants_by_member(chunk, types)
+            )
             for row, state in zip(chunk, states, strict=True):
                 yield row
                 yield from (
-                    self._all(types, *xids.subtree(row.xid)) if state.whole else nested_rows.get(row.tree_key, ())
+                    self._all_rows(types, *xids.subtree(row.xid))
+                    if state.is_unfiltered
+                    else nested_rows.get(row.tree_key, ())
                 )
 
     def by_keys(self, keys: Iterable[str]) -> Iterator[EntityRow]:
@@ -163,7 +167,7 @@ class Selection:
         """The images of changed entities among those that a query selects."""
         if keys is None:
             return
-        key_query = keys.within("SELECT u.key FROM ({}) AS u WHERE ")
+        key_query = keys.wrap("SELECT u.key FROM ({}) AS u WHERE ")
         query = SqlFragment(
             key_query.text + self._db.in_list("u.key"),
             (*key_query.values, self._db.list_parameter(self.overrides.images)),
@@ -172,14 +176,14 @@ class Selection:
             if row := self.overrides.images.get(key):
                 yield row
 
-    def _all(self, types: Collection[str], low: str, high: str) -> Iterator[EntityRow]:
+    def _all_rows(self, types: Collection[str], low: str, high: str) -> Iterator[EntityRow]:
         if not types:
             return iter(())
         placeholders = ", ".join("?" for _ in types)
         # The concatenation hides the column from the index by type, whose ranges would have to be merged.
         select = SqlFragment(f"SELECT {COLUMNS} FROM entity WHERE type || '' IN ({placeholders})", tuple(types))
         query = and_(select, between("tree_key", low, high), self.compiler.unchanged_condition("tree_key"))
-        current = map(stored_row, self._db.stream(*query.within("{} ORDER BY tree_key")))
+        current = map(stored_row, self._db.stream(*query.wrap("{} ORDER BY tree_key")))
         if not self.overrides.images:
             return current
         overridden = (image for key, image in sorted(self.overrides.images.items()) if low < key < high and image)
@@ -187,7 +191,9 @@ class Selection:
             current, (image for image in overridden if image.type in types), key=lambda each: each.tree_key
         )
 
-    def _nested(self, members: Sequence[EntityRow], types: Collection[str]) -> dict[str, list[EntityRow]]:
+    def _descendants_by_member(
+        self, members: Sequence[EntityRow], types: Collection[str]
+    ) -> dict[str, list[EntityRow]]:
         """The surviving descendants of some members, by the members' tree keys."""
         keys = sorted(row.tree_key for row in members)
         descendants: dict[str, list[EntityRow]] = {key: [] for key in keys}

@@ -14,7 +14,7 @@ class SqlFragment(NamedTuple):
     text: str
     values: tuple[Any, ...] = ()
 
-    def within(self, text: str) -> SqlFragment:
+    def wrap(self, text: str) -> SqlFragment:
         """The fragment inserted at the `{}` of a text."""
         return SqlFragment(text.replace("{}", self.text), self.values)
 
@@ -39,7 +39,7 @@ def and_(*conditions: SqlFragment) -> SqlFragment:
 
 def or_(conditions: Iterable[SqlFragment]) -> SqlFragment:
     """The conditions joined by OR, in parentheses."""
-    return join_fragments(" OR ", conditions).within("({})")
+    return join_fragments(" OR ", conditions).wrap("({})")
 
 
 def between(column: str, low: str, high: str) -> SqlFragment:

@@ -24,7 +24,8 @@ _EVENT_COLUMNS: Final = ", ".join(f"l.{name}" for name in LogRow._fields)
 _NEXT_POSITION: Final = "(SELECT n.position FROM log n WHERE n.stream = l.stream AND n.revision = l.revision + 1)"
 #: A row, the position that replaced it, its event, and the position of the next event in its stream.
 _SELECT_ROWS: Final = (
-    f"SELECT {_ROW_COLUMNS}, {{until}}, {_EVENT_COLUMNS}, {_NEXT_POSITION} FROM {{table}} r LEFT JOIN log l ON l.position = r.since"
+    f"SELECT {_ROW_COLUMNS}, {{until}}, {_EVENT_COLUMNS}, {_NEXT_POSITION} FROM {{table}} r LEFT JOIN log l"
+    " ON l.position = r.since"
     " WHERE (r.tree_key, r.since) > (?, ?) ORDER BY r.tree_key, r.since LIMIT ?"
 )
 _CURRENT_ROWS: Final = _SELECT_ROWS.format(table="entity", until="NULL")
@@ -54,7 +55,8 @@ def verify_history(store: Store) -> Iterator[VerificationFinding]:
             for row_values in _read_rows(connection, statement):
                 if not _is_expected_row(row_values, store.mapper):
                     yield VerificationFinding(
-                        _claimed_position(row_values, log_end), f"the row of {row_values[0]!r} is not what the log results in"
+                        _claimed_position(row_values, log_end),
+                        f"the row of {row_values[0]!r} is not what the log results in",
                     )
         if events != rows:
             yield VerificationFinding(

@@ -15,7 +15,9 @@ from domain.values.json_text import loads
 from projections.entities.leaves import OMITTED_PATH, PRESENT_LEAF, UNINDEXED_TYPES, leaves
 from projections.entities.tables import tables
 
-_SELECT_ROWS: Final = "SELECT tree_key, type, attributes, since FROM entity WHERE tree_key > ? ORDER BY tree_key LIMIT ?"
+_SELECT_ROWS: Final = (
+    "SELECT tree_key, type, attributes, since FROM entity WHERE tree_key > ? ORDER BY tree_key LIMIT ?"
+)
 _SELECT_LEAVES: Final = (
     "SELECT tree_key, path, type, text, number, remainder FROM attribute WHERE tree_key > ? AND tree_key <= ?"
 )
@@ -94,7 +96,10 @@ def _differing_paths(expected: Mapping[str, _Leaf], stored_leaves: Mapping[str, 
 
 def _describe(key: Any, paths: Sequence[str]) -> str:
     remainder_text = f" and {len(paths) - _MAX_LISTED_PATHS} more" if len(paths) > _MAX_LISTED_PATHS else ""
-    return f"the index over attributes is not what {key!r} results in at {', '.join(paths[:_MAX_LISTED_PATHS])}{remainder_text}"
+    return (
+        f"the index over attributes is not what {key!r} results in at"
+        f" {', '.join(paths[:_MAX_LISTED_PATHS])}{remainder_text}"
+    )
 
 
 def _storage_damage(connection: Connection, log_end: int) -> Iterator[VerificationFinding]:

@@ -21,7 +21,8 @@ from projections.entities.rows import PUBLICATION_COLUMNS, publication_row
 
 _EVENT_COLUMNS: Final = ", ".join(LogRow._fields)
 _SELECT_EVENTS: Final = (
-    f"SELECT {_EVENT_COLUMNS} FROM log WHERE (stream, revision) > (?, ?) AND stream < ? ORDER BY stream, revision LIMIT ?"
+    f"SELECT {_EVENT_COLUMNS} FROM log WHERE (stream, revision) > (?, ?) AND stream < ? ORDER BY stream,"
+    " revision LIMIT ?"
 )
 _SELECT_ROWS: Final = f"SELECT {', '.join(PUBLICATION_COLUMNS)} FROM published WHERE tree_key = ? ORDER BY born"
 _SELECT_COUNT: Final = "SELECT count(*) FROM published"
@@ -63,7 +64,9 @@ def _version_streams(connection: Connection) -> Iterator[tuple[str, list[LogRow]
 def _version_rows(connection: Connection) -> Iterator[LogRow]:
     for family in LEGACY_APIS:
         stream, revision = f"/{family.groups}/", 0
-        while page := sql.run(connection, _SELECT_EVENTS, (stream, revision, f"/{family.groups}0", sql.CHUNK)).fetchall():
+        while page := sql.run(
+            connection, _SELECT_EVENTS, (stream, revision, f"/{family.groups}0", sql.CHUNK)
+        ).fetchall():
             rows = [unchecked_row(LogRow, row) for row in page]
             yield from (row for row in rows if row.stream.count("/") == _VERSION_DEPTH)
             if (rows[-1].stream, rows[-1].revision) <= (stream, revision):

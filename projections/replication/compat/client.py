@@ -34,7 +34,7 @@ class LegacyVersion:
     path: its path below the base of the API.
     attributes: those of its document, without authority and id.
     content: None if the document is stored elsewhere.
-    tag: ETag for a later conditional request; empty if there is none.
+    etag: ETag for a later conditional request; empty if there is none.
     """
 
     uri: str
@@ -43,7 +43,7 @@ class LegacyVersion:
     attributes: DocumentAttributes
     content: bytes | None = field(repr=False)
     contenttype: str | None
-    tag: str
+    etag: str
 
 
 class VersionUnchanged(Exception):
@@ -72,22 +72,22 @@ class LegacyClient:
 
         Raises: RemoteError, also if the API does not exist: then nothing is known about Groups.
         """
-        members = self._json(path := f"/{self.family.path}")
+        members = self._get_json(path := f"/{self.family.path}")
         if members is None:
             raise RemoteError(f"GET {path} finds nothing: this is not the URL of the API", 404)
-        return self._ids(path, members)
+        return self._parse_ids(path, members)
 
     def group(self, id: str) -> dict[str, Any] | None:
         """A Group's members."""
-        attributes: dict[str, Any] | None = self._json(path := self.path(id))
+        attributes: dict[str, Any] | None = self._get_json(path := self.path(id))
         if attributes is not None and not isinstance(attributes, dict):
             raise BrokenResponse(f"GET {path} answers with something that is not a Group")
         return attributes
 
     def definitions(self, group: str) -> list[str] | None:
         """The ids of the definitions in a Group."""
-        members = self._json(path := f"{self.path(group)}/{self.family.children}")
-        return None if members is None else self._ids(path, members)
+        members = self._get_json(path := f"{self.path(group)}/{self.family.children}")
+        return None if members is None else self._parse_ids(path, members)
 
     def version_numbers(self, group: str, id: str) -> list[int]:
         """The numbers of a definition's Versions, ascending; empty if the definition does not exist."""
@@ -95,7 +95,7 @@ class LegacyClient:
 
     def version_numbers_at(self, path: str) -> list[int]:
         """The same as `version_numbers`, by the definition's path."""
-        numbers = self._json(f"{path}/versions") or []
+        numbers = self._get_json(f"{path}/versions") or []
         if not isinstance(numbers, list) or not all(type(number) is int for number in numbers):
             raise BrokenResponse(f"GET {path}/versions answers with something that is not a list of numbers")
         return sorted(numbers)
@@ -104,7 +104,7 @@ class LegacyClient:
         """A Version. Raises: VersionUnchanged if it still has this ETag."""
         path = uris.default_version_path(self.family, group, id, number)
         response = self._get(path, {"if-none-match": etag} if etag else {})
-        return None if response is None else self._published(response, path)
+        return None if response is None else self._legacy_version(response, path)
 
     def version_by_uri(self, uri: str) -> LegacyVersion | None:
         """The Version with a URI."""
@@ -120,12 +120,12 @@ class LegacyClient:
         if response is None:
             return None
         location = response.headers.get("content-location" if response.status_code == 303 else "location", "")
-        return self._published(response, _version_path(location))
+        return self._legacy_version(response, _version_path(location))
 
     def authority(self, group: str, id: str) -> str | None:
         """The authority of a definition."""
         response = self._get(self.path(group, id))
-        return None if response is None else self._published(response, "").authority
+        return None if response is None else self._legacy_version(response, "").authority
 
     def put_group(self, group: str, body: Mapping[str, Any]) -> None:
         """Writes a Group."""
@@ -157,7 +157,7 @@ class LegacyClient:
         path = f"/{self.family.path}/{encode_segment(group)}"
         return path if id is None else f"{path}/{self.family.children}/{encode_segment(id)}"
 
-    def _json(self, path: str) -> Any:
+    def _get_json(self, path: str) -> Any:
         response = self._get(path)
         if response is None:
             return None
@@ -166,7 +166,7 @@ class LegacyClient:
         except ValueError:
             raise BrokenResponse(f"GET {path} answers with something that is not JSON", response.status_code) from None
 
-    def _ids(self, path: str, members: Any) -> list[str]:
+    def _parse_ids(self, path: str, members: Any) -> list[str]:
         if not isinstance(members, list):
             raise BrokenResponse(f"GET {path} answers with something that is not a list")
         ids = []
@@ -194,7 +194,7 @@ class LegacyClient:
             raise RemoteError(f"GET {path} answers {response.status_code}", response.status_code)
         return response
 
-    def _published(self, response: httpx.Response, path: str) -> LegacyVersion:
+    def _legacy_version(self, response: httpx.Response, path: str) -> LegacyVersion:
         attributes = {
             name: _decode_header(response, header) for name, (_, header) in request_names(self.family).items()
         }
@@ -203,12 +203,12 @@ class LegacyClient:
         is_elsewhere = response.status_code == 303
         return LegacyVersion(
             uri=uri,
-            authority=authority or self._authority(uri, id or path),
+            authority=authority or self._implied_authority(uri, id or path),
             path=path,
             attributes=DocumentAttributes(**attributes),
             content=None if is_elsewhere else response.content,
             contenttype=response.headers.get("content-type"),
-            tag=response.headers.get("etag", ""),
+            etag=response.headers.get("etag", ""),
         )
 
     def _explicit_uri(self, response: httpx.Response) -> str | None:
@@ -227,7 +227,7 @@ class LegacyClient:
         is_unconfigured = uri.startswith(UNCONFIGURED_URL) and not self.base.startswith(UNCONFIGURED_URL)
         return (is_loopback or is_unconfigured) and urlsplit(uri).path.startswith(self.family.base)
 
-    def _authority(self, uri: str, id: str) -> str:
+    def _implied_authority(self, uri: str, id: str) -> str:
         """The authority of a Version that gives none: the part of its URI before its id, or the API's URL (LEG-904)."""
         return uri.removesuffix(id).rstrip("/") if uri.endswith(id) and uri != id else self.base
 

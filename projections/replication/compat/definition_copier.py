@@ -15,7 +15,7 @@ from projections.replication.compat.local_registry import LegacyLocalRegistry
 class _EqualVersion(NamedTuple):
     """A Version that was equal in both registries. definition: xid of its local definition."""
 
-    tag: str
+    etag: str
     uri: str
     definition: str
 
@@ -32,9 +32,9 @@ class DefinitionCopier:
     """Copies definitions. Remembers Versions that were equal, to avoid fetching them again."""
 
     def __init__(self, client: LegacyClient, local_registry: LegacyLocalRegistry, conflicts: LegacyConflicts) -> None:
-        self._there = client
-        self._here = local_registry
-        self._findings = conflicts
+        self._client = client
+        self._local_registry = local_registry
+        self._conflicts = conflicts
         self._equal_versions: dict[str, _EqualVersion] = {}
 
     def copy_definition(self, group: str, id: str, local_group: str) -> set[str]:
@@ -48,7 +48,7 @@ class DefinitionCopier:
             return self._copy_versions(group, id, local_group)
         except _DocumentChanged as error:
             # Known URIs with other documents: it was deleted and created again, or written through another API.
-            self._findings.attempt(error.definition, partial(self._here.remove, error.definition))
+            self._conflicts.attempt(error.definition, partial(self._local_registry.remove, error.definition))
             self._equal_versions.clear()
         try:
             return self._copy_versions(group, id, local_group)
@@ -58,8 +58,8 @@ class DefinitionCopier:
     def _copy_versions(self, group: str, id: str, local_group: str) -> set[str]:
         local_definitions: set[str] = set()
         uris: set[str] = set()
-        for number in self._there.version_numbers(group, id):
-            version = self._fetched(group, id, number)
+        for number in self._client.version_numbers(group, id):
+            version = self._fetch_version(group, id, number)
             if version is None:
                 continue
             uris.add(normalize_uri(version.uri))
@@ -74,13 +74,13 @@ class DefinitionCopier:
             self._prune(xid, uris)
         return local_definitions
 
-    def _fetched(self, group: str, id: str, number: int) -> LegacyVersion | _EqualVersion | None:
-        path = default_version_path(self._here.family, group, id, number)
+    def _fetch_version(self, group: str, id: str, number: int) -> LegacyVersion | _EqualVersion | None:
+        path = default_version_path(self._local_registry.family, group, id, number)
         equal_version = self._equal_versions.pop(path, None)
-        if equal_version is None or not self._here.has_uri(equal_version.uri):
-            return self._there.version(group, id, number)
+        if equal_version is None or not self._local_registry.has_uri(equal_version.uri):
+            return self._client.version(group, id, number)
         try:
-            return self._there.version(group, id, number, equal_version.tag)
+            return self._client.version(group, id, number, equal_version.etag)
         except VersionUnchanged:
             self._equal_versions[path] = equal_version
             return equal_version
@@ -90,41 +90,44 @@ class DefinitionCopier:
 
         Raises: _DocumentChanged.
         """
-        if self._here.is_own(version.authority):
+        if self._local_registry.is_own(version.authority):
             return None
         if version.content is None:
-            self._findings.add(version.path, "its document is stored outside of the other registry")
+            self._conflicts.add(version.path, "its document is stored outside of the other registry")
             return None
-        local_version = self._here.version_by_uri(version.uri)
+        local_version = self._local_registry.version_by_uri(version.uri)
         if local_version is None:
             return self._add_version(version, id, local_group)
         if local_version.content != version.content:
-            if self._here.came_over_link_at(local_version.definition):
+            if self._local_registry.came_over_link_at(local_version.definition):
                 raise _DocumentChanged(local_version.definition)
-            self._findings.add(
+            self._conflicts.add(
                 version.path, f"{local_version.definition} has another document under its URI {version.uri}"
             )
             return None
-        if version.tag:
-            self._equal_versions[version.path] = _EqualVersion(version.tag, version.uri, local_version.definition)
+        if version.etag:
+            self._equal_versions[version.path] = _EqualVersion(version.etag, version.uri, local_version.definition)
         return local_version.definition
 
     def _add_version(self, version: LegacyVersion, id: str, local_group: str) -> str | None:
-        link, family = self._here.link, self._here.family
+        link, family = self._local_registry.link, self._local_registry.family
         for xid in local_xids(link, f"{local_group}/{family.resources}", id, version.authority):
-            row = self._here.entity(xid)
-            if row is None or normalize_uri(self._here.authority(row)) == normalize_uri(version.authority):
-                is_added = self._findings.attempt(version.path, partial(self._here.add_version, xid, version))
+            row = self._local_registry.entity(xid)
+            if row is None or normalize_uri(self._local_registry.authority(row)) == normalize_uri(version.authority):
+                is_added = self._conflicts.attempt(
+                    version.path, partial(self._local_registry.add_version, xid, version)
+                )
                 return xid if is_added or row is not None else None
-        self._findings.add(version.path, "its name belongs to a definition of another authority")
+        self._conflicts.add(version.path, "its name belongs to a definition of another authority")
         return None
 
     def _prune(self, xid: str, uris: set[str]) -> None:
         """Deletes Versions that no longer exist remotely, from a definition that came over the link (LEG-909)."""
-        if not self._here.came_over_link_at(xid):
+        if not self._local_registry.came_over_link_at(xid):
             return
-        for compat_version in self._here.versions(xid):
+        for compat_version in self._local_registry.versions(xid):
             if normalize_uri(compat_version.uri) not in uris:
-                self._findings.attempt(
-                    f"{xid}/versions/{compat_version.number}", partial(self._here.remove, xid, compat_version.number)
+                self._conflicts.attempt(
+                    f"{xid}/versions/{compat_version.number}",
+                    partial(self._local_registry.remove, xid, compat_version.number),
                 )

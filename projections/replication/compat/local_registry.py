@@ -51,21 +51,21 @@ class LegacyLocalRegistry:
     def __init__(self, link: Link, context: LinkWorkerContext) -> None:
         self.link = link
         self.family: Final = FAMILY_BY_DIALECT[link.dialect]
-        self._tools = context
-        self._root = context.root
-        self.base = self._root + self.family.base
+        self._context = context
+        self._root_url = context.root
+        self.base = self._root_url + self.family.base
 
     # --- reading -----------------------------------------------------------------------------------------------------
 
     @contextmanager
     def view(self) -> Iterator[View]:
         """A consistent view of the registry."""
-        with self._tools.readers.view() as view:
+        with self._context.readers.view() as view:
             yield view
 
     def entity(self, xid: str) -> EntityRow | None:
         """The entity at an xid."""
-        return self._tools.readers.quick_view().entity(xid)
+        return self._context.readers.quick_view().entity(xid)
 
     def came_over_link(self, row: EntityRow) -> bool:
         """Whether a Group or a definition came over this link."""
@@ -102,13 +102,13 @@ class LegacyLocalRegistry:
 
     def has_uri(self, uri: str) -> bool:
         """Whether a Version with a URI exists."""
-        return version_by_uri(self._tools.readers.quick_view(), self.family, uri, (self._root,)) is not None
+        return version_by_uri(self._context.readers.quick_view(), self.family, uri, (self._root_url,)) is not None
 
     def version_by_uri(self, uri: str) -> KnownVersion | None:
         """The Version with a URI."""
         with self.view() as view:
-            compat_version = version_by_uri(view, self.family, uri, (self._root,))
-            definition = self._definition(view, compat_version) if compat_version is not None else None
+            compat_version = version_by_uri(view, self.family, uri, (self._root_url,))
+            definition = self._read_definition(view, compat_version) if compat_version is not None else None
             return (
                 KnownVersion(definition_of(definition.version.row.xid), definition.content)
                 if definition is not None
@@ -131,10 +131,10 @@ class LegacyLocalRegistry:
         """The request body that would create a Group."""
         return _comparable_group(group_object(group, self.family))
 
-    def published(self, compat_version: CompatVersion) -> client.LegacyVersion | None:
+    def legacy_version(self, compat_version: CompatVersion) -> client.LegacyVersion | None:
         """A Version in the form in which it is sent; None if its document is stored elsewhere."""
         with self.view() as view:
-            definition = self._definition(view, compat_version)
+            definition = self._read_definition(view, compat_version)
         if definition is None or definition.remote_url is not None:
             return None
         return client.LegacyVersion(
@@ -144,47 +144,49 @@ class LegacyLocalRegistry:
             attributes=DocumentAttributes(definition.description, definition.definition_description, definition.format),
             content=definition.content,
             contenttype=definition.contenttype,
-            tag="",
+            etag="",
         )
 
-    def digest(self, compat_version: CompatVersion) -> str:
+    def document_hash(self, compat_version: CompatVersion) -> str:
         """SHA-256 of a Version's document, including one that is built from attributes."""
         stored_digest = compat_version.row.document or compat_version.facade.get("document")
         if stored_digest or self.family is SCHEMAREGISTRY:
             return str(stored_digest or "")
-        published_version = self.published(compat_version)
+        published_version = self.legacy_version(compat_version)
         return sha256(published_version.content or b"").hexdigest() if published_version else ""
 
-    def _definition(self, view: View, compat_version: CompatVersion) -> CompatDefinition | None:
-        return read_definition(view, self.family, definition_of(compat_version.row.xid), compat_version, self._root)
+    def _read_definition(self, view: View, compat_version: CompatVersion) -> CompatDefinition | None:
+        return read_definition(view, self.family, definition_of(compat_version.row.xid), compat_version, self._root_url)
 
     # --- writing -----------------------------------------------------------------------------------------------------
 
     def put_group(self, xid: str, body: Mapping[str, Any]) -> None:
         """Writes a Group from a body of the legacy API; does nothing if it is equal. Raises: Problem."""
-        self._do(group_command(self.family, xid, self.base, _comparable_group(body)))
+        self._execute(group_command(self.family, xid, self.base, _comparable_group(body)))
 
     def add_version(self, xid: str, version: client.LegacyVersion) -> None:
         """Adds a Version to a definition, under its URI (LEG-903, LEG-904). Raises: Problem."""
         attributes = replace(version.attributes, authority=version.authority, id=version.uri)
         content = version.content or b""
         if self.family is SCHEMAREGISTRY:
-            self._do(schema_command(xid, self.base, attributes, content, version.contenttype))
+            self._execute(schema_command(xid, self.base, attributes, content, version.contenttype))
             return
         group = self.entity(xids.join(*xids.segments(xid)[:2]))
         format = (self.format(group) if group is not None else None) or ""
-        self._do(message_command(xid, self.base, attributes, content, version.contenttype, format, self._schema))
+        self._execute(
+            message_command(xid, self.base, attributes, content, version.contenttype, format, self._find_schema)
+        )
 
     def remove(self, xid: str, number: int | None = None) -> None:
         """Deletes a Group or a definition, or one Version by its number. Raises: Problem."""
         path = xid if number is None else f"{xid}/versions"
-        self._do(DeleteEntities(path, facade=LegacyDeletion(self.family, number)))
+        self._execute(DeleteEntities(path, facade=LegacyDeletion(self.family, number)))
 
-    def _schema(self, uri: str) -> SchemaReference | None:
-        return schema_by_uri(self._tools.readers.quick_view(), uri, (self._root,), lambda xid: True)
+    def _find_schema(self, uri: str) -> SchemaReference | None:
+        return schema_by_uri(self._context.readers.quick_view(), uri, (self._root_url,), lambda xid: True)
 
-    def _do(self, command: Command) -> Recorded:
-        return self._tools.execute(self.link, command)
+    def _execute(self, command: Command) -> Recorded:
+        return self._context.execute(self.link, command)
 
 
 def _comparable_group(body: Mapping[str, Any]) -> dict[str, Any]:

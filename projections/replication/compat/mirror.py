@@ -28,11 +28,11 @@ class Mirror:
     """Copies the objects of one link. Ids are those of the other registry, decoded."""
 
     def __init__(self, client: LegacyClient, local_registry: LegacyLocalRegistry, conflicts: LegacyConflicts) -> None:
-        self._there = client
-        self._here = local_registry
-        self._findings = conflicts
+        self._client = client
+        self._local_registry = local_registry
+        self._conflicts = conflicts
         self._scope = local_registry.link.scope
-        self._bringing = DefinitionCopier(client, local_registry, conflicts)
+        self._definition_copier = DefinitionCopier(client, local_registry, conflicts)
         # Local xids of the objects found in the other registry.
         self._groups: dict[str, str] = {}
         self._definitions: dict[tuple[str, str], set[str]] = {}
@@ -43,48 +43,48 @@ class Mirror:
         is_stopped: whether to stop early.
         Raises: RemoteError.
         """
-        self._findings.clear()
+        self._conflicts.clear()
         self._groups.clear()
         self._definitions.clear()
         unreadable_groups = [
-            id for id in self._there.groups() if not is_stopped() and not self._copy_with_members(id, is_stopped)
+            id for id in self._client.groups() if not is_stopped() and not self._copy_with_members(id, is_stopped)
         ]
-        for path, reason in self._there.broken_ids.items():
-            self._findings.add(path, reason)
-        self._there.broken_ids.clear()
+        for path, reason in self._client.broken_ids.items():
+            self._conflicts.add(path, reason)
+        self._client.broken_ids.clear()
         if not is_stopped():
-            self._remove_others([local_xid for id in unreadable_groups for local_xid in self._places(id)])
+            self._remove_others([local_xid for id in unreadable_groups for local_xid in self._local_group_xids(id)])
 
     def copy_subjects(self, subjects: Iterable[str]) -> None:
         """Copies, or deletes, the objects that events of the other registry name. Raises: RemoteError."""
-        for ids in sorted({_ids_of_subject(self._here.family, subject) for subject in subjects}):
+        for ids in sorted({_ids_of_subject(self._local_registry.family, subject) for subject in subjects}):
             try:
                 if len(ids) == 2:
                     self.copy_definition(*ids)
                 elif ids:
                     self.copy_group(*ids)
             except BrokenResponse as error:
-                self._findings.add(self._there.path(*ids), str(error))
+                self._conflicts.add(self._client.path(*ids), str(error))
 
     def copy_group(self, id: str) -> str | None:
         """Copies a Group without its contents, or deletes its copy. Returns its local xid. Raises: RemoteError."""
-        xid = self._xid(id)
+        xid = self._remote_xid(id)
         if xid is None or not self._scope.reaches_into(xids.stream(xid)):
             return None
-        path, body = self._there.path(id), self._there.group(id)
+        path, body = self._client.path(id), self._client.group(id)
         if body is None:
-            self._findings.resolve(path)
+            self._conflicts.resolve(path)
             if (copy := self._groups.pop(id, None)) is not None:
                 self._remove_group(copy)
             return None
-        for local_xid in self._places(id):
-            row = self._here.entity(local_xid)
-            if row is None or self._here.came_over_link(row):
-                is_written = self._findings.attempt(path, partial(self._here.put_group, local_xid, body))
+        for local_xid in self._local_group_xids(id):
+            row = self._local_registry.entity(local_xid)
+            if row is None or self._local_registry.came_over_link(row):
+                is_written = self._conflicts.attempt(path, partial(self._local_registry.put_group, local_xid, body))
                 return self._record_group(id, local_xid) if is_written or row is not None else None
-            if is_same_group_format(self._here.family, self._here.format(row), body.get("format")):
+            if is_same_group_format(self._local_registry.family, self._local_registry.format(row), body.get("format")):
                 return self._record_group(id, local_xid)
-        self._findings.add(path, "a group of this name with another format exists here")
+        self._conflicts.add(path, "a group of this name with another format exists here")
         return None
 
     def copy_definition(self, group: str, id: str) -> None:
@@ -92,46 +92,46 @@ class Mirror:
 
         Raises: RemoteError; BrokenResponse for its Group.
         """
-        xid = self._xid(group, id)
+        xid = self._remote_xid(group, id)
         if xid is None or not self._scope.has(xid):
             return
         local_group = self._groups.get(group) or self.copy_group(group)
-        self._findings.resolve(self._there.path(group, id))
+        self._conflicts.resolve(self._client.path(group, id))
         try:
             local_definitions = (
-                self._bringing.copy_definition(group, id, local_group) if local_group is not None else set()
+                self._definition_copier.copy_definition(group, id, local_group) if local_group is not None else set()
             )
         except BrokenResponse as error:
-            self._findings.add(self._there.path(group, id), str(error))
-            local_definitions = self._copies(xid, local_group or "")
+            self._conflicts.add(self._client.path(group, id), str(error))
+            local_definitions = self._possible_copies(xid, local_group or "")
         for obsolete_copy in self._definitions.get((group, id), set()) - local_definitions:
             self._remove_copy(obsolete_copy)
         self._definitions[group, id] = local_definitions
 
-    def _copies(self, xid: str, local_group: str) -> set[str]:
+    def _possible_copies(self, xid: str, local_group: str) -> set[str]:
         """The possible copies of a definition, under its own name or with an authority mark.
 
         xid: in the other registry.
         """
         name = xids.entity_id(xid).lower()
-        ids = {row.xid: xids.entity_id(row.xid).lower() for row in self._here.members(local_group)}
+        ids = {row.xid: xids.entity_id(row.xid).lower() for row in self._local_registry.members(local_group)}
         return {copy for copy, id in ids.items() if id == name or id.startswith(f"{name}.")}
 
     def _copy_with_members(self, id: str, is_stopped: Callable[[], bool]) -> bool:
         """Copies a Group with all its contents. False if the Group may exist but cannot be read."""
-        xid = self._xid(id)
+        xid = self._remote_xid(id)
         if xid is None or not self._scope.reaches_into(xids.stream(xid)):
             return True
         try:
-            definitions = self._there.definitions(id)
+            definitions = self._client.definitions(id)
             local_xid = self.copy_group(id)
         except BrokenResponse as error:
-            self._findings.add(self._there.path(id), str(error))
+            self._conflicts.add(self._client.path(id), str(error))
             return False
         except RemoteError as error:
             if error.status != _FORBIDDEN:
                 raise
-            self._findings.add(self._there.path(id), "this registry is not allowed to read it")
+            self._conflicts.add(self._client.path(id), "this registry is not allowed to read it")
             return False
         if local_xid is not None:
             for definition in definitions or ():
@@ -151,7 +151,7 @@ class Mirror:
             *unreadable_groups,
             *(xid for local_definitions in self._definitions.values() for xid in local_definitions),
         }
-        for row in self._here.copies():
+        for row in self._local_registry.copies():
             group = xids.join(*xids.segments(row.xid)[:2])
             if row.xid in kept_xids or group in unreadable_groups:
                 continue
@@ -162,18 +162,20 @@ class Mirror:
 
     def _remove_group(self, xid: str) -> None:
         """Deletes a Group and its contents as far as they came over the link. Other contents stay."""
-        members = self._here.members(xid)
-        row = self._here.entity(xid)
+        members = self._local_registry.members(xid)
+        row = self._local_registry.entity(xid)
         is_whole_copy = (
-            row is not None and self._here.came_over_link(row) and all(map(self._here.came_over_link, members))
+            row is not None
+            and self._local_registry.came_over_link(row)
+            and all(map(self._local_registry.came_over_link, members))
         )
         for copied_xid in [xid] if is_whole_copy else [member.xid for member in members]:
             self._remove_copy(copied_xid)
 
     def _remove_copy(self, xid: str) -> None:
-        row = self._here.entity(xid)
-        if row is not None and self._here.came_over_link(row):
-            self._findings.attempt(xid, partial(self._here.remove, xid))
+        row = self._local_registry.entity(xid)
+        if row is not None and self._local_registry.came_over_link(row):
+            self._conflicts.attempt(xid, partial(self._local_registry.remove, xid))
 
     # --- names -------------------------------------------------------------------------------------------------------
 
@@ -181,19 +183,19 @@ class Mirror:
         self._groups[id] = xid
         return xid
 
-    def _xid(self, group: str, id: str | None = None) -> str | None:
+    def _remote_xid(self, group: str, id: str | None = None) -> str | None:
         """The xid of an object in the other registry; None if its name is not a valid id."""
-        family = self._here.family
+        family = self._local_registry.family
         try:
             resource_segments = () if id is None else (family.resources, to_registry_id(id))
             return xids.join(family.groups, to_registry_id(group), *resource_segments)
         except ValueError as error:
-            self._findings.add(self._there.path(group, id), str(error))
+            self._conflicts.add(self._client.path(group, id), str(error))
             return None
 
-    def _places(self, id: str) -> list[str]:
-        xid = self._xid(id)
-        return local_group_xids(self._here.link, xid, self._there.base) if xid is not None else []
+    def _local_group_xids(self, id: str) -> list[str]:
+        xid = self._remote_xid(id)
+        return local_group_xids(self._local_registry.link, xid, self._client.base) if xid is not None else []
 
 
 def _ids_of_subject(family: LegacyApi, subject: str) -> tuple[str, ...]:

@@ -32,11 +32,11 @@ class NotifiedLegacyPull:
 
     def __init__(self, link: Link, context: LinkWorkerContext) -> None:
         self._link = link
-        self._tools = context
+        self._context = context
 
     def run(self) -> None:
         """See `LinkWorker`. Also raises: NoPublicUrl."""
-        link, context, local_registry = self._link, self._tools, LegacyLocalRegistry(self._link, self._tools)
+        link, context, local_registry = self._link, self._context, LegacyLocalRegistry(self._link, self._context)
         conflicts = LegacyConflicts(link.id, context.states)
         root = link.url.removesuffix(local_registry.family.base)
         with closing(context.connect(link)) as remote, closing(context.connect(link, root)) as registry_client:
@@ -57,9 +57,9 @@ class NotifiedLegacyPull:
     def _listen(self, subscription: RemoteSubscription, mirror: Mirror, conflicts: LegacyConflicts) -> None:
         """Copies what events name, until it is time to fetch everything."""
         deadline = time.monotonic() + self._link.interval
-        while (remaining := deadline - time.monotonic()) > 0 and not self._tools.stopping.is_set():
-            if self._tools.wait_for_event(min(remaining, CHECK_SECONDS)):
-                subjects = self._tools.states.take_subjects(self._link.id)
+        while (remaining := deadline - time.monotonic()) > 0 and not self._context.stopping.is_set():
+            if self._context.wait_for_event(min(remaining, CHECK_SECONDS)):
+                subjects = self._context.states.take_subjects(self._link.id)
                 if ALL_SUBJECTS in subjects:
                     return
                 mirror.copy_subjects(subjects)

@@ -17,17 +17,17 @@ class LegacyPull:
 
     def __init__(self, link: Link, context: LinkWorkerContext) -> None:
         self._link = link
-        self._tools = context
+        self._context = context
 
     def run(self) -> None:
         """See `LinkWorker`."""
         local_registry, conflicts = (
-            LegacyLocalRegistry(self._link, self._tools),
-            LegacyConflicts(self._link.id, self._tools.states),
+            LegacyLocalRegistry(self._link, self._context),
+            LegacyConflicts(self._link.id, self._context.states),
         )
-        with closing(self._tools.connect(self._link)) as remote:
+        with closing(self._context.connect(self._link)) as remote:
             mirror = Mirror(LegacyClient(remote, local_registry.family), local_registry, conflicts)
-            while not self._tools.stopping.is_set():
-                mirror.copy_all(self._tools.stopping.is_set)
+            while not self._context.stopping.is_set():
+                mirror.copy_all(self._context.stopping.is_set)
                 conflicts.save()
-                self._tools.stopping.wait(self._link.interval)
+                self._context.stopping.wait(self._link.interval)

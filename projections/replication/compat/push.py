@@ -33,24 +33,26 @@ class LegacyPush:
 
     def __init__(self, link: Link, context: LinkWorkerContext) -> None:
         self._link = link
-        self._tools = context
-        self._here = LegacyLocalRegistry(link, context)
+        self._context = context
+        self._local_registry = LegacyLocalRegistry(link, context)
 
     def run(self) -> None:
         """See `LinkWorker`."""
-        if not self._tools.public_url:
+        if not self._context.public_url:
             raise PushNeedsPublicUrl
-        conflicts = LegacyConflicts(self._link.id, self._tools.states)
-        stopping = self._tools.stopping
-        with closing(self._tools.connect(self._link)) as remote:
-            client = LegacyClient(remote, self._here.family)
-            sender = LegacySender(client, self._here, SentObjects(self._link.id, self._tools.states), conflicts)
-            cursor = self._end()
+        conflicts = LegacyConflicts(self._link.id, self._context.states)
+        stopping = self._context.stopping
+        with closing(self._context.connect(self._link)) as remote:
+            client = LegacyClient(remote, self._local_registry.family)
+            sender = LegacySender(
+                client, self._local_registry, SentObjects(self._link.id, self._context.states), conflicts
+            )
+            cursor = self._log_end()
             sender.send_all(stopping.is_set)
             while not stopping.is_set():
                 conflicts.save(cursor)
-                self._tools.wait(self._link.interval)
-                end = self._end()
+                self._context.wait(self._link.interval)
+                end = self._log_end()
                 self._send(sender, cursor, end)
                 cursor = end
 
@@ -60,14 +62,14 @@ class LegacyPush:
         for xid in sorted(
             changed_xids, key=lambda xid: -xid.count("/")
         ):  # contents first, so that a deleted Group is empty
-            if self._tools.stopping.is_set():
+            if self._context.stopping.is_set():
                 return
             sender.send(xid)
 
     def _changed_xids(self, after: int, until: int) -> set[str]:
         """The Groups and definitions that events are about, directly or through their contents."""
-        prefix = f"/{self._here.family.groups}/"
-        open_view = self._tools.readers.quick_view
+        prefix = f"/{self._local_registry.family.groups}/"
+        open_view = self._context.readers.quick_view
         return {
             definition_of(_MAPPER.event_of_row(row).xid)
             for _, rows in interactions(lambda: open_view().log, after, until)
@@ -75,5 +77,5 @@ class LegacyPush:
             if row.stream.startswith(prefix)
         }
 
-    def _end(self) -> int:
-        return self._tools.readers.quick_view().position()
+    def _log_end(self) -> int:
+        return self._context.readers.quick_view().position()

@@ -38,23 +38,23 @@ class LegacySender:
         sent_objects: SentObjects,
         conflicts: LegacyConflicts,
     ) -> None:
-        self._there = client
-        self._here = local_registry
+        self._client = client
+        self._local_registry = local_registry
         self._sent_objects = sent_objects
-        self._findings = conflicts
-        self._names = {local: remote for remote, local in local_registry.link.names.items()}
+        self._conflicts = conflicts
+        self._remote_names = {local: remote for remote, local in local_registry.link.names.items()}
 
     def send_all(self, is_stopped: Callable[[], bool]) -> None:
         """Sends everything in scope and deletes what has left it. is_stopped: whether to stop early."""
-        self._findings.clear()
-        local_xids = self._here.all_in_scope()
+        self._conflicts.clear()
+        local_xids = self._local_registry.all_in_scope()
         for xid in local_xids:
             if not is_stopped():
                 self.send(xid)
         living_keys = {xids.tree_key(xid) for xid in local_xids}
-        copies = self._sent_objects.objects_below(f"/{self._here.family.groups}")
+        copies = self._sent_objects.objects_below(f"/{self._local_registry.family.groups}")
         obsolete_copies = {key: copy for key, copy in copies.items() if _owner_key(key) not in living_keys}
-        self._remove({key: copy for key, copy in obsolete_copies.items() if _owner_key(key) != key})
+        self._remove_versions({key: copy for key, copy in obsolete_copies.items() if _owner_key(key) != key})
         for key, copy in obsolete_copies.items():
             if _owner_key(key) == key:
                 self._end_group(copy)
@@ -67,7 +67,7 @@ class LegacySender:
         try:
             self.send_definition(xid) if xid.count("/") > 2 else self.send_group(xid)
         except BrokenResponse as error:
-            self._findings.add(xid, str(error))
+            self._conflicts.add(xid, str(error))
 
     # --- Groups ------------------------------------------------------------------------------------------------------
 
@@ -76,55 +76,57 @@ class LegacySender:
 
         Returns its remote id, decoded.
         """
-        row = self._here.entity(xid) if self._here.link.scope.reaches_into(xids.stream(xid)) else None
+        row = (
+            self._local_registry.entity(xid) if self._local_registry.link.scope.reaches_into(xids.stream(xid)) else None
+        )
         copy = self._sent_objects.get(xid)
         if row is None:
             if copy is not None:
                 self._end_group(copy)
             return None
-        body = self._here.group_body(row)
+        body = self._local_registry.group_body(row)
         digest = sha256(dumps(body)).hexdigest()
         if copy is None:
             return self._new_group(xid, body, digest)
-        id = decode_segment(copy.place.rpartition("/")[2])
-        if copy.own and copy.digest != digest and self._tried(xid, partial(self._there.put_group, id, body)):
+        id = decode_segment(copy.remote_path.rpartition("/")[2])
+        if copy.is_own and copy.digest != digest and self._attempt(xid, partial(self._client.put_group, id, body)):
             self._sent_objects.save(copy._replace(digest=digest))
         return id
 
     def _new_group(self, xid: str, body: Mapping[str, Any], digest: str) -> str | None:
         """Creates a remote Group. An existing Group of the same format is shared and not changed."""
-        preferred_id = to_legacy_id(xids.entity_id(self._names.get(xid, xid)))
-        for id in candidate_ids(self._here.link, preferred_id, self._here.base):
-            copy, remote_group = SentObject(xids.tree_key(xid), "", True, self._there.path(id)), self._there.group(id)
+        preferred_id = to_legacy_id(xids.entity_id(self._remote_names.get(xid, xid)))
+        for id in candidate_ids(self._local_registry.link, preferred_id, self._local_registry.base):
+            copy, remote_group = SentObject(xids.tree_key(xid), "", True, self._client.path(id)), self._client.group(id)
             if remote_group is None:
                 self._sent_objects.save(copy)
-                if self._tried(xid, partial(self._there.put_group, id, body)):
+                if self._attempt(xid, partial(self._client.put_group, id, body)):
                     self._sent_objects.save(copy._replace(digest=digest))
                     return id
                 self._sent_objects.delete(copy.key)
                 return None
-            if is_same_group_format(self._here.family, remote_group.get("format"), body.get("format")):
-                self._sent_objects.save(copy._replace(own=False))
+            if is_same_group_format(self._local_registry.family, remote_group.get("format"), body.get("format")):
+                self._sent_objects.save(copy._replace(is_own=False))
                 return id
-        self._findings.add(xid, "a group of this name with another format exists there")
+        self._conflicts.add(xid, "a group of this name with another format exists there")
         return None
 
     def _end_group(self, copy: SentObject) -> None:
         """Deletes a Group that this link created, unless others have put something into it."""
-        id = decode_segment(copy.place.rpartition("/")[2])
-        if copy.own and self._there.definitions(id) == []:
-            self._tried(copy.place, partial(self._there.delete, copy.place))
+        id = decode_segment(copy.remote_path.rpartition("/")[2])
+        if copy.is_own and self._client.definitions(id) == []:
+            self._attempt(copy.remote_path, partial(self._client.delete, copy.remote_path))
         self._sent_objects.delete(copy.key)
 
     # --- definitions -------------------------------------------------------------------------------------------------
 
     def send_definition(self, xid: str) -> None:
         """Writes a definition in its current state to the other registry, or deletes it there. xid: of the Resource."""
-        self._findings.resolve(xid)
+        self._conflicts.resolve(xid)
         copies = dict(self._sent_objects.objects_below(f"{xid}/versions"))
-        versions = self._here.versions(xid) if self._here.link.scope.has(xid) else []
+        versions = self._local_registry.versions(xid) if self._local_registry.link.scope.has(xid) else []
         versions_by_key = {
-            xids.tree_key(compat_version.row.xid): (compat_version, self._here.digest(compat_version))
+            xids.tree_key(compat_version.row.xid): (compat_version, self._local_registry.document_hash(compat_version))
             for compat_version in versions
         }
         has_changed = any(
@@ -133,79 +135,79 @@ class LegacySender:
         # Remote version numbers only increase, so a Version that is written again needs all later ones written again
         # too.
         obsolete_copies = {key: copy for key, copy in copies.items() if has_changed or key not in versions_by_key}
-        self._remove(obsolete_copies)
+        self._remove_versions(obsolete_copies)
         missing_keys = [
             key for key in versions_by_key if key in obsolete_copies or key not in copies or not copies[key].is_certain
         ]
         group = self.send_group(xids.join(*xids.segments(xid)[:2])) if missing_keys else None
         for key in missing_keys if group is not None else ():
-            self._version(
+            self._send_version(
                 group or "",
                 versions_by_key[key][0],
                 SentObject(key, versions_by_key[key][1], key in copies and key not in obsolete_copies, ""),
             )
 
-    def _version(self, group: str, compat_version: CompatVersion, copy: SentObject) -> None:
+    def _send_version(self, group: str, compat_version: CompatVersion, copy: SentObject) -> None:
         """Writes a Version. copy: its `own` says whether a write of it was begun before."""
-        xid, version = compat_version.row.xid, self._here.published(compat_version)
+        xid, version = compat_version.row.xid, self._local_registry.legacy_version(compat_version)
         if version is None:
-            self._findings.add(xid, "its document is stored outside of this registry")
+            self._conflicts.add(xid, "its document is stored outside of this registry")
             return
-        if normalize_uri(version.authority).rstrip("/") == normalize_uri(self._there.base):
+        if normalize_uri(version.authority).rstrip("/") == normalize_uri(self._client.base):
             return  # LEG-906
-        remote_version = self._there.version_by_uri(version.uri)
+        remote_version = self._client.version_by_uri(version.uri)
         if remote_version is None:
-            self._add(group, compat_version, copy)
+            self._add_version(group, compat_version, copy)
         elif remote_version.content == version.content:
-            self._sent_objects.save(copy._replace(place=remote_version.path))
+            self._sent_objects.save(copy._replace(remote_path=remote_version.path))
         else:
-            self._findings.add(xid, f"another document exists there under its URI {version.uri}")
+            self._conflicts.add(xid, f"another document exists there under its URI {version.uri}")
 
-    def _add(self, group: str, compat_version: CompatVersion, copy: SentObject) -> None:
-        xid, version = compat_version.row.xid, self._here.published(compat_version)
+    def _add_version(self, group: str, compat_version: CompatVersion, copy: SentObject) -> None:
+        xid, version = compat_version.row.xid, self._local_registry.legacy_version(compat_version)
         assert version is not None, "its document is stored here"
         preferred_id = to_legacy_id(xids.segments(xid)[3])
-        for id in candidate_ids(self._here.link, preferred_id, version.authority):
-            authority = self._there.authority(group, id)
+        for id in candidate_ids(self._local_registry.link, preferred_id, version.authority):
+            authority = self._client.authority(group, id)
             if authority is None or normalize_uri(authority) == normalize_uri(version.authority):
-                pending_copy = copy._replace(own=True, place=self._there.lookup_path(version.uri))
+                pending_copy = copy._replace(is_own=True, remote_path=self._client.lookup_path(version.uri))
                 self._sent_objects.save(pending_copy)
-                if self._tried(xid, partial(self._there.add_version, group, id, version)):
-                    if remote_version := self._there.version_at(pending_copy.place):
-                        self._sent_objects.save(pending_copy._replace(place=remote_version.path))
+                if self._attempt(xid, partial(self._client.add_version, group, id, version)):
+                    if remote_version := self._client.version_at(pending_copy.remote_path):
+                        self._sent_objects.save(pending_copy._replace(remote_path=remote_version.path))
                 else:
                     self._sent_objects.delete(copy.key)
                 return
-        self._findings.add(xid, "its name belongs to a definition of another authority there")
+        self._conflicts.add(xid, "its name belongs to a definition of another authority there")
 
-    def _remove(self, copies: Mapping[str, SentObject]) -> None:
+    def _remove_versions(self, copies: Mapping[str, SentObject]) -> None:
         """Deletes Versions that this link wrote. A definition is deleted as a whole if all its Versions are."""
         written_by_definition: dict[str, list[str]] = {}
         for copy in copies.values():
-            if copy.own and (path := self._remote_path(copy)):
+            if copy.is_own and (path := self._remote_path(copy)):
                 written_by_definition.setdefault(path.rpartition("/versions/")[0], []).append(path)
         for definition, written_paths in written_by_definition.items():
-            remote_paths = {f"{definition}/versions/{number}" for number in self._there.version_numbers_at(definition)}
+            remote_paths = {f"{definition}/versions/{number}" for number in self._client.version_numbers_at(definition)}
             for path in [definition] if remote_paths <= set(written_paths) else written_paths:
-                self._tried(path, partial(self._there.delete, path))
+                self._attempt(path, partial(self._client.delete, path))
         for key in copies:
             self._sent_objects.delete(key)
 
     def _remote_path(self, copy: SentObject) -> str:
         """The path of a Version, also after an interrupted write; empty if it does not exist."""
-        if copy.is_certain or not copy.place:
-            return copy.place
-        remote_version = self._there.version_at(copy.place)
+        if copy.is_certain or not copy.remote_path:
+            return copy.remote_path
+        remote_version = self._client.version_at(copy.remote_path)
         return remote_version.path if remote_version else ""
 
-    def _tried(self, subject: str, action: Callable[[], object]) -> bool:
+    def _attempt(self, subject: str, action: Callable[[], object]) -> bool:
         """Whether the other registry accepts an action. A refusal is recorded as a conflict. Raises: RemoteError."""
         try:
             action()
         except RemoteError as error:
             if error.status not in _REFUSAL_STATUSES:
                 raise
-            self._findings.add(subject, str(error))
+            self._conflicts.add(subject, str(error))
             return False
         return True
 

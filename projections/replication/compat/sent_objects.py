@@ -19,19 +19,19 @@ class SentObject(NamedTuple):
 
     key: tree key of the local entity.
     digest: of what was written.
-    own: whether this link created it.
-    place: its remote path. For a Version whose write is not confirmed: the path of its lookup by URI, or empty.
+    is_own: whether this link created it.
+    remote_path: its remote path. For a Version whose write is not confirmed: the path of its lookup by URI, or empty.
     """
 
     key: str
     digest: str
-    own: bool
-    place: str
+    is_own: bool
+    remote_path: str
 
     @property
     def is_certain(self) -> bool:
         """Whether it is known to exist at its place."""
-        return bool(self.place) and "?" not in self.place
+        return bool(self.remote_path) and "?" not in self.remote_path
 
 
 class SentObjects:
@@ -56,7 +56,7 @@ class SentObjects:
     def save(self, copy: SentObject) -> None:
         """Stores a written object."""
         with self._states.writing() as db:
-            db.upsert(tables.sent, [(self._link, copy.key, copy.digest, int(copy.own), copy.place)])
+            db.upsert(tables.sent, [(self._link, copy.key, copy.digest, int(copy.is_own), copy.remote_path)])
 
     def delete(self, key: str) -> None:
         """Deletes the record of a written object."""

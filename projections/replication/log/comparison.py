@@ -49,7 +49,7 @@ def find_differences(
     If a filter selects Groups, only those that exist here are compared. Raises: RemoteError, during iteration.
     """
     head = view.log.head()
-    if link.scope.whole and head.state.hex() == snapshot.state:
+    if link.scope.is_whole and head.state.hex() == snapshot.state:
         return
     hashes = view.tree_hashes(head.last)
     for root in scope_roots(link, view):
@@ -58,7 +58,7 @@ def find_differences(
 
 def scope_roots(link: Link, view: View) -> list[str]:
     """The xids whose subtrees cover a link's scope."""
-    if link.scope.whole:
+    if link.scope.is_whole:
         return [xids.REGISTRY]
     model = view.entity(xids.MODEL)
     types = loads(model.attributes)["model"].get("groups", {}) if model and link.scope.group_filter else {}

@@ -29,7 +29,7 @@ class LogIngester:
         Raises: RemoteError, Diverged.
         """
         self._link = link
-        self._tools = context
+        self._context = context
         cursor = context.states.read(link.id).cursor
         self.cursor = cursor if cursor is not None else self._starting_position(remote)
 
@@ -44,33 +44,33 @@ class LogIngester:
         try:
             for interaction in interactions:
                 if interaction is None:
-                    self._record(batch)
+                    self._record_batch(batch)
                     batch, events, size = [], 0, 0
                     continue
                 if model_events(interaction, self._link):  # record what precedes a new model first
-                    self._record(batch)
+                    self._record_batch(batch)
                     batch, events, size = [], 0, 0
                 batch.append(interaction)
                 events += len(interaction.events)
                 size += sum(map(len, interaction.documents.values()))
                 if events >= BATCH_EVENTS or size >= BATCH_BYTES:
-                    self._record(batch)
+                    self._record_batch(batch)
                     batch, events, size = [], 0, 0
         finally:
-            self._record(batch)
+            self._record_batch(batch)
 
-    def _record(self, batch: list[ForeignInteraction]) -> None:
+    def _record_batch(self, batch: list[ForeignInteraction]) -> None:
         if not batch:
             return
-        self._tools.execute(self._link, Follow(self._link.xid, tuple(batch)))
+        self._context.execute(self._link, Follow(self._link.xid, tuple(batch)))
         self.cursor = batch[-1].last
         last_time = batch[-1].time.isoformat()
-        self._tools.states.update(self._link.id, self.cursor, taken=last_time, lastcontact=time.time(), error=None)
+        self._context.states.update(self._link.id, self.cursor, taken=last_time, lastcontact=time.time(), error=None)
 
     def _starting_position(self, remote: RemoteClient | None) -> int:
         """The other log's position at the last common interaction of the tree; 0 if there is none."""
-        view = self._tools.readers.quick_view()
-        if remote is None or not self._link.scope.whole:
+        view = self._context.readers.quick_view()
+        if remote is None or not self._link.scope.is_whole:
             return 0
         (last_interaction,) = view.log.tree_interactions(1, backwards=True)
         try:

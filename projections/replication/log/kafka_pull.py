@@ -44,32 +44,37 @@ class KafkaPull:
 
     def __init__(self, link: Link, context: LinkWorkerContext) -> None:
         self._link = link
-        self._tools = context
+        self._context = context
         self._brokers, _, self._topic = link.url.rpartition("/")
         self._failure: Exception | None = None
 
     def run(self) -> None:
         """See `LinkWorker`."""
         try:
-            with closing(self._cluster().open_client(KafkaConsumer, self._failed, **_CONSUMER_SETTINGS)) as consumer:
-                _TopicFollower(self._link, self._tools, consumer, self._topic).run(self._check)
+            with closing(
+                self._kafka_cluster().open_client(KafkaConsumer, self._on_failure, **_CONSUMER_SETTINGS)
+            ) as consumer:
+                _TopicFollower(self._link, self._context, consumer, self._topic).run(self._check_brokers)
         except errors.KafkaError as error:
             outcome = error_outcome(self._failure or error)
             raise RemoteError(f"{self._link.url} does not answer: {outcome.code} {outcome.message}".strip()) from None
         except InsecureCredential as error:
             raise RemoteError(str(error)) from None
 
-    def _cluster(self) -> KafkaCluster:
-        resolver = self._tools.resolver
+    def _kafka_cluster(self) -> KafkaCluster:
+        resolver = self._context.resolver
         ca_file = resolver.ca if isinstance(resolver, TrustStore) else ""
         return KafkaCluster(
-            self._brokers, _kafka_credential(self._tools.credential(self._link)), CertificateAuthorities(ca_file), resolver
+            self._brokers,
+            _kafka_credential(self._context.credential(self._link)),
+            CertificateAuthorities(ca_file),
+            resolver,
         )
 
-    def _failed(self, error: Exception) -> None:
+    def _on_failure(self, error: Exception) -> None:
         self._failure = error
 
-    def _check(self, consumer: Any) -> None:
+    def _check_brokers(self, consumer: Any) -> None:
         """After a failed connection, checks whether the brokers still answer. Raises: KafkaError."""
         if self._failure is not None:
             consumer.end_offsets(list(consumer.assignment()), timeout_ms=BROKER_MILLISECONDS)
@@ -89,28 +94,28 @@ class _TopicFollower:
 
     def __init__(self, link: Link, context: LinkWorkerContext, consumer: Any, topic: str) -> None:
         self._link = link
-        self._tools = context
+        self._context = context
         self._consumer = consumer
         self._topic = topic
-        self._intake = LogIngester(link, context)
-        self._order: RecordOrder[LogTopicRecord] = RecordOrder(self._intake.cursor)
-        self._assembly = InteractionAssembler()
+        self._ingester = LogIngester(link, context)
+        self._order: RecordOrder[LogTopicRecord] = RecordOrder(self._ingester.cursor)
+        self._assembler = InteractionAssembler()
         self._partition_marks = PartitionMarks(context.states.read(link.id).status.get("offsets", {}))
         self._saved_offsets = self._partition_marks.to_json()
-        self._awaited: dict[int, RecordMark] = {}
+        self._expected_marks: dict[int, RecordMark] = {}
         self._saved_at = time.monotonic()
 
     def run(self, check: Any) -> None:
         """Follows until stopped, or until the set of partitions changes. check: called after each empty poll."""
-        partitions = self._begin()
+        partitions = self._seek()
         try:
-            while not self._tools.stopping.is_set():
+            while not self._context.stopping.is_set():
                 records_by_partition = self._consumer.poll(timeout_ms=POLL_MILLISECONDS, max_records=BATCH_EVENTS)
                 for topic_partition, records in records_by_partition.items():
-                    self._read(topic_partition.partition, records)
-                self._intake.ingest(self._check_documents(self._assembly.assemble(self._order.take_next())))
-                self._partition_marks.advance(self._intake.cursor)
-                self._balance(partitions)
+                    self._process_records(topic_partition.partition, records)
+                self._ingester.ingest(self._check_documents(self._assembler.assemble(self._order.take_next())))
+                self._partition_marks.advance(self._ingester.cursor)
+                self._pause_ahead(partitions)
                 if time.monotonic() > self._saved_at + SAVE_OFFSETS_SECONDS:
                     self._save_marks()
                 if not records_by_partition:
@@ -120,7 +125,7 @@ class _TopicFollower:
         finally:
             self._save_marks()
 
-    def _begin(self) -> set[int]:
+    def _seek(self) -> set[int]:
         """Seeks to the stored offsets and returns the partitions. Raises: RemoteError, BrokenFeed, KafkaError."""
         partitions: set[int] = self._consumer.partitions_for_topic(self._topic)
         if not partitions:
@@ -129,24 +134,24 @@ class _TopicFollower:
         self._consumer.assign(list(topic_partitions.values()))
         end_offsets = self._consumer.end_offsets(list(topic_partitions.values()), timeout_ms=BROKER_MILLISECONDS)
         for partition, topic_partition in topic_partitions.items():
-            mark = self._partition_marks.of(partition)
+            mark = self._partition_marks.get(partition)
             if mark is None:
                 self._consumer.seek_to_beginning(topic_partition)
             elif mark.offset < end_offsets[topic_partition]:
                 self._consumer.seek(topic_partition, mark.offset)
-                self._awaited[partition] = mark
+                self._expected_marks[partition] = mark
             else:
-                raise self._restart(f"the topic {self._topic} is shorter than when it was read last")
+                raise self._reset_offsets(f"the topic {self._topic} is shorter than when it was read last")
         return partitions
 
-    def _read(self, partition: int, records: Iterable[Any]) -> None:
+    def _process_records(self, partition: int, records: Iterable[Any]) -> None:
         for record in records:
             record_position = numbered(record.headers)
             if record_position is None:
                 raise BrokenFeed(f"the topic {self._topic} has a record that is not from a registry")
             mark = RecordMark(record.offset, record_position.number, record.timestamp)
-            if self._awaited.pop(partition, mark) != mark:
-                raise self._restart(f"the topic {self._topic} is not the one that was read before")
+            if self._expected_marks.pop(partition, mark) != mark:
+                raise self._reset_offsets(f"the topic {self._topic} is not the one that was read before")
             self._partition_marks.add(partition, mark)
             headers = dict(record.headers)
             size = len(record.value) + sum(map(len, headers.values()))
@@ -164,17 +169,19 @@ class _TopicFollower:
     def _check_known(self, digest: str, xid: str) -> None:
         # Earlier documents, even if not recorded yet, were checked themselves. A Resource repeats its Version's
         # document.
-        if xid.count("/") == 6 and self._tools.readers.quick_view().log.document(digest) is None:
+        if xid.count("/") == 6 and self._context.readers.quick_view().log.document(digest) is None:
             raise BrokenFeed(
                 f"the topic {self._topic} does not have the document of {xid}: publish the log with --documents"
             )
 
-    def _balance(self, partitions: set[int]) -> None:
+    def _pause_ahead(self, partitions: set[int]) -> None:
         """Pauses partitions that are far ahead. Raises: BrokenFeed if no partition can hold the next record."""
         partitions_ahead = self._order.partitions_ahead()
         if partitions_ahead == partitions:
-            raise self._restart(f"the topic {self._topic} has no record of position {self._order.number + 1}")
-        if self._order.waiting > MAX_WAITING_BYTES:
+            raise self._reset_offsets(
+                f"the topic {self._topic} has no record of position {self._order.last_number + 1}"
+            )
+        if self._order.waiting_bytes > MAX_WAITING_BYTES:
             self._consumer.pause(*(TopicPartition(self._topic, partition) for partition in partitions_ahead))
         elif paused_partitions := self._consumer.paused():
             self._consumer.resume(*paused_partitions)
@@ -182,10 +189,10 @@ class _TopicFollower:
     def _save_marks(self) -> None:
         self._saved_at, offsets = time.monotonic(), self._partition_marks.to_json()
         if offsets != self._saved_offsets:
-            self._tools.states.update(self._link.id, offsets=offsets or None)
+            self._context.states.update(self._link.id, offsets=offsets or None)
             self._saved_offsets = offsets
 
-    def _restart(self, reason: str) -> BrokenFeed:
+    def _reset_offsets(self, reason: str) -> BrokenFeed:
         """An error after forgetting the offsets, so that the topic is read from its beginning next time."""
         self._partition_marks = PartitionMarks({})
         return BrokenFeed(reason)

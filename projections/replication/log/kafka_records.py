@@ -39,7 +39,7 @@ class InteractionAssembler:
         """
         for row in rows:
             try:
-                members = self._taken(row)
+                members = self._parse_row(row)
                 if members["position"] == members["last"]:
                     yield foreign_interaction(
                         members, members["registry_url"], _state_hash(members), self._events, self._documents
@@ -48,9 +48,11 @@ class InteractionAssembler:
             except (InvalidJson, ValueError, KeyError, TypeError, AttributeError, UnreadableEvent) as error:
                 raise BrokenFeed(f"a record cannot be read: {' '.join(str(error).split())[:200]}") from error
 
-    def _taken(self, row: LogTopicRecord) -> dict[str, Any]:
+    def _parse_row(self, row: LogTopicRecord) -> dict[str, Any]:
         if (version := row.headers.get(SCHEMA)) not in _KNOWN_SCHEMAS:
-            raise BrokenFeed(f"a record has columns of schema {version!r}, but this program knows those of {_KNOWN_SCHEMAS}")
+            raise BrokenFeed(
+                f"a record has columns of schema {version!r}, but this program knows those of {_KNOWN_SCHEMAS}"
+            )
         members: dict[str, Any] = loads_trusted(row.value)
         if members["position"] != members["first"] + len(self._events):
             raise BrokenFeed(f"position {members['position']} does not begin an interaction")

@@ -27,24 +27,24 @@ class LinkStatusRecorder:
 
     def __init__(self, link: Link, context: LinkWorkerContext, remote: RemoteClient) -> None:
         self._link = link
-        self._tools = context
+        self._context = context
         self._remote = remote
         self._head: RemoteSnapshot | None = None
         self._cursor = -1
         self._last_status: tuple[float, object] = (0.0, None)
-        self._judged: float | None = None
+        self._compared_at: float | None = None
 
     def note_head(self, ingester: LogIngester) -> None:
         """Records the end of the other log before an import. Raises: RemoteError."""
         self._head = remote_snapshot(self._remote)
         self._cursor = ingester.cursor
-        self._note(None)
+        self._write_status(None)
 
     def note_progress(self, ingester: LogIngester) -> None:
         """Records the end of the other log and the cursor during an import. Raises: RemoteError."""
         self._head = remote_snapshot(self._remote)
         self._cursor = ingester.cursor
-        self._note(ingester.cursor)
+        self._write_status(ingester.cursor)
 
     def note_caught_up(self, ingester: LogIngester) -> None:
         """Records that the import has reached the end that `note_head` saw. Compares the registries when it is time.
@@ -53,24 +53,24 @@ class LinkStatusRecorder:
         one.
         Raises: RemoteError, InvalidLink if the link has become part of a cycle.
         """
-        if self._tools.stopping.is_set():
+        if self._context.stopping.is_set():
             return
         if self._head is not None and ingester.cursor == self._cursor:
             ingester.cursor = max(self._head.position, ingester.cursor)
-        self._note(ingester.cursor, error=None, failed=None, diverged=None)
-        check_cycle(self._link, self._tools, self._remote)
-        if self._judged is None or time.monotonic() - self._judged >= self._link.interval:
-            compare_registries(self._link, self._tools, self._remote)
-            self._judged = time.monotonic()
+        self._write_status(ingester.cursor, error=None, failed=None, diverged=None)
+        check_cycle(self._link, self._context, self._remote)
+        if self._compared_at is None or time.monotonic() - self._compared_at >= self._link.interval:
+            compare_registries(self._link, self._context, self._remote)
+            self._compared_at = time.monotonic()
 
-    def _note(self, cursor: int | None, **facts: Any) -> None:
+    def _write_status(self, cursor: int | None, **facts: Any) -> None:
         assert self._head is not None, "a look comes first"
         now, status = time.time(), (self._head, cursor)
         if status == self._last_status[1] and now - self._last_status[0] < _MIN_UPDATE_SECONDS:
             return
         self._last_status = now, status
         head = {"position": self._head.position, "time": self._head.time}
-        self._tools.states.update(self._link.id, cursor, head=head, lastcontact=now, **facts)
+        self._context.states.update(self._link.id, cursor, head=head, lastcontact=now, **facts)
 
 
 @contextmanager
@@ -109,6 +109,6 @@ def compare_registries(link: Link, context: LinkWorkerContext, remote: RemoteCli
 def check_comparable(link: Link) -> None:
     """Raises: InvalidLink for a link whose other registry offers no hashes and events."""
     if link.dialect != LOG or not link.follows_log:
-        raise InvalidLink.at(
+        raise InvalidLink.at_pointer(
             "incomparable", "/dialect", "only links that follow a log over HTTP can be compared and repaired"
         )

@@ -36,13 +36,13 @@ class LogLineParser:
     def feed(self, line: bytes) -> ForeignInteraction | None:
         """The interaction that a line completes; None before its last line. Raises: BrokenFeed."""
         try:
-            return self._add_event(loads_trusted(line))
+            return self._add_line(loads_trusted(line))
         except (InvalidJson, ValueError, KeyError, TypeError, AttributeError, UnreadableEvent) as error:
             raise BrokenFeed(f"a line of the feed cannot be read: {' '.join(str(error).split())[:200]}") from error
 
-    def _add_event(self, members: dict[str, Any]) -> ForeignInteraction | None:
+    def _add_line(self, members: dict[str, Any]) -> ForeignInteraction | None:
         if "position" in members:
-            return self._event(members)
+            return self._append_event(members)
         if "document" in members:
             self._documents |= _parse_document(members)
             return None
@@ -51,7 +51,7 @@ class LogLineParser:
         self._interaction, self._documents = members, {}
         return None
 
-    def _event(self, members: dict[str, Any]) -> ForeignInteraction | None:
+    def _append_event(self, members: dict[str, Any]) -> ForeignInteraction | None:
         position = members.pop("position")
         _check_continues(position, self._interaction, len(self._events))
         self._events.append(_parse_event(members))

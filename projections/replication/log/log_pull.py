@@ -33,21 +33,21 @@ class LogPull:
 
     def __init__(self, link: Link, context: LinkWorkerContext) -> None:
         self._link = link
-        self._tools = context
+        self._context = context
 
     def run(self) -> None:
         """See `LinkWorker`."""
         with (
-            closing(self._tools.connect(self._link)) as remote,
-            record_status(self._link, self._tools, remote) as recorder,
+            closing(self._context.connect(self._link)) as remote,
+            record_status(self._link, self._context, remote) as recorder,
         ):
-            fetch_widened_scope(self._link, self._tools, remote)
-            ingester = LogIngester(self._link, self._tools, remote)
-            while not self._tools.stopping.is_set():
+            fetch_widened_scope(self._link, self._context, remote)
+            ingester = LogIngester(self._link, self._context, remote)
+            while not self._context.stopping.is_set():
                 recorder.note_head(ingester)
-                fetch_interactions(remote, ingester, self._tools)
+                fetch_interactions(remote, ingester, self._context)
                 recorder.note_caught_up(ingester)
-                follow_stream(remote, ingester, self._tools, recorder)
+                follow_stream(remote, ingester, self._context, recorder)
 
 
 def fetch_interactions(remote: RemoteClient, ingester: LogIngester, context: LinkWorkerContext) -> None:

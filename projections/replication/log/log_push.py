@@ -35,13 +35,13 @@ class LogPush:
 
     def __init__(self, link: Link, context: LinkWorkerContext) -> None:
         self._link = link
-        self._tools = context
+        self._context = context
         self._path = f"{COLLECTION}/{link.remote}"
 
     def run(self) -> None:
         """See `LinkWorker`. Raises: RemoteError, Diverged."""
-        with closing(self._tools.connect(self._link)) as remote:
-            while not self._tools.stopping.is_set():
+        with closing(self._context.connect(self._link)) as remote:
+            while not self._context.stopping.is_set():
                 try:
                     self._push(remote, self._fetch_position(remote))
                 except RemoteError as error:
@@ -50,7 +50,7 @@ class LogPush:
 
     def _fetch_position(self, remote: RemoteClient) -> int:
         """The position up to which the other registry has everything. Raises: RemoteError, Diverged, InvalidLink."""
-        check_cycle(self._link, self._tools, remote)
+        check_cycle(self._link, self._context, remote)
         remote_position: int = remote.request("GET", self._path).json()["status"]["position"]
         if remote_position > self._log().head().last:
             detail = f"{self._link.url} has received the log up to position {remote_position}, beyond its end"
@@ -61,14 +61,14 @@ class LogPush:
     def _push(self, remote: RemoteClient, remote_position: int) -> None:
         """Sends everything after a position, then new interactions, until it is time to ask again."""
         after, deadline = remote_position, time.monotonic() + self._link.interval
-        while not self._tools.stopping.is_set() and time.monotonic() < deadline:
-            end = self._end(after)
+        while not self._context.stopping.is_set() and time.monotonic() < deadline:
+            end = self._batch_end(after)
             if end is None:
-                self._tools.wait(POLL_SECONDS)
+                self._context.wait(POLL_SECONDS)
             else:
                 remote_position, after = self._send_piece(remote, remote_position, after, end), end
 
-    def _end(self, after: int) -> int | None:
+    def _batch_end(self, after: int) -> int | None:
         """The end of the next batch, which is the end of an interaction; None at the end of the log."""
         log_interactions = self._log().interactions(after, PAGE_SIZE)
         fitting_ends = [
@@ -83,7 +83,7 @@ class LogPush:
         """
         lines = self._chunks(after, end)
         if (first_line := next(lines, None)) is None:
-            self._tools.states.update(self._link.id, end)  # nothing in this range needs a confirmation
+            self._context.states.update(self._link.id, end)  # nothing in this range needs a confirmation
             return remote_position
         options: dict[str, Any] = {"params": {"after": remote_position}, "headers": _NDJSON_HEADERS}
         response = remote.request("POST", f"{self._path}/log", content=chain((first_line,), lines), **options)
@@ -98,7 +98,7 @@ class LogPush:
                 yield b"".join(item.data + b"\n" for item in items)
 
     def _log(self) -> Log:
-        return self._tools.readers.quick_view().log
+        return self._context.readers.quick_view().log
 
     def _document(self, sha256: str) -> bytes | None:
         return self._log().document(sha256)
@@ -106,4 +106,4 @@ class LogPush:
     def _note_confirmed(self, position: int) -> None:
         """Records a successful answer, which confirms everything up to a position."""
         cleared_facts = dict.fromkeys(("error", "failed", "diverged"))
-        self._tools.states.update(self._link.id, position, lastcontact=time.time(), **cleared_facts)
+        self._context.states.update(self._link.id, position, lastcontact=time.time(), **cleared_facts)

@@ -24,11 +24,11 @@ class NotifiedLogPull:
 
     def __init__(self, link: Link, context: LinkWorkerContext) -> None:
         self._link = link
-        self._tools = context
+        self._context = context
 
     def run(self) -> None:
         """See `LinkWorker`. Also raises: NoPublicUrl."""
-        link, context = self._link, self._tools
+        link, context = self._link, self._context
         with closing(context.connect(link)) as remote:
             subscription = RemoteSubscription(link, context, remote, {"filters": group_filters(_scope_groups(link))})
             with record_status(link, context, remote) as recorder:
@@ -39,11 +39,11 @@ class NotifiedLogPull:
                     subscription.delete_if_unused()
 
     def _handle(self, remote: RemoteClient, recorder: LinkStatusRecorder, subscription: RemoteSubscription) -> None:
-        fetch_widened_scope(self._link, self._tools, remote)
-        ingester = LogIngester(self._link, self._tools, remote)
-        while not self._tools.stopping.is_set():
+        fetch_widened_scope(self._link, self._context, remote)
+        ingester = LogIngester(self._link, self._context, remote)
+        while not self._context.stopping.is_set():
             recorder.note_head(ingester)
-            fetch_interactions(remote, ingester, self._tools)
+            fetch_interactions(remote, ingester, self._context)
             recorder.note_caught_up(ingester)
             self._wait(subscription)
 
@@ -51,7 +51,7 @@ class NotifiedLogPull:
         """Returns when there may be something to fetch, and checks the subscription meanwhile."""
         deadline = time.monotonic() + self._link.interval
         while (remaining := deadline - time.monotonic()) > 0:
-            if self._tools.wait_for_event(min(remaining, CHECK_SECONDS)) or subscription.ensure():
+            if self._context.wait_for_event(min(remaining, CHECK_SECONDS)) or subscription.ensure():
                 return
 
 

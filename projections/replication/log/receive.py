@@ -25,7 +25,7 @@ def receive(link: Link, context: LinkWorkerContext, after: int, lines: Iterable[
     Raises: NotReceiving, LogGap, BrokenFeed, Diverged, RemoteUnavailable if the scope was widened and the other
     registry cannot be read, and what the lines raise.
     """
-    if link.mode != RECEIVE or link.promoted or not link.enabled:
+    if link.mode != RECEIVE or link.is_promoted or not link.is_enabled:
         raise NotReceiving(link.xid)
     _fetch_missing(link, context)
     ingester = LogIngester(link, context)

@@ -65,14 +65,16 @@ def _earlier_scopes(link: Link, progress: LinkProgress, log: Log) -> list[LinkSc
 
     Without a record of when that was, no check has ever run, so each earlier scope may have left something out.
     """
-    if not progress.cursor or link.scope.whole:
+    if not progress.cursor or link.scope.is_whole:
         return []
     rows = [
-        row for row in log.latest(xids.stream(link.xid), _MAX_EVENTS) if row.position >= progress.status.get(COMPLETE_KEY, 0)
+        row
+        for row in log.latest(xids.stream(link.xid), _MAX_EVENTS)
+        if row.position >= progress.status.get(COMPLETE_KEY, 0)
     ]
     events = [event for event in map(_MAPPER.event_of_row, rows) if not isinstance(event, EntityDeleted)]
     scopes = [event.attributes["scope"] for event in events]
-    return [LinkScope.of(scope) for scope in scopes if scope != link.attributes["scope"]]
+    return [LinkScope.from_members(scope) for scope in scopes if scope != link.attributes["scope"]]
 
 
 def _missing_groups(groups: Iterable[str], scopes: Sequence[LinkScope]) -> frozenset[str]:
@@ -103,7 +105,9 @@ def _next_interactions(remote: RemoteClient, after: int) -> Iterator[tuple[str, 
                 yield line["xregcorrelationid"], line["last"]
 
 
-def _groups_in_scope(link: Link, context: LinkWorkerContext, remote: RemoteClient, snapshot: RemoteSnapshot) -> set[str]:
+def _groups_in_scope(
+    link: Link, context: LinkWorkerContext, remote: RemoteClient, snapshot: RemoteSnapshot
+) -> set[str]:
     """The Groups in scope: those it names, and local and remote ones that pass its filters."""
     with context.readers.view() as view:
         candidates = set(scope_roots(link, view))
@@ -132,7 +136,9 @@ def _extend_model(narrowed_link: Link, context: LinkWorkerContext, remote: Remot
     with context.readers.view() as view:
         model = view.entity(xids.MODEL)
     own_model = loads(model.attributes)["modelsource"] if model else {}
-    if (merged_model := merge_models(own_model, _fetch_modelsource(remote, position), narrowed_link.scope)) != own_model:
+    if (
+        merged_model := merge_models(own_model, _fetch_modelsource(remote, position), narrowed_link.scope)
+    ) != own_model:
         context.execute(narrowed_link, ReplaceModel(merged_model))
 
 

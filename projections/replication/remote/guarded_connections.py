@@ -32,7 +32,7 @@ def guarded_transport(resolver: Resolver) -> httpx.HTTPTransport:
 class _GuardedBackend(httpcore.NetworkBackend):
     def __init__(self, resolver: Resolver) -> None:
         self._resolver = resolver
-        self._system = httpcore.SyncBackend()
+        self._backend = httpcore.SyncBackend()
 
     def connect_tcp(
         self,
@@ -48,8 +48,8 @@ class _GuardedBackend(httpcore.NetworkBackend):
             raise httpcore.ConnectError(str(error)) from None
         for address in addresses[:-1]:
             with suppress(httpcore.ConnectError, httpcore.ConnectTimeout):
-                return self._system.connect_tcp(address, port, ADDRESS_SECONDS, local_address, socket_options)
-        return self._system.connect_tcp(addresses[-1], port, timeout, local_address, socket_options)
+                return self._backend.connect_tcp(address, port, ADDRESS_SECONDS, local_address, socket_options)
+        return self._backend.connect_tcp(addresses[-1], port, timeout, local_address, socket_options)
 
     async def _addresses(self, host: str, port: int) -> Sequence[str]:
         if isinstance(self._resolver, MultiAddressResolver):

@@ -94,12 +94,12 @@ class RemoteClient:
             with Watchdog(self.abort_requests, timeout) as watchdog:
                 watched_options = watch_upload(options, watchdog)
                 with self._client.stream(
-                    method, self.url + path, extensions=self._traced(), **watched_options
+                    method, self.url + path, extensions=self._tracing_extensions(), **watched_options
                 ) as response:
                     complete_response = read_response(response)
         except _FAILURE_TYPES as error:
             raise self._connection_lost(error) from None
-        return self._checked(complete_response)
+        return self._raise_for_status(complete_response)
 
     @contextmanager
     def stream(self, path: str, **options: Any) -> Iterator[Iterator[bytes | None]]:
@@ -110,16 +110,18 @@ class RemoteClient:
         try:
             with (
                 Watchdog(self.abort_requests) as watchdog,
-                self._client.stream("GET", self.url + path, extensions=self._traced(), **options) as response,
+                self._client.stream(
+                    "GET", self.url + path, extensions=self._tracing_extensions(), **options
+                ) as response,
             ):
                 if response.status_code >= 400:
                     response = read_response(response)
                 watchdog.stop()
-                yield check_progress(read_lines(self._checked(response)))
+                yield check_progress(read_lines(self._raise_for_status(response)))
         except _FAILURE_TYPES as error:
             raise self._connection_lost(error) from None
 
-    def _traced(self) -> dict[str, Any]:
+    def _tracing_extensions(self) -> dict[str, Any]:
         """Registers each new connection: a connection without an answer is not known otherwise."""
 
         def trace(name: str, info: Mapping[str, Any]) -> None:
@@ -130,7 +132,7 @@ class RemoteClient:
 
         return {"trace": trace}
 
-    def _checked(self, response: httpx.Response) -> httpx.Response:
+    def _raise_for_status(self, response: httpx.Response) -> httpx.Response:
         if response.status_code < 400:
             return response
         problem = _parse_problem(response)

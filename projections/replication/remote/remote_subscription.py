@@ -59,8 +59,8 @@ class RemoteSubscription:
         if not context.public_url:
             raise NoPublicUrl
         self._link = link
-        self._tools = context
-        self._registry = client
+        self._context = context
+        self._client = client
         self._id: str | None = context.states.read(link.id).status.get(SUBSCRIPTION_KEY)
         self._definition = {
             **{name: value for name, value in (event_selection or {}).items() if value},
@@ -80,8 +80,8 @@ class RemoteSubscription:
             return False
         if subscription is not None:
             self._delete(str(self._id))
-        self._id = str(self._registry.request("POST", _PATH, json=self._definition).json()["id"])
-        self._tools.states.update(self._link.id, None, **{SUBSCRIPTION_KEY: self._id})
+        self._id = str(self._client.request("POST", _PATH, json=self._definition).json()["id"])
+        self._context.states.update(self._link.id, None, **{SUBSCRIPTION_KEY: self._id})
         return True
 
     def delete_if_unused(self) -> None:
@@ -91,21 +91,23 @@ class RemoteSubscription:
         subscription.
         """
         with suppress(RemoteError, *delivery_store.DRIVER_ERRORS):
-            link = self._tools.readers.quick_view().links.get(self._link.id)
-            is_continued = link is not None and link.enabled and not link.promoted and link.mode == self._link.mode
+            link = self._context.readers.quick_view().links.get(self._link.id)
+            is_continued = (
+                link is not None and link.is_enabled and not link.is_promoted and link.mode == self._link.mode
+            )
             if self._id and not is_continued:
                 self._delete(self._id)
-                self._tools.states.update(self._link.id, None, **{SUBSCRIPTION_KEY: None})
+                self._context.states.update(self._link.id, None, **{SUBSCRIPTION_KEY: None})
 
     def _find(self, id: str) -> dict[str, Any] | None:
         with _ignore_missing():
-            subscription: dict[str, Any] = self._registry.request("GET", f"{_PATH}/{id}").json()
+            subscription: dict[str, Any] = self._client.request("GET", f"{_PATH}/{id}").json()
             return subscription
         return None
 
     def _delete(self, id: str) -> None:
         with _ignore_missing():
-            self._registry.request("DELETE", f"{_PATH}/{id}")
+            self._client.request("DELETE", f"{_PATH}/{id}")
 
     def _revive(self, subscription: Mapping[str, Any]) -> None:
         status = subscription.get("status") or {}
@@ -114,7 +116,7 @@ class RemoteSubscription:
             "verify" if validation_state == "unvalidated" else None
         )
         if action is not None:
-            self._registry.request("POST", f"{_PATH}/{subscription['id']}/actions/{action}")
+            self._client.request("POST", f"{_PATH}/{subscription['id']}/actions/{action}")
 
 
 def group_filters(groups: Sequence[str]) -> list[dict[str, Any]]:

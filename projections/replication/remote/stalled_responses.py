@@ -21,18 +21,18 @@ class ResponseStalled(Exception):
 
 
 class Watchdog:
-    """Interrupts its block when it takes too long. cut: makes blocked calls in the block fail.
+    """Interrupts its block when it takes too long. interrupt: makes blocked calls in the block fail.
 
     Raises: ResponseStalled instead of the resulting error.
     """
 
-    def __init__(self, cut: Callable[[], None], seconds: float = STALL_SECONDS) -> None:
-        self._cut = cut
+    def __init__(self, interrupt: Callable[[], None], seconds: float = STALL_SECONDS) -> None:
+        self._interrupt = interrupt
         self._seconds = seconds
         self._lock = Lock()
         self._timer: Timer | None = None
-        self._armed = 0.0
-        self._bitten = False
+        self._armed_at = 0.0
+        self._has_expired = False
 
     def __enter__(self) -> Self:
         self._arm()
@@ -40,7 +40,7 @@ class Watchdog:
 
     def __exit__(self, error_type: object, error: BaseException | None, traceback: object) -> None:
         self.stop()
-        if self._bitten and isinstance(error, Exception):
+        if self._has_expired and isinstance(error, Exception):
             raise ResponseStalled(self._seconds) from error
 
     def stop(self) -> None:
@@ -53,21 +53,21 @@ class Watchdog:
     def watch_parts(self, content: Iterable[T]) -> Iterator[T]:
         """The parts of an upload. Each part that is consumed restarts the time."""
         for part in content:
-            if time.monotonic() - self._armed > 1:
+            if time.monotonic() - self._armed_at > 1:
                 self._arm()
             yield part
 
     def _arm(self) -> None:
         self.stop()
         with self._lock:
-            self._armed = time.monotonic()
+            self._armed_at = time.monotonic()
             self._timer = Timer(self._seconds, self._expire)
             self._timer.daemon = True
             self._timer.start()
 
     def _expire(self) -> None:
-        self._bitten = True
-        self._cut()
+        self._has_expired = True
+        self._interrupt()
 
 
 def check_progress(lines: Iterable[bytes | None]) -> Iterator[bytes | None]:

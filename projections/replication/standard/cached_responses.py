@@ -66,12 +66,12 @@ class CachedResponses:
             next_url = response.links.get("next", {}).get("url")
             if next_url is None:
                 return
-            path = self._path(response, next_url)
+            path = self._page_path(response, next_url)
             if path in requested_paths:
                 raise RemoteError(f"{self.remote.url} has an endless sequence of pages at {path}")
             requested_paths.add(path)
 
-    def _path(self, response: httpx.Response, next_url: str) -> str:
+    def _page_path(self, response: httpx.Response, next_url: str) -> str:
         """The path of a page on this server.
 
         If a link names another address than this client uses, its query is applied to the current path. So a server

@@ -21,7 +21,9 @@ from domain.values.json_text import InvalidJson, dumps, loads
 
 _REGISTRY_NAMES: Final = frozenset(("epoch", "self", "shortself", "xid"))
 _RESOURCE_NAMES: Final = frozenset(("meta", "metaurl", "versions", "versionsurl", "versionscount"))
-_EXCLUDED_OF_VERSIONS: Final = _REGISTRY_NAMES | _RESOURCE_NAMES | frozenset(("versionid", "isdefault", *VALIDATION_ATTRIBUTES))
+_EXCLUDED_OF_VERSIONS: Final = (
+    _REGISTRY_NAMES | _RESOURCE_NAMES | frozenset(("versionid", "isdefault", *VALIDATION_ATTRIBUTES))
+)
 _EXCLUDED_OF_META: Final = _REGISTRY_NAMES | frozenset(("modifiedat", "readonly", "defaultversionurl"))
 _DEFAULT_VERSION_NAMES: Final = frozenset(("defaultversionid", "defaultversionsticky"))
 _TIMES: Final = ("createdat", "modifiedat")
@@ -54,7 +56,7 @@ class DocumentContent:
     value: Any = field(default=_ABSENT, compare=False)
 
     @classmethod
-    def of(cls, content: bytes) -> DocumentContent:
+    def from_bytes(cls, content: bytes) -> DocumentContent:
         """The content of known bytes."""
         return cls(lambda: content, sha256(content).hexdigest())
 
@@ -72,7 +74,7 @@ class DocumentContent:
             return False
 
 
-NO_CONTENT: Final = DocumentContent.of(b"")
+NO_CONTENT: Final = DocumentContent.from_bytes(b"")
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +199,9 @@ def comparable_group(attributes_json: Any, type: GroupType) -> ComparableGroup:
 def comparable_registry(attributes_json: Any, plurals: Iterable[str]) -> ComparableGroup:
     """A registry's own attributes from an answer. plurals: of its Group types. Raises: BrokenEntity."""
     collection_attributes = {f"{plural}{suffix}" for plural in plurals for suffix in _COLLECTION_SUFFIXES}
-    return ComparableGroup(_shared_attributes(attributes_json, _REGISTRY_NAMES | _EXCLUDED_OF_REGISTRY | collection_attributes))
+    return ComparableGroup(
+        _shared_attributes(attributes_json, _REGISTRY_NAMES | _EXCLUDED_OF_REGISTRY | collection_attributes)
+    )
 
 
 def comparable_resource(
@@ -219,7 +223,8 @@ def comparable_version(
     """A Version from an answer or an after-image. Raises: BrokenEntity."""
     document_attributes = {type.singular, f"{type.singular}base64"} if type.hasdocument else set()
     return ComparableVersion(
-        _shared_attributes(attributes_json, _EXCLUDED_OF_VERSIONS | document_attributes | {f"{type.singular}id"}), content
+        _shared_attributes(attributes_json, _EXCLUDED_OF_VERSIONS | document_attributes | {f"{type.singular}id"}),
+        content,
     )
 
 

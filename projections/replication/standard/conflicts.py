@@ -14,7 +14,7 @@ class Conflicts:
     def __init__(self, stored_conflicts: list[dict[str, str]] | None = None) -> None:
         """stored_conflicts: in the form that `to_json` returns."""
         self._reasons = {conflict["xid"]: conflict["reason"] for conflict in stored_conflicts or ()}
-        self.count_added = 0  # how often a conflict was added
+        self.added_count = 0  # how often a conflict was added
 
     def __bool__(self) -> bool:
         return bool(self._reasons)
@@ -22,7 +22,7 @@ class Conflicts:
     def add(self, xid: str, reason: str) -> None:
         """Records that an entity could not be copied."""
         self._reasons[xid] = reason
-        self.count_added += 1
+        self.added_count += 1
 
     def resolve(self, xid: str) -> None:
         """Removes a conflict."""

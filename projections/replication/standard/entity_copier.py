@@ -42,45 +42,45 @@ class EntityCopier:
     ) -> None:
         self.conflicts = conflicts
         self._link = link
-        self._tools = context
+        self._context = context
         self._source = source
-        self._tried = unequal_hashes
-        self._names = XidMapping(link.names)
-        self._here = LocalRegistry(context.readers.quick_view())
+        self._unequal_hashes = unequal_hashes
+        self._mapping = XidMapping(link.names)
+        self._local_registry = LocalRegistry(context.readers.quick_view())
         self._source_xids: set[str] = set()
         other_links = {other_link.id for other_link in context.readers.quick_view().links.all()} - {link.id}
-        self._brings = other_links | {None}
+        self._accepted_links = other_links | {None}
 
     def copy_group(self, listed_group: ListedGroup) -> None:
         """Copies a Group and its contents in scope. Deletes copies whose originals no longer exist."""
-        xid = self._names.to_local(listed_group.xid)
+        xid = self._mapping.to_local(listed_group.xid)
         self._source_xids.add(xid)
-        if isinstance(listed_group.form, BrokenEntity):
-            self._report_broken(xid, listed_group.form)
-            if self._here.group(xid) is None:
+        if isinstance(listed_group.comparable, BrokenEntity):
+            self._report_broken(xid, listed_group.comparable)
+            if self._local_registry.group(xid) is None:
                 return
-        elif not self._group(xid, listed_group.form):
+        elif not self._copy_group_attributes(xid, listed_group.comparable):
             return
         pointers: list[tuple[str, ComparableResource]] = []
         for remote_xid, comparable in listed_group.resources:
-            if self._tools.stopping.is_set():
+            if self._context.stopping.is_set():
                 return
             if not self._link.scope.has(remote_xid):
                 continue
             if isinstance(comparable, ComparableResource) and "xref" in comparable.meta:
-                pointers.append((remote_xid, map_xref(comparable, self._names.local)))
+                pointers.append((remote_xid, map_xref(comparable, self._mapping.local_xids)))
             else:
                 self._copy_listed(remote_xid, comparable)
         for pointer, comparable in pointers:
             self._copy_listed(pointer, comparable)
-        if not isinstance(listed_group.form, BrokenEntity):
-            self._prune(xid)
+        if not isinstance(listed_group.comparable, BrokenEntity):
+            self._remove_obsolete(xid)
 
     def remove_missing(self, root: str) -> None:
         """Deletes Groups that no longer exist, after everything at and below the registry or a Group was copied."""
-        local_root = None if root == xids.REGISTRY else self._names.to_local(root)
-        for xid in list(self._here.groups()):
-            remote_xid = self._names.to_remote(xid)
+        local_root = None if root == xids.REGISTRY else self._mapping.to_local(root)
+        for xid in list(self._local_registry.groups()):
+            remote_xid = self._mapping.to_remote(xid)
             if (
                 local_root in (None, xid)
                 and xid not in self._source_xids
@@ -88,22 +88,22 @@ class EntityCopier:
             ):
                 self._delete_copy(xid)
 
-    def _group(self, xid: str, comparable: ComparableGroup) -> bool:
+    def _copy_group_attributes(self, xid: str, comparable: ComparableGroup) -> bool:
         """Whether the Group exists afterwards, so that contents can be written."""
-        local_entity = self._here.group(xid)
+        local_entity = self._local_registry.group(xid)
         if local_entity is None:
-            return not self._was_deleted_here(xid, comparable) and self._do(
+            return not self._is_deleted_locally(xid, comparable) and self._execute(
                 xid, _put_command(xid, comparable.write_body())
             )
-        if local_entity.form == comparable:
+        if local_entity.comparable == comparable:
             return True
         if local_entity.link != self._link.id:
             if not self._is_own(xid, comparable):
                 self.conflicts.add(xid, "a Group of this name exists here already and is not changed")
             return True
-        if self._new(xid, comparable.content_hash(), local_entity.form.content_hash()):
-            self._do(xid, _put_command(xid, comparable.write_body()))
-            self._compare(xid, comparable, self._here.group(xid))
+        if self._is_new_difference(xid, comparable.content_hash(), local_entity.comparable.content_hash()):
+            self._execute(xid, _put_command(xid, comparable.write_body()))
+            self._remember_difference(xid, comparable, self._local_registry.group(xid))
         else:
             self.conflicts.add(xid, _UNEQUAL_REASON)
         return True
@@ -113,10 +113,10 @@ class EntityCopier:
 
         After a conflict it is read again in the next pass, because the cause may disappear.
         """
-        xid, previous_conflicts = self._names.to_local(remote_xid), self.conflicts.count_added
+        xid, previous_conflicts = self._mapping.to_local(remote_xid), self.conflicts.added_count
         try:
             if isinstance(comparable, ComparableResource):
-                self._resource(xid, comparable)
+                self._copy_resource(xid, comparable)
             else:
                 self._source_xids |= {xid, add_authority_mark(xid, self._link.url)}
             if isinstance(comparable, BrokenEntity):
@@ -124,30 +124,30 @@ class EntityCopier:
         except BrokenEntity as error:  # of a document, which is read late
             self._source_xids |= {xid, add_authority_mark(xid, self._link.url)}
             self._report_broken(xid, error)
-        if self.conflicts.count_added > previous_conflicts:
+        if self.conflicts.added_count > previous_conflicts:
             self._source.forget_hash(remote_xid)
 
     def _report_broken(self, xid: str, error: BrokenEntity) -> None:
         """Records a broken entity and leaves its copy unchanged. The conflict names the broken part, if it is known."""
-        self.conflicts.add(self._names.to_local(error.xid) if error.xid else xid, str(error))
+        self.conflicts.add(self._mapping.to_local(error.xid) if error.xid else xid, str(error))
 
-    def _resource(self, xid: str, comparable: ComparableResource) -> None:
+    def _copy_resource(self, xid: str, comparable: ComparableResource) -> None:
         local_xid = self._target_xid(xid, comparable)
         if local_xid is not None:
             self._source_xids.add(local_xid)
-            self._write(local_xid, comparable, self._here.resource(local_xid))
+            self._write_resource(local_xid, comparable, self._local_registry.resource(local_xid))
 
     def _target_xid(self, xid: str, comparable: ComparableResource) -> str | None:
         """The xid at which to write a Resource; None if it must not be written."""
-        local_entity = self._here.resource(xid)
+        local_entity = self._local_registry.resource(xid)
         if local_entity is None:
-            return None if self._was_deleted_here(xid, comparable) or self._came_back(xid, comparable) else xid
+            return None if self._is_deleted_locally(xid, comparable) or self._is_renamed_own(xid, comparable) else xid
         if local_entity.link == self._link.id:
             return xid
-        if comparable.is_copy_of(local_entity.form):
+        if comparable.is_copy_of(local_entity.comparable):
             return None
         if self._is_own(xid, comparable):
-            if comparable.last_modified > local_entity.form.last_modified:
+            if comparable.last_modified > local_entity.comparable.last_modified:
                 self.conflicts.add(xid, "it was changed there, but does not come from this link")
             return None
         if self._link.conflicts == _SKIP or "xref" in comparable.meta:
@@ -155,101 +155,105 @@ class EntityCopier:
             return None
         marked_xid = add_authority_mark(xid, self._link.url)
         self.conflicts.add(xid, f"a Resource of this name exists here already; it comes as {marked_xid}")
-        local_entity = self._here.resource(marked_xid)
+        local_entity = self._local_registry.resource(marked_xid)
         return marked_xid if local_entity is None or local_entity.link == self._link.id else None
 
     def _is_own(self, xid: str, comparable: ComparableGroup | ComparableResource) -> bool:
         """Whether a remote entity came from this registry or over another of its links, through a cycle of links."""
-        creation_records = self._here.creation_records(xid) if comparable.createdat else []
+        creation_records = self._local_registry.creation_records(xid) if comparable.createdat else []
         return any(
-            creation_record.createdat == comparable.createdat and creation_record.link in self._brings
+            creation_record.createdat == comparable.createdat and creation_record.link in self._accepted_links
             for creation_record in creation_records
         )
 
-    def _was_deleted_here(self, xid: str, comparable: ComparableGroup | ComparableResource) -> bool:
+    def _is_deleted_locally(self, xid: str, comparable: ComparableGroup | ComparableResource) -> bool:
         """Whether an entity that existed in this registry first was deleted in it."""
         if not self._is_own(xid, comparable):
             return False
         self.conflicts.add(xid, "it was deleted here, but does not come from this link")
         return True
 
-    def _came_back(self, xid: str, comparable: ComparableResource) -> bool:
+    def _is_renamed_own(self, xid: str, comparable: ComparableResource) -> bool:
         """Whether it is an entity of this registry that the other one renamed after a conflict."""
         return remove_authority_mark(xid) != xid and self._is_own(remove_authority_mark(xid), comparable)
 
-    def _write(
+    def _write_resource(
         self, xid: str, comparable: ComparableResource, local_entity: LocalEntity[ComparableResource] | None
     ) -> None:
-        if local_entity is not None and comparable.is_copy_of(local_entity.form):
+        if local_entity is not None and comparable.is_copy_of(local_entity.comparable):
             return
-        if local_entity is not None and not self._new(xid, comparable.content_hash(), local_entity.form.content_hash()):
+        if local_entity is not None and not self._is_new_difference(
+            xid, comparable.content_hash(), local_entity.comparable.content_hash()
+        ):
             self.conflicts.add(xid, _UNEQUAL_REASON)
             return
-        if self._do(xid, *self._commands(xid, comparable, local_entity)):
-            self._compare(xid, comparable, self._here.resource(xid))
+        if self._execute(xid, *self._commands(xid, comparable, local_entity)):
+            self._remember_difference(xid, comparable, self._local_registry.resource(xid))
 
     def _commands(
         self, xid: str, comparable: ComparableResource, local_entity: LocalEntity[ComparableResource] | None
     ) -> list[Command]:
-        type = self._here.type_of(xid)
-        if local_entity is None or "xref" in comparable.meta or "xref" in local_entity.form.meta:
+        type = self._local_registry.type_of(xid)
+        if local_entity is None or "xref" in comparable.meta or "xref" in local_entity.comparable.meta:
             return [_put_command(xid, comparable.write_body(type))]
         commands: list[Command] = []
-        changed = comparable.changed_versions(local_entity.form)
+        changed = comparable.changed_versions(local_entity.comparable)
         if changed:
             tree = {id: version.write_body(type) for id, version in changed.items()}
             commands.append(WriteTree(f"{xid}/versions", tree, WriteMethod.POST, keepids=True))
-        if comparable.meta != local_entity.form.meta:
+        if comparable.meta != local_entity.comparable.meta:
             commands.append(_put_command(f"{xid}/meta", comparable.meta_write_body()))
-        deleted_ids = local_entity.form.versions.keys() - comparable.versions.keys()
+        deleted_ids = local_entity.comparable.versions.keys() - comparable.versions.keys()
         if deleted_ids:
             commands.append(DeleteEntities(f"{xid}/versions", {id: {} for id in sorted(deleted_ids)}))
         return commands
 
-    def _new(self, xid: str, remote_hash: bytes, local_hash: bytes) -> bool:
-        return self._tried.get(xid) != (remote_hash, local_hash)
+    def _is_new_difference(self, xid: str, remote_hash: bytes, local_hash: bytes) -> bool:
+        return self._unequal_hashes.get(xid) != (remote_hash, local_hash)
 
-    def _compare(self, xid: str, comparable: ComparableT, local_entity: LocalEntity[ComparableT] | None) -> None:
-        if local_entity is None or comparable.is_copy_of(local_entity.form):
-            self._tried.pop(xid, None)
+    def _remember_difference(
+        self, xid: str, comparable: ComparableT, local_entity: LocalEntity[ComparableT] | None
+    ) -> None:
+        if local_entity is None or comparable.is_copy_of(local_entity.comparable):
+            self._unequal_hashes.pop(xid, None)
         else:
-            self._tried[xid] = comparable.content_hash(), local_entity.form.content_hash()
+            self._unequal_hashes[xid] = comparable.content_hash(), local_entity.comparable.content_hash()
 
-    def _prune(self, group: str) -> None:
-        for xid, link in self._here.resources(group):
+    def _remove_obsolete(self, group: str) -> None:
+        for xid, link in self._local_registry.resources(group):
             is_obsolete_copy = link == self._link.id and xid not in self._source_xids
             if (
                 is_obsolete_copy
-                and self._link.scope.has(self._names.to_remote(remove_authority_mark(xid)))
-                and not self._is_still_there(xid)
+                and self._link.scope.has(self._mapping.to_remote(remove_authority_mark(xid)))
+                and not self._exists_remotely(xid)
             ):
-                self._do(xid, DeleteEntities(xid))
+                self._execute(xid, DeleteEntities(xid))
 
-    def _is_still_there(self, xid: str) -> bool:
+    def _exists_remotely(self, xid: str) -> bool:
         """Whether an entity missing in lists still exists remotely: pages can miss entries during changes."""
         unmarked_xid = remove_authority_mark(xid)
         if unmarked_xid != xid and unmarked_xid in self._source_xids:
             return False  # its own name is free now
-        return any(self._source.has(self._names.to_remote(local_xid)) for local_xid in {xid, unmarked_xid})
+        return any(self._source.has(self._mapping.to_remote(local_xid)) for local_xid in {xid, unmarked_xid})
 
     def _delete_copy(self, xid: str) -> None:
-        local_entity = self._here.group(xid)
-        if local_entity is None or local_entity.link != self._link.id or self._source.has(self._names.to_remote(xid)):
+        local_entity = self._local_registry.group(xid)
+        if local_entity is None or local_entity.link != self._link.id or self._source.has(self._mapping.to_remote(xid)):
             return
-        resources = self._here.resources(xid)
+        resources = self._local_registry.resources(xid)
         if all(link == self._link.id for _, link in resources):
-            self._do(xid, DeleteEntities(xid))
+            self._execute(xid, DeleteEntities(xid))
             return
         self.conflicts.add(xid, "it no longer exists there, but has something here that does not come from this link")
         for resource, link in resources:
             if link == self._link.id:
-                self._do(resource, DeleteEntities(resource))
+                self._execute(resource, DeleteEntities(resource))
 
-    def _do(self, xid: str, *commands: Command) -> bool:
+    def _execute(self, xid: str, *commands: Command) -> bool:
         """Whether all commands succeed. A Problem is recorded as a conflict."""
         try:
             for command in commands:
-                self._tools.execute(self._link, command)
+                self._context.execute(self._link, command)
         except Problem as problem:
             self.conflicts.add(xid, problem.text())
             return False

@@ -37,7 +37,7 @@ ComparableT = TypeVar("ComparableT")
 class LocalEntity(Generic[ComparableT]):
     """An entity of this registry. link: id of the link over which it came, None for the registry's own."""
 
-    form: ComparableT
+    comparable: ComparableT
     link: str | None
 
 

@@ -23,26 +23,26 @@ class StandardPull:
 
     def __init__(self, link: Link, context: LinkWorkerContext) -> None:
         self._link = link
-        self._tools = context
-        self._tried: dict[str, tuple[bytes, bytes]] = {}
-        self._registry = RegistryAttributesCopier(link, context)
+        self._context = context
+        self._unequal_hashes: dict[str, tuple[bytes, bytes]] = {}
+        self._registry_copier = RegistryAttributesCopier(link, context)
         self._model: Mapping[str, Any] | None = None
         self._plurals: Sequence[str] = ()
 
     def run(self) -> None:
         """See `LinkWorker`."""
-        with closing(self._tools.connect(self._link)) as remote:
+        with closing(self._context.connect(self._link)) as remote:
             source = StandardSource(remote)
-            while not self._tools.stopping.is_set():
+            while not self._context.stopping.is_set():
                 self.copy_once(source)
-                self._tools.stopping.wait(self._link.interval)
+                self._context.stopping.wait(self._link.interval)
 
     def copy_once(self, source: StandardSource) -> None:
         """Copies everything in scope once. Raises: RemoteError, BrokenEntity, Problem."""
         conflicts = Conflicts()
-        self._define(source, conflicts)
+        self._copy_definitions(source, conflicts)
         source.begin_pass()
-        copier = EntityCopier(self._link, self._tools, source, self._tried, conflicts)
+        copier = EntityCopier(self._link, self._context, source, self._unequal_hashes, conflicts)
         for root in _scope_roots(self._link):
             if root != xids.REGISTRY and xids.segments(root)[0] not in source.types:
                 conflicts.add(root, "the other registry has no Groups of this type")
@@ -53,16 +53,16 @@ class StandardPull:
             for listed_group in groups:
                 if self._link.scope.reaches_into(listed_group.xid.lower()):
                     copier.copy_group(listed_group)
-                if self._tools.stopping.is_set():
+                if self._context.stopping.is_set():
                     return
             copier.remove_missing(root)
-        source.answers.remember_tags()
+        source.responses.remember_tags()
         if conflicts:
-            source.answers.forget_tags()  # the cause of a conflict may disappear, and then its entity must be copied
+            source.responses.forget_tags()  # the cause of a conflict may disappear, and then its entity must be copied
         conflicts_json = conflicts.to_json()
-        self._tools.states.update(self._link.id, 0, lastcontact=time.time(), error=None, conflicts=conflicts_json)
+        self._context.states.update(self._link.id, 0, lastcontact=time.time(), error=None, conflicts=conflicts_json)
 
-    def _define(self, source: StandardSource, conflicts: Conflicts) -> None:
+    def _copy_definitions(self, source: StandardSource, conflicts: Conflicts) -> None:
         """Copies the definitions of the link's Group types each time they change in the other registry.
 
         Local changes of the model in between stay until then. Otherwise two registries that copy from each other would
@@ -73,21 +73,21 @@ class StandardPull:
         model = changed_model if changed_model is not None else self._model or {}
         if is_new:
             self._plurals = list(compile_model(dict(model)).groups)
-        self._registry.fetch(source, conflicts)
-        self._registry.copy_capabilities(self._here(), conflicts)
-        self._registry.copy_model(RemoteModel(model, is_new, self._plurals), self._here(), conflicts)
+        self._registry_copier.fetch(source, conflicts)
+        self._registry_copier.copy_capabilities(self._local_registry(), conflicts)
+        self._registry_copier.copy_model(RemoteModel(model, is_new, self._plurals), self._local_registry(), conflicts)
         self._model = model
-        source.model = self._here().model
+        source.model = self._local_registry().model
         source.types = [plural for plural in self._plurals if self._link.scope.may_have_groups_of(plural)]
 
-    def _here(self) -> LocalRegistry:
-        return LocalRegistry(self._tools.readers.quick_view())
+    def _local_registry(self) -> LocalRegistry:
+        return LocalRegistry(self._context.readers.quick_view())
 
 
 def _scope_roots(link: Link) -> list[str]:
     """The roots to read: the whole registry, or the Groups that a scope names, directly or through Resources."""
     scope = link.attributes["scope"]
-    if link.scope.whole or scope.get("filters"):
+    if link.scope.is_whole or scope.get("filters"):
         return [xids.REGISTRY]
     groups = (*scope.get("groups", ()), *(xids.join(*xids.segments(xid)[:2]) for xid in scope.get("resources", ())))
     return list(dict.fromkeys(groups))

@@ -45,8 +45,8 @@ class StandardPush:
 
     def __init__(self, link: Link, context: LinkWorkerContext) -> None:
         self._link = link
-        self._tools = context
-        self._names = XidMapping(link.names)
+        self._context = context
+        self._mapping = XidMapping(link.names)
         self._mapper = EventMapper()
         progress = context.states.read(link.id)
         self._cursor = progress.cursor
@@ -55,15 +55,15 @@ class StandardPush:
 
     def run(self) -> None:
         """See `LinkWorker`."""
-        with closing(self._tools.connect(self._link)) as remote:
+        with closing(self._context.connect(self._link)) as remote:
             source = StandardSource(remote)
-            while not self._tools.stopping.is_set():
+            while not self._context.stopping.is_set():
                 self.send_once(remote, source)
-                self._tools.wait(self._link.interval)
+                self._context.wait(self._link.interval)
 
     def send_once(self, remote: RemoteClient, source: StandardSource) -> None:
         """Writes everything that the other registry lacks. Raises: RemoteError, BrokenEntity."""
-        view = self._tools.readers.quick_view()
+        view = self._context.readers.quick_view()
         self._source = source
         if (self._cursor or 0) > (head := view.log.head().last):
             _LOG.warning(
@@ -75,46 +75,46 @@ class StandardPush:
             self._scope = None
         if self._cursor is None or self._scope != self._link.attributes["scope"]:
             position = view.log.head().last
-            self._renew(remote, view)
-            self._send(self._all())
+            self._refresh(remote, view)
+            self._send(self._all_xids())
             if self._cursor is not None:
                 self._send(self._deleted_xids(position))
-            self._note(position)
-        while not self._tools.stopping.is_set():
+            self._save_progress(position)
+        while not self._context.stopping.is_set():
             batch = view.log.interactions(self._cursor or 0, BATCH_INTERACTIONS)
             if not batch:
                 return
             events = [self._mapper.event_of_row(row) for row in view.log.events(batch[0].first, batch[-1].last)]
-            self._renew(remote, view)
+            self._refresh(remote, view)
             self._send(dict.fromkeys(xid for event in events for xid in _affected_xids(event)))
-            self._note(batch[-1].last)
+            self._save_progress(batch[-1].last)
 
-    def _renew(self, remote: RemoteClient, view: View) -> None:
+    def _refresh(self, remote: RemoteClient, view: View) -> None:
         """Reads the current types and links."""
-        self._here = LocalRegistry(view)
+        self._local_registry = LocalRegistry(view)
         self._links = list(view.links.all())
-        self._source.model = self._here.model
-        self._target = StandardTarget(remote, self._here.model)
+        self._source.model = self._local_registry.model
+        self._target = StandardTarget(remote, self._local_registry.model)
 
-    def _note(self, position: int) -> None:
-        if self._tools.stopping.is_set():
+    def _save_progress(self, position: int) -> None:
+        if self._context.stopping.is_set():
             return
         self._cursor, self._scope = position, self._link.attributes["scope"]
         facts = {SENT_SCOPE_KEY: self._scope, "conflicts": self._conflicts.to_json()}
-        self._tools.states.update(self._link.id, position, lastcontact=time.time(), error=None, **facts)
+        self._context.states.update(self._link.id, position, lastcontact=time.time(), error=None, **facts)
 
-    def _all(self) -> Iterable[str]:
-        for group in list(self._here.groups()):
+    def _all_xids(self) -> Iterable[str]:
+        for group in list(self._local_registry.groups()):
             if self._link.scope.reaches_into(group.lower()):
                 yield group
-                yield from [xid for xid, _ in self._here.resources(group)]
+                yield from [xid for xid, _ in self._local_registry.resources(group)]
 
     def _deleted_xids(self, until: int) -> Iterator[str]:
         """Deleted Groups and Resources in scope, from the log up to a position.
 
         They may have been deleted while they were out of scope.
         """
-        readers = self._tools.readers
+        readers = self._context.readers
         for _, rows in interactions(lambda: readers.quick_view().log, 0, until):
             for event in map(self._mapper.event_of_row, rows):
                 is_deletion = isinstance(event, EntityDeleted) and event.xid in _affected_xids(event)
@@ -124,12 +124,12 @@ class StandardPush:
     def _send(self, local_xids: Iterable[str]) -> None:
         """Writes each of some Groups and Resources in its current state."""
         for xid in local_xids:
-            if self._tools.stopping.is_set():
+            if self._context.stopping.is_set():
                 return
             if not self._link.scope.has(xid):
                 continue
             try:
-                reason = self._write_entity(xid) if self._here.has_type(xid) else "the type no longer exists"
+                reason = self._write_entity(xid) if self._local_registry.has_type(xid) else "the type no longer exists"
             except RemoteError as error:
                 if not is_about_entity(error):
                     raise  # the error is about the server, so the link retries later
@@ -144,17 +144,17 @@ class StandardPush:
     def _write_entity(self, xid: str) -> str | None:
         """Writes a Group or a Resource in its current state. Returns the reason if it must not be written."""
         is_group = len(xids.segments(xid)) == 2
-        local_entity = self._here.group(xid) if is_group else self._here.resource(xid)
+        local_entity = self._local_registry.group(xid) if is_group else self._local_registry.resource(xid)
         if local_entity is None:
-            return self._deleted(xid)
-        if self._came_from_there(xid, local_entity.link):
+            return self._delete_remote(xid)
+        if self._is_copied_from_remote(xid, local_entity.link):
             return None
-        remote_xid = self._names.to_remote(xid)
+        remote_xid = self._mapping.to_remote(xid)
         remote_entity = self._source.group(remote_xid) if is_group else self._source.resource(remote_xid)
         comparable = (
-            local_entity.form
-            if isinstance(local_entity.form, ComparableGroup)
-            else map_xref(local_entity.form, self._names.other)
+            local_entity.comparable
+            if isinstance(local_entity.comparable, ComparableGroup)
+            else map_xref(local_entity.comparable, self._mapping.remote_xids)
         )
         if remote_entity is not None and not self._is_known(xid, remote_entity):
             return None if _are_copies(comparable, remote_entity) else _TAKEN_REASON
@@ -165,10 +165,10 @@ class StandardPush:
             self._target.write_group(remote_xid, comparable)
         return None
 
-    def _deleted(self, xid: str) -> str | None:
-        creation_records = self._here.creation_records(xid)
-        remote_xid = self._names.to_remote(xid)
-        if not creation_records or self._came_from_there(xid, creation_records[0].link):
+    def _delete_remote(self, xid: str) -> str | None:
+        creation_records = self._local_registry.creation_records(xid)
+        remote_xid = self._mapping.to_remote(xid)
+        if not creation_records or self._is_copied_from_remote(xid, creation_records[0].link):
             return None
         remote_entity = (
             self._source.group(remote_xid) if len(xids.segments(xid)) == 2 else self._source.resource(remote_xid)
@@ -184,10 +184,10 @@ class StandardPush:
         """Whether a remote entity is one that exists or existed in this registry; always True for a pointer."""
         return remote_entity.createdat in (
             None,
-            *(creation_record.createdat for creation_record in self._here.creation_records(xid)),
+            *(creation_record.createdat for creation_record in self._local_registry.creation_records(xid)),
         )
 
-    def _came_from_there(self, xid: str, link: str | None) -> bool:
+    def _is_copied_from_remote(self, xid: str, link: str | None) -> bool:
         source_link = link_of_copy(xid, self._links, {LINK: link})
         return source_link is not None and source_link.url == self._link.url
 

@@ -27,12 +27,12 @@ class RemoteModel(NamedTuple):
     """The other registry's model.
 
     model: its modelsource.
-    new: whether it has changed since it was copied.
+    is_new: whether it has changed since it was copied.
     plurals: of its Group types.
     """
 
     model: Mapping[str, Any]
-    new: bool
+    is_new: bool
     plurals: Sequence[str]
 
 
@@ -41,8 +41,8 @@ class RegistryAttributesCopier:
 
     def __init__(self, link: Link, context: LinkWorkerContext) -> None:
         self._link = link
-        self._tools = context
-        self._reported: Mapping[str, Any] | None = None
+        self._context = context
+        self._remote_attributes: Mapping[str, Any] | None = None
         self._capabilities: Mapping[str, Any] = {}
 
     def fetch(self, source: StandardSource, conflicts: Conflicts) -> None:
@@ -51,27 +51,30 @@ class RegistryAttributesCopier:
         Capabilities change with the registry's epoch.
         """
         try:
-            attributes = source.registry() if self._link.scope.whole else None
-            if attributes is not None and attributes != self._reported:
+            attributes = source.registry() if self._link.scope.is_whole else None
+            if attributes is not None and attributes != self._remote_attributes:
                 self._capabilities = source.capabilities()
-                self._reported = attributes
+                self._remote_attributes = attributes
         except BrokenEntity as error:
             conflicts.add(xids.REGISTRY, str(error))
 
     def copy_capabilities(self, local_registry: LocalRegistry, conflicts: Conflicts) -> None:
         """Allows the documents in this registry that the other registry allows, before any of them arrives."""
         current_capabilities = local_registry.capabilities()
-        if self._reported is None or not self._may(
-            current_capabilities.link, current_capabilities.form, capabilities.INITIAL, capabilities.DATA_CAPABILITIES
+        if self._remote_attributes is None or not self._may_copy(
+            current_capabilities.link,
+            current_capabilities.comparable,
+            capabilities.INITIAL,
+            capabilities.DATA_CAPABILITIES,
         ):
             return
         new_capabilities = capabilities.supported_data_capabilities(self._capabilities)
         try:
             if (
-                capabilities.apply_request(current_capabilities.form, new_capabilities, patch=True)
-                != current_capabilities.form
+                capabilities.apply_request(current_capabilities.comparable, new_capabilities, patch=True)
+                != current_capabilities.comparable
             ):
-                self._tools.execute(self._link, WriteCapabilities(new_capabilities, WriteMethod.PATCH))
+                self._context.execute(self._link, WriteCapabilities(new_capabilities, WriteMethod.PATCH))
         except Problem as problem:
             conflicts.add(xids.CAPABILITIES, problem.text())
 
@@ -80,24 +83,24 @@ class RegistryAttributesCopier:
 
         Raises: Problem if the model is refused.
         """
-        comparable = self._form(remote_model.plurals, local_registry, conflicts)
-        if comparable is not None and self._do(
+        comparable = self._attributes_to_write(remote_model.plurals, local_registry, conflicts)
+        if comparable is not None and self._execute(
             self._write_command(comparable, remote_model, local_registry), conflicts
         ):
             return
-        if remote_model.new:
+        if remote_model.is_new:
             merged_model = merge_models(local_registry.model.source, remote_model.model, self._link.scope)
             if _differs(merged_model, local_registry, "groups"):
-                self._tools.execute(self._link, ReplaceModel(merged_model))
+                self._context.execute(self._link, ReplaceModel(merged_model))
 
-    def _form(
+    def _attributes_to_write(
         self, plurals: Sequence[str], local_registry: LocalRegistry, conflicts: Conflicts
     ) -> ComparableGroup | None:
         """The attributes to write to this registry; None if none may be or need to be written."""
-        if self._reported is None:
+        if self._remote_attributes is None:
             return None
         try:
-            comparable = comparable_registry(self._reported, plurals)
+            comparable = comparable_registry(self._remote_attributes, plurals)
         except BrokenEntity as error:
             conflicts.add(xids.REGISTRY, str(error))
             return None
@@ -106,7 +109,9 @@ class RegistryAttributesCopier:
             return None
         return (
             comparable
-            if self._may(local_entity.link, local_entity.form.attributes, {}, local_entity.form.attributes)
+            if self._may_copy(
+                local_entity.link, local_entity.comparable.attributes, {}, local_entity.comparable.attributes
+            )
             else None
         )
 
@@ -114,26 +119,28 @@ class RegistryAttributesCopier:
         self, comparable: ComparableGroup, remote_model: RemoteModel, local_registry: LocalRegistry
     ) -> Command | None:
         """One write of attributes and model, because an attribute may be required; None if both are equal already."""
-        copied_model = remote_model.model if remote_model.new else {"attributes": remote_model.model.get("attributes")}
+        copied_model = (
+            remote_model.model if remote_model.is_new else {"attributes": remote_model.model.get("attributes")}
+        )
         merged_model = merge_models(local_registry.model.source, copied_model, self._link.scope, attributes=True)
         if _differs(merged_model, local_registry, "groups", "attributes"):
             return WriteTree(xids.REGISTRY, {**comparable.write_body(), "modelsource": merged_model}, WriteMethod.PUT)
         return (
             WriteTree(xids.REGISTRY, comparable.write_body(), WriteMethod.PUT)
-            if local_registry.registry().form != comparable
+            if local_registry.registry().comparable != comparable
             else None
         )
 
-    def _do(self, command: Command | None, conflicts: Conflicts) -> bool:
+    def _execute(self, command: Command | None, conflicts: Conflicts) -> bool:
         try:
             if command is not None:
-                self._tools.execute(self._link, command)
+                self._context.execute(self._link, command)
         except Problem as problem:
             conflicts.add(xids.REGISTRY, problem.text())
             return False
         return True
 
-    def _may(
+    def _may_copy(
         self, link: str | None, current_values: Mapping[str, Any], initial_values: Mapping[str, Any], names: Any
     ) -> bool:
         """Whether the link already copies this part, or may start to.
@@ -144,8 +151,8 @@ class RegistryAttributesCopier:
             return True
         inbound_links = [
             inbound_link
-            for inbound_link in self._tools.readers.quick_view().links.all()
-            if inbound_link.is_inbound and not inbound_link.promoted
+            for inbound_link in self._context.readers.quick_view().links.all()
+            if inbound_link.is_inbound and not inbound_link.is_promoted
         ]
         is_only_inbound = [inbound_link.id for inbound_link in inbound_links] == [self._link.id]
         return is_only_inbound and all(current_values.get(name) == initial_values.get(name) for name in names)

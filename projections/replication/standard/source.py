@@ -52,7 +52,7 @@ class ListedGroup(NamedTuple):
     """
 
     xid: str
-    form: ComparableGroup | BrokenEntity
+    comparable: ComparableGroup | BrokenEntity
     resources: Iterator[tuple[str, ComparableResource | BrokenEntity | None]]
 
 
@@ -65,33 +65,33 @@ class StandardSource:
     """
 
     def __init__(self, remote: RemoteClient) -> None:
-        self.answers = CachedResponses(remote)
+        self.responses = CachedResponses(remote)
         self.model: Model
         self.types: Sequence[str]
         self._remote = remote
-        self._flags, self._exports = self._capabilities()
-        self._nests = self._inlines = "inline" in self._flags
+        self._flags, self._can_export = self._capabilities()
+        self._can_nest = self._can_inline = "inline" in self._flags
         self._hashes: dict[str, bytes] = {}  # hashes by xid, of listings; reset in full passes
         self._pass_count = 0
-        self._model = "/modelsource"
+        self._model_path = "/modelsource"
 
     def modelsource(self) -> Mapping[str, Any] | None:
         """Its model; None if it has not changed since its ETag was remembered."""
         try:
-            return self.answers.get_if_changed(self._model)
+            return self.responses.get_if_changed(self._model_path)
         except RemoteError as error:
-            if self._model == "/model" or error.status not in _ABSENT_STATUSES:
+            if self._model_path == "/model" or error.status not in _ABSENT_STATUSES:
                 raise
-        self._model = "/model"  # it contains the same and more
-        return self.answers.get_if_changed(self._model)
+        self._model_path = "/model"  # it contains the same and more
+        return self.responses.get_if_changed(self._model_path)
 
     def registry(self) -> Mapping[str, Any] | None:
         """Its own attributes; None if they have not changed, or it shows none."""
-        return self._said(self.answers.get_if_changed, "/")
+        return self._fetch_optional(self.responses.get_if_changed, "/")
 
     def capabilities(self) -> Mapping[str, Any]:
         """Its capabilities; empty if it shows none."""
-        return self._said(self.answers.get_object, "/capabilities") or {}
+        return self._fetch_optional(self.responses.get_object, "/capabilities") or {}
 
     def forget_hash(self, xid: str) -> None:
         """Makes the next pass return a Resource even if it has not changed."""
@@ -108,15 +108,15 @@ class StandardSource:
 
         Empty if the Group does not exist.
         """
-        if self._nests:
+        if self._can_nest:
             try:
-                document = self.answers.get_if_changed(self._nested(root))
+                document = self.responses.get_if_changed(self._nested_path(root))
             except RemoteError as error:
                 if error.status == 404 and root != xids.REGISTRY:
                     return iter(())
                 if error.status not in (404, *_NO_INLINE_STATUSES):
                     raise
-                self._nests = False  # it offers inlining, but refuses it, or that much
+                self._can_nest = False  # it offers inlining, but refuses it, or that much
             except BrokenEntity:
                 pass  # one invalid value spoils everything that contains it
             else:
@@ -125,19 +125,19 @@ class StandardSource:
 
     def group(self, xid: str) -> ComparableGroup | None:
         """One Group without its contents; None if it does not exist."""
-        attributes = self.answers.find_object(quote(xid))
+        attributes = self.responses.find_object(quote(xid))
         return None if attributes is None else comparable_group(attributes, self._group_type(xid))
 
     def resource(self, xid: str) -> ComparableResource | None:
         """One Resource; None if it does not exist."""
-        meta = self.answers.find_object(f"{quote(xid)}/meta")
+        meta = self.responses.find_object(f"{quote(xid)}/meta")
         return None if meta is None else self._resource(xid, meta)
 
     def has(self, xid: str) -> bool:
         """Whether a Group or a Resource exists."""
         suffix = "/meta" if len(xids.segments(xid)) == 4 else ""
         try:
-            return self.answers.find_object(quote(xid) + suffix) is not None
+            return self.responses.find_object(quote(xid) + suffix) is not None
         except BrokenEntity:
             return True
 
@@ -154,7 +154,7 @@ class StandardSource:
         }
         return frozenset(map(str, items_of(flags))), "export" in apis
 
-    def _said(self, fetch: Callable[[str], dict[str, Any] | None], path: str) -> dict[str, Any] | None:
+    def _fetch_optional(self, fetch: Callable[[str], dict[str, Any] | None], path: str) -> dict[str, Any] | None:
         try:
             return fetch(path)
         except RemoteError as error:
@@ -162,9 +162,9 @@ class StandardSource:
                 raise
             return None
 
-    def _nested(self, root: str) -> str:
+    def _nested_path(self, root: str) -> str:
         binary_flag = ["binary"] if "binary" in self._flags else []
-        if root == xids.REGISTRY and self._exports:
+        if root == xids.REGISTRY and self._can_export:
             return "?".join(["/export", *binary_flag])
         document_flag = ["doc"] if "doc" in self._flags else []
         return f"{quote(root)}?{'&'.join([*document_flag, 'inline=*', *binary_flag])}"
@@ -181,7 +181,7 @@ class StandardSource:
                 yield ListedGroup(f"/{plural}", error, iter(()))
 
     def _nested_group(self, xid: str, group: Any, id: str) -> ListedGroup:
-        return ListedGroup(xid, self._group(xid, group, id), self._nested_resources(xid, group))
+        return ListedGroup(xid, self._comparable_group(xid, group, id), self._nested_resources(xid, group))
 
     def _nested_resources(
         self, group: str, group_document: Any
@@ -194,27 +194,29 @@ class StandardSource:
                 continue
             for id, resource in resources:
                 xid = f"{group}/{name}/{id}"
-                yield xid, self._make_or_broken(xid, id, partial(self._nested_resource, xid, resource))
+                yield xid, self._build_or_broken(xid, id, partial(self._nested_resource, xid, resource))
 
     def _nested_resource(self, xid: str, resource: Any) -> ComparableResource:
         meta = resource.get("meta") if isinstance(resource, Mapping) else None
         if not isinstance(meta, Mapping):
             raise BrokenEntity("it has no meta")
-        return self._form(xid, meta, () if "xref" in meta else nested_members(resource, "versions"))
+        return self._comparable_resource(xid, meta, () if "xref" in meta else nested_members(resource, "versions"))
 
     def _listed_groups(self, root: str) -> Iterator[ListedGroup]:
         if root != xids.REGISTRY:
-            attributes = self.answers.find_object(quote(root))
+            attributes = self.responses.find_object(quote(root))
             if attributes is not None:
                 yield ListedGroup(
-                    root, self._group(root, attributes, xids.entity_id(root)), self._listed_resources(root)
+                    root, self._comparable_group(root, attributes, xids.entity_id(root)), self._listed_resources(root)
                 )
             return
         for plural in self.types:
             try:
                 for id, attributes_json in self._collection(f"/{plural}"):
                     xid = f"/{plural}/{id}"
-                    yield ListedGroup(xid, self._group(xid, attributes_json, id), self._listed_resources(xid))
+                    yield ListedGroup(
+                        xid, self._comparable_group(xid, attributes_json, id), self._listed_resources(xid)
+                    )
             except BrokenEntity as error:
                 yield ListedGroup(f"/{plural}", error, iter(()))
 
@@ -223,12 +225,12 @@ class StandardSource:
             try:
                 for id, listed_json in self._resources(f"{group}/{name}"):
                     xid = f"{group}/{name}/{id}"
-                    listed = self._make_or_broken(xid, id, partial(self._listed_resource, xid, listed_json))
+                    listed = self._build_or_broken(xid, id, partial(self._listed_resource, xid, listed_json))
                     if not isinstance(listed, tuple):
                         yield xid, listed
                     elif self._hashes.get(xid) == listed[0]:
                         yield xid, None
-                    elif (comparable := self._make_or_broken(xid, id, listed[1])) is not None:
+                    elif (comparable := self._build_or_broken(xid, id, listed[1])) is not None:
                         self._hashes[xid] = listed[0]
                         yield xid, comparable
             except BrokenEntity as error:
@@ -238,25 +240,28 @@ class StandardSource:
         """A hash of a Resource's listing and meta, and a function that reads it; None if it was deleted meanwhile."""
         if isinstance(listed_json, Mapping) and "meta" in listed_json and "versions" in listed_json:
             return content_hash(listed_json), partial(self._nested_resource, xid, listed_json)
-        meta = self.answers.find_object(f"{quote(xid)}/meta")
+        meta = self.responses.find_object(f"{quote(xid)}/meta")
         return None if meta is None else (content_hash([listed_json, meta]), partial(self._resource, xid, meta))
 
     def _resource(self, xid: str, meta: Mapping[str, Any]) -> ComparableResource:
-        return self._form(xid, meta, () if "xref" in meta else self._collection(f"{xid}/versions"))
+        return self._comparable_resource(xid, meta, () if "xref" in meta else self._collection(f"{xid}/versions"))
 
-    def _form(self, xid: str, meta: Mapping[str, Any], versions: Iterable[tuple[str, Any]]) -> ComparableResource:
+    def _comparable_resource(
+        self, xid: str, meta: Mapping[str, Any], versions: Iterable[tuple[str, Any]]
+    ) -> ComparableResource:
         type = self._type(xid)
         comparable_versions = [
-            (id, self._version(f"{xid}/versions/{id}", attributes_json, type, id)) for id, attributes_json in versions
+            (id, self._comparable_version(f"{xid}/versions/{id}", attributes_json, type, id))
+            for id, attributes_json in versions
         ]
         if not comparable_versions and "xref" not in meta:
             raise BrokenEntity("it has no Versions")
         return comparable_resource(meta, type, comparable_versions)
 
-    def _group(self, xid: str, attributes_json: Any, id: str) -> ComparableGroup | BrokenEntity:
-        return self._make_or_broken(xid, id, lambda: comparable_group(attributes_json, self._group_type(xid)))
+    def _comparable_group(self, xid: str, attributes_json: Any, id: str) -> ComparableGroup | BrokenEntity:
+        return self._build_or_broken(xid, id, lambda: comparable_group(attributes_json, self._group_type(xid)))
 
-    def _make_or_broken(self, xid: str, id: str, make_form: Callable[[], FormedT]) -> FormedT | BrokenEntity:
+    def _build_or_broken(self, xid: str, id: str, make_form: Callable[[], FormedT]) -> FormedT | BrokenEntity:
         """The result of `make_form`, or the error that explains why there is none. Raises: RemoteError."""
         try:
             check_id(id)
@@ -270,25 +275,25 @@ class StandardSource:
 
     def _resources(self, path: str) -> Iterator[tuple[str, Any]]:
         """The Resources of a collection, with as much as a list can show."""
-        if self._inlines:
+        if self._can_inline:
             try:
                 yield from self._collection(path, _INLINE_QUERY)
                 return
             except RemoteError as error:
                 if error.status not in _NO_INLINE_STATUSES:
                     raise
-                self._inlines = False
+                self._can_inline = False
         yield from self._collection(path)
 
     def _collection(self, path: str, query: str = "") -> Iterator[tuple[str, Any]]:
         """The members of a collection; empty if the server has no such collection."""
         try:
-            yield from self.answers.members(quote(path) + query)
+            yield from self.responses.members(quote(path) + query)
         except RemoteError as error:
             if error.status != 404:
                 raise
 
-    def _version(self, xid: str, attributes_json: Any, type: ResourceType, id: str) -> ComparableVersion:
+    def _comparable_version(self, xid: str, attributes_json: Any, type: ResourceType, id: str) -> ComparableVersion:
         try:
             check_id(id)
             return comparable_version(attributes_json, type, self._content(xid, attributes_json, type))
@@ -301,7 +306,7 @@ class StandardSource:
             return NO_CONTENT
         encoded = attributes_json.get(f"{type.singular}base64")
         if encoded is not None:
-            return DocumentContent.of(decode_base64(encoded))
+            return DocumentContent.from_bytes(decode_base64(encoded))
         if type.singular in attributes_json:
             return DocumentContent(lambda: self._document(xid), value=attributes_json[type.singular])
         return DocumentContent(lambda: self._document(xid))

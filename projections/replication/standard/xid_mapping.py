@@ -15,22 +15,22 @@ _AUTHORITY_MARK: Final = re.compile(r"\.[0-9a-f]{8}\Z")
 class XidMapping:
     """The mapping of Group xids between two registries. The keys of both mappings are lower-cased.
 
-    local: local xids by remote ones.
-    other: remote xids by local ones.
+    local_xids: local xids by remote ones.
+    remote_xids: remote xids by local ones.
     """
 
     def __init__(self, names: Mapping[str, str]) -> None:
         """names: local xids by remote ones."""
-        self.local = {remote.lower(): local for remote, local in names.items()}
-        self.other = {local.lower(): remote for remote, local in names.items()}
+        self.local_xids = {remote.lower(): local for remote, local in names.items()}
+        self.remote_xids = {local.lower(): remote for remote, local in names.items()}
 
     def to_local(self, xid: str) -> str:
         """The local xid of a remote entity."""
-        return _rename_group(xid, self.local)
+        return _rename_group(xid, self.local_xids)
 
     def to_remote(self, xid: str) -> str:
         """The remote xid of a local entity."""
-        return _rename_group(xid, self.other)
+        return _rename_group(xid, self.remote_xids)
 
 
 def add_authority_mark(xid: str, authority: str) -> str:

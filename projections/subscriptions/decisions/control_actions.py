@@ -27,7 +27,7 @@ class Effect(Flag):
 
     NONE = 0
     REOPEN_SINK = auto()
-    ASK_CONSENT = auto()
+    REQUEST_CONSENT = auto()
     READ_LOG = auto()
 
 
@@ -46,10 +46,10 @@ def apply_change(state: DeliveryState, change: SubscriptionChange) -> Effect | N
 def _apply_update(state: DeliveryState, subscription: Subscription) -> Effect:
     """Applies an update by the owner, which may have fixed what stopped the deliveries."""
     record = state.record
-    state.plan = DeliveryPlan.of(subscription, state.families)
+    state.plan = DeliveryPlan.from_subscription(subscription, state.families)
     if record.since != subscription.since:
         record.since = subscription.since
-        state.queues[LIVE] = DeliveryQueue(subscription.starts - 1)
+        state.queues[LIVE] = DeliveryQueue(subscription.first_position - 1)
     if record.sink != state.plan.sink_hash:
         record.sink, record.consent, record.rate, record.checked, record.refusals = state.plan.sink_hash, "", 0, 0.0, 0
         record.bucket, record.hold = None, 0.0
@@ -67,7 +67,7 @@ def _apply_action(state: DeliveryState, action: Mapping[str, Any]) -> Effect:
         case "resume":
             _resume(state)
         case "verify":
-            return Effect.ASK_CONSENT
+            return Effect.REQUEST_CONSENT
         case "replay":
             _replay(state, action)
             return Effect.READ_LOG

@@ -55,7 +55,7 @@ class DeliveryPlan:
     sink_hash: str
 
     @classmethod
-    def of(cls, subscription: Subscription, families: Sequence[EventFamily]) -> DeliveryPlan:
+    def from_subscription(cls, subscription: Subscription, families: Sequence[EventFamily]) -> DeliveryPlan:
         """The plan of a subscription as recorded in the log."""
         attributes = subscription.attributes
         settings: Mapping[str, Any] = attributes.get("protocolsettings") or {}
@@ -76,7 +76,9 @@ class DeliveryPlan:
             else dead_letter_settings.get("mode") or "store",
             rate=settings.get("requestrate"),
             # A hash, because a query may hold a secret; a changed secret has another reference.
-            sink_hash=_hash_parts(attributes["protocol"], attributes["sink"], subscription.secrets.get(_SINK + _QUERY_SUFFIX, "")),
+            sink_hash=_hash_parts(
+                attributes["protocol"], attributes["sink"], subscription.secrets.get(_SINK + _QUERY_SUFFIX, "")
+            ),
         )
 
     def ordering_key(self, event: EventMessage) -> str:
@@ -97,7 +99,9 @@ class DeliveryPlan:
         """The target of deliveries, with the secrets that the sink needs."""
         attributes = self.subscription.attributes
         settings: dict[str, Any] = deepcopy(dict(attributes.get("protocolsettings") or {}))
-        headers = {name.removeprefix(_HEADERS_PREFIX): secrets[name] for name in secrets if name.startswith(_HEADERS_PREFIX)}
+        headers = {
+            name.removeprefix(_HEADERS_PREFIX): secrets[name] for name in secrets if name.startswith(_HEADERS_PREFIX)
+        }
         if headers:
             settings["headers"] = {**(settings.get("headers") or {}), **headers}
         return SinkTarget(
@@ -106,15 +110,15 @@ class DeliveryPlan:
             settings=settings,
             contentmode=settings.get("contentmode") or "structured",
             credential=_credential(attributes.get("sinkcredential"), secrets),
-            seconds=self.timeout,
+            timeout=self.timeout,
             origin=origin,
-            key=_signing_key(secrets[_SIGNING_KEY]) if _SIGNING_KEY in secrets else None,
+            signing_key=_signing_key(secrets[_SIGNING_KEY]) if _SIGNING_KEY in secrets else None,
         )
 
     def dead_letter_target(self, secrets: Mapping[str, str], origin: str) -> SinkTarget:
         """The target of dead letters, if that is a sink (SUB-832)."""
         uri = _with_query(self.deadletter, _DEAD_LETTER_URI, secrets)
-        return SinkTarget(self.subscription.id, uri, {"method": "POST"}, seconds=self.timeout, origin=origin)
+        return SinkTarget(self.subscription.id, uri, {"method": "POST"}, timeout=self.timeout, origin=origin)
 
     def token_endpoint(self, secrets: Mapping[str, str]) -> str:
         """The URL at which tokens are renewed, with its query."""
@@ -127,7 +131,7 @@ class DeliveryPlan:
         return str(credential.get("refreshtokenendpoint") or "") if _has_type(credential, "REFRESHTOKEN") else ""
 
     @property
-    def expires(self) -> float | None:
+    def token_expiry(self) -> float | None:
         """When the token of the settings expires, in seconds since 1970; None for a credential that does not expire."""
         credential = self.subscription.attributes.get("sinkcredential") or {}
         expiry = credential.get("accesstokenexpiresutc")

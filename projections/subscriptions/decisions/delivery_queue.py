@@ -59,8 +59,8 @@ class PendingEvent(NamedTuple):
     sequence: int
     key: OrderingKey
     attempts: int
-    first: float | None
-    next: float
+    first_attempt: float | None
+    next_attempt: float
 
 
 @dataclass(slots=True)
@@ -92,43 +92,43 @@ class DeliveryQueue:
     def __init__(self, cursor: int, reach: int = 0, end: int | None = None) -> None:
         self.end = end
         self.reach = reach
-        self._read = max(last_sequence(cursor), reach)
+        self._read_sequence = max(last_sequence(cursor), reach)
         self._tail: LogTail | None = None
-        self._open: OrderedDict[int, QueuedEvent] = OrderedDict()
+        self._entries: OrderedDict[int, QueuedEvent] = OrderedDict()
         self._queues: dict[OrderingKey, _KeyQueue] = {}
         # A key that has events is in one of these three heaps, unless one of its events is handed out.
-        self._new: list[tuple[int, OrderingKey]] = []
-        self._again: list[tuple[int, OrderingKey]] = []
-        self._waiting: list[tuple[float, int, OrderingKey]] = []
-        self._retrying: set[OrderingKey] = set()
+        self._new_heap: list[tuple[int, OrderingKey]] = []
+        self._retry_heap: list[tuple[int, OrderingKey]] = []
+        self._waiting_heap: list[tuple[float, int, OrderingKey]] = []
+        self._retrying_keys: set[OrderingKey] = set()
         self._waiting_count = 0  # number of events whose keys wait for a retry
-        self._full = False
+        self._is_full = False
 
     def __len__(self) -> int:
-        return len(self._open)
+        return len(self._entries)
 
     def __contains__(self, sequence: int) -> bool:
-        return sequence in self._open
+        return sequence in self._entries
 
     @property
     def read_up_to(self) -> int:
         """The sequence up to which the log was read."""
-        return self._read if self._tail is None else max(self._read, self._tail.sequence)
+        return self._read_sequence if self._tail is None else max(self._read_sequence, self._tail.sequence)
 
     @property
     def cursor(self) -> int:
         """The highest position at or below which no event is pending. O(1)."""
-        first = next(iter(self._open), None)
+        first = next(iter(self._entries), None)
         return (self.read_up_to + 1 if first is None else first) // TOGETHER - 1
 
     @property
     def retrying(self) -> int:
         """Number of keys that wait for another attempt."""
-        return len(self._retrying)
+        return len(self._retrying_keys)
 
     def pending(self) -> Iterator[PendingEvent]:
         """The events that have to be stored."""
-        for entry in self._open.values():
+        for entry in self._entries.values():
             if entry.sequence > self.reach:
                 return
             yield PendingEvent(entry.sequence, entry.key, entry.attempts, entry.first_attempt, entry.next_attempt)
@@ -136,46 +136,46 @@ class DeliveryQueue:
     @property
     def unsent(self) -> int:
         """Number of events that only wait for their turn."""
-        return len(self._open) - self._waiting_count
+        return len(self._entries) - self._waiting_count
 
     @property
     def next_retry(self) -> float | None:
         """When the next wait for another attempt ends."""
-        return self._waiting[0][0] if self._waiting else None
+        return self._waiting_heap[0][0] if self._waiting_heap else None
 
     # --- adding events -----------------------------------------------------------------------------------------------
 
     @property
     def is_full(self) -> bool:
         """Whether the last call of `has_room` found no room."""
-        return self._full
+        return self._is_full
 
     def has_room(self) -> bool:
         """Whether to read more of the log. A full queue has room again only once it is half empty."""
-        fraction = 0.5 if self._full else 1.0
+        fraction = 0.5 if self._is_full else 1.0
         # Limits keys, not events: events that wait behind others of their key must not delay other keys (SUB-811).
-        ready_keys = len(self._new) + len(self._again)
-        self._full = (
+        ready_keys = len(self._new_heap) + len(self._retry_heap)
+        self._is_full = (
             ready_keys >= MAX_READY_KEYS * fraction
-            or len(self._open) >= MAX_OPEN_EVENTS * fraction
-            or len(self._retrying) > MAX_RETRYING_KEYS
+            or len(self._entries) >= MAX_OPEN_EVENTS * fraction
+            or len(self._retrying_keys) > MAX_RETRYING_KEYS
         )
-        return not self._full
+        return not self._is_full
 
     @property
     def has_ended(self) -> bool:
         """Whether no work is left, now and later."""
-        return self.end is not None and position_of(self.read_up_to + 1) > self.end and not self._open
+        return self.end is not None and position_of(self.read_up_to + 1) > self.end and not self._entries
 
     def offer(self, event: EventMessage, key: OrderingKey, settings_position: int) -> None:
         """Adds the next event of the log that the subscription wants."""
-        self._read = event.sequence
-        kept_event = event if len(self._open) < MAX_READY_KEYS or key not in self._queues else None
+        self._read_sequence = event.sequence
+        kept_event = event if len(self._entries) < MAX_READY_KEYS or key not in self._queues else None
         self.add(QueuedEvent(event.sequence, key, kept_event, settings_position))
 
     def skip_to(self, position: int) -> None:
         """Records that the log up to a position holds no more wanted events."""
-        self._read = max(self._read, last_sequence(position))
+        self._read_sequence = max(self._read_sequence, last_sequence(position))
 
     def join_tail(self, tail: LogTail) -> None:
         """Shares the read position of the queues at the end of the log from now on."""
@@ -183,53 +183,55 @@ class DeliveryQueue:
 
     def leave_tail(self) -> None:
         """Leaves the shared read position and keeps its current value."""
-        self._read, self._tail = self.read_up_to, None
+        self._read_sequence, self._tail = self.read_up_to, None
 
     def add(self, entry: QueuedEvent) -> None:
         """Adds a stored event, or one that is later than all events in the queue."""
-        self._open[entry.sequence] = entry
+        self._entries[entry.sequence] = entry
         queue = self._queues.setdefault(entry.key, _KeyQueue())
         queue.entries.append(entry)
-        if entry.key in self._retrying:
+        if entry.key in self._retrying_keys:
             self._waiting_count += 1
         if len(queue.entries) == 1:
-            self._line_up(queue)
+            self._push_head(queue)
 
     def restore(self, pending: Collection[PendingEvent]) -> None:
         """Adds stored events."""
         for event in sorted(pending):
-            self.add(QueuedEvent(event.sequence, event.key, None, 0, event.attempts, event.first, event.next))
+            self.add(
+                QueuedEvent(event.sequence, event.key, None, 0, event.attempts, event.first_attempt, event.next_attempt)
+            )
 
     def rewind(self) -> None:
         """Drops the events that were read and never handed out, so that they are read and matched again (SUB-804)."""
         start = last_sequence(self.cursor)
-        while self._open and next(reversed(self._open)) > self.reach:
-            _, entry = self._open.popitem()
+        while self._entries and next(reversed(self._entries)) > self.reach:
+            _, entry = self._entries.popitem()
             queue = self._queues[entry.key]
             queue.entries.pop()  # the last event of all is also the last one of its key
-            if entry.key in self._retrying:
+            if entry.key in self._retrying_keys:
                 self._waiting_count -= 1
             if not queue.entries:
                 del self._queues[entry.key]
-        self._read, self._tail = min(self.read_up_to, max(self.reach, start)), None
-        self._new = [item for item in self._new if item[1] in self._queues]
-        heapify(self._new)
+        self._read_sequence, self._tail = min(self.read_up_to, max(self.reach, start)), None
+        self._new_heap = [item for item in self._new_heap if item[1] in self._queues]
+        heapify(self._new_heap)
 
     # --- handing out events ------------------------------------------------------------------------------------------
 
     def release_due(self, now: float) -> float | None:
         """Makes the keys ready whose wait is over. Returns when the next wait ends."""
-        while self._waiting and self._waiting[0][0] <= now:
-            _, sequence, key = heappop(self._waiting)
-            self._retrying.discard(key)
+        while self._waiting_heap and self._waiting_heap[0][0] <= now:
+            _, sequence, key = heappop(self._waiting_heap)
+            self._retrying_keys.discard(key)
             self._waiting_count -= len(self._queues[key].entries)
-            heappush(self._again, (sequence, key))
+            heappush(self._retry_heap, (sequence, key))
         return self.next_retry
 
     @property
     def is_ready(self) -> bool:
         """Whether `take_events` would return an event."""
-        return bool(self._again or (self._new and len(self._retrying) <= MAX_RETRYING_KEYS))
+        return bool(self._retry_heap or (self._new_heap and len(self._retrying_keys) <= MAX_RETRYING_KEYS))
 
     def take_events(self, limit: int, blocked_keys: Collection[OrderingKey] = ()) -> list[QueuedEvent]:
         """The next events in order; several events of one key only if several events are requested.
@@ -239,7 +241,7 @@ class DeliveryQueue:
         entries: list[QueuedEvent] = []
         skipped_items: list[tuple[list[tuple[int, OrderingKey]], tuple[int, OrderingKey]]] = []
         following_heap: list[tuple[int, OrderingKey]] = []  # the next events of keys from which an event was taken
-        while len(entries) < limit and (heap := self._lowest(following_heap)) is not None:
+        while len(entries) < limit and (heap := self._lowest_heap(following_heap)) is not None:
             sequence, key = heappop(heap)
             if key in blocked_keys:
                 skipped_items.append((heap, (sequence, key)))
@@ -261,23 +263,23 @@ class DeliveryQueue:
 
     def complete(self, entry: QueuedEvent) -> None:
         """Removes an event that was delivered or never will be."""
-        del self._open[entry.sequence]
+        del self._entries[entry.sequence]
         self._queues[entry.key].entries.remove(entry)  # it is one of the first
         self._free(entry.key)
 
     def discard(self, sequence: int) -> None:
         """Removes an event, unless it is handed out now."""
-        entry = self._open.get(sequence)
+        entry = self._entries.get(sequence)
         if entry is None or self._queues[entry.key].busy_count or len(self._queues[entry.key].entries) > 1:
             return
-        if entry.key in self._retrying:
-            self._retrying.discard(entry.key)
+        if entry.key in self._retrying_keys:
+            self._retrying_keys.discard(entry.key)
             self._waiting_count -= 1
-        del self._open[sequence], self._queues[entry.key]
+        del self._entries[sequence], self._queues[entry.key]
         # Heaps of a dead-letter queue are short, and the key is in only one of them.
-        self._new = sorted(item for item in self._new if item[1] != entry.key)
-        self._again = sorted(item for item in self._again if item[1] != entry.key)
-        self._waiting = sorted(item for item in self._waiting if item[2] != entry.key)
+        self._new_heap = sorted(item for item in self._new_heap if item[1] != entry.key)
+        self._retry_heap = sorted(item for item in self._retry_heap if item[1] != entry.key)
+        self._waiting_heap = sorted(item for item in self._waiting_heap if item[2] != entry.key)
 
     def schedule_retry(self, entry: QueuedEvent, retry_at: float) -> None:
         """Schedules another attempt of an event, not before a time."""
@@ -295,21 +297,23 @@ class DeliveryQueue:
         if not queue.entries:
             del self._queues[key]
         elif not queue.busy_count:
-            self._line_up(queue)
+            self._push_head(queue)
 
-    def _line_up(self, queue: _KeyQueue) -> None:
+    def _push_head(self, queue: _KeyQueue) -> None:
         head = queue.entries[0]
         if head.next_attempt:
-            heappush(self._waiting, (head.next_attempt, head.sequence, head.key))
-            self._retrying.add(head.key)
+            heappush(self._waiting_heap, (head.next_attempt, head.sequence, head.key))
+            self._retrying_keys.add(head.key)
             self._waiting_count += len(queue.entries)
         else:
-            heappush(self._again if head.first_attempt is not None else self._new, (head.sequence, head.key))
+            heappush(self._retry_heap if head.first_attempt is not None else self._new_heap, (head.sequence, head.key))
 
-    def _lowest(self, following_heap: list[tuple[int, OrderingKey]]) -> list[tuple[int, OrderingKey]] | None:
+    def _lowest_heap(self, following_heap: list[tuple[int, OrderingKey]]) -> list[tuple[int, OrderingKey]] | None:
         """The heap with the lowest sequence that may be handed out."""
-        new_heap = self._new if len(self._retrying) <= MAX_RETRYING_KEYS else []
-        return min((heap for heap in (self._again, new_heap, following_heap) if heap), key=_heap_head, default=None)
+        new_heap = self._new_heap if len(self._retrying_keys) <= MAX_RETRYING_KEYS else []
+        return min(
+            (heap for heap in (self._retry_heap, new_heap, following_heap) if heap), key=_heap_head, default=None
+        )
 
 
 def _heap_head(heap: list[tuple[int, OrderingKey]]) -> tuple[int, OrderingKey]:

@@ -43,7 +43,7 @@ class DeliveryState:
         self.id = subscription.id
         self.families = families
         self.subscription = subscription
-        self.plan = DeliveryPlan.of(subscription, families)
+        self.plan = DeliveryPlan.from_subscription(subscription, families)
         self.record = saved.record if saved else DeliveryRecord()
         self.revision = saved.revision if saved else 0
         self.position = saved.position if saved else 0
@@ -53,11 +53,13 @@ class DeliveryState:
         self.callbacks: list[tuple[str, float]] = []
         self._policy = policy
         pending = saved.pending if saved else {}
-        self._stored: PendingEvents = {(number, each.sequence): each for number in pending for each in pending[number]}
-        self._unwritten: dict[str, None] = {}
+        self._stored_events: PendingEvents = {
+            (number, each.sequence): each for number in pending for each in pending[number]
+        }
+        self._unwritten_keys: dict[str, None] = {}
         if saved:
             self._restore(saved)
-        self.queues.setdefault(LIVE, DeliveryQueue(subscription.starts - 1))
+        self.queues.setdefault(LIVE, DeliveryQueue(subscription.first_position - 1))
 
     def _restore(self, saved: SavedDelivery) -> None:
         self.queues[LIVE] = DeliveryQueue(saved.cursor, saved.record.reach)
@@ -93,13 +95,13 @@ class DeliveryState:
     # --- permission to attempt ---------------------------------------------------------------------------------------
 
     @property
-    def stopped(self) -> str:
+    def stop_reason(self) -> str:
         """Why nothing is attempted until the owner or the sink acts; empty if nothing blocks deliveries."""
-        if self.subscription.paused:
+        if self.subscription.is_paused:
             return "paused"
         if self.record.state in ("gone", "suspended"):
             return self.record.state
-        return "pendingvalidation" if self.awaits_consent else ""
+        return "pendingvalidation" if self.is_awaiting_consent else ""
 
     @property
     def is_parallel(self) -> bool:
@@ -109,32 +111,32 @@ class DeliveryState:
     @property
     def blocked_keys(self) -> Set[str]:
         """Keys whose events may not be attempted now."""
-        return self.busy_keys.keys() | self._unwritten.keys() if self._unwritten else self.busy_keys.keys()
+        return self.busy_keys.keys() | self._unwritten_keys.keys() if self._unwritten_keys else self.busy_keys.keys()
 
-    def give_up(self, key: str) -> None:
+    def block_key(self, key: str) -> None:
         """Blocks a key whose event was given up, until that is stored (SUB-811).
 
         Otherwise, after a crash, the given-up event would be retried after events that follow it.
         """
-        self._unwritten[key] = None
+        self._unwritten_keys[key] = None
 
     # --- consent (SUB-711 to 714) ------------------------------------------------------------------------------------
 
     @property
-    def asks_consent(self) -> bool:
+    def needs_consent_request(self) -> bool:
         """Whether the deliverer requests the sink's consent."""
         return self._policy != "off" and self.plan.needs_consent
 
     @property
-    def awaits_consent(self) -> bool:
+    def is_awaiting_consent(self) -> bool:
         """Whether deliveries wait for the sink's consent, or for the first request for consent."""
         consent = self.record.consent
-        return self.asks_consent and consent != "validated" and (not consent or self._policy == "required")
+        return self.needs_consent_request and consent != "validated" and (not consent or self._policy == "required")
 
     @property
     def is_unlimited(self) -> bool:
         """Whether the sink accepts any number of requests."""
-        return not self.asks_consent or (self.record.consent == "validated" and not self.record.rate)
+        return not self.needs_consent_request or (self.record.consent == "validated" and not self.record.rate)
 
     def origin(self, configured_origin: str) -> str:
         """The value of `WebHook-Request-Origin`; empty until the sink has consented."""
@@ -152,7 +154,7 @@ class DeliveryState:
         """Number of events that are queued or being sent, including those of replays and dead letters."""
         return sum(map(len, self.queues.values()))
 
-    def page(self, now: float) -> StateUpdate:
+    def state_update(self, now: float) -> StateUpdate:
         """The changes to write to the tables."""
         self._summarize(now)
         pending = {(number, each.sequence): each for number, queue in self.queues.items() for each in queue.pending()}
@@ -164,21 +166,21 @@ class DeliveryState:
             revision=self.revision,
             position=self.position,
             cursor=self.cursor,
-            facts=self.record.to_json(),
+            record_json=self.record.to_json(),
             pending=pending,
-            saved=self._stored,
+            saved=self._stored_events,
             dead_letters=tuple(self.dead_letters),
             callbacks=tuple(self.callbacks),
-            keys=tuple(self._unwritten),
+            keys=tuple(self._unwritten_keys),
         )
 
     def mark_written(self, update: StateUpdate) -> bool:
         """Records that an update is in the tables. Returns whether this unblocked keys."""
-        self._stored = update.pending
+        self._stored_events = update.pending
         del self.dead_letters[: len(update.dead_letters)]
         del self.callbacks[: len(update.callbacks)]
         if update.keys:
-            self._unwritten = {key: None for key in self._unwritten if key not in update.keys}
+            self._unwritten_keys = {key: None for key in self._unwritten_keys if key not in update.keys}
         return bool(update.keys)
 
     def _summarize(self, now: float) -> None:
@@ -186,7 +188,7 @@ class DeliveryState:
         record = self.record
         record.reach = self.queues[LIVE].reach
         record.pending = self.pending
-        record.waiting = self.awaits_consent
+        record.waiting = self.is_awaiting_consent
         next_retries = [next_retry for queue in self.queues.values() if (next_retry := queue.next_retry) is not None]
         record.nextattempt = max(min(next_retries, default=0.0), record.hold if record.hold > now else 0.0)
         if (replay := self.queues.get(REPLAY)) is not None and record.replay:

@@ -17,23 +17,23 @@ class NextStep(Enum):
     subscription is resumed.
     """
 
-    SETTLED = "settled"
-    AGAIN = "again"
-    DEAD = "dead"
-    KEPT = "kept"
+    COMPLETE = "settled"
+    RETRY = "again"
+    DEAD_LETTER = "dead"
+    WAIT = "kept"
 
 
 class RetryDecision(NamedTuple):
     """The decision about an event after an attempt.
 
     time: time of the next attempt.
-    counts: whether this attempt uses one up.
+    counts_as_attempt: whether this attempt uses one up.
     reason: why a dead event was given up.
     """
 
-    next: NextStep
+    next_step: NextStep
     time: float = 0.0
-    counts: bool = True
+    counts_as_attempt: bool = True
     reason: str = ""
 
 
@@ -73,15 +73,15 @@ def decide_retry(
     outcome: Outcome, attempts: int, first_attempt: float, policy: RetryPolicy, now: float, random_fraction: float
 ) -> RetryDecision:
     """What happens to an event next. attempts: including this one. first_attempt: time of the first attempt."""
-    if outcome.until is not None and outcome.result is DeliveryResult.RETRY and now < first_attempt + policy.maxage:
-        return RetryDecision(NextStep.AGAIN, max(outcome.until.timestamp(), now), counts=False)
+    if outcome.retry_at is not None and outcome.result is DeliveryResult.RETRY and now < first_attempt + policy.maxage:
+        return RetryDecision(NextStep.RETRY, max(outcome.retry_at.timestamp(), now), counts_as_attempt=False)
     match outcome.result:
         case DeliveryResult.DELIVERED:
-            return RetryDecision(NextStep.SETTLED)
+            return RetryDecision(NextStep.COMPLETE)
         case DeliveryResult.REJECTED:
-            return RetryDecision(NextStep.DEAD, reason="rejected")
+            return RetryDecision(NextStep.DEAD_LETTER, reason="rejected")
         case DeliveryResult.GONE:
-            return RetryDecision(NextStep.KEPT, counts=False)
+            return RetryDecision(NextStep.WAIT, counts_as_attempt=False)
         case DeliveryResult.RETRY | DeliveryResult.UNAUTHORIZED:
             return _retry_or_give_up(attempts, first_attempt, policy, now, random_fraction)
 
@@ -91,7 +91,7 @@ def _retry_or_give_up(
 ) -> RetryDecision:
     deadline = first_attempt + policy.maxage
     if attempts >= policy.maxattempts:
-        return RetryDecision(NextStep.DEAD, reason="maxattempts")
+        return RetryDecision(NextStep.DEAD_LETTER, reason="maxattempts")
     if now >= deadline:
-        return RetryDecision(NextStep.DEAD, reason="maxage")
-    return RetryDecision(NextStep.AGAIN, min(now + policy.delay(attempts, random_fraction), deadline))
+        return RetryDecision(NextStep.DEAD_LETTER, reason="maxage")
+    return RetryDecision(NextStep.RETRY, min(now + policy.delay(attempts, random_fraction), deadline))

@@ -17,14 +17,14 @@ MAX_REFUSALS: Final = 3
 def note_outcome(record: DeliveryRecord, outcome: Outcome, message: str, now: float) -> None:
     """Records the outcome of a request. message: the sink's message, without secrets."""
     if outcome.result is DeliveryResult.DELIVERED:
-        record.lastsuccess, record.failing, record.dead, record.stored = now, 0.0, 0, outcome.stored
+        record.lastsuccess, record.failing, record.dead, record.stored = now, 0.0, 0, outcome.is_stored
         if record.state == "unauthorized":
             record.state = ""
         return
     record.lasterror = {"time": now, "code": outcome.code, "message": message}
     record.failing = record.failing or now
-    if outcome.until is not None:
-        record.hold = max(record.hold, outcome.until.timestamp())
+    if outcome.retry_at is not None:
+        record.hold = max(record.hold, outcome.retry_at.timestamp())
     if outcome.result is DeliveryResult.GONE:
         record.state = "gone"
     elif outcome.result is DeliveryResult.UNAUTHORIZED:

@@ -20,14 +20,22 @@ from projections.subscriptions.state import tables
 from projections.subscriptions.state.delivery_record import DeadLetter, DeliveryRecord, SavedDelivery
 
 _SELECT_STATES: Final = "SELECT subscription, revision, position, cursor, facts FROM delivery_state WHERE {}"
-_SELECT_PENDING: Final = "SELECT subscription, lane, sequence, key, attempts, first, next FROM delivery_pending WHERE {}"
+_SELECT_PENDING: Final = (
+    "SELECT subscription, lane, sequence, key, attempts, first, next FROM delivery_pending WHERE {}"
+)
 _HELD_SUBSCRIPTIONS: Final = "SELECT subscription FROM delivery_lease WHERE process = ? AND {}"
 _DELETED_SUBSCRIPTIONS: Final = (
     "SELECT subscription FROM delivery_state WHERE '!subscriptions!' || subscription NOT IN"
     " (SELECT tree_key FROM head WHERE type = 'subscriptions' AND live)"
 )
 #: Tables with rows per subscription.
-_SUBSCRIPTION_TABLES: Final = ("delivery_state", "delivery_pending", "delivery_deadletter", "delivery_wish", "delivery_callback")
+_SUBSCRIPTION_TABLES: Final = (
+    "delivery_state",
+    "delivery_pending",
+    "delivery_deadletter",
+    "delivery_wish",
+    "delivery_callback",
+)
 
 ColumnTypes = tuple[tuple[type, ...], ...]
 #: Pending events by queue number and sequence.
@@ -49,7 +57,7 @@ class StateUpdate:
     revision: int
     position: int
     cursor: int
-    facts: str
+    record_json: str
     pending: PendingEvents
     saved: PendingEvents
     dead_letters: Sequence[DeadLetter | int] = ()
@@ -128,13 +136,16 @@ def save_updates(db: Database, process: str, updates: Sequence[StateUpdate]) -> 
     # Locks the lease rows until commit, on databases where others could take a lease meanwhile.
     lock = " FOR SHARE" if db.table_prefix == "" else ""
     held_ids = {
-        row[0] for row in db.all(_HELD_SUBSCRIPTIONS.format(db.in_list("subscription")) + lock, (process, db.list_parameter(ids)))
+        row[0]
+        for row in db.all(
+            _HELD_SUBSCRIPTIONS.format(db.in_list("subscription")) + lock, (process, db.list_parameter(ids))
+        )
     }
     updates = [update for update in updates if update.id in held_ids]
     _upsert(
         db,
         tables.state,
-        [(update.id, update.revision, update.position, update.cursor, update.facts) for update in updates],
+        [(update.id, update.revision, update.position, update.cursor, update.record_json) for update in updates],
     )
     _upsert(db, tables.pending, [row for update in updates for row in _changed_rows(update)])
     _delete(

@@ -33,7 +33,7 @@ class DeliveryStore:
 
     def __init__(self, url: str, lock_timeout: float = 60.0) -> None:
         self._url = make_url(url)
-        self._patience = lock_timeout
+        self._lock_timeout = lock_timeout
         self._connection: Any = None
         self.is_sqlite = self._url.get_backend_name() == "sqlite"
 
@@ -86,7 +86,7 @@ class DeliveryStore:
         SQLite itself checks only ten times a second whether a file is unlocked. Next to consecutive imports it waited
         seconds that way, and after a crash all deliveries of that time were repeated.
         """
-        deadline = time.monotonic() + self._patience
+        deadline = time.monotonic() + self._lock_timeout
         self._connection.execute("PRAGMA busy_timeout = 0")
         while True:
             try:
@@ -96,22 +96,22 @@ class DeliveryStore:
                 if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
                     raise
             time.sleep(_POLL_SECONDS)
-        self._connection.execute(f"PRAGMA busy_timeout = {int(1000 * self._patience)}")
+        self._connection.execute(f"PRAGMA busy_timeout = {int(1000 * self._lock_timeout)}")
 
     def _open(self) -> Database:
         if self._connection is None:
-            self._connection = self._file() if self.is_sqlite else self._server()
+            self._connection = self._connect_file() if self.is_sqlite else self._connect_server()
         return SqliteDatabase(self._connection) if self.is_sqlite else PostgresDatabase(self._connection)
 
-    def _file(self) -> sqlite3.Connection:
+    def _connect_file(self) -> sqlite3.Connection:
         connection = sqlite3.connect(
-            self._url.database or "", isolation_level=None, check_same_thread=False, timeout=self._patience
+            self._url.database or "", isolation_level=None, check_same_thread=False, timeout=self._lock_timeout
         )
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute(f"PRAGMA wal_autocheckpoint = {AUTOCHECKPOINT_PAGES}")
         return connection
 
-    def _server(self) -> psycopg.Connection[Any]:
+    def _connect_server(self) -> psycopg.Connection[Any]:
         connection_uri = self._url.set(drivername="postgresql").render_as_string(hide_password=False)
         connection = psycopg.connect(connection_uri, autocommit=True)
         connection.execute("SET synchronous_commit = off")

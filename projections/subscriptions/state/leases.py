@@ -35,7 +35,7 @@ class HeldLeases:
 
     process: the name of this process. After a change of name, other processes may have held the items in between.
     ids: ids of the items that it holds.
-    surplus: those of them that it should release to another process.
+    surplus_ids: those of them that it should release to another process.
     expires: the `time.monotonic()` before which no other process can take them.
     is_recorded: whether the database recorded the heartbeat. False if a long write of another process prevented it, in
     which case nobody can have taken a lease either.
@@ -43,7 +43,7 @@ class HeldLeases:
 
     process: str
     ids: frozenset[str]
-    surplus: frozenset[str]
+    surplus_ids: frozenset[str]
     expires: float
     is_recorded: bool = True
 
@@ -58,7 +58,7 @@ class Leases:
     def __init__(self, url: str, lease_seconds: float, tables: LeaseTables) -> None:
         self._store = DeliveryStore(url, LOCK_WAIT_SECONDS)
         self._tables = tables
-        self._lease = lease_seconds
+        self._lease_seconds = lease_seconds
         self._process = uuid4().hex
         self._has_read = False
         self._ids = frozenset[str]()
@@ -77,7 +77,9 @@ class Leases:
         held_ids, surplus_ids = held_and_surplus
         self._ids, self._has_read = held_ids, True
         # One second less than other processes assume, for drifting clocks and requests in flight.
-        return HeldLeases(self._process, held_ids, surplus_ids, started_at + self._lease - min(1.0, self._lease / 4))
+        return HeldLeases(
+            self._process, held_ids, surplus_ids, started_at + self._lease_seconds - min(1.0, self._lease_seconds / 4)
+        )
 
     def release(self, ids: Collection[str]) -> None:
         """Releases some leases."""
@@ -108,11 +110,11 @@ class Leases:
         if self._has_read and not self._is_registered(db):
             self._process = uuid4().hex
         # Its own row first, so that a process that is late, but not replaced yet, keeps its leases.
-        db.upsert(process_table, [(self._process, now + self._lease)])
+        db.upsert(process_table, [(self._process, now + self._lease_seconds)])
         # Only a damaged store has text or bytes here; SQLite orders them above all numbers.
         db.run(
             f"DELETE FROM {process_table} WHERE until <= ? OR until > ?",
-            (now, now + max(MAX_LEASE_SECONDS, self._lease)),
+            (now, now + max(MAX_LEASE_SECONDS, self._lease_seconds)),
         )
         db.run(f"DELETE FROM {lease_table} WHERE process NOT IN (SELECT process FROM {process_table})")
         processes = sorted(str(row[0]) for row in db.all(f"SELECT process FROM {process_table}"))

@@ -62,7 +62,7 @@ def _decode_changes(rows: Sequence[Any]) -> Iterator[SubscriptionChange]:
         try:
             event = _MAPPER.event_of_row(LogRow(position, stream, revision, topic, require_bytes(state)))
             entity = evolve(event, position)
-            subscription = Subscription.of(entity, position) if entity is not None else None
+            subscription = Subscription.from_entity(entity, position) if entity is not None else None
         except (UnreadableEvent, KeyError, TypeError) as error:
             # The same thread reads other subscriptions, so one bad event must not stop it.
             report_once(f"the subscription at position {position} cannot be read and stays as it was: {error}")

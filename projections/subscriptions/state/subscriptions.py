@@ -16,11 +16,14 @@ from projections.database.drivers import Database
 COLLECTION: Final = f"/{TYPE}"
 
 _EVENT_COLUMNS: Final = ", ".join(f"l.{name}" for name in LogRow._fields)
-_SELECT_ONE: Final = f"SELECT {_EVENT_COLUMNS} FROM log l WHERE l.stream = ? AND l.position <= ? ORDER BY l.revision DESC LIMIT 1"
+_SELECT_ONE: Final = (
+    f"SELECT {_EVENT_COLUMNS} FROM log l WHERE l.stream = ? AND l.position <= ? ORDER BY l.revision DESC LIMIT 1"
+)
 # The first revision is the creation, because an id is never reused for another subscription.
 _CREATION_POSITION: Final = "(SELECT f.position FROM log f WHERE f.stream = l.stream AND f.revision = 1)"
 _SELECT_CURRENT: Final = (
-    f"SELECT * FROM (SELECT {_CREATION_POSITION} AS born, {_EVENT_COLUMNS} FROM head h JOIN log l ON l.position = h.position"
+    f"SELECT * FROM (SELECT {_CREATION_POSITION} AS born, {_EVENT_COLUMNS} FROM head h JOIN log l ON"
+    " l.position = h.position"
     " WHERE h.type = ? AND h.live) AS living WHERE born > ? ORDER BY born"
 )
 _SELECT_PAST: Final = (
@@ -52,7 +55,7 @@ class StoredSubscriptions:
         """A live subscription by its exact id. Uses index lookups."""
         if "\0" in id:
             return None  # PostgreSQL rejects such text even in queries
-        row = self._db.one(_SELECT_ONE, (f"{COLLECTION}/{id}".lower(), self._end))
+        row = self._db.one(_SELECT_ONE, (f"{COLLECTION}/{id}".lower(), self._last_position))
         subscription = self._subscription(row) if row else None
         return subscription if subscription is not None and subscription.id == id else None
 
@@ -74,14 +77,14 @@ class StoredSubscriptions:
         return reveal_secret(self._db, vault, secret)
 
     @property
-    def _end(self) -> int:
+    def _last_position(self) -> int:
         return _MAX_POSITION if self._position is None else self._position
 
     def _subscription(self, row: Sequence[Any]) -> Subscription | None:
         position, stream, revision, topic, state = row
         event = self._mapper.event_of_row(LogRow(position, stream, revision, topic, require_bytes(state)))
         entity = evolve(event, position)
-        return Subscription.of(entity, position) if entity is not None else None
+        return Subscription.from_entity(entity, position) if entity is not None else None
 
 
 def reveal_secret(db: Database, vault: Vault, secret: Secret) -> str | None:

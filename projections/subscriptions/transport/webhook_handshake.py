@@ -51,7 +51,7 @@ class WebhookHandshake:
             return HandshakeResult(False, reason=error.message)
         try:
             response = await client.request(
-                "OPTIONS", _request_headers(target.origin, rate, callback), None, target.seconds
+                "OPTIONS", _request_headers(target.origin, rate, callback), None, target.timeout
             )
         except RequestFailed as error:
             return HandshakeResult(False, reason=error.message)

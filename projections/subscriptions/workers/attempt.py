@@ -45,7 +45,7 @@ class Attempt:
     ) -> None:
         self._context = context
         self._state = state
-        self._access = sink_manager
+        self._sink_manager = sink_manager
         self._may_start = may_start
         self._number = number
         self._queue = queue
@@ -122,13 +122,17 @@ class Attempt:
     async def _send_with_renewal(self, entries: Sequence[QueuedEvent]) -> Outcome | None:
         """The outcome of a request; None if it may not be sent."""
         outcome = await self._send_once(entries)
-        if outcome is not None and outcome.result is DeliveryResult.UNAUTHORIZED and await self._access.renew_token():
+        if (
+            outcome is not None
+            and outcome.result is DeliveryResult.UNAUTHORIZED
+            and await self._sink_manager.renew_token()
+        ):
             return await self._send_once(entries)
         return outcome
 
     async def _send_once(self, entries: Sequence[QueuedEvent]) -> Outcome | None:
         plan = self._state.plan
-        sink = await self._access.sink()
+        sink = await self._sink_manager.sink()
         if sink is None:
             return None
         events = [entry.event.cloudevent() for entry in entries if entry.event]
@@ -140,7 +144,7 @@ class Attempt:
         for entry in entries:
             entry.first_attempt = entry.first_attempt or now
         try:
-            async with asyncio.timeout(plan.timeout + _GRACE_SECONDS), self._access.using(sink):
+            async with asyncio.timeout(plan.timeout + _GRACE_SECONDS), self._sink_manager.using(sink):
                 outcome = await sink.send(events)
         except TimeoutError:
             outcome = Outcome(DeliveryResult.RETRY, "timeout", "the sink did not answer in time")
@@ -160,23 +164,23 @@ class Attempt:
             decision = decide_retry(
                 outcome, entry.attempts + 1, first_attempt, self._state.plan.retry_policy, now, random_fraction
             )
-            entry.attempts += decision.counts
+            entry.attempts += decision.counts_as_attempt
             await self._apply_decision(entry, decision, outcome, now)
 
     async def _apply_decision(self, entry: QueuedEvent, decision: RetryDecision, outcome: Outcome, now: float) -> None:
-        match decision.next:
-            case NextStep.SETTLED:
+        match decision.next_step:
+            case NextStep.COMPLETE:
                 self._observe_delivery(entry, now)
                 self._settle(entry)
-            case NextStep.DEAD:
+            case NextStep.DEAD_LETTER:
                 await self._give_up(entry, decision.reason, outcome, now)
-                self._state.give_up(entry.key)
+                self._state.block_key(entry.key)
                 self._finish(entry)
                 self._queue.complete(entry)
-            case NextStep.AGAIN:
+            case NextStep.RETRY:
                 self._finish(entry)
                 self._queue.schedule_retry(entry, decision.time)
-            case NextStep.KEPT:
+            case NextStep.WAIT:
                 self._finish(entry)
                 self._queue.put_back(entry)
 
@@ -212,7 +216,7 @@ class Attempt:
 
     async def _send_dead_letter(self, event: EventMessage, reason: str, entry: QueuedEvent) -> bool:
         ports, plan = self._context.ports, self._state.plan
-        return await send_dead_letter(ports, plan, self._access.secrets, event, reason, entry.attempts)
+        return await send_dead_letter(ports, plan, self._sink_manager.secrets, event, reason, entry.attempts)
 
     def _error_text(self, outcome: Outcome) -> str:
-        return self._access.scrub(outcome.message)[:MAX_ERROR_LENGTH]
+        return self._sink_manager.scrub(outcome.message)[:MAX_ERROR_LENGTH]

@@ -35,11 +35,11 @@ class ConsentChecker:
     ) -> None:
         self._context = context
         self._state = state
-        self._access = sink_manager
-        self._pace = scheduler
+        self._sink_manager = sink_manager
+        self._scheduler = scheduler
         self._save = save
-        self._on_settled = on_answer
-        self._asking = False
+        self._on_answer = on_answer
+        self._is_checking = False
         self._is_requested = False
 
     def request_check(self) -> None:
@@ -48,46 +48,46 @@ class ConsentChecker:
 
     def check_if_due(self) -> None:
         """Starts a handshake if one is due."""
-        if not self._state.asks_consent or self._asking:
+        if not self._state.needs_consent_request or self._is_checking:
             return
         record, now = self._state.record, self._context.ports.clock.now()
         next_check = record.checked + CHECK_SECONDS
         if self._is_requested or not record.consent or next_check <= now:
-            self._asking, self._is_requested = True, False
+            self._is_checking, self._is_requested = True, False
             self._context.start_task(self._check())
         else:
-            self._pace.wake_at(next_check)
+            self._scheduler.wake_at(next_check)
 
     def grant(self, rate: int | None) -> None:
         """Records that the sink consented through a callback, to a given rate or else to the requested one."""
         self._settle(True, rate if rate is not None else self._state.plan.rate)
-        self._on_settled()
+        self._on_answer()
 
     async def _check(self) -> None:
         state, ports = self._state, self._context.ports
         plan = state.plan
         try:
-            target = plan.target(await self._access.reveal_secrets(), ports.origin)
+            target = plan.target(await self._sink_manager.reveal_secrets(), ports.origin)
             assert ports.validator is not None
-            consent = await ports.validator.validate(target, plan.rate, self._callback())
+            consent = await ports.validator.validate(target, plan.rate, self._create_callback())
             allowed, rate = consent.is_allowed, consent.rate
         except Exception:
             allowed, rate = False, None
         finally:
-            self._asking = False
+            self._is_checking = False
         if plan.sink_hash == state.plan.sink_hash:
             state.record.checked = ports.clock.now()
             self._settle(allowed, rate)
-        self._on_settled()
+        self._on_answer()
 
     def _settle(self, allowed: bool, rate: int | None) -> None:
         if note_consent(self._state.record, allowed, rate):
-            self._access.reset()  # the origin in deliveries changes
+            self._sink_manager.reset()  # the origin in deliveries changes
         self._save()
 
-    def _callback(self) -> str | None:
+    def _create_callback(self) -> str | None:
         """The URL at which the sink may consent later, with a 192-bit secret that is valid once."""
-        build_url = self._context.ports.callback
+        build_url = self._context.ports.build_callback
         if build_url is None:
             return None
         secret = token_urlsafe(24)

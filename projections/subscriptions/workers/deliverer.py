@@ -65,14 +65,14 @@ class Deliverer:
             WorkerThread("books"),
         )
         self._store = DeliveryStore(url)
-        self._feed = EventMessageReader(self._reader.log, families)
+        self._message_reader = EventMessageReader(self._reader.log, families)
         self._dispatcher = EventDispatcher(self._read_chunk)
         self.follower = SubscriptionFollower(self._watcher, self._apply_change)
         self.state_writer = StateWriter(self._writer, self._store, self.workers, write_delay)
         self._housekeeping = Housekeeping(self._writer, self._store, self.workers, ports.clock.now)
         self._lease_manager = LeaseManager(self, url, lease_seconds)
         self._woken, self._stopped = asyncio.Event(), asyncio.Event()
-        self._stopping = False
+        self._is_stopping = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
 
@@ -89,7 +89,7 @@ class Deliverer:
 
     def stop(self) -> None:
         """Ends `run`, even if it has not started yet."""
-        self._stopping = True
+        self._is_stopping = True
         self._call_in_loop(self._stopped.set)
 
     def lags(self) -> list[tuple[str, int]]:
@@ -110,13 +110,13 @@ class Deliverer:
 
     @property
     def may_send(self) -> bool:
-        return not self._stopping and self._lease_manager.is_valid
+        return not self._is_stopping and self._lease_manager.is_valid
 
     async def catch_up(self) -> None:
         await self.follower.catch_up()
 
     async def read_again(self, sequences: Sequence[int]) -> Mapping[int, EventMessage]:
-        return await self._reader.read(self._feed.read_again, sequences)
+        return await self._reader.read(self._message_reader.read_again, sequences)
 
     def save_soon(self, worker: SubscriptionWorker) -> None:
         self.state_writer.save_soon(worker)
@@ -145,15 +145,15 @@ class Deliverer:
             await self._writer.run(delivery_store.create_tables, self._url)
             await self.follower.load()
             repeated_work = (
-                self._read,
+                self._read_log,
                 self.state_writer.run_once,
                 self._lease_manager.renew,
                 self._housekeeping.run_once,
             )
             loops = [asyncio.create_task(self._run_forever(each)) for each in repeated_work]
-            if not self._stopping:
+            if not self._is_stopping:
                 await self._stopped.wait()
-            await self._end()
+            await self._shut_down()
         finally:
             for task in (*loops, *self._tasks):
                 task.cancel()
@@ -161,9 +161,9 @@ class Deliverer:
             for each in (self._reader, self._watcher, self._writer, self._lease_manager, self._store):
                 each.close()
 
-    async def _end(self) -> None:
+    async def _shut_down(self) -> None:
         """Lets attempts finish, writes their results, and releases the leases."""
-        self._stopping = True
+        self._is_stopping = True
         workers = list(self.workers.values())
         await asyncio.gather(*(worker.close(GRACE_SECONDS) for worker in workers))
         try:
@@ -181,7 +181,7 @@ class Deliverer:
                 self.log_failure(error)
                 await asyncio.sleep(1.0)
 
-    async def _read(self) -> None:
+    async def _read_log(self) -> None:
         """Follows and matches the log until its end, then waits for more."""
         self._woken.clear()
         await self.follower.follow()
@@ -192,11 +192,11 @@ class Deliverer:
                 await self._woken.wait()
 
     async def _read_chunk(self, after: int, head: int) -> tuple[int, list[EventMessage]]:
-        return await self._reader.read(self._feed.read_chunk, after, head)
+        return await self._reader.read(self._message_reader.read_chunk, after, head)
 
     # --- workers -----------------------------------------------------------------------------------------------------
 
-    def begin(self, id: str, changes: list[SubscriptionChange], saved: SavedDelivery | None) -> None:
+    def start_worker(self, id: str, changes: list[SubscriptionChange], saved: SavedDelivery | None) -> None:
         """Starts delivering for a subscription, from its saved state."""
         if id in self.workers:
             return
@@ -240,6 +240,6 @@ class Deliverer:
 def _worker_progress(worker: SubscriptionWorker) -> DeliveryProgress | None:
     """The progress of a worker, for another thread; None while it is changing."""
     try:
-        return DeliveryProgress.of(worker)
+        return DeliveryProgress.from_worker(worker)
     except RuntimeError:
         return None

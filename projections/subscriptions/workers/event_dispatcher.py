@@ -96,7 +96,7 @@ class EventDispatcher:
         for key, worker in list(self._lagging.items()):
             queue = worker.state.queues.get(key[1])
             after = position_of(queue.read_up_to + 1) - 1 if queue is not None else 0
-            if queue is None or worker.state.stopped or not queue.has_room():
+            if queue is None or worker.state.stop_reason or not queue.has_room():
                 del self._lagging[key]
             elif after < (tail_position if queue.end is None else min(tail_position, queue.end)):
                 yield _LaggingQueue(worker, key[1], queue, after)
@@ -119,7 +119,7 @@ class EventDispatcher:
                     worker = self._live.get(id)
                     if worker is None or not worker.matches(LIVE, event):
                         continue
-                    if worker.state.stopped or not worker.state.offer(LIVE, event):
+                    if worker.state.stop_reason or not worker.state.offer(LIVE, event):
                         self.read_more(worker)
                     touched_workers[worker] = None
             for worker in touched_workers:

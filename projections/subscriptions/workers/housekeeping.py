@@ -33,11 +33,11 @@ class Housekeeping:
         workers: Mapping[str, SubscriptionWorker],
         now: Callable[[], float],
     ) -> None:
-        self._worker, self._store = thread, store
+        self._thread, self._store = thread, store
         self._workers = workers
         self._now = now
         self._wake = asyncio.Event()
-        self._sweeps = 0.0
+        self._next_sweep = 0.0
 
     def run_soon(self) -> None:
         """Handles requests now."""
@@ -46,16 +46,16 @@ class Housekeeping:
     async def run_once(self) -> None:
         """Does the work that is due, then waits for more."""
         await self._apply_requests()
-        if time.monotonic() >= self._sweeps:
-            self._sweeps = time.monotonic() + SWEEP_SECONDS
-            await self._worker.run(self._sweep)
+        if time.monotonic() >= self._next_sweep:
+            self._next_sweep = time.monotonic() + SWEEP_SECONDS
+            await self._thread.run(self._sweep)
         self._wake.clear()
         with suppress(TimeoutError):
             async with asyncio.timeout(_INTERVAL_SECONDS):
                 await self._wake.wait()
 
     async def _apply_requests(self) -> None:
-        for id, name, value in await self._worker.run(self._take_requests, list(self._workers)):
+        for id, name, value in await self._thread.run(self._take_requests, list(self._workers)):
             worker = self._workers.get(id)
             if worker is not None and name == "consent":
                 worker.grant(int(value) if value.isdecimal() else None)

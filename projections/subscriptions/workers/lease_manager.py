@@ -32,7 +32,7 @@ class LeasingDeliverer(Protocol):
     @property
     def state_writer(self) -> StateWriter: ...
 
-    def begin(self, id: str, changes: list[SubscriptionChange], saved: SavedDelivery | None) -> None:
+    def start_worker(self, id: str, changes: list[SubscriptionChange], saved: SavedDelivery | None) -> None:
         """Starts delivering for a subscription, from its saved state."""
 
     def remove_worker(self, worker: SubscriptionWorker) -> None:
@@ -58,17 +58,17 @@ class LeaseManager:
         self._deliverer = deliverer
         self._worker = WorkerThread("leases")
         self._leases = Leases(url, lease_seconds, tables.LEASES)
-        self._pause = min(1.0, lease_seconds / 5)
+        self._renew_seconds = min(1.0, lease_seconds / 5)
         self._wake = asyncio.Event()
         self._valid_until = 0.0
-        self._lapsed = False
-        self._leaving: set[str] = set()
+        self._has_lapsed = False
+        self._releasing_ids: set[str] = set()
 
     @property
     def is_valid(self) -> bool:
         """Whether the leases are still valid."""
-        self._lapsed = time.monotonic() >= self._valid_until
-        return not self._lapsed
+        self._has_lapsed = time.monotonic() >= self._valid_until
+        return not self._has_lapsed
 
     def renew_soon(self) -> None:
         """Requests a heartbeat now, because a new subscription has no process yet."""
@@ -83,7 +83,7 @@ class LeaseManager:
         if leases is not None:
             await self._apply_leases(leases)
         with suppress(TimeoutError):
-            async with asyncio.timeout(self._pause):
+            async with asyncio.timeout(self._renew_seconds):
                 await self._wake.wait()
 
     async def release_all(self) -> None:
@@ -103,18 +103,18 @@ class LeaseManager:
         for worker in list(workers.values()):
             if is_new_process or worker.id not in leases.ids:
                 deliverer.remove_worker(worker)
-        had_lapsed, self._valid_until = self._lapsed, leases.expires
+        had_lapsed, self._valid_until = self._has_lapsed, leases.expires
         if had_lapsed:
             for worker in workers.values():
                 worker.start_attempts()
         last_changes = deliverer.follower.last_changes
-        missing_ids = [id for id in leases.ids - self._leaving if id in last_changes and id not in workers]
+        missing_ids = [id for id in leases.ids - self._releasing_ids if id in last_changes and id not in workers]
         if missing_ids:
-            await deliverer.follower.load_histories(missing_ids, deliverer.begin)
+            await deliverer.follower.load_histories(missing_ids, deliverer.start_worker)
             deliverer.read_soon()
-        surplus_workers = [workers[id] for id in leases.surplus - self._leaving if id in workers]
+        surplus_workers = [workers[id] for id in leases.surplus_ids - self._releasing_ids if id in workers]
         if surplus_workers:
-            self._leaving |= {worker.id for worker in surplus_workers}
+            self._releasing_ids |= {worker.id for worker in surplus_workers}
             deliverer.start_task(self._release(surplus_workers))
 
     async def _release(self, workers: Sequence[SubscriptionWorker]) -> None:
@@ -130,4 +130,4 @@ class LeaseManager:
         try:
             await self._worker.run(self._leases.release, ids)
         finally:
-            self._leaving.difference_update(ids)
+            self._releasing_ids.difference_update(ids)

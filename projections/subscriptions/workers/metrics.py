@@ -40,7 +40,7 @@ class DeliveryMetrics:
             buckets=_SECONDS_BUCKETS,
             registry=self._registry,
         )
-        self._dead = Counter(
+        self._dead_letters = Counter(
             "annals_delivery_dead_letters", "Events given up.", ("subscription",), registry=self._registry
         )
 
@@ -59,7 +59,7 @@ class DeliveryMetrics:
 
     def count_dead_letter(self, id: str) -> None:
         """Counts a dead letter."""
-        self._dead.labels(id).inc()
+        self._dead_letters.labels(id).inc()
 
     def register_lags(self, lags: Lags) -> None:
         """Adds the lag gauge, which is computed at each scrape."""
@@ -70,7 +70,7 @@ class DeliveryMetrics:
         for result in DeliveryResult:
             _remove(self._outcomes, id, result.value)
         _remove(self._seconds, id)
-        _remove(self._dead, id)
+        _remove(self._dead_letters, id)
 
 
 def _remove(metric: Counter | Histogram, *labels: str) -> None:

@@ -34,18 +34,18 @@ class SinkManager:
         self._state = state
         self._record = state.record
         self._sink: Sink | None = None
-        self._good = 0.0
+        self._valid_until = 0.0
         self._secrets: Mapping[str, str] = {}
-        self._users: dict[Sink, int] = {}
+        self._use_counts: dict[Sink, int] = {}
         self._sink_lock = asyncio.Lock()
-        self._failures = 0
+        self._failure_count = 0
         self._token = ""
         self.retry_at = 0.0
         self.concurrency = 1
 
     async def sink(self) -> Sink | None:
         """The open sink. None if the credential is unusable now; the DeliveryRecord then says so."""
-        if self._sink is not None and self._ports.clock.now() < self._good:
+        if self._sink is not None and self._ports.clock.now() < self._valid_until:
             return self._sink
         async with self._sink_lock:
             return await self._ensure_open()
@@ -74,8 +74,8 @@ class SinkManager:
 
     def reset(self) -> None:
         """Makes the next request reopen the sink with the settings of that time."""
-        self._good = 0.0
-        self._failures, self.retry_at = 0, 0.0
+        self._valid_until = 0.0
+        self._failure_count, self.retry_at = 0, 0.0
 
     def scrub(self, text: str) -> str:
         """A text without secrets (SUB-303)."""
@@ -87,35 +87,35 @@ class SinkManager:
     @asynccontextmanager
     async def using(self, sink: Sink) -> AsyncIterator[None]:
         """Keeps a sink open during a request, even if another sink replaces it meanwhile."""
-        self._users[sink] = self._users.get(sink, 0) + 1
+        self._use_counts[sink] = self._use_counts.get(sink, 0) + 1
         try:
             yield
         finally:
-            users = self._users.get(sink, 0) - 1
+            users = self._use_counts.get(sink, 0) - 1
             if users > 0:
-                self._users[sink] = users
+                self._use_counts[sink] = users
             elif users == 0:
-                del self._users[sink]
+                del self._use_counts[sink]
                 if sink is not self._sink:
                     await sink.close()
 
     async def close(self) -> None:
         """Closes the sink, and replaced sinks that are still in use."""
-        sinks = {*self._users, *([self._sink] if self._sink is not None else ())}
+        sinks = {*self._use_counts, *([self._sink] if self._sink is not None else ())}
         self._sink = None
-        self._users.clear()
+        self._use_counts.clear()
         for sink in sinks:
             await sink.close()
 
     async def _retire(self) -> None:
         """Replaces the sink by none, and closes it unless a request still uses it."""
         sink, self._sink = self._sink, None
-        if sink is not None and sink not in self._users:
+        if sink is not None and sink not in self._use_counts:
             await sink.close()
 
     async def _ensure_open(self) -> Sink | None:
         now = self._ports.clock.now()
-        if self._sink is not None and now < self._good:
+        if self._sink is not None and now < self._valid_until:
             return self._sink
         plan = self._state.plan
         try:
@@ -123,7 +123,7 @@ class SinkManager:
         except LookupError:
             self._note_unusable_credential(now, retry=False)
             return None
-        expires = self._record.expires or plan.expires
+        expires = self._record.expires or plan.token_expiry
         if expires is not None and now >= expires - (RENEWAL_LEAD_SECONDS if plan.renewal_uri else 0.0):
             if not plan.renewal_uri:
                 self._note_unusable_credential(now, retry=False)
@@ -146,7 +146,7 @@ class SinkManager:
             return None
         if self._record.state == "credentialexpired":
             self._record.state = ""
-        self._failures = 0
+        self._failure_count = 0
         self._token = target.credential.token if target.credential else ""
         # A short-lived token is renewed after half of its lifetime.
         lead_seconds = (
@@ -154,33 +154,37 @@ class SinkManager:
             if expires is not None and self._state.plan.renewal_uri
             else 0.0
         )
-        self._good = float("inf") if expires is None else expires - lead_seconds
+        self._valid_until = float("inf") if expires is None else expires - lead_seconds
         self.concurrency = getattr(self._sink, "concurrency", 1)
         return self._sink
 
     async def _renew(self) -> bool:
         plan, now = self._state.plan, self._ports.clock.now()
         try:
-            tokens = await self._ports.renew(plan.token_endpoint(self._secrets), self._secrets.get(_REFRESH_TOKEN, ""))
+            tokens = await self._ports.renew_tokens(
+                plan.token_endpoint(self._secrets), self._secrets.get(_REFRESH_TOKEN, "")
+            )
         except Exception:
             tokens = None
         if tokens is None:
             self._note_unusable_credential(now, retry=True)
             return False
-        values = {_ACCESS_TOKEN: tokens.accesstoken} | ({_REFRESH_TOKEN: tokens.refreshtoken} if tokens.refreshtoken else {})
+        values = {_ACCESS_TOKEN: tokens.accesstoken} | (
+            {_REFRESH_TOKEN: tokens.refreshtoken} if tokens.refreshtoken else {}
+        )
         await asyncio.to_thread(self._ports.secrets.replace, plan.subscription, values)
         self._secrets = {**self._secrets, **values}
         # A token without a known expiry is used until the sink refuses it.
         self._record.expires = tokens.expires if tokens.expires is not None else float(1 << 40)
-        self._good = 0.0
+        self._valid_until = 0.0
         self._token = tokens.accesstoken
         return True
 
     def _note_unusable_credential(self, now: float, *, retry: bool) -> None:
         self._record.state = "credentialexpired"
-        self._failures += 1
+        self._failure_count += 1
         self.retry_at = (
-            now + min(_FIRST_RETRY_SECONDS * 2 ** min(self._failures - 1, 10), _LONGEST_RETRY_SECONDS)
+            now + min(_FIRST_RETRY_SECONDS * 2 ** min(self._failure_count - 1, 10), _LONGEST_RETRY_SECONDS)
             if retry
             else float("inf")
         )

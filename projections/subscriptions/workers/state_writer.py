@@ -23,7 +23,7 @@ class DeliveryProgress(NamedTuple):
     pending: int
 
     @classmethod
-    def of(cls, worker: SubscriptionWorker) -> DeliveryProgress:
+    def from_worker(cls, worker: SubscriptionWorker) -> DeliveryProgress:
         """The progress of a worker. Raises: RuntimeError in another thread while the worker is changing."""
         return cls(worker.state.cursor, worker.state.pending)
 
@@ -39,30 +39,30 @@ class StateWriter:
         self, thread: WorkerThread, store: DeliveryStore, workers: Mapping[str, SubscriptionWorker], delay: float
     ) -> None:
         self.process = ""
-        self._worker, self._store = thread, store
+        self._thread, self._store = thread, store
         self._workers = workers
-        self._after = delay
+        self._delay = delay
         self._wake = asyncio.Event()
         self._lock = asyncio.Lock()
-        self._dirty: dict[SubscriptionWorker, None] = {}
+        self._changed_workers: dict[SubscriptionWorker, None] = {}
         self._written_progress: dict[str, DeliveryProgress] = {}
-        self._quiet = 0.0
-        self._removed: set[str] = set()
+        self._next_idle_write = 0.0
+        self._removed_ids: set[str] = set()
 
     def save_soon(self, worker: SubscriptionWorker) -> None:
         """Schedules a write of a worker's state."""
-        if not self._dirty:
+        if not self._changed_workers:
             self._wake.set()
-        self._dirty[worker] = None
+        self._changed_workers[worker] = None
 
     def delete_soon(self, id: str) -> None:
         """Schedules the deletion of a subscription's state."""
-        self._removed.add(id)
+        self._removed_ids.add(id)
         self._wake.set()
 
     def remove_worker(self, worker: SubscriptionWorker) -> None:
         """Stops writing the state of a worker."""
-        self._dirty.pop(worker, None)
+        self._changed_workers.pop(worker, None)
         self._written_progress.pop(worker.id, None)
 
     async def run_once(self) -> None:
@@ -73,32 +73,32 @@ class StateWriter:
         except TimeoutError:
             pass
         else:
-            await asyncio.sleep(self._after)
-        if time.monotonic() >= self._quiet:
-            self._quiet = time.monotonic() + IDLE_SECONDS
+            await asyncio.sleep(self._delay)
+        if time.monotonic() >= self._next_idle_write:
+            self._next_idle_write = time.monotonic() + IDLE_SECONDS
             for worker in self._workers.values():
-                if self._written_progress.get(worker.id) != DeliveryProgress.of(worker):
-                    self._dirty[worker] = None
+                if self._written_progress.get(worker.id) != DeliveryProgress.from_worker(worker):
+                    self._changed_workers[worker] = None
         self._wake.clear()
         await self.save()
 
     async def save(self, workers: Iterable[SubscriptionWorker] = ()) -> None:
         """Writes all changes now. workers: workers to write even if they did not change."""
-        self._dirty |= dict.fromkeys(workers)
+        self._changed_workers |= dict.fromkeys(workers)
         async with self._lock:
-            changed_workers, deleted_ids = list(self._dirty), set(self._removed)
-            self._dirty.clear()
-            updates = [worker.page() for worker in changed_workers if self._workers.get(worker.id) is worker]
-            progress = {update.id: DeliveryProgress.of(self._workers[update.id]) for update in updates}
+            changed_workers, deleted_ids = list(self._changed_workers), set(self._removed_ids)
+            self._changed_workers.clear()
+            updates = [worker.state_update() for worker in changed_workers if self._workers.get(worker.id) is worker]
+            progress = {update.id: DeliveryProgress.from_worker(self._workers[update.id]) for update in updates}
             if not updates and not deleted_ids:
                 return
             try:
-                saved_ids = await self._worker.run(self._save, self.process, updates, deleted_ids)
+                saved_ids = await self._thread.run(self._save, self.process, updates, deleted_ids)
             except BaseException:
-                self._dirty |= dict.fromkeys(changed_workers)
+                self._changed_workers |= dict.fromkeys(changed_workers)
                 self._wake.set()
                 raise
-            self._removed -= deleted_ids
+            self._removed_ids -= deleted_ids
             for update in updates:
                 worker = self._workers.get(update.id)
                 if worker is not None and update.id in saved_ids:

@@ -24,23 +24,23 @@ class SubscriptionFollower:
         self._watcher = watcher
         self._on_change = on_change
         self._lock = asyncio.Lock()
-        self._commits = 0
-        self._followed = -1
+        self._commit_count = 0
+        self._applied_commits = -1
 
     def committed(self) -> None:
         """Called after each commit, before the client gets its answer; from any thread."""
-        self._commits += 1
+        self._commit_count += 1
 
     async def load(self) -> None:
         """Loads all live subscriptions."""
         self.head, changes = await self._watcher.run(self._read_all)
         self.last_changes = {change.id: change for change in changes}
-        self._followed = 0 if self._commits == 0 else -1
+        self._applied_commits = 0 if self._commit_count == 0 else -1
 
     async def follow(self) -> None:
         """Applies the changes of subscriptions up to the end of the log."""
         async with self._lock:
-            commits = self._commits
+            commits = self._commit_count
             self.head, changes = await self._watcher.read(self._read_changes, self.head)
             for change in changes:
                 self._on_change(change)
@@ -48,11 +48,11 @@ class SubscriptionFollower:
                     self.last_changes.pop(change.id, None)
                 else:
                     self.last_changes[change.id] = change
-            self._followed = commits
+            self._applied_commits = commits
 
     async def catch_up(self) -> None:
         """Returns when all changes are applied whose commands were answered before (SUB-833)."""
-        while self._followed != self._commits:
+        while self._applied_commits != self._commit_count:
             await self.follow()
 
     async def load_histories(

@@ -47,19 +47,21 @@ class SubscriptionWorker:
         self.is_closed = False
         self._context = context
         self._now = ports.clock.now
-        self._workers = 0
+        self._active_count = 0
         self._idle = asyncio.Event()
         self._idle.set()
-        self._access = SinkManager(ports, self.state)
-        self._pace = RequestScheduler(context, self.state, self.start_attempts)
-        self._consents = ConsentChecker(context, self.state, self._access, self._pace, self._save, self._consented)
+        self._sink_manager = SinkManager(ports, self.state)
+        self._scheduler = RequestScheduler(context, self.state, self.start_attempts)
+        self._consent_checker = ConsentChecker(
+            context, self.state, self._sink_manager, self._scheduler, self._save, self._on_consent
+        )
         for change in changes:
             self.apply_change(change)
 
     def _save(self) -> None:
         self._context.save_soon(self)
 
-    def _consented(self) -> None:
+    def _on_consent(self) -> None:
         self._context.read_more(self)
         self.start_attempts()
 
@@ -71,9 +73,9 @@ class SubscriptionWorker:
         if effect is None:
             return
         if Effect.REOPEN_SINK in effect:
-            self._access.reset()
-        if Effect.ASK_CONSENT in effect:
-            self._consents.request_check()
+            self._sink_manager.reset()
+        if Effect.REQUEST_CONSENT in effect:
+            self._consent_checker.request_check()
         if Effect.READ_LOG in effect:
             self._context.read_more(self)
         self._save()
@@ -81,7 +83,7 @@ class SubscriptionWorker:
 
     def grant(self, rate: int | None) -> None:
         """Records a consent through a callback; see ConsentChecker."""
-        self._consents.grant(rate)
+        self._consent_checker.grant(rate)
 
     def matches(self, number: int, event: EventMessage) -> bool:
         """Whether an event of the log belongs into one of its queues."""
@@ -92,19 +94,19 @@ class SubscriptionWorker:
 
     def may_start(self) -> bool:
         """Whether the subscription and the lease allow a request now."""
-        return not (self.state.stopped or self.is_closed) and self._context.may_send
+        return not (self.state.stop_reason or self.is_closed) and self._context.may_send
 
     def start_attempts(self) -> None:
         """Starts every attempt that can start now, and schedules the others."""
-        self._consents.check_if_due()
-        while not self.is_closed and self._workers < self._concurrency and (next_entries := self._take_next()):
-            self._workers += 1
+        self._consent_checker.check_if_due()
+        while not self.is_closed and self._active_count < self._concurrency and (next_entries := self._take_next()):
+            self._active_count += 1
             self._idle.clear()
             self._context.start_task(self._run_attempts(*next_entries))
 
     @property
     def _concurrency(self) -> int:
-        return 1 if self.state.plan.batch_size > 1 else min(MAX_CONCURRENCY, self._access.concurrency)
+        return 1 if self.state.plan.batch_size > 1 else min(MAX_CONCURRENCY, self._sink_manager.concurrency)
 
     async def _run_attempts(self, number: int, queue: DeliveryQueue, entries: list[QueuedEvent]) -> None:
         try:
@@ -114,30 +116,32 @@ class SubscriptionWorker:
                 if queue.is_full and queue.has_room():
                     self._context.read_more(self)
                 if not (
-                    next_entries := None if self.is_closed or self._workers > self._concurrency else self._take_next()
+                    next_entries := None
+                    if self.is_closed or self._active_count > self._concurrency
+                    else self._take_next()
                 ):
                     break
                 number, queue, entries = next_entries
         except Exception as error:
             # The store or the secrets cannot be read now. The events are back in their queue.
             self._context.log_failure(error)
-            self._pace.pause_after_failure(self._now())
+            self._scheduler.pause_after_failure(self._now())
         finally:
-            self._workers -= 1
-            if not self._workers:
+            self._active_count -= 1
+            if not self._active_count:
                 self._idle.set()
         self.start_attempts()
 
     def _attempt(self, number: int, queue: DeliveryQueue, entries: list[QueuedEvent]) -> Attempt:
-        return Attempt(self._context, self.state, self._access, self.may_start, number, queue, entries)
+        return Attempt(self._context, self.state, self._sink_manager, self.may_start, number, queue, entries)
 
     def _take_next(self) -> tuple[int, DeliveryQueue, list[QueuedEvent]] | None:
         """The next events to attempt. If there are none yet, sets the timer."""
         state, now = self.state, self._now()
         if (
-            state.stopped
+            state.stop_reason
             or not self._context.may_send
-            or self._pace.wake_at(self._pace.blocked_until(now, self._access.retry_at))
+            or self._scheduler.wake_at(self._scheduler.blocked_until(now, self._sink_manager.retry_at))
         ):
             return None
         for number in _QUEUE_ORDER:
@@ -147,13 +151,13 @@ class SubscriptionWorker:
             next_retry, batch_size = queue.release_due(now), state.plan.batch_size
             if (
                 queue.is_ready
-                and self._pace.is_batch_ready(queue, now)
+                and self._scheduler.is_batch_ready(queue, now)
                 and (entries := queue.take_events(batch_size, state.blocked_keys))
             ):
                 state.busy_keys |= dict.fromkeys(entry.key for entry in entries)
-                self._pace.count_request(now)
+                self._scheduler.count_request(now)
                 return number, queue, entries
-            self._pace.wake_at(next_retry)
+            self._scheduler.wake_at(next_retry)
             if number == REPLAY and queue.has_ended:
                 self._end_replay()
         return None
@@ -165,9 +169,9 @@ class SubscriptionWorker:
 
     # --- state -------------------------------------------------------------------------------------------------------
 
-    def page(self) -> StateUpdate:
+    def state_update(self) -> StateUpdate:
         """The changes to write to the tables."""
-        return self.state.page(self._now())
+        return self.state.state_update(self._now())
 
     def mark_written(self, update: StateUpdate) -> None:
         """Records that an update is in the tables."""
@@ -177,11 +181,11 @@ class SubscriptionWorker:
     async def close(self, timeout: float = 0.0) -> None:
         """Starts no more attempts, waits for running ones up to the time limit, and closes the sink."""
         self.is_closed = True
-        self._pace.cancel()
+        self._scheduler.cancel()
         if timeout:
             try:
                 async with asyncio.timeout(timeout):
                     await self._idle.wait()
             except TimeoutError:
                 pass
-        await self._access.close()
+        await self._sink_manager.close()

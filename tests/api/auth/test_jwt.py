@@ -397,8 +397,8 @@ def test_keys_that_cannot_be_read_again_are_good_for_a_day(tmp_path: Path) -> No
             if (last := getattr(keys, name)) is not None:
                 setattr(keys, name, last - seconds)
         await keys.find("k", "ES256")
-        assert keys._loading is not None
-        await keys._loading  # in the background
+        assert keys._load_task is not None
+        await keys._load_task  # in the background
         return await keys.find("k", "ES256") is not None
 
     async def days() -> list[bool]:

@@ -30,7 +30,7 @@ from domain.model.builtin import default_source
 from tests.support.registries.in_process import BASE, MODEL, Api, create, serving
 
 Json = Any
-ALL = Capabilities.of(INITIAL)
+ALL = Capabilities.from_document(INITIAL)
 
 
 @pytest.fixture

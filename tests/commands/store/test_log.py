@@ -68,8 +68,8 @@ def test_a_refused_command_is_undone_whole(store: Store) -> None:
     def fails(_: object, recorded: Recorded) -> None:
         raise Refused
 
-    broken = PendingCommand(write("/dirs/a", "/dirs/b", document=b"lost"), answer=fails)
-    seen = PendingCommand(write("/dirs/b"), answer=lambda tx, recorded: tx.world.get("/dirs/a"))
+    broken = PendingCommand(write("/dirs/a", "/dirs/b", document=b"lost"), build_answer=fails)
+    seen = PendingCommand(write("/dirs/b"), build_answer=lambda tx, recorded: tx.world.get("/dirs/a"))
     first, second = handle([broken, seen], store, [], decide)
     assert isinstance(first, Refused)
     assert isinstance(second, Recorded)

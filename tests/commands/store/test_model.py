@@ -27,7 +27,7 @@ def undone(tx: WriteTransaction, recorded: Recorded) -> None:
 
 
 def run(store: Store, *asked: tuple[Command, Any]) -> list[Any]:
-    outcomes = handle([PendingCommand(command, answer=answer) for command, answer in asked], store, [], decide)
+    outcomes = handle([PendingCommand(command, build_answer=answer) for command, answer in asked], store, [], decide)
     return [outcome.answer if isinstance(outcome, Recorded) else type(outcome) for outcome in outcomes]
 
 

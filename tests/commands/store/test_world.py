@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from commands.store.log import Store, WriteTransaction
-from commands.store.sql_world import HEADS_OF_MEMBERS, HEADS_OF_TYPE, XREF_SOURCES, HEADS_OF_SUBTREE
+from commands.store.sql_world import HEADS_OF_MEMBERS, HEADS_OF_SUBTREE, HEADS_OF_TYPE, XREF_SOURCES
 from domain.decisions.commands import DeleteEntities, WriteTree
 from domain.registry.entities import Entity
 from domain.values import xid as xids

@@ -14,7 +14,15 @@ import pytest
 
 from commands.command_bus import handle
 from commands.pending_command import PendingCommand
-from commands.store.hashes import NO_INTERACTION, ChainHasher, Interaction, LogRow, caller_hash, entity_hash, extract_image
+from commands.store.hashes import (
+    NO_INTERACTION,
+    ChainHasher,
+    Interaction,
+    LogRow,
+    caller_hash,
+    entity_hash,
+    extract_image,
+)
 from commands.store.log import Store
 from commands.verify.verify_log import verify_log
 from domain.decisions.commands import DeleteEntities

@@ -150,7 +150,7 @@ def test_spans_are_sets(first: set[int], more: set[int], less: set[int]) -> None
     # LEG-210: however they are put together, they are written in one way and read back
     found = NumberRanges().with_numbers(first).with_numbers(more).without_numbers(less)
     expected = (first | more) - less
-    assert {number for number in range(42) if found.has(number)} == expected
+    assert {number for number in range(42) if found.contains(number)} == expected
     assert found.highest == max(expected, default=0)
     assert NumberRanges.parse(found.text) == found == NumberRanges().with_numbers(expected)
 

@@ -120,4 +120,4 @@ def test_what_is_not_repaired(members: dict[str, Any], done: str, late: int, pro
         link(here, ControlLink(LINK, done))
     asked = command(here, there)
     with pytest.raises(problem):
-        repaired(here, Repair(LINK, asked.position - late, asked.entities, asked.gone))
+        repaired(here, Repair(LINK, asked.position - late, asked.entities, asked.deleted_xids))

@@ -52,7 +52,7 @@ class Log:
 
     @property
     def subscription(self) -> Subscription:
-        return Subscription.of(self.entity, self.position)
+        return Subscription.from_entity(self.entity, self.position)
 
     def secrets(self) -> dict[str, str | None]:
         """The values that the subscription's references lead to."""
@@ -66,7 +66,14 @@ def command(body: dict[str, Any], new: bool, xid: str = XID, **more: Any) -> Wri
     more.pop("role", None)
     found = parse_subscription({**BASE, **body}, SubscriptionSupport(PROTOCOLS, plaintext=True))
     return WriteSubscription(
-        xid, new, found.attributes, found.secrets, found.needed, found.dropped, found.place, **more
+        xid,
+        new,
+        found.attributes,
+        found.secrets,
+        found.missing_secrets,
+        found.dropped_secrets,
+        found.secret_binding,
+        **more,
     )
 
 
@@ -106,7 +113,7 @@ def test_where_it_starts(config: dict[str, Any], starts: int) -> None:
     log = Log()
     log.position = 7
     log.write({"config": config}, new=True)
-    assert (log.subscription.since, log.subscription.starts) == (8, starts)
+    assert (log.subscription.since, log.subscription.first_position) == (8, starts)
 
 
 @pytest.mark.parametrize("start", [9, 1000, 2**61])
@@ -128,16 +135,16 @@ def test_a_start_by_time() -> None:
     # SUB-835: a time has been looked up as a position
     log = Log()
     log.write({"config": {"starttime": "2026-01-01T00:00:00Z"}}, new=True, starttime=4)
-    assert log.subscription.starts == 4
+    assert log.subscription.first_position == 4
 
 
 def test_an_update_keeps_the_start(log: Log) -> None:
     # SUB-502: the cursor stays unless the start changes
     log.position = 20
     log.write({"types": ["a"]})
-    assert (log.subscription.since, log.subscription.starts, log.subscription.epoch) == (1, 2, 2)
+    assert (log.subscription.since, log.subscription.first_position, log.subscription.epoch) == (1, 2, 2)
     log.write({"types": ["a"], "config": {"startposition": 5}})
-    assert (log.subscription.since, log.subscription.starts, log.subscription.epoch) == (22, 5, 3)
+    assert (log.subscription.since, log.subscription.first_position, log.subscription.epoch) == (22, 5, 3)
 
 
 def test_an_equal_update_is_none(log: Log) -> None:
@@ -277,14 +284,14 @@ def test_pause_and_resume(log: Log) -> None:
     assert log.subscription.action == {"name": "pause", "position": 2}
     assert only(log.do(ControlSubscription(XID, "resume"))).private["paused"] is False
     assert log.do(ControlSubscription(XID, "resume")).events == ()
-    assert log.do(ControlSubscription(XID, "resume", stopped=True)).events
+    assert log.do(ControlSubscription(XID, "resume", is_stopped=True)).events
 
 
 def test_an_update_leaves_a_pause(log: Log) -> None:
     # SUB-833: it lasts until somebody resumes; the action was another request's
     log.do(ControlSubscription(XID, "pause"))
     log.write({"types": ["a"]})
-    assert log.subscription.paused and log.subscription.action is None
+    assert log.subscription.is_paused and log.subscription.action is None
 
 
 @pytest.mark.parametrize(
@@ -308,11 +315,11 @@ def test_a_replay_ends_where_the_log_did(log: Log) -> None:
 
 def test_a_quota_for_each_owner(log: Log) -> None:
     # SUB-912: others' subscriptions do not count
-    log.write({}, new=True, xid="/subscriptions/s2", caller="bob", most=1)
+    log.write({}, new=True, xid="/subscriptions/s2", caller="bob", max_owned=1)
     with pytest.raises(QuotaExceeded):
-        log.write({}, new=True, xid="/subscriptions/s3", caller="bob", most=1)
+        log.write({}, new=True, xid="/subscriptions/s3", caller="bob", max_owned=1)
     log.do(DeleteSubscription("/subscriptions/s2"), "bob")
-    log.write({}, new=True, xid="/subscriptions/s3", caller="bob", most=1)
+    log.write({}, new=True, xid="/subscriptions/s3", caller="bob", max_owned=1)
 
 
 def test_who_may_ask() -> None:

@@ -178,7 +178,7 @@ def test_what_is_of_the_registry_stays_out() -> None:
     found = translate(given)
     assert found.tree == {"endpointsurl": "u", "endpointscount": 0, "endpoints": {}}
     (change,) = found.report
-    assert (change.path, list(change.was), change.now) == ("", ["specversion", "name", "model"], {})
+    assert (change.path, list(change.before), change.after) == ("", ["specversion", "name", "model"], {})
 
 
 def test_metas_lose_what_is_gone() -> None:
@@ -215,4 +215,4 @@ def test_any_document_is_translated(document: Json) -> None:
     before = deepcopy(document)
     found = translate(document)
     assert document == before
-    assert all(change.was != change.now for change in found.report)
+    assert all(change.before != change.after for change in found.report)

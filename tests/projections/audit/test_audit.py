@@ -26,7 +26,7 @@ def grown(registry: Registry) -> Registry:
 
 def found(registry: Registry, before: int, after: int, xid: str) -> list[tuple[str, str]]:
     with registry.readers.view() as view:
-        return [(each.xid, each.change) for each in view.diff(before, after).of_tree(xid)]
+        return [(each.xid, each.change) for each in view.diff(before, after).tree_differences(xid)]
 
 
 @pytest.mark.parametrize(
@@ -40,16 +40,20 @@ def found(registry: Registry, before: int, after: int, xid: str) -> list[tuple[s
 )
 def test_a_subtree_is_no_prefix_of_text(grown: Registry, xid: str, positions: list[int]) -> None:
     with grown.readers.view() as view:
-        assert list(view.trail.of_tree(xid, LogRange(0, 7))) == positions
-        assert list(view.trail.of_tree(xid, LogRange(0, 7, backwards=True))) == positions[::-1]
+        assert list(view.trail.tree_positions(xid, LogRange(0, 7))) == positions
+        assert list(view.trail.tree_positions(xid, LogRange(0, 7, backwards=True))) == positions[::-1]
         part = LogRange(2, 5)
-        assert list(view.trail.of_tree(xid, part)) == [at for at in positions if 2 < at <= 5]
+        assert list(view.trail.tree_positions(xid, part)) == [at for at in positions if 2 < at <= 5]
 
 
 def test_revisions_know_the_one_before(grown: Registry) -> None:
     with grown.readers.view() as view:
         rows = list(view.trail.revisions([7, 3, 5], before=True))
-    assert [(row.position, row.before and row.before.attributes) for row in rows] == [(7, {}), (3, None), (5, {"n": 1})]
+    assert [(row.position, row.previous_event and row.previous_event.attributes) for row in rows] == [
+        (7, {}),
+        (3, None),
+        (5, {"n": 1}),
+    ]
     assert [row.interaction.last for row in rows] == [7, 3, 5]
 
 
@@ -84,7 +88,12 @@ def test_both_ways_to_find_what_moved_agree(registry: Registry) -> None:
 
 
 PLANS = [
-    ("a history: the part of the index by stream", trail.POSITIONS_OF_STREAM, ("/a", 0, 9), "log_1 (stream=? AND revision>? AND"),
+    (
+        "a history: the part of the index by stream",
+        trail.POSITIONS_OF_STREAM,
+        ("/a", 0, 9),
+        "log_1 (stream=? AND revision>? AND",
+    ),
     (
         "a subtree: the same for its streams",
         trail.POSITIONS_OF_TREE,

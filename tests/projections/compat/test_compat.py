@@ -28,7 +28,7 @@ class Registry:
 
     def __init__(self, database: str) -> None:
         ids = count(1)
-        self.store = Store(database, public_url=URL, new_id=lambda: f"c{next(ids)}", published=SqlPublications)
+        self.store = Store(database, public_url=URL, new_id=lambda: f"c{next(ids)}", open_publications=SqlPublications)
         self.readers = ViewPool(database)
         self.store.create()
         with self.store.writing() as tx:

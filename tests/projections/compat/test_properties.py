@@ -163,7 +163,7 @@ def check(url: str, history: list[Command]) -> None:
         public_url=URL,
         clock=lambda: START + timedelta(seconds=memory.interactions),
         new_id=lambda: f"c{memory.interactions}",
-        published=SqlPublications,
+        open_publications=SqlPublications,
     )
     with closing(store), closing(ViewPool(url)) as readers:
         store.create()

@@ -116,7 +116,7 @@ def test_equal_values_come_in_the_order_of_pages(large: Registry, expression: st
         selection = Selection(db, "/dirs/d7/files", filter)
         query = selection.keys(selection.state, "dirs.files", selection.low, selection.high)
         assert query is not None
-        plan = planned(db, query.within("SELECT s.key FROM ({}) AS s ORDER BY s.key LIMIT 10"))
+        plan = planned(db, query.wrap("SELECT s.key FROM ({}) AS s ORDER BY s.key LIMIT 10"))
         assert "attribute_by_text" in plan, plan
         assert not any(words in plan for words in ("TEMP B-TREE", "Sort")), plan
 

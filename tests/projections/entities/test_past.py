@@ -60,7 +60,7 @@ def shown(view: View, filter: EntityFilter | None, sort: Sort | None, size: int)
     for backwards in (False, True):
         first = list(members.page_keys(None, backwards, size))[:size]
         pages += [first, list(members.page_keys(first[-1], backwards, size))[:size] if first else []]
-    alive = [row for xid in ("/dirs/a", "/dirs/A") if (row := view.entity(xid)) and selection.survives(row)]
+    alive = [row for xid in ("/dirs/a", "/dirs/A") if (row := view.entity(xid)) and selection.is_selected(row)]
     return [rows, selection.count("dirs"), counts, pages, alive, list(view.subtree("/dirs"))]
 
 

@@ -48,7 +48,7 @@ def test_a_changed_leaf_is_found(told: Store, change: str, found: str) -> None:
     key = V.replace("/", "!")
     with told.engine.begin() as connection:
         connection.execute(text(f"{change} AND tree_key = '{key}'"))
-    said = [each.what for each in verify_index(told)]
+    said = [each.text for each in verify_index(told)]
     assert said[0] == f"the index over attributes is not what {key!r} results in at {found}"
     assert list(verify_history(told)) == []
     rebuild(told)
@@ -60,7 +60,7 @@ def test_a_leaf_of_nobody_is_found(told: Store) -> None:
         connection.execute(text("INSERT INTO attribute VALUES ('!zzz', 'name', 'dirs', 'x', NULL, NULL)"))
     [found] = verify_index(told)
     assert found.position == told.log_end().position
-    assert found.what.startswith("the index over attributes has ")
+    assert found.text.startswith("the index over attributes has ")
 
 
 def test_pages_join(told: Store, monkeypatch: pytest.MonkeyPatch) -> None:

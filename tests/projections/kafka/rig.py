@@ -54,11 +54,11 @@ class Rig:
         return KafkaCluster(f"kafka://{self.broker.own()}")
 
     def publisher(self) -> Publisher:
-        return Publisher(self.progress, self.cluster, self.prefix, partitions=PARTITIONS, log_line=self.told.append)
+        return Publisher(self.progress, self.cluster, self.prefix, partitions=PARTITIONS, report_line=self.told.append)
 
     def publish(self) -> PublishedCounts:
         """Publishes all that there is."""
-        return self.publisher().once(Event())
+        return self.publisher().publish_once(Event())
 
     def read(self, topic: str) -> dict[int, list[Read]]:
         """All that a topic holds, by partition."""

@@ -248,7 +248,7 @@ def test_topics_made_anew_by_a_publisher_that_is_killed(registry: Registry, brok
     rig.cluster.create_topics([*names.values()], PARTITIONS)
     begun = find_start(rig.progress, lambda: {topic: rig.cluster.topic_contents(name) for topic, name in names.items()})
     with closing(Producer(rig.cluster, rig.prefix, lambda: False)) as producer:
-        for record in rig.progress.window(begun).records[:3]:
+        for record in rig.progress.next_window(begun).records[:3]:
             producer.send(record)
         producer.flush()
     assert rig.publish() == place

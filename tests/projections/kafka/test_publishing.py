@@ -102,7 +102,7 @@ def test_windows_that_end_inside_of_interactions(registry: Registry, broker: Kaf
     registry.record(*((f"/dirs/d{number}", {}) for number in range(1200)))
     fill(registry, 3)
     rig = Rig(registry.store, broker)
-    assert len(rig.progress.window(PublishedCounts()).records) == 1000
+    assert len(rig.progress.next_window(PublishedCounts()).records) == 1000
     rig.publish()
     assert rig.proven() == {LOG: 0, EVENTS: 0}
 

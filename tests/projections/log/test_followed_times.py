@@ -152,7 +152,7 @@ def test_all_that_happened_during_a_time(
 def test_links_bring_earlier_times(store: Store, history: Sequence[tuple[int, str]], said: list[str]) -> None:
     # a log is whole that took in what happened before its own end; without a link such a time is a mistake
     recorded(store, history)
-    assert [each.what for each in verify_log(store)] == said
+    assert [each.text for each in verify_log(store)] == said
 
 
 def test_a_time_is_one_look_up(store: Store) -> None:

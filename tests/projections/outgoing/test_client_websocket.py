@@ -68,10 +68,10 @@ def test_frames_come_in_pieces(payloads: list[bytes], sizes: list[int]) -> None:
 def test_a_message_in_several_frames_with_a_ping_between() -> None:  # RFC 6455, 5.4 and 5.5.2
     made = opened()
     assert made.receive(frame(b"ab", last=False) + frame(b"hi", kind=9) + frame(b"cd", kind=0)) == b"abcd"
-    pong = made.frame()
+    pong = made.encode_message()
     assert pong[:2] == bytes((0x8A, 0x82))
     assert bytes(a ^ b for a, b in zip(pong[6:], pong[2:6] * 1, strict=False)) == b"hi"
-    assert made.frame() == b""
+    assert made.encode_message() == b""
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_a_close_comes_behind_the_data_before_it() -> None:  # RFC 6455, 5.5.1
     assert not made.is_closed
     assert made.receive(frame(b"ab") + frame(b"hi", kind=9) + frame(b"\x03\xe8", kind=8) + frame(b"cd")) == b"ab"
     assert made.is_closed
-    assert len(made.frame(b"not sent")) == 8  # the answer to the ping
+    assert len(made.encode_message(b"not sent")) == 8  # the answer to the ping
     assert made.receive(b"more") == b""
 
 

@@ -191,14 +191,14 @@ def test_records_that_are_there_twice(tmp_path: Path, broker: Kafka, prefix: str
     # EV-79: what is published again has the same number, and is taken in once
     with registries(tmp_path, "a", "b") as (a, b), publisher(a, broker, prefix) as (one, progress):
         a.fill(3, 5)
-        one.once(Event())
+        one.publish_once(Event())
         follow(b, broker, prefix)
         together(a, b, seconds=SECONDS)
         a.fill(3, 5, start="later")
         progress.save(PublishedCounts())
-        one.once(Event())
+        one.publish_once(Event())
         progress.save(PublishedCounts())
-        one.once(Event())
+        one.publish_once(Event())
         together(a, b, seconds=SECONDS)
         b.verified()
 
@@ -207,14 +207,14 @@ def test_a_topic_that_was_made_anew(tmp_path: Path, broker: Kafka, prefix: str) 
     # EV-79: its offsets mean nothing then, which is noticed, and its numbers are the same
     with registries(tmp_path, "a", "b") as (a, b), publisher(a, broker, prefix) as (one, _):
         a.fill(3, 5)
-        one.once(Event())
+        one.publish_once(Event())
         follow(b, broker, prefix)
         together(a, b, seconds=SECONDS)
         b.stop()
         for topic in ("log", "events"):
             broker.delete(f"{prefix}.{topic}")
         a.fill(9, 5, start="later")
-        one.once(Event())
+        one.publish_once(Event())
         b.start()
         together(a, b, seconds=SECONDS)
         b.verified()
@@ -251,7 +251,7 @@ def test_credentials(
     url = f"{scheme}://127.0.0.1:{broker.ports[listener]}/{name}.log"
     with registries(tmp_path, "a") as (a,), publisher(a, broker, name) as (one, _):
         a.fill(1, 3)
-        one.once(Event())
+        one.publish_once(Event())
         refused = pytest.raises(RemoteError, match=r"does not answer: .*authentication")
         with linked(tmp_path / "wrong.db", broker, url, WRONG) as (link, tools), refused:
             KafkaPull(link, tools).run()

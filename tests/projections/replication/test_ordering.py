@@ -30,15 +30,15 @@ def test_every_record_once_in_order(keys: list[int], again: list[tuple[int, int]
         order.add(partition, number, number, 1)
         offsets[partition] += 1
         found += order.take_next()
-        marks.advance(order.number)
+        marks.advance(order.last_number)
         # What is not given yet lies behind the mark of its partition, or comes there again.
         for each, numbers in enumerate(left):
-            known = marks.of(each)
+            known = marks.get(each)
             behind = numbers[known.offset + 1 if known else 0 :]
-            assert {number for number in numbers if number > order.number} <= set(behind)
-            assert order.number + 1 not in numbers[offsets[each] :] or each not in order.partitions_ahead()
+            assert {number for number in numbers if number > order.last_number} <= set(behind)
+            assert order.last_number + 1 not in numbers[offsets[each] :] or each not in order.partitions_ahead()
     assert found == list(range(1, len(keys) + 1))
-    assert order.waiting == 0
+    assert order.waiting_bytes == 0
     assert PartitionMarks(marks.to_json()).to_json() == marks.to_json()
 
 

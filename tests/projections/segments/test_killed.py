@@ -23,7 +23,7 @@ SIZE = SegmentSize(3, 2)
 
 def started(registry: Registry, folder: Path) -> subprocess.Popen[bytes]:
     """A writer as a process of its own."""
-    sizes = ["--events", str(SIZE.events), "--group", str(SIZE.group)]
+    sizes = ["--events", str(SIZE.events), "--group", str(SIZE.row_group_size)]
     command = [sys.executable, "-m", "api.cli", "segments", "write", "--folder", str(folder), *sizes]
     env = environment(ANNALS_DATABASE=registry.url)
     return subprocess.Popen(command, cwd=folder.parent, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)

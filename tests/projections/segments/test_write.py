@@ -20,7 +20,7 @@ from projections.segments.write import DamagedLog, SegmentSize, WriteSummary, ap
 from tests.support.registries.recorded import Registry
 from tests.support.segment_logs import grow, lying, recorded, stored_documents
 
-SIZES = [SegmentSize(1, 1), SegmentSize(7, 3), SegmentSize(7, 3, full=True), SegmentSize(10_000, 10_000)]
+SIZES = [SegmentSize(1, 1), SegmentSize(7, 3), SegmentSize(7, 3, full_only=True), SegmentSize(10_000, 10_000)]
 
 
 def entries(folder: SegmentFolder) -> list[ManifestEntry]:
@@ -35,8 +35,8 @@ def test_what_is_read_back_is_the_log(registry: Registry, folder: SegmentFolder,
     end = entries(folder)[-1].last
     expected = recorded(registry.store.engine)
     assert list(rows(folder)) == expected[:end]
-    assert end == len(expected) or size.full
-    if not size.full:
+    assert end == len(expected) or size.full_only
+    if not size.full_only:
         found = list(documents(folder))
         assert len(found) == len(dict(found))  # each once
         assert dict(found) == stored_documents(registry.store.engine)
@@ -63,7 +63,7 @@ def test_segments_are_whole_interactions_that_follow_each_other(
         # It is cut after the first interaction that fills it; only the end of the log may leave it unfilled.
         began = max(row.first for row in log[one.first - 1 : one.last])
         assert began - one.first < size.events
-        assert one.events >= size.events or (one is found[-1] and not size.full)
+        assert one.events >= size.events or (one is found[-1] and not size.full_only)
         for file in one.files:
             content = (tmp_path / "segments" / file.path).read_bytes()
             assert (file.bytes, file.sha256) == (len(content), sha256(content).hexdigest())
@@ -72,7 +72,7 @@ def test_segments_are_whole_interactions_that_follow_each_other(
 
 
 def test_the_end_of_the_log_may_wait_until_it_fills_a_segment(registry: Registry, folder: SegmentFolder) -> None:
-    size = SegmentSize(5, full=True)
+    size = SegmentSize(5, full_only=True)
     registry.record(*((f"/dirs/a{n}", {}) for n in range(4)))
     assert append_segments(registry.url, folder, size) == WriteSummary(0, 0, 0)
     registry.record(("/dirs/b", {}))

@@ -72,7 +72,7 @@ def test_processes_that_are_killed(spark: SparkSession, registry: Past, publishe
         killed(tmp_path, moment, *options)
         are_those_of(spark, tables, rows)
     assert followed(tmp_path, *options) == f"position {are_those_of(spark, tables, rows)}"
-    held = LiveTableFolder(spark, str(tables)).newest().held
+    held = LiveTableFolder(spark, str(tables)).newest_manifest().held
     assert left and held and held[0].rows > 0
     send(published, left)
     assert followed(tmp_path, *options) == f"position {rows[-1].position}"

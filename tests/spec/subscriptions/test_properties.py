@@ -35,7 +35,7 @@ def test_realised(row: dict[str, Any]) -> None:
     found = of(row)
     assert {name: found.attributes.get(name) for name in row["becomes"]} == row["becomes"]
     assert found.secrets == row.get("secrets", {})
-    assert found.needed == set()
+    assert found.missing_secrets == set()
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if "refused" in row], ids=called)

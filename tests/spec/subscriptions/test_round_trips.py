@@ -101,7 +101,14 @@ def write(world: MemoryWorld, body: Mapping[str, Any], new: bool, position: int)
     found = parse_subscription(dict(body), OFFER)
     start = 3 if "starttime" in found.attributes["config"] else None
     command = WriteSubscription(
-        XID, new, found.attributes, found.secrets, found.needed, found.dropped, found.place, start
+        XID,
+        new,
+        found.attributes,
+        found.secrets,
+        found.missing_secrets,
+        found.dropped_secrets,
+        found.secret_binding,
+        start,
     )
     decision = decide(command, world, Context(NOW, f"c{position}", "ann", Role.WRITER, position=position))
     world.extend(decision.events, secrets=decision.secrets)
@@ -116,7 +123,7 @@ def test_what_was_read_can_be_written(body: dict[str, Any]) -> None:
     assert write(world, body, True, 4) == 1
     entity = world.get(XID)
     assert entity is not None
-    subscription = Subscription.of(entity, 5)
+    subscription = Subscription.from_entity(entity, 5)
     shown = subscription_document(subscription, Caller("ann", Role.WRITER), world.secret) | {
         "status": {"state": "active"}
     }

@@ -25,7 +25,7 @@ def target(host: str, port: int, address: str, **given: Any) -> SinkTarget:
         settings=settings,
         contentmode=given["contentmode"],
         credential=given["credential"],
-        seconds=given["seconds"],
+        timeout=given["seconds"],
     )
 
 

@@ -122,7 +122,7 @@ class Kafka(Station):
             settings=own | settings,
             contentmode=contentmode,
             credential=credential,
-            seconds=seconds,
+            timeout=seconds,
         )
 
     def fresh(self, partitions: int = 1, **configs: str) -> str:

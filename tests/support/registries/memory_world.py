@@ -29,7 +29,7 @@ class CurrentModel:
         if entity is None:
             return compile_model({})
         if self._last is None or self._last[0] != entity.revision:
-            self._last = entity.revision, Model.of(entity)
+            self._last = entity.revision, Model.from_entity(entity)
         return self._last[1]
 
 
@@ -123,7 +123,7 @@ class MemoryWorld:
     @property
     def links(self) -> Sequence[Link]:
         found = (entity for entity in self._entities.values() if entity.type == links.TYPE)
-        return [Link.of(entity, entity.position) for entity in found]
+        return [Link.from_entity(entity, entity.position) for entity in found]
 
     def secret(self, secret: Secret) -> str | None:
         found = self._secrets.get(secret.reference)

@@ -60,12 +60,12 @@ class AmqpConnection(asyncio.Protocol):
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._loop = asyncio.get_running_loop()
         self._is_presettled = settings.presettled
-        self._web = websocket
+        self._websocket = websocket
         self._waiting: deque[tuple[bytes, asyncio.Future[Outcome]]] = deque()
         self._unsettled: dict[str, asyncio.Future[Outcome]] = {}
-        self._handed: list[asyncio.Future[Outcome]] = []
-        self._tags = 0
-        self._paused = True  # until there is a socket
+        self._unflushed_outcomes: list[asyncio.Future[Outcome]] = []
+        self._last_tag = 0
+        self._is_paused = True  # until there is a socket
         self._is_turn_scheduled = False
         self._timer: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport | None = None
@@ -74,14 +74,16 @@ class AmqpConnection(asyncio.Protocol):
         self._connection = _open_connection(settings, self._collector)
         self._engine.bind(self._connection)
         self._link = _open_link(self._connection, settings)
-        self._acts: Final[dict[Any, Callable[[Any], None]]] = {
+        self._event_handlers: Final[dict[Any, Callable[[Any], None]]] = {
             Event.LINK_FLOW: self._on_flow,
             Event.DELIVERY: lambda event: self._on_delivery(event.delivery),
-            Event.LINK_REMOTE_CLOSE: lambda event: self._end(event.link.remote_condition, "detached"),
-            Event.LINK_REMOTE_DETACH: lambda event: self._end(event.link.remote_condition, "detached"),
-            Event.SESSION_REMOTE_CLOSE: lambda event: self._end(event.session.remote_condition, "ended"),
-            Event.CONNECTION_REMOTE_CLOSE: lambda event: self._end(event.connection.remote_condition, "closed"),
-            Event.TRANSPORT_ERROR: lambda event: self._end(event.transport.condition, "protocol"),
+            Event.LINK_REMOTE_CLOSE: lambda event: self._on_remote_close(event.link.remote_condition, "detached"),
+            Event.LINK_REMOTE_DETACH: lambda event: self._on_remote_close(event.link.remote_condition, "detached"),
+            Event.SESSION_REMOTE_CLOSE: lambda event: self._on_remote_close(event.session.remote_condition, "ended"),
+            Event.CONNECTION_REMOTE_CLOSE: lambda event: self._on_remote_close(
+                event.connection.remote_condition, "closed"
+            ),
+            Event.TRANSPORT_ERROR: lambda event: self._on_remote_close(event.transport.condition, "protocol"),
         }
 
     # --- for the sink ------------------------------------------------------------------------------------------------
@@ -110,17 +112,17 @@ class AmqpConnection(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
         # Without acknowledgements, a message counts once it is handed to the socket (SUB-709): buffer nothing here.
         self._transport.set_write_buffer_limits(high=0)
-        self._paused = False
-        if self._web:
-            self._transport.write(self._web.opening_request)
+        self._is_paused = False
+        if self._websocket:
+            self._transport.write(self._websocket.opening_request)
         self._run_engine()
 
     def data_received(self, data: bytes) -> None:
         """See asyncio."""
         try:
-            if self._web:
-                data = self._web.receive(data)
-                if self._web.is_closed:
+            if self._websocket:
+                data = self._websocket.receive(data)
+                if self._websocket.is_closed:
                     raise ConnectionError("closed")
             while data and (capacity := self._engine.capacity()) > 0:
                 self._engine.push(data[:capacity])
@@ -131,11 +133,11 @@ class AmqpConnection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         """See asyncio."""
-        self._paused = True
+        self._is_paused = True
 
     def resume_writing(self) -> None:
         """See asyncio."""
-        self._paused = False
+        self._is_paused = False
         self._turn_soon()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -169,24 +171,24 @@ class AmqpConnection(asyncio.Protocol):
 
     def _handle_events(self) -> None:
         while (event := self._collector.peek()) is not None:
-            if handler := self._acts.get(event.type):
+            if handler := self._event_handlers.get(event.type):
                 handler(event)
             self._collector.pop()
 
     def _write(self) -> None:
-        if self._transport is None or (self._web and not self._web.is_open):
+        if self._transport is None or (self._websocket and not self._websocket.is_open):
             return
-        if self._web and (pong_frames := self._web.frame()):
+        if self._websocket and (pong_frames := self._websocket.encode_message()):
             self._transport.write(pong_frames)
-        while not self._paused and (size := self._engine.pending()) > 0:
+        while not self._is_paused and (size := self._engine.pending()) > 0:
             chunk = self._engine.peek(size)
             if chunk is None:
                 break
-            self._transport.write(self._web.frame(chunk) if self._web else chunk)
+            self._transport.write(self._websocket.encode_message(chunk) if self._websocket else chunk)
             self._engine.pop(len(chunk))
-        if self._handed and not self._paused and not self._link.queued:
-            _set_outcomes(self._handed, DELIVERED)
-            self._handed = []
+        if self._unflushed_outcomes and not self._is_paused and not self._link.queued:
+            _set_outcomes(self._unflushed_outcomes, DELIVERED)
+            self._unflushed_outcomes = []
 
     def _transmit(self) -> None:
         """Passes waiting messages to the engine, as far as the peer gives credit."""
@@ -200,15 +202,15 @@ class AmqpConnection(asyncio.Protocol):
                     condition_outcome(TOO_LARGE, f"{len(message)} bytes, but the peer takes at most {size_limit}")
                 )
                 continue
-            self._tags += 1
-            delivery = self._link.delivery(str(self._tags))
+            self._last_tag += 1
+            delivery = self._link.delivery(str(self._last_tag))
             self._link.stream(message)
             self._link.advance()
             if self._is_presettled:
                 delivery.settle()
-                self._handed.append(outcome)
+                self._unflushed_outcomes.append(outcome)
             else:
-                self._unsettled[str(self._tags)] = outcome
+                self._unsettled[str(self._last_tag)] = outcome
 
     def _tick(self) -> None:
         """Lets the engine check and send heartbeats, and schedules the next check.
@@ -243,7 +245,7 @@ class AmqpConnection(asyncio.Protocol):
             outcome.set_result(_delivery_outcome(state, delivery))
         delivery.settle()
 
-    def _end(self, condition: Condition | None, default_code: str) -> None:
+    def _on_remote_close(self, condition: Condition | None, default_code: str) -> None:
         """Ends the connection after the peer or the engine ended it. default_code: the code if no reason is given."""
         self._fail_all(
             condition_outcome(condition.name, condition.description or "")
@@ -256,10 +258,10 @@ class AmqpConnection(asyncio.Protocol):
             self.closed_outcome = outcome
             _set_outcomes((future for _, future in self._waiting), outcome)
             _set_outcomes(self._unsettled.values(), outcome)
-            _set_outcomes(self._handed, outcome)
+            _set_outcomes(self._unflushed_outcomes, outcome)
             self._waiting.clear()
             self._unsettled.clear()
-            self._handed = []
+            self._unflushed_outcomes = []
         if self._transport and not self._transport.is_closing():
             self._transport.close()
             # Do not wait for a peer that does not read, or does not close its side of TLS.

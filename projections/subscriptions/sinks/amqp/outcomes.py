@@ -20,7 +20,9 @@ _CONDITION_RESULTS: Final = {UNAUTHORIZED: DeliveryResult.UNAUTHORIZED, TOO_LARG
 
 def condition_outcome(code: str, message: str = "") -> Outcome:
     """The outcome of an error, by its AMQP condition or a code of this project."""
-    return Outcome(_CONDITION_RESULTS.get(code, DeliveryResult.RETRY), _truncate(code, _MAX_CODE_BYTES), _truncate(message))
+    return Outcome(
+        _CONDITION_RESULTS.get(code, DeliveryResult.RETRY), _truncate(code, _MAX_CODE_BYTES), _truncate(message)
+    )
 
 
 def rejected_outcome(code: str, message: str = "") -> Outcome:

@@ -29,18 +29,18 @@ class AmqpSink:
     def __init__(self, target: SinkTarget, resolver: Resolver) -> None:
         self._target, self._resolver = target, resolver
         self._address = target_address(target, AMQP)
-        self._wire: AmqpConnection | None = None
-        self._connecting = asyncio.Lock()
+        self._connection: AmqpConnection | None = None
+        self._connect_lock = asyncio.Lock()
         self._is_closed = False
 
     async def send(self, events: Sequence[CloudEvent]) -> Outcome:
         """See contract.Sink. For several events, the first outcome that is not a success."""
         try:
-            async with asyncio.timeout(self._target.seconds):
+            async with asyncio.timeout(self._target.timeout):
                 for event in events:
                     outcome = await self._send(event)
                     if outcome.result is not DeliveryResult.DELIVERED:
-                        return self._scrubbed(outcome)
+                        return self._scrub(outcome)
         except TimeoutError as error:
             return failure_outcome(error)
         return DELIVERED
@@ -48,7 +48,7 @@ class AmqpSink:
     async def close(self) -> None:
         """See contract.Sink."""
         self._is_closed = True
-        if connection := self._wire:
+        if connection := self._connection:
             connection.close()
             await asyncio.shield(connection.closed)
 
@@ -59,18 +59,18 @@ class AmqpSink:
             return rejected_outcome("unwritable", type(error).__name__)
         if self._target.credential and self._target.credential.type != "PLAIN":
             return condition_outcome(UNAUTHORIZED, "AMQP takes a name and a password, not a token")  # SUB-305
-        async with self._connecting:
+        async with self._connect_lock:
             try:
-                connection = await self._connected()
+                connection = await self._open_connection()
             except (ForbiddenAddress, OSError) as error:
                 return failure_outcome(error)
         return await connection.send(encoded)
 
-    async def _connected(self) -> AmqpConnection:
+    async def _open_connection(self) -> AmqpConnection:
         """The open connection; opened if there is none. Raises: ForbiddenAddress, OSError."""
         if self._is_closed:
             raise ConnectionError
-        if self._wire is None or self._wire.closed_outcome:
+        if self._connection is None or self._connection.closed_outcome:
             ((host, port),) = self._address.servers
             raw_socket = await dial(host, port, self._resolver)
             try:
@@ -80,7 +80,7 @@ class AmqpSink:
                     if self._address.scheme.startswith("ws")
                     else None
                 )
-                _, self._wire = await asyncio.get_running_loop().create_connection(
+                _, self._connection = await asyncio.get_running_loop().create_connection(
                     lambda: AmqpConnection(settings, websocket),
                     sock=raw_socket,
                     ssl=certificates.client_tls_context(self._resolver) if self._address.tls else None,
@@ -93,9 +93,9 @@ class AmqpSink:
             if self._is_closed:  # closed while connecting
                 await self.close()
                 raise ConnectionError
-        return self._wire
+        return self._connection
 
-    def _scrubbed(self, outcome: Outcome) -> Outcome:
+    def _scrub(self, outcome: Outcome) -> Outcome:
         """The outcome without the password, in case the peer repeated it (SUB-303)."""
         secret = self._target.credential.secret if self._target.credential else ""
         if not secret or secret not in outcome.code + outcome.message:

@@ -49,8 +49,8 @@ class HttpSink:
 
     def __init__(self, target: SinkTarget, resolver: Resolver) -> None:
         self._target, self._resolver = target, resolver
-        self._fixed = tuple(_fixed_headers(target))
-        self._secrets = tuple(_secret_values(target))
+        self._fixed_headers = tuple(_fixed_headers(target))
+        self._secret_values = tuple(_secret_values(target))
         self._client: HttpClient | None = None
 
     async def send(self, events: Sequence[CloudEvent]) -> Outcome:
@@ -67,7 +67,7 @@ class HttpSink:
         if len(events) > 1 and len(message.body) > MAX_BATCH_BYTES:
             return _TOO_LARGE
         try:
-            return self._outcome(await self._request(events, message))
+            return self._outcome(await self._send_request(events, message))
         except RequestFailed as failure:
             result = DeliveryResult.REJECTED if failure.code == "request" else DeliveryResult.RETRY
             return Outcome(result, failure.code, failure.message)
@@ -77,15 +77,19 @@ class HttpSink:
         if self._client is not None:
             await self._client.close()
 
-    async def _request(self, events: Sequence[CloudEvent], message: HttpMessage) -> HttpResponse:
+    async def _send_request(self, events: Sequence[CloudEvent], message: HttpMessage) -> HttpResponse:
         """The response to the request. Raises: RequestFailed."""
         target = self._target
         if self._client is None:
             self._client = HttpClient(target.uri, self._resolver, has_secrets=target.credential is not None)
-        signature = signature_headers(target.key, events, message.body, time.time()) if target.key is not None else ()
-        headers = (*self._fixed, *message.headers, *signature)
+        signature = (
+            signature_headers(target.signing_key, events, message.body, time.time())
+            if target.signing_key is not None
+            else ()
+        )
+        headers = (*self._fixed_headers, *message.headers, *signature)
         method = target.settings.get("method", "POST")
-        return await self._client.request(method, headers, message.body, target.seconds)
+        return await self._client.request(method, headers, message.body, target.timeout)
 
     def _outcome(self, response: HttpResponse) -> Outcome:
         if 200 <= response.status < 300:
@@ -97,7 +101,7 @@ class HttpSink:
     def _message(self, response: HttpResponse) -> str:
         """The sink's own message, or the phrase of the status."""
         is_encoded = response.header("content-encoding") not in (None, "", "identity")
-        message = "" if is_encoded else scrub_secrets(response.body, self._secrets, response.is_complete)
+        message = "" if is_encoded else scrub_secrets(response.body, self._secret_values, response.is_complete)
         if message or response.status not in _PHRASES:
             return message
         return _PHRASES[response.status]
@@ -149,5 +153,5 @@ def _secret_values(target: SinkTarget) -> Iterator[str]:
     query = urlsplit(target.uri).query
     yield query
     yield from (value for _, value in parse_qsl(query))
-    if target.key is not None:
-        yield b64encode(target.key).decode()
+    if target.signing_key is not None:
+        yield b64encode(target.signing_key).decode()

@@ -86,16 +86,16 @@ class ReportingConnectionManager(KafkaConnectionManager):
     def __init__(self, net: NetworkSelector, on_failure: Callable[[Exception], None], **configs: Any) -> None:
         super().__init__(net, **configs)
         self._report = on_failure
-        self._final: Exception | None = None
-        self._watched: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._final_error: Exception | None = None
+        self._watched_connections: weakref.WeakSet[Any] = weakref.WeakSet()
 
     def get_connection(self, node_id: Any, **options: Any) -> Any:
-        if self._final is not None and not self.bootstrapped:
-            raise self._final
+        if self._final_error is not None and not self.bootstrapped:
+            raise self._final_error
         connection = super().get_connection(node_id, **options)
-        if connection not in self._watched and not connection.init_future.is_done:
-            self._watched.add(connection)
-            connection.init_future.add_errback(self._failed)
+        if connection not in self._watched_connections and not connection.init_future.is_done:
+            self._watched_connections.add(connection)
+            connection.init_future.add_errback(self._on_failure)
             # The library has no timeout for TLS handshakes.
             self._net.call_later(
                 self.config["socket_connection_setup_timeout_ms"] / 1000, lambda: _close_unready(connection)
@@ -108,9 +108,9 @@ class ReportingConnectionManager(KafkaConnectionManager):
         transport._sock_recv = lambda: _read_before_end(*receive())
         return transport
 
-    def _failed(self, error: Exception) -> None:
+    def _on_failure(self, error: Exception) -> None:
         if is_final(error):
-            self._final = error
+            self._final_error = error
         self._report(error)
 
 
@@ -151,12 +151,12 @@ class AsyncKafkaProducer:
         self._topic = topic
         self._settings = settings
         self._resolver = resolver
-        self._seconds = timeout
+        self._timeout = timeout
         self._on_broken = on_broken
         self._loop = asyncio.get_running_loop()
         self._url = f"{_SCHEME}://{next(_NUMBERS)}"
-        self._answers: deque[tuple[asyncio.Future[None], Exception | None]] = deque()
-        self._awake = False
+        self._acknowledgements: deque[tuple[asyncio.Future[None], Exception | None]] = deque()
+        self._is_settling = False
         self._has_ended = False
         self._client: Any = None
         self._producer: Any = None
@@ -191,7 +191,9 @@ class AsyncKafkaProducer:
         """A future that is done when the record is acknowledged. Both the call and the future raise KafkaError."""
         acknowledgement: asyncio.Future[None] = self._loop.create_future()
         record_future = self._producer.send(self._topic, value=record.value, key=record.key, headers=record.headers)
-        record_future.add_both(lambda got: self._answer(acknowledgement, got if isinstance(got, Exception) else None))
+        record_future.add_both(
+            lambda got: self._acknowledge(acknowledgement, got if isinstance(got, Exception) else None)
+        )
         return acknowledgement
 
     async def close(self, gracefully: bool = False) -> None:
@@ -201,22 +203,22 @@ class AsyncKafkaProducer:
         """
         self._has_ended = True
         await _run_in_thread(lambda: self._end(gracefully))
-        self._settle()
+        self._settle_acknowledgements()
 
     # The methods below run in the producer's threads.
 
     def _connect(self) -> None:
         try:
-            self._create(time.monotonic() + min(CONNECT_SECONDS, 0.9 * self._seconds))
+            self._create(time.monotonic() + min(CONNECT_SECONDS, 0.9 * self._timeout))
         except BaseException:
             self._end(gracefully=False)
             raise
 
     def _create(self, deadline: float) -> None:
-        delivery_timeout = int(900 * self._seconds)
+        delivery_timeout = int(900 * self._timeout)
         self._producer = KafkaProducer(
             **self._settings,
-            kafka_client=self._made_client,
+            kafka_client=self._create_client,
             proxy_url=self._url,
             ssl_context=certificates.client_tls_context(self._resolver)
             if "SSL" in self._settings["security_protocol"]
@@ -240,10 +242,10 @@ class AsyncKafkaProducer:
         except errors.KafkaTimeoutError:
             return False
 
-    def _made_client(self, **configs: Any) -> KafkaNetClient:
+    def _create_client(self, **configs: Any) -> KafkaNetClient:
         selector = NetworkSelector(**configs)
         manager = ReportingConnectionManager(
-            selector, self._failed, socket_connection_setup_timeout_ms=configs["request_timeout_ms"], **configs
+            selector, self._on_failure, socket_connection_setup_timeout_ms=configs["request_timeout_ms"], **configs
         )
         self._client = KafkaNetClient(selector, manager)
         if self._has_ended:
@@ -253,25 +255,25 @@ class AsyncKafkaProducer:
     def _resolve(self, host: str, port: int) -> str:
         lookup = asyncio.run_coroutine_threadsafe(self.resolve_broker(host, port), self._loop)
         try:
-            return lookup.result(self._seconds)
+            return lookup.result(self._timeout)
         except TimeoutError:
             lookup.cancel()
             raise errors.KafkaConnectionError("looking up the host takes too long") from None
 
-    def _failed(self, error: Exception) -> None:
+    def _on_failure(self, error: Exception) -> None:
         self.failure = error
         if is_final(error):
             # The library would retry forever without a pause.
-            self._call(self._on_broken, self)
+            self._call_in_loop(self._on_broken, self)
 
-    def _answer(self, acknowledgement: asyncio.Future[None], error: Exception | None) -> None:
+    def _acknowledge(self, acknowledgement: asyncio.Future[None], error: Exception | None) -> None:
         # One call into the loop handles all answers that arrive before it runs.
-        self._answers.append((acknowledgement, error))
-        if not self._awake:
-            self._awake = True
-            self._call(self._settle)
+        self._acknowledgements.append((acknowledgement, error))
+        if not self._is_settling:
+            self._is_settling = True
+            self._call_in_loop(self._settle_acknowledgements)
 
-    def _call(self, function: Callable[..., object], *arguments: Any) -> None:
+    def _call_in_loop(self, function: Callable[..., object], *arguments: Any) -> None:
         with contextlib.suppress(RuntimeError):  # the loop is closed and nobody waits for the call
             self._loop.call_soon_threadsafe(function, *arguments)
 
@@ -294,10 +296,10 @@ class AsyncKafkaProducer:
         with contextlib.suppress(errors.KafkaError):
             producer.close(timeout=0)
 
-    def _settle(self) -> None:
-        self._awake = False
-        while self._answers:
-            acknowledgement, error = self._answers.popleft()
+    def _settle_acknowledgements(self) -> None:
+        self._is_settling = False
+        while self._acknowledgements:
+            acknowledgement, error = self._acknowledgements.popleft()
             if acknowledgement.done():
                 continue
             if error is None:

@@ -57,10 +57,10 @@ class KafkaSink:
         self._resolver = resolver
         self._address = target_address(target, KAFKA)
         self._secrets = _secret_values(target.credential)
-        self._link: AsyncKafkaProducer | None = None
-        self._connecting: asyncio.Task[AsyncKafkaProducer] | None = None
-        self._ready: AsyncKafkaProducer | None = None
-        self._ending: set[asyncio.Task[None]] = set()
+        self._producer: AsyncKafkaProducer | None = None
+        self._connect_task: asyncio.Task[AsyncKafkaProducer] | None = None
+        self._ready_producer: AsyncKafkaProducer | None = None
+        self._end_tasks: set[asyncio.Task[None]] = set()
         self._is_closed = False
 
     async def send(self, events: Sequence[CloudEvent]) -> Outcome:
@@ -73,16 +73,16 @@ class KafkaSink:
     async def close(self) -> None:
         """Ends connections and threads. Records that are not acknowledged within a second must be retried."""
         self._is_closed = True
-        if self._connecting is not None:
-            if self._link is None:
-                self._connecting.cancel()
+        if self._connect_task is not None:
+            if self._producer is None:
+                self._connect_task.cancel()
             else:
-                self._link.cancel_connecting()
-            await asyncio.wait([self._connecting])
-        if self._ready is not None:
-            self._drop(self._ready, gracefully=True)
-        if self._ending:
-            await asyncio.wait(self._ending)
+                self._producer.cancel_connecting()
+            await asyncio.wait([self._connect_task])
+        if self._ready_producer is not None:
+            self._drop(self._ready_producer, gracefully=True)
+        if self._end_tasks:
+            await asyncio.wait(self._end_tasks)
 
     async def _send(self, event: CloudEvent) -> Outcome:
         target, producer = self._target, None
@@ -91,18 +91,18 @@ class KafkaSink:
         except ValueError:
             return Outcome(DeliveryResult.REJECTED, "event", "the event cannot be written as a record")
         try:
-            async with asyncio.timeout(target.seconds):
-                producer = self._ready or await self._wait_for_producer()
+            async with asyncio.timeout(target.timeout):
+                producer = self._ready_producer or await self._wait_for_producer()
                 await producer.send(record)
                 return DELIVERED
         except Exception as error:
-            return self._failed(producer, error)
+            return self._failure_outcome(producer, error)
 
-    def _failed(self, producer: AsyncKafkaProducer | None, error: Exception) -> Outcome:
+    def _failure_outcome(self, producer: AsyncKafkaProducer | None, error: Exception) -> Outcome:
         """The outcome of a failed attempt. producer: None if it was not connected in time."""
         if isinstance(error, TimeoutError | errors.KafkaTimeoutError | errors.IllegalStateError):
             # The reason of the last failure says more than the timeout.
-            last_producer = producer or self._link
+            last_producer = producer or self._producer
             error = (
                 last_producer.failure
                 if last_producer is not None and last_producer.failure is not None
@@ -116,26 +116,26 @@ class KafkaSink:
     async def _wait_for_producer(self) -> AsyncKafkaProducer:
         if self._is_closed:
             raise errors.KafkaConnectionError("the sink is closed")
-        if self._connecting is None:
-            self._connecting = asyncio.create_task(self._connect())
-            self._connecting.add_done_callback(self._connected)
-        return await asyncio.shield(self._connecting)
+        if self._connect_task is None:
+            self._connect_task = asyncio.create_task(self._connect())
+            self._connect_task.add_done_callback(self._on_connected)
+        return await asyncio.shield(self._connect_task)
 
     async def _connect(self) -> AsyncKafkaProducer:
         target = self._target
         topic = str(target.settings.get("topicname", "cloudevents"))
-        producer = AsyncKafkaProducer(topic, producer_config(target), self._resolver, target.seconds, self._drop)
-        await self._check(producer)
-        self._link = producer
+        producer = AsyncKafkaProducer(topic, producer_config(target), self._resolver, target.timeout, self._drop)
+        await self._resolve_servers(producer)
+        self._producer = producer
         await producer.connect()
         return producer
 
-    def _connected(self, connect_task: asyncio.Task[AsyncKafkaProducer]) -> None:
-        self._connecting = self._link = None
+    def _on_connected(self, connect_task: asyncio.Task[AsyncKafkaProducer]) -> None:
+        self._connect_task = self._producer = None
         if not connect_task.cancelled() and connect_task.exception() is None:
-            self._ready = connect_task.result()
+            self._ready_producer = connect_task.result()
 
-    async def _check(self, producer: AsyncKafkaProducer) -> None:
+    async def _resolve_servers(self, producer: AsyncKafkaProducer) -> None:
         """Resolves all bootstrap addresses before connecting to any. Raises: KafkaError."""
         lookup_errors: list[Exception] = []
         for host, port in self._address.servers:
@@ -148,11 +148,11 @@ class KafkaSink:
 
     def _drop(self, producer: AsyncKafkaProducer, gracefully: bool = False) -> None:
         """Ends a producer that was in use. Later events get a new one."""
-        if producer is self._ready:
-            self._ready = None
+        if producer is self._ready_producer:
+            self._ready_producer = None
             end_task = asyncio.create_task(producer.close(gracefully))
-            self._ending.add(end_task)
-            end_task.add_done_callback(self._ending.discard)
+            self._end_tasks.add(end_task)
+            end_task.add_done_callback(self._end_tasks.discard)
 
 
 def producer_config(target: SinkTarget) -> dict[str, Any]:

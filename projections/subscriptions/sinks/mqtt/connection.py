@@ -56,7 +56,7 @@ async def connect_mqtt(broker_socket: Any, settings: MqttConnectionSettings) -> 
     """
     mqtt_connection = MqttConnection(broker_socket, settings)
     try:
-        await mqtt_connection.accepted
+        await mqtt_connection.acceptance
     except BaseException:
         mqtt_connection.close()
         raise
@@ -97,14 +97,14 @@ class MqttConnection:
 
     def __init__(self, broker_socket: Any, settings: MqttConnectionSettings) -> None:
         self._loop = asyncio.get_running_loop()
-        self._terms = settings
+        self._settings = settings
         self._waiting: dict[int, asyncio.Future[Outcome]] = {}
         self._max_packet_size = 0  # largest packet in bytes, if the broker sets a limit
-        self._packed: tuple[Mapping[str, Any], _PackedProperties] | None = None
+        self._packed_properties: tuple[Mapping[str, Any], _PackedProperties] | None = None
         self._refusal: Outcome | None = None
         self.is_closed = False
-        self.accepted: asyncio.Future[None] = self._loop.create_future()
-        self._client = _Client(broker_socket, self, settings)
+        self.acceptance: asyncio.Future[None] = self._loop.create_future()
+        self._client = _PahoClient(broker_socket, self, settings)
         self._timer = self._loop.call_later(_CHECK_SECONDS, self._check)
         self._client.start()
 
@@ -116,10 +116,10 @@ class MqttConnection:
         """
         if self._refusal:
             return self._refusal
-        packed_properties = self._pack(properties) if self._terms.protocol == MQTT5 else None
-        if self._max_packet_size and self._size(payload, packed_properties) > self._max_packet_size:
+        packed_properties = self._pack_properties(properties) if self._settings.protocol == MQTT5 else None
+        if self._max_packet_size and self._packet_size(payload, packed_properties) > self._max_packet_size:
             return reason_outcome(PACKET_TOO_LARGE)
-        settings = self._terms
+        settings = self._settings
         # The library calls only `pack` on the properties.
         info = self._client.publish(
             settings.topic, payload, settings.qos, settings.retain, cast("Properties | None", packed_properties)
@@ -144,12 +144,12 @@ class MqttConnection:
     def on_accepted(self, properties: Any) -> None:
         """Called when the broker has accepted. properties: the broker's limits."""
         self._max_packet_size = getattr(properties, "MaximumPacketSize", 0)
-        if self._terms.retain and not getattr(properties, "RetainAvailable", 1):
+        if self._settings.retain and not getattr(properties, "RetainAvailable", 1):
             self._refusal = reason_outcome(RETAIN_NOT_SUPPORTED)
-        if self._terms.qos > getattr(properties, "MaximumQoS", 2):
+        if self._settings.qos > getattr(properties, "MaximumQoS", 2):
             self._refusal = reason_outcome(QOS_NOT_SUPPORTED)
-        if not self.accepted.done():
-            self.accepted.set_result(None)
+        if not self.acceptance.done():
+            self.acceptance.set_result(None)
 
     def on_answer(self, message_id: int, code: int) -> None:
         """Called when the broker has answered, or when no answer is expected."""
@@ -169,9 +169,9 @@ class MqttConnection:
         """Called when the connection has ended; all messages without an answer get this outcome."""
         self.is_closed = True
         self._timer.cancel()
-        if not self.accepted.done():
-            self.accepted.set_exception(SinkRefused(outcome))
-            self.accepted.exception()  # or the loop complains when the connecting task was cancelled
+        if not self.acceptance.done():
+            self.acceptance.set_exception(SinkRefused(outcome))
+            self.acceptance.exception()  # or the loop complains when the connecting task was cancelled
         for future in self._waiting.values():
             if not future.done():
                 future.set_result(outcome)
@@ -182,16 +182,16 @@ class MqttConnection:
         self._timer = self._loop.call_later(_CHECK_SECONDS, self._check)
         self._client.loop_misc()
 
-    def _size(self, payload: bytes, packed_properties: _PackedProperties | None) -> int:
+    def _packet_size(self, payload: bytes, packed_properties: _PackedProperties | None) -> int:
         """The size of a PUBLISH packet in bytes."""
-        remaining_length = 2 + len(self._terms.topic.encode()) + (2 if self._terms.qos else 0) + len(payload)
+        remaining_length = 2 + len(self._settings.topic.encode()) + (2 if self._settings.qos else 0) + len(payload)
         remaining_length += len(packed_properties.pack()) if packed_properties else 0
         return 1 + max(1, -(-remaining_length.bit_length() // 7)) + remaining_length
 
-    def _pack(self, properties: Mapping[str, Any]) -> _PackedProperties:
-        if self._packed is None or self._packed[0] is not properties:
-            self._packed = properties, _PackedProperties(properties)
-        return self._packed[1]
+    def _pack_properties(self, properties: Mapping[str, Any]) -> _PackedProperties:
+        if self._packed_properties is None or self._packed_properties[0] is not properties:
+            self._packed_properties = properties, _PackedProperties(properties)
+        return self._packed_properties[1]
 
 
 class _PackedProperties:
@@ -208,7 +208,7 @@ class _PackedProperties:
         return self._bytes
 
 
-class _Client(Client):
+class _PahoClient(Client):
     """The library's client, on an existing connection and in this event loop.
 
     The library treats a message that is refused with PUBREC as accepted, and an unknown code as a broken connection. So
@@ -224,8 +224,8 @@ class _Client(Client):
         super().__init__(
             CallbackAPIVersion.VERSION2, client_id, clean_session, protocol=version, reconnect_on_failure=False
         )
-        self._made, self._link = broker_socket, mqtt_connection
-        self._watching = asyncio.get_running_loop()
+        self._broker_socket, self._mqtt_connection = broker_socket, mqtt_connection
+        self._event_loop = asyncio.get_running_loop()
         self.max_inflight_messages = _MAX_IN_FLIGHT
         self.suppress_exceptions = False
         if settings.user is not None:
@@ -253,16 +253,16 @@ class _Client(Client):
         self._sock_close()
 
     def _create_socket(self) -> Any:
-        return self._made
+        return self._broker_socket
 
     def _watch(self, broker_socket: Any, writing: bool = False) -> None:
         if writing:
-            self._watching.add_writer(broker_socket.fileno(), self.loop_write)
+            self._event_loop.add_writer(broker_socket.fileno(), self.loop_write)
         else:
-            self._watching.add_reader(broker_socket.fileno(), self._read)
+            self._event_loop.add_reader(broker_socket.fileno(), self._read)
 
     def _unwatch(self, broker_socket: Any, writing: bool = False) -> None:
-        (self._watching.remove_writer if writing else self._watching.remove_reader)(broker_socket.fileno())
+        (self._event_loop.remove_writer if writing else self._event_loop.remove_reader)(broker_socket.fileno())
 
     def _read(self) -> None:
         self.loop_read()
@@ -274,14 +274,14 @@ class _Client(Client):
         self, client: Client, data: Any, flags: ConnectFlags, reason: ReasonCode, properties: Any
     ) -> None:
         if reason.value >= FIRST_ERROR_CODE:
-            self._link.on_closed(reason_outcome(reason.value))
+            self._mqtt_connection.on_closed(reason_outcome(reason.value))
             return
         self._max_inflight_messages = min(_MAX_IN_FLIGHT, getattr(properties, "ReceiveMaximum", _MAX_IN_FLIGHT))
-        self._link.on_accepted(properties)
+        self._mqtt_connection.on_accepted(properties)
 
     def _on_disconnected(self, client: Client, data: Any, flags: DisconnectFlags, reason: Any, properties: Any) -> None:
         code = reason.value if flags.is_disconnect_packet_from_server and reason is not None else 0
-        self._link.on_closed(self._link.disconnect_outcome(code) if code else disconnected_outcome("disconnected"))
+        self._mqtt_connection.on_closed(self._mqtt_connection.disconnect_outcome(code) if code else disconnected_outcome("disconnected"))
 
     def _handle_pubrec(self) -> MQTTErrorCode:
         packet = self._in_packet["packet"]
@@ -295,7 +295,7 @@ class _Client(Client):
         if len(packet) < 2:
             return MQTTErrorCode.MQTT_ERR_PROTOCOL
         message_id = int.from_bytes(packet[:2], "big")
-        self._link.on_answer(message_id, packet[2] if packet[2:] and packet[2] >= FIRST_ERROR_CODE else 0)
+        self._mqtt_connection.on_answer(message_id, packet[2] if packet[2:] and packet[2] >= FIRST_ERROR_CODE else 0)
         if message_id not in self._out_messages:
             return MQTTErrorCode.MQTT_ERR_SUCCESS
         return self._do_on_publish(message_id, _SUCCESS, _NO_PROPERTIES)

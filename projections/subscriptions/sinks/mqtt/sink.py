@@ -64,9 +64,9 @@ class MqttSink:
     def __init__(self, target: SinkTarget, resolver: Resolver, protocol: str) -> None:
         self._target, self._resolver, self._protocol = target, resolver, protocol
         self._address = target_address(target, protocol)
-        self._structured = self._properties(_STRUCTURED_TYPE, {})
-        self._link: MqttConnection | None = None
-        self._connecting = asyncio.Lock()
+        self._structured_properties = self._properties(_STRUCTURED_TYPE, {})
+        self._connection: MqttConnection | None = None
+        self._connect_lock = asyncio.Lock()
         self._is_closed = False
 
     async def send(self, events: Sequence[CloudEvent]) -> Outcome:
@@ -80,7 +80,7 @@ class MqttSink:
     async def close(self) -> None:
         """See contract.Sink."""
         self._is_closed = True
-        self._drop(self._link)
+        self._drop(self._connection)
 
     async def _send(self, event: CloudEvent) -> Outcome:
         connection: MqttConnection | None = None
@@ -91,8 +91,8 @@ class MqttSink:
                 DeliveryResult.REJECTED, "unwritable", f"the event cannot be written: {type(error).__name__}"
             )
         try:
-            async with asyncio.timeout(self._target.seconds):
-                connection = await self._connected()
+            async with asyncio.timeout(self._target.timeout):
+                connection = await self._open_connection()
                 return await connection.publish(payload, properties)
         except TimeoutError as timeout_error:
             # A broker that did not acknowledge in time gets no more messages on this connection.
@@ -103,16 +103,16 @@ class MqttSink:
         except Exception as error:  # such as an unreachable network: no exception may escape
             return failure_outcome(error)
 
-    async def _connected(self) -> MqttConnection:
+    async def _open_connection(self) -> MqttConnection:
         """The open connection. Raises: SinkRefused, ForbiddenAddress, OSError."""
-        if self._link and not self._link.is_closed:
-            return self._link
-        async with self._connecting:
+        if self._connection and not self._connection.is_closed:
+            return self._connection
+        async with self._connect_lock:
             if self._is_closed:
                 raise SinkRefused(disconnected_outcome("closed"))
-            if self._link is None or self._link.is_closed:
-                self._link = await self._connect()
-            return self._link
+            if self._connection is None or self._connection.is_closed:
+                self._connection = await self._connect()
+            return self._connection
 
     async def _connect(self) -> MqttConnection:
         from projections.subscriptions.sinks.mqtt.connection import MqttConnectionSettings, connect_mqtt, open_websocket
@@ -135,7 +135,7 @@ class MqttSink:
     def _message(self, event: CloudEvent) -> tuple[bytes, dict[str, Any]]:
         """The payload, and the MQTT 5 properties by name. Raises: ValueError."""
         if self._protocol == MQTT3 or not cloudevents.is_sent_binary(event, self._target.contentmode):
-            return cloudevents.structured_json(event), self._structured
+            return cloudevents.structured_json(event), self._structured_properties
         attributes = cloudevents.text_attributes(event)
         return cloudevents.data_bytes(event), self._properties(attributes.pop("datacontenttype", None), attributes)
 
@@ -156,8 +156,8 @@ class MqttSink:
     def _drop(self, connection: MqttConnection | None) -> None:
         if connection is not None:
             connection.close()
-        if connection is self._link:
-            self._link = None
+        if connection is self._connection:
+            self._connection = None
 
 
 def _login(credential: Credential | None) -> tuple[str | None, str | None]:

@@ -69,22 +69,22 @@ class NatsConnection:
     def __init__(self, target: SinkTarget, tls: bool) -> None:
         self._target = target
         self._subject: str = target.settings["subject"]
-        self._client = _Client(tls)
+        self._client = _NatsPyClient(tls)
         self._context = _JetStream(self._client, timeout=_REQUEST_SECONDS, publish_async_max_pending=_NO_LIMIT)
         self._transport: NatsTransport | None = None
-        self._ended = False
+        self._is_ended = False
         self._loop = asyncio.get_running_loop()
         self._waiting: dict[asyncio.Future[Outcome], float] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._stream: str | None = None
         self._requested_at = float("-inf")
-        self._asking = asyncio.Lock()
-        self._question: asyncio.Future[str] | None = None
+        self._request_lock = asyncio.Lock()
+        self._stream_request: asyncio.Future[str] | None = None
 
     @property
     def is_closed(self) -> bool:
         """Whether it can send no more."""
-        return self._ended or not self._client.is_connected
+        return self._is_ended or not self._client.is_connected
 
     async def open(self, transport: NatsTransport, host: str, tls_context: Any) -> None:
         """Performs the NATS handshake. Raises: errors.Error, OSError."""
@@ -95,11 +95,11 @@ class NatsConnection:
             name="annals",
             allow_reconnect=False,
             error_cb=self._on_error,
-            closed_cb=self._closed,
+            closed_cb=self._on_closed,
             # Used if the server asks for TLS, whatever the URI says.
             tls=tls_context,
             tls_hostname=host,
-            connect_timeout=self._target.seconds,  # type: ignore[arg-type]
+            connect_timeout=self._target.timeout,  # type: ignore[arg-type]
             skip_subject_validation=True,
             **_login_options(self._target.credential),
         )
@@ -113,7 +113,7 @@ class NatsConnection:
         outcome_future: asyncio.Future[Outcome] = self._loop.create_future()
         self._waiting[outcome_future] = started_at
         if self._timer is None:
-            self._look()
+            self._check_deadline()
         try:
             await (self._publish_to_stream if await self._has_stream() else self._publish_and_ping)(
                 payload, dict(headers), outcome_future
@@ -145,7 +145,7 @@ class NatsConnection:
         By its answer, the server has accepted or refused the message.
         """
         await self._client.publish(self._subject, payload, headers=headers)
-        self._client.ask(outcome_future)
+        self._client.request_outcome(outcome_future)
 
     async def _publish_to_stream(
         self, payload: bytes, headers: dict[str, str], outcome_future: asyncio.Future[Outcome]
@@ -175,26 +175,26 @@ class NatsConnection:
 
     async def _has_stream(self) -> bool:
         """Whether a stream stores the subject, as far as this user may know."""
-        if self._stream is None and (self._asking.locked() or self._asks_again):
-            await self._look_for_stream()
+        if self._stream is None and (self._request_lock.locked() or self._is_request_due):
+            await self._find_stream()
         return self._stream is not None
 
     @property
-    def _asks_again(self) -> bool:
+    def _is_request_due(self) -> bool:
         return time.monotonic() - self._requested_at > _STREAM_CHECK_SECONDS
 
-    async def _look_for_stream(self) -> None:
+    async def _find_stream(self) -> None:
         """Asks which stream has the subject, or waits for a request that is already running."""
-        async with self._asking:
-            if self._stream is None and self._asks_again:
+        async with self._request_lock:
+            if self._stream is None and self._is_request_due:
                 self._requested_at = time.monotonic()
-                self._question = asyncio.ensure_future(self._context.find_stream_name_by_subject(self._subject))
+                self._stream_request = asyncio.ensure_future(self._context.find_stream_name_by_subject(self._subject))
                 try:
-                    await asyncio.wait((self._question,))
+                    await asyncio.wait((self._stream_request,))
                     with contextlib.suppress(asyncio.CancelledError, errors.Error, APIError, OSError):
-                        self._stream = self._question.result()
+                        self._stream = self._stream_request.result()
                 finally:
-                    self._question.cancel()
+                    self._stream_request.cancel()
 
     async def _on_error(self, error: Exception) -> None:
         """Handles errors that the server sends unasked.
@@ -205,48 +205,48 @@ class NatsConnection:
         if "permissions violation" not in text.lower():
             return
         if f'"{self._subject}"' in text:
-            self._stop(error_outcome(text))
-        elif self._question:  # a user who may not ask, or not read the answer, never may on this connection
-            self._question.cancel()
+            self._fail_all(error_outcome(text))
+        elif self._stream_request:  # a user who may not ask, or not read the answer, never may on this connection
+            self._stream_request.cancel()
             self._requested_at = float("inf")
 
-    async def _closed(self) -> None:
+    async def _on_closed(self) -> None:
         self._end(error_outcome(str(self._client.last_error or "the connection was closed")))
 
-    def _look(self) -> None:
+    def _check_deadline(self) -> None:
         """Ends the connection of a server that takes too long to answer.
 
         One timer serves all messages, because a timer per message costs a third of what sending costs.
         """
-        deadline = min(self._waiting.values(), default=math.inf) + self._target.seconds
-        if self._ended or deadline == math.inf:
+        deadline = min(self._waiting.values(), default=math.inf) + self._target.timeout
+        if self._is_ended or deadline == math.inf:
             self._timer = None
         elif deadline > self._loop.time():
-            self._timer = self._loop.call_at(deadline, self._look)
+            self._timer = self._loop.call_at(deadline, self._check_deadline)
         else:
             self._end(failure_outcome(TimeoutError()))
             self.abort()
 
     def _end(self, outcome: Outcome) -> None:
-        self._ended = True
+        self._is_ended = True
         if self._timer:
             self._timer.cancel()
-        if self._question:
-            self._question.cancel()
-        self._stop(outcome)
+        if self._stream_request:
+            self._stream_request.cancel()
+        self._fail_all(outcome)
 
-    def _stop(self, outcome: Outcome) -> None:
+    def _fail_all(self, outcome: Outcome) -> None:
         """Ends all waiting messages. A refusal arrives before the answer to the ping behind the message."""
         set_outcomes(self._waiting, outcome)
 
 
-class _Client(Client):
+class _NatsPyClient(Client):
     """The library's client without reconnects, which would bypass the resolver."""
 
     def __init__(self, tls: bool) -> None:
         super().__init__()
         self._tls = tls
-        self._askers: list[asyncio.Future[Outcome]] = []
+        self._outcome_requests: list[asyncio.Future[Outcome]] = []
 
     async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:
         """Insists on TLS where it is required; otherwise the server, or a machine in between, could leave it out."""
@@ -256,14 +256,14 @@ class _Client(Client):
             self._server_info["tls_required"] = True
         await super()._process_info(info, initial_connection)
 
-    def ask(self, outcome_future: asyncio.Future[Outcome]) -> None:
+    def request_outcome(self, outcome_future: asyncio.Future[Outcome]) -> None:
         """Requests an answer behind all published messages. One ping serves all requests of one turn of the loop."""
-        self._askers.append(outcome_future)
-        if len(self._askers) == 1:
-            self._asking = asyncio.ensure_future(self._ask())
+        self._outcome_requests.append(outcome_future)
+        if len(self._outcome_requests) == 1:
+            self._request_task = asyncio.ensure_future(self._send_requests())
 
-    async def _ask(self) -> None:
-        outcome_futures, self._askers = self._askers, []
+    async def _send_requests(self) -> None:
+        outcome_futures, self._outcome_requests = self._outcome_requests, []
         pong: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         pong.add_done_callback(lambda _: set_outcomes(outcome_futures, DELIVERED))
         await self._send_ping(pong)

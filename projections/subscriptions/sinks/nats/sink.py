@@ -47,8 +47,8 @@ class NatsSink:
     def __init__(self, target: SinkTarget, resolver: Resolver) -> None:
         self._target, self._resolver = target, resolver
         self._address = target_address(target, NATS)
-        self._link: NatsConnection | None = None
-        self._connecting = asyncio.Lock()
+        self._connection: NatsConnection | None = None
+        self._connect_lock = asyncio.Lock()
         self._is_closed = False
 
     async def send(self, events: Sequence[CloudEvent]) -> Outcome:
@@ -63,7 +63,7 @@ class NatsSink:
     async def close(self) -> None:
         """See contract.Sink."""
         self._is_closed = True
-        await self._drop(self._link)
+        await self._drop(self._connection)
 
     async def _send(self, event: CloudEvent) -> Outcome:
         started_at = asyncio.get_running_loop().time()
@@ -74,16 +74,16 @@ class NatsSink:
                 DeliveryResult.REJECTED, "unwritable", f"the event cannot be written: {type(error).__name__}"
             )
         try:
-            connection = self._link
+            connection = self._connection
             if connection is None or connection.is_closed:
-                async with asyncio.timeout(self._target.seconds):
-                    connection = await self._connected()
+                async with asyncio.timeout(self._target.timeout):
+                    connection = await self._open_connection()
             outcome = await connection.publish(payload, headers, started_at)
-            return self._scrubbed(outcome) if outcome.message else outcome
+            return self._scrub(outcome) if outcome.message else outcome
         except Exception as error:  # such as an unreachable network: no exception may escape
-            return self._scrubbed(failure_outcome(error))
+            return self._scrub(failure_outcome(error))
 
-    def _scrubbed(self, outcome: Outcome) -> Outcome:
+    def _scrub(self, outcome: Outcome) -> Outcome:
         """The outcome without the secret, in case the server repeated it (SUB-303)."""
         credential = self._target.credential
         for secret in (credential.secret, credential.token) if credential else ():
@@ -91,21 +91,21 @@ class NatsSink:
                 outcome = replace(outcome, message=outcome.message.replace(secret, "…"))
         return outcome
 
-    async def _connected(self) -> NatsConnection:
+    async def _open_connection(self) -> NatsConnection:
         """The open connection. Raises: SinkRefused, ForbiddenAddress, OSError."""
         from projections.subscriptions.sinks.nats.connection import connect_nats
 
-        async with self._connecting:
+        async with self._connect_lock:
             if self._is_closed:
                 raise SinkRefused(Outcome(DeliveryResult.RETRY, "closed"))
-            if self._link is None or self._link.is_closed:
-                await self._drop(self._link)
-                self._link = await connect_nats(self._target, self._address, self._resolver)
-            return self._link
+            if self._connection is None or self._connection.is_closed:
+                await self._drop(self._connection)
+                self._connection = await connect_nats(self._target, self._address, self._resolver)
+            return self._connection
 
     async def _drop(self, connection: NatsConnection | None) -> None:
-        if connection is self._link:
-            self._link = None
+        if connection is self._connection:
+            self._connection = None
         if connection is not None:
             await connection.close()
 
@@ -114,5 +114,7 @@ def encode_message(event: CloudEvent, contentmode: str) -> tuple[dict[str, str],
     """Headers and payload of an event's message. Raises: ValueError."""
     if not cloudevents.is_sent_binary(event, contentmode):
         return {"Content-Type": cloudevents.STRUCTURED}, cloudevents.structured_json(event)
-    headers = {f"ce-{name}": quote(value, safe=_UNENCODED) for name, value in cloudevents.text_attributes(event).items()}
+    headers = {
+        f"ce-{name}": quote(value, safe=_UNENCODED) for name, value in cloudevents.text_attributes(event).items()
+    }
     return headers, cloudevents.data_bytes(event)

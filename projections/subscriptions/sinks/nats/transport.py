@@ -54,53 +54,53 @@ class NatsWebSocketTransport(NatsTransport):
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, tls: bool) -> None:
         super().__init__(reader, writer, tls)
         self._reader, self._writer = reader, writer
-        self._web: ClientWebSocket
-        self._left = b""
-        self._ended = False
+        self._websocket: ClientWebSocket
+        self._unread = b""
+        self._has_ended = False
 
     @classmethod
     async def open_over(cls, server_socket: socket.socket, sink_address: SinkAddress) -> Self:
         """See NatsTransport. Opens the WebSocket."""
         made = await super().open_over(server_socket, sink_address)
         try:
-            made._web = ClientWebSocket(sink_address, "/")
-            made._writer.write(made._web.opening_request)
-            while not made._web.is_open:
-                made._left = made._web.receive(await made._reader.read(_MAX_READ_BYTES))
+            made._websocket = ClientWebSocket(sink_address, "/")
+            made._writer.write(made._websocket.opening_request)
+            while not made._websocket.is_open:
+                made._unread = made._websocket.receive(await made._reader.read(_MAX_READ_BYTES))
         except BaseException:
             made._writer.close()
             raise
         return made
 
     def write(self, payload: bytes) -> None:
-        self._writer.write(self._web.frame(payload))
+        self._writer.write(self._websocket.encode_message(payload))
 
     def writelines(self, payload: list[bytes]) -> None:
         self.write(b"".join(payload))
 
     async def read(self, buffer_size: int) -> bytes:
         """The data of the next messages; empty at the end."""
-        unread, self._left = self._left, b""
+        unread, self._unread = self._unread, b""
         return unread or await self._message()
 
     async def readline(self) -> bytes:
-        line = self._left
+        line = self._unread
         while b"\n" not in line and len(line) < _MAX_READ_BYTES:
             if not (data := await self._message()):
                 break
             line += data
-        line, separator, self._left = line.partition(b"\n")
+        line, separator, self._unread = line.partition(b"\n")
         return line + separator
 
     def at_eof(self) -> bool:
-        return self._ended
+        return self._has_ended
 
     async def _message(self) -> bytes:
         """The data of the next messages; empty at the end of the stream. Raises: ConnectionError."""
         data = b""
-        while not data and not self._web.is_closed and (received := await self._reader.read(_MAX_READ_BYTES)):
-            data = self._web.receive(received)
-            if pongs := self._web.frame():
+        while not data and not self._websocket.is_closed and (received := await self._reader.read(_MAX_READ_BYTES)):
+            data = self._websocket.receive(received)
+            if pongs := self._websocket.encode_message():
                 self._writer.write(pongs)
-        self._ended = not data
+        self._has_ended = not data
         return data

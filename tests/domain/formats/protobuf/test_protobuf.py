@@ -168,7 +168,7 @@ def test_features_of_editions_are_those_that_the_library_finds() -> None:
         assert (not found.implicit and not found.repeated) == field.has_presence, field.name
         assert bool(found.oneof) == (field.containing_oneof is not None), field.name
     for name, enum in ours.enums.items():
-        assert enum.closed == pool.FindEnumTypeByName(name).is_closed
+        assert enum.is_closed == pool.FindEnumTypeByName(name).is_closed
 
 
 def test_a_zero_that_is_not_written_is_not_read_as_another_default() -> None:

@@ -30,7 +30,7 @@ UNTIL = datetime.fromtimestamp(NOW + 60, UTC)
 
 def subscription(**more: Any) -> Subscription:
     attributes = {"sink": "http://sink.example/", "protocol": "HTTP", "protocolsettings": {}, "config": {}}
-    facts = {"id": "s", "owner": "o", "position": 1, "since": 1, "starts": 1, "epoch": 1, "paused": False}
+    facts = {"id": "s", "owner": "o", "position": 1, "since": 1, "first_position": 1, "epoch": 1, "is_paused": False}
     return Subscription(**{**facts, "attributes": attributes, **more})
 
 
@@ -57,7 +57,7 @@ OUTCOMES = [
     ("success ends a refusal", {"state": "unauthorized"}, Outcome(DeliveryResult.DELIVERED), {"state": ""}),
     ("success ends no suspension", {"state": "suspended"}, Outcome(DeliveryResult.DELIVERED), {}),
     ("failing since", {}, Outcome(DeliveryResult.RETRY), {"failing": NOW}),
-    ("a sink says when", {}, Outcome(DeliveryResult.RETRY, until=UNTIL), {"failing": NOW, "hold": NOW + 60}),
+    ("a sink says when", {}, Outcome(DeliveryResult.RETRY, retry_at=UNTIL), {"failing": NOW, "hold": NOW + 60}),
     ("gone", {}, Outcome(DeliveryResult.GONE), {"failing": NOW, "state": "gone"}),
     ("unauthorized", {}, Outcome(DeliveryResult.UNAUTHORIZED), {"failing": NOW, "state": "unauthorized"}),
     ("still gone", {"state": "gone"}, Outcome(DeliveryResult.UNAUTHORIZED), {"failing": NOW}),
@@ -101,10 +101,10 @@ def test_consent_is_withdrawn_by_several_refusals_only() -> None:
 def test_a_change_is_applied_once() -> None:
     # SUB-804: an event of the stream that was applied before changes nothing
     found = state()
-    assert apply_change(found, SubscriptionChange("s", 1, 1, subscription(paused=True))) is None
-    assert found.stopped == ""
-    assert apply_change(found, SubscriptionChange("s", 2, 5, subscription(paused=True))) == Effect.NONE
-    assert (found.stopped, found.position) == ("paused", 5)
+    assert apply_change(found, SubscriptionChange("s", 1, 1, subscription(is_paused=True))) is None
+    assert found.stop_reason == ""
+    assert apply_change(found, SubscriptionChange("s", 2, 5, subscription(is_paused=True))) == Effect.NONE
+    assert (found.stop_reason, found.position) == ("paused", 5)
 
 
 def test_an_update_resumes_and_reads_again() -> None:
@@ -122,7 +122,7 @@ def test_actions() -> None:
     found = state(state="gone", hold=NOW)
     assert apply_change(found, action("resume")) == Effect.NONE
     assert (found.record.state, found.record.hold) == ("", 0.0)
-    assert apply_change(state(), action("verify")) == Effect.ASK_CONSENT
+    assert apply_change(state(), action("verify")) == Effect.REQUEST_CONSENT
     found = state()
     assert apply_change(found, action("replay", **{"from": 3})) == Effect.READ_LOG
     assert found.record.replay == {"from": 3, "to": 9, "parallel": False}
@@ -145,6 +145,6 @@ def test_actions() -> None:
 def test_consent_holds_deliveries_back(policy: ValidationPolicy, consent: str, asks: bool, awaits: bool) -> None:
     # SUB-711 to 714: whether a sink is asked, and whether deliveries wait for its answer
     found = state(policy, consent=consent)
-    assert (found.asks_consent, found.awaits_consent) == (asks, awaits)
-    assert found.stopped == ("pendingvalidation" if awaits else "")
+    assert (found.needs_consent_request, found.is_awaiting_consent) == (asks, awaits)
+    assert found.stop_reason == ("pendingvalidation" if awaits else "")
     assert found.origin("https://us.example") == ("https://us.example" if consent == "validated" else "")

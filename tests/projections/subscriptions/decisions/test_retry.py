@@ -24,13 +24,13 @@ ROWS = yaml.load((Path(__file__).parent / "retries.yaml").read_text(), yaml.CSaf
 def test_what_follows(row: dict[str, Any]) -> None:
     # SUB-821, 8.3: see the table
     until = datetime.fromtimestamp(NOW + row["until"], UTC) if "until" in row else None
-    outcome = Outcome(DeliveryResult(row["outcome"]), until=until)
+    outcome = Outcome(DeliveryResult(row["outcome"]), retry_at=until)
     retries = RetryPolicy.from_settings({"retry": row.get("retry")})
     found = decide_retry(outcome, row.get("attempts", 1), NOW - row.get("age", 0), retries, NOW, row.get("chance", 1.0))
-    assert found.next is NextStep(row["next"])
-    assert found.counts is row.get("counts", True)
+    assert found.next_step is NextStep(row["next"])
+    assert found.counts_as_attempt is row.get("counts", True)
     assert found.reason == row.get("reason", "")
-    if found.next is NextStep.AGAIN:
+    if found.next_step is NextStep.RETRY:
         assert found.time - NOW == pytest.approx(row["after"])
 
 

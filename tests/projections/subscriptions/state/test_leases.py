@@ -65,10 +65,10 @@ def test_processes_of_a_kind_share(url: str, pair: LeaseTables) -> None:
     assert held(first) == set(WANTED)
     assert held(second) == set()
     again = first.renew(WANTED)
-    assert again is not None and again.surplus
-    first.release(again.surplus)
-    assert held(second) == again.surplus
-    assert held(first) == set(WANTED) - again.surplus
+    assert again is not None and again.surplus_ids
+    first.release(again.surplus_ids)
+    assert held(second) == again.surplus_ids
+    assert held(first) == set(WANTED) - again.surplus_ids
     first.release_all()
     assert held(second) == set(WANTED)
     second.release_all()

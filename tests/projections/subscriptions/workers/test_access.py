@@ -64,7 +64,7 @@ def test_a_token_is_renewed_before_it_ends(sqlite_url: str) -> None:
         return RenewedTokens(f"token{len(asked)}", START + 1000 * (len(asked) + 1), f"refresh{len(asked)}")
 
     secrets = Kept(accesstoken="token0", refreshtoken="refresh0")
-    rig = Rig(sqlite_url, secrets=secrets, renew=renew)
+    rig = Rig(sqlite_url, secrets=secrets, renew_tokens=renew)
 
     async def deliver() -> None:
         subscribe(rig, REFRESH, "accesstoken", "refreshtoken")
@@ -94,7 +94,7 @@ def test_a_token_is_renewed_once_after_a_refusal(sqlite_url: str) -> None:
         renewed.append(refreshtoken)
         return RenewedTokens(f"new{len(renewed)}", START + 5000)
 
-    rig = Rig(sqlite_url, secrets=Kept(accesstoken="pass-marker", refreshtoken="r"), renew=renew)
+    rig = Rig(sqlite_url, secrets=Kept(accesstoken="pass-marker", refreshtoken="r"), renew_tokens=renew)
     good = {"new1"}
 
     def answer(id: str, events: Sequence[CloudEvent]) -> Outcome:
@@ -127,7 +127,7 @@ def test_what_cannot_be_renewed_waits(sqlite_url: str) -> None:
     async def renew(endpoint: str, refreshtoken: str) -> RenewedTokens | None:
         return works[0] if works else None
 
-    rig = Rig(sqlite_url, secrets=Kept(accesstoken="t", refreshtoken="r"), renew=renew)
+    rig = Rig(sqlite_url, secrets=Kept(accesstoken="t", refreshtoken="r"), renew_tokens=renew)
 
     async def deliver() -> None:
         subscribe(rig, REFRESH, "accesstoken", "refreshtoken")
@@ -297,7 +297,7 @@ def test_one_refusal_stops_nothing(sqlite_url: str) -> None:
 def test_consent_comes_later(store_url: str) -> None:
     # SUB-714: a callback's secret is good once, for a day and for its own subscription
     handshakes = Handshakes(Said(False))
-    rig = Rig(store_url, validator=handshakes, policy="required", callback=lambda id, secret: secret)
+    rig = Rig(store_url, validator=handshakes, policy="required", build_callback=lambda id, secret: secret)
 
     async def deliver() -> None:
         rig.subscribe()
@@ -331,7 +331,7 @@ def test_a_callback_that_comes_while_others_are_written(sqlite_url: str) -> None
         async with rig.delivering() as deliverer:
             line = await until(lambda: deliverer.workers.get("s"))
             line.state.callbacks.append(("first", 1.0))
-            page = line.page()
+            page = line.state_update()
             line.state.callbacks.append(("second", 1.0))
             line.mark_written(page)
             assert (page.callbacks, line.state.callbacks) == ((("first", 1.0),), [("second", 1.0)])

@@ -497,7 +497,7 @@ def test_a_sink_that_is_gone(rig: Rig) -> None:
 def test_no_request_before_the_sink_wants_one(rig: Rig) -> None:
     # 8.3: `Retry-After` holds for the whole subscription, uses up no attempt and survives a restart
     at = datetime.fromtimestamp(rig.clock.now + 50, UTC)
-    rig.receiver.answer = failing("/dirs/a", Outcome(DeliveryResult.RETRY, "429", until=at), DELIVERED)
+    rig.receiver.answer = failing("/dirs/a", Outcome(DeliveryResult.RETRY, "429", retry_at=at), DELIVERED)
     rig.receiver.concurrency = 1
 
     async def whole() -> None:

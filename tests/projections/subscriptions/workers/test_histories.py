@@ -77,7 +77,7 @@ class Sinks:
                 await asyncio.sleep(0.02)
             case "later":
                 at = datetime.fromtimestamp(self._rig.clock.now + 10, UTC)
-                return Outcome(DeliveryResult.RETRY, "429", until=at)
+                return Outcome(DeliveryResult.RETRY, "429", retry_at=at)
             case "retry" | "rejected" | "unauthorized" | "gone":
                 return Outcome(DeliveryResult(what), what)
         return DELIVERED

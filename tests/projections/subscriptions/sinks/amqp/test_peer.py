@@ -337,7 +337,7 @@ def test_servers_that_do_not_speak_amqp(said: bytes, scheme: str) -> None:  # on
 
         async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
             port = server.sockets[0].getsockname()[1]
-            target = SinkTarget("s1", f"{scheme}://broker.test:{port}", {"address": "a"}, credential=GOOD, seconds=3)
+            target = SinkTarget("s1", f"{scheme}://broker.test:{port}", {"address": "a"}, credential=GOOD, timeout=3)
             async with opened(target, "AMQP") as sink:
                 found = await deliver(sink, event(1))
                 assert found.result is DeliveryResult.RETRY, found

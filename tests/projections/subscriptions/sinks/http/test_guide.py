@@ -52,7 +52,7 @@ def test_the_example(tmp_path: Path) -> None:
             assert sent(to, [changed], resolver=guard)[0].result is DeliveryResult.DELIVERED
             assert process.stdout is not None
             assert process.stdout.readline() == block("text", port)
-            forged = replace(to, key=b"x" * 32)
+            forged = replace(to, signing_key=b"x" * 32)
             assert sent(forged, [changed], resolver=guard)[0].result is DeliveryResult.RETRY  # it hangs up
         finally:
             process.kill()

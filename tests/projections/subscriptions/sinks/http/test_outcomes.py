@@ -46,7 +46,7 @@ def test_statuses(receiver: Receiver, result: DeliveryResult) -> None:
     outcomes = sent(target(receiver.url), *([event()] for _ in STATUSES[result]))
     codes = ["" if result is DeliveryResult.DELIVERED else str(status) for status in STATUSES[result]]
     assert [(outcome.result, outcome.code) for outcome in outcomes] == [(result, code) for code in codes]
-    assert not any(outcome.until for outcome in outcomes)
+    assert not any(outcome.retry_at for outcome in outcomes)
 
 
 def test_redirects_are_not_followed(receiver: Receiver) -> None:
@@ -81,10 +81,10 @@ def test_when_to_come_back(receiver: Receiver) -> None:
         Response(status_code=429, headers={"Retry-After": "soon"}),
     ]
     outcomes = sent(target(receiver.url), *([event()] for _ in range(5)))
-    assert outcomes[0].until is not None
-    assert abs(outcomes[0].until - datetime.now(UTC) - timedelta(seconds=120)) < timedelta(seconds=10)
-    assert outcomes[1].until == later
-    assert [outcome.until for outcome in outcomes[2:]] == [None] * 3
+    assert outcomes[0].retry_at is not None
+    assert abs(outcomes[0].retry_at - datetime.now(UTC) - timedelta(seconds=120)) < timedelta(seconds=10)
+    assert outcomes[1].retry_at == later
+    assert [outcome.retry_at for outcome in outcomes[2:]] == [None] * 3
     assert outcomes[4].result is DeliveryResult.RETRY
 
 
