@@ -28,8 +28,8 @@ from commands.command_bus import CommandBus
 from commands.documents.document_checker import DocumentChecker
 from domain import formats
 from domain.decisions.changes.documents import digest
+from domain.decisions.checks.document_checks import CompatibilityCheck, DocumentCheck, FormatCheck
 from domain.decisions.commands import WriteMethod, WriteTree
-from domain.decisions.document_checks import CompatibilityCheck, DocumentCheck, FormatCheck
 
 SIZES: Final = {"2 kB": 2_000, "200 kB": 200_000}
 SCHEMA: Final = "/schemagroups/g/schemas/s"

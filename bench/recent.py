@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from domain.compat.publications import NoPublications, Publications
-from domain.decisions.document_checks import CheckResults, DocumentCheck
+from domain.decisions.checks.document_checks import CheckResults, DocumentCheck
 from domain.decisions.world import Secret, StreamDifference
 from domain.model import Model, compile_model
 from domain.registry.entities import Entity

@@ -23,8 +23,8 @@ from commands.documents.document_checker import DocumentChecker
 from commands.pending_command import BuildAnswer, PendingCommand, Precondition, RebuildCommand
 from commands.store.log import Recorded, Store, WriteTransaction
 from domain.access.roles import ANONYMOUS, Caller, Role
+from domain.decisions.checks.document_checks import ChecksRequired
 from domain.decisions.commands import Command, Follow, Restore, WriteTree
-from domain.decisions.document_checks import ChecksRequired
 from domain.decisions.permissions import is_allowed, role_for
 from domain.decisions.world import Context, Decision, World
 from domain.errors.http_errors import Forbidden

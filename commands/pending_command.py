@@ -9,8 +9,8 @@ from typing import Any
 
 from commands.store.log import Recorded, WriteTransaction
 from domain.access.roles import ANONYMOUS, Caller, Role
+from domain.decisions.checks.document_checks import CheckResults
 from domain.decisions.commands import Command
-from domain.decisions.document_checks import CheckResults
 
 #: Builds the response to the caller, inside the savepoint: when it fails, the command is undone (ENT-4).
 BuildAnswer = Callable[[WriteTransaction, Recorded], Any]

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from api.cli.outcome import InvalidInput
 from domain.decisions.commands import Command, ReplaceModel, WriteMethod, WriteTree
-from domain.model.includes import expand_includes
+from domain.model.source.includes import expand_includes
 from domain.values.json_text import InvalidJson, loads
 
 #: Members of a modelsource document, including `groups`.

@@ -10,7 +10,7 @@ from typing import Final
 
 from api.http.query_params import QueryParams, invalid_param, single_value
 from commands.store.clock import format_time
-from domain.model.rfc3339 import to_utc
+from domain.model.validation.rfc3339 import to_utc
 from domain.subscriptions.filters import FilterError, parse_expression
 from projections.events.event_families import EventFamily, XRegistryFamily
 from projections.events.xregistry_events import ChangeEvent

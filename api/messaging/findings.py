@@ -29,7 +29,7 @@ from api.xregistry.request.paths import COLLECTION_KINDS, PathKind, resolve_path
 from api.xregistry.snapshots import Snapshot, Snapshots
 from commands.documents.document_checker import DocumentChecker
 from domain.decisions.changes.documents import digest
-from domain.decisions.document_checks import FormatCheck
+from domain.decisions.checks.document_checks import FormatCheck
 from domain.errors import problems
 from domain.messaging.findings import L2, L3, Finding, SchemaCheck
 from domain.model import Model

@@ -25,7 +25,7 @@ from commands.store.log import WriteTransaction as Transaction
 from domain.decisions.commands import ControlSubscription
 from domain.errors import problems
 from domain.errors.http_errors import ReplayRunning
-from domain.model.rfc3339 import to_utc
+from domain.model.validation.rfc3339 import to_utc
 from domain.subscriptions.error_places import ErrorPlace
 from domain.subscriptions.subscription import Subscription
 from domain.values.json_text import Json

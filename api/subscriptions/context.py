@@ -14,7 +14,7 @@ from domain.access.roles import Caller, Role
 from domain.decisions.subscriptions import COLLECTION, can_see_subscription
 from domain.errors import problems
 from domain.errors.http_errors import Forbidden
-from domain.model.rfc3339 import to_utc
+from domain.model.validation.rfc3339 import to_utc
 from domain.subscriptions.subscription import Subscription
 from domain.subscriptions.subscription_document import SubscriptionSupport
 from projections.entities.query import View

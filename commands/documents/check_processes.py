@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from commands.documents import check_server
 from commands.documents.check_server import CheckRequest
-from domain.decisions.document_checks import CRASHED, OUT_OF_MEMORY, TIMED_OUT, CheckResult
+from domain.decisions.checks.document_checks import CRASHED, OUT_OF_MEMORY, TIMED_OUT, CheckResult
 from domain.errors.problems import ServerBusy
 from domain.formats import Incompatibility
 

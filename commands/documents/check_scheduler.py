@@ -14,9 +14,9 @@ from commands.pending_command import PendingCommand
 from commands.store import sql
 from commands.store.log import Store
 from commands.store.mapper import require_bytes
+from domain.decisions.checks.document_checks import CheckResults, ChecksRequired
+from domain.decisions.checks.expected_checks import expected_checks
 from domain.decisions.commands import WriteTree
-from domain.decisions.document_checks import CheckResults, ChecksRequired
-from domain.decisions.expected_checks import expected_checks
 
 #: The maximum number of decisions for a command. It is decided again when its checks are done; the registry may have
 #: changed by then.

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, Any, Final, NamedTuple
 
 from domain import formats
-from domain.decisions.document_checks import (
+from domain.decisions.checks.document_checks import (
     OUT_OF_MEMORY,
     CheckResult,
     DocumentCheck,

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 from commands.documents.check_processes import CheckClient, CheckProcessPool, CheckResponse, LoadDocument
 from commands.documents.check_server import CheckRequest, documents_of
 from domain import formats
-from domain.decisions.document_checks import (
+from domain.decisions.checks.document_checks import (
     CRASHED,
     OUT_OF_MEMORY,
     TIMED_OUT,

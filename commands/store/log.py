@@ -86,8 +86,8 @@ class Store:
     """A log with its heads, interactions and documents, in a SQLite file or a PostgreSQL database.
 
     public_url: recorded with each interaction as the registry's URL at that time. domainvalidation: the effect of rules
-    beyond the model. vault: encrypts and decrypts secret values; one without keys does neither. open_publications: opens the
-    lookup of publications for decisions; a store without it has none.
+    beyond the model. vault: encrypts and decrypts secret values; one without keys does neither. open_publications:
+    opens the lookup of publications for decisions; a store without it has none.
     """
 
     def __init__(

@@ -11,7 +11,7 @@ from commands.store import sql
 from commands.store.mapper import EventMapper, require_bytes
 from commands.store.secrets import Vault
 from domain.compat.publications import NoPublications, Publications
-from domain.decisions.document_checks import CheckResults, ChecksRequired, DocumentCheck
+from domain.decisions.checks.document_checks import CheckResults, ChecksRequired, DocumentCheck
 from domain.decisions.world import Secret, StreamDifference
 from domain.model import Model, compile_model
 from domain.registry.entities import Entity, xref_target

@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol
 
 from domain.access.roles import Role
 from domain.compat.publications import Publications
-from domain.decisions.document_checks import CheckResults, DocumentCheck
+from domain.decisions.checks.document_checks import CheckResults, DocumentCheck
 from domain.model import Model
 from domain.registry.entities import Entity
 from domain.registry.events import EntityEvent

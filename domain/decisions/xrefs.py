@@ -14,8 +14,8 @@ from domain.decisions.changes.drafts import ResourceDraft
 from domain.decisions.rules.epochs import check_epoch
 from domain.decisions.rules.ids import take_id
 from domain.errors.problems import ExtraXrefAttribute, MalformedXref, Problem
-from domain.model import targets
-from domain.model.value_errors import InvalidXref
+from domain.model.validation import targets
+from domain.model.validation.value_errors import InvalidXref
 from domain.values import xid as xids
 from domain.values.json_text import Json
 

@@ -23,8 +23,8 @@ from domain.filters.syntax import (
 )
 from domain.model import Model
 from domain.model.level import Level
-from domain.model.rfc3339 import to_utc
-from domain.model.values import SCALARS
+from domain.model.validation.rfc3339 import to_utc
+from domain.model.validation.values import SCALARS
 from domain.values import dot_path
 from domain.values import xid as xids
 from domain.values.dot_path import PathWildcard, Step

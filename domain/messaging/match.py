@@ -15,8 +15,8 @@ from typing import Any, Final, NamedTuple
 
 from domain.messaging.message_parts import MessagePart, MessageParts, PartValues, fold_name
 from domain.messaging.templates import Bindings, match_templates, placeholder_names
-from domain.model import rfc3339
-from domain.model.values import string_form
+from domain.model.validation import rfc3339
+from domain.model.validation.values import string_form
 from domain.registry.entities import Attributes
 from domain.values import timestamps as instants
 

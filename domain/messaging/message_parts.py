@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from domain.messaging.findings import names
-from domain.model.values import string_form
+from domain.model.validation.values import string_form
 from domain.values.json_text import Json
 
 #: Values by name.

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from domain.model import attribute_definitions, constraints, imports, includes, overlay, spec_attributes, typemap
-from domain.model.includes import Include
+from domain.model import attribute_definitions, constraints, spec_attributes, typemap
 from domain.model.model_errors import ModelPath, checked_aspects, model_error, object_members
+from domain.model.source import imports, includes, overlay
+from domain.model.source.includes import Include
 from domain.model.spec_attributes import RESOURCE_DEFAULTS, Definitions, SpecAttributes
-from domain.model.targets import Types
 from domain.model.types import Model
+from domain.model.validation.targets import Types
 from domain.values import xid as xids
 
 _DOCUMENTATION_ASPECTS: Final = {"description": "string", "documentation": "url", "icon": "url", "labels": "labels"}

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
-from domain.model import values
 from domain.model.spec_attributes import Definition, Definitions
-from domain.model.targets import Types
-from domain.model.value_errors import NO_VALUE, InvalidValue, MissingValues, UnknownName, ValuePath
-from domain.model.values import ValueCheck
+from domain.model.validation import values
+from domain.model.validation.targets import Types
+from domain.model.validation.value_errors import NO_VALUE, InvalidValue, MissingValues, UnknownName, ValuePath
+from domain.model.validation.values import ValueCheck
 from domain.values import xid as xids
 
 #: Map keys, and attribute names if `namecharset` is `extended` (ENT-12).

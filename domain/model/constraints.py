@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from domain.model import values
 from domain.model.attribute_definitions import check_enum, check_value
 from domain.model.model_errors import ModelPath, checked_aspects, model_error, object_members
 from domain.model.spec_attributes import Definition, Definitions
-from domain.model.targets import Types
+from domain.model.validation import values
+from domain.model.validation.targets import Types
 from domain.values import dot_path
 
 ASPECTS: Final = {"default": "any", "enum": "array", "equals": "string"}

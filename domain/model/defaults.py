@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from domain.model.spec_attributes import Definition, Definitions
-from domain.model.values import fold_value
+from domain.model.validation.values import fold_value
 from domain.registry.explicit_values import DefaultMarks
 
 

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from domain.errors.problems import InvalidAttribute
-from domain.model import targets
 from domain.model.compiled_attributes import AttributeRules, CompiledAttributes
 from domain.model.defaults import assumed_defaults, has_defaults
 from domain.model.spec_attributes import Definitions, SpecAttributes
-from domain.model.targets import Types
-from domain.model.value_errors import InvalidValue, MissingValues
-from domain.model.values import ValueCheck
+from domain.model.validation import targets
+from domain.model.validation.targets import Types
+from domain.model.validation.value_errors import InvalidValue, MissingValues
+from domain.model.validation.values import ValueCheck
 from domain.registry.entities import Attributes
 from domain.registry.explicit_values import DefaultMarks
 from domain.values import dot_path, timestamps

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from domain.errors.problems import ModelError, Problem
-from domain.model import compiled_attributes, values
-from domain.model.value_errors import InvalidValue
+from domain.model import compiled_attributes
+from domain.model.validation import values
+from domain.model.validation.value_errors import InvalidValue
 from domain.values import dot_path
 
 #: A place in a model, as steps from its root.

@@ -9,7 +9,7 @@ from typing import Any
 from domain.model import constraints, spec_attributes, typemap
 from domain.model.level import Level
 from domain.model.spec_attributes import RESOURCE_DEFAULTS, Definitions
-from domain.model.targets import Types
+from domain.model.validation.targets import Types
 from domain.registry.entities import Entity
 from domain.values import xid as xids
 

@@ -32,7 +32,9 @@ def mark_filled_in(requested: Mapping[str, Any], completed: Mapping[str, Any]) -
         if requested_value is None:
             marks[name] = True
         elif (
-            type(value) is dict and isinstance(requested_value, Mapping) and (nested_marks := mark_filled_in(requested_value, value))
+            type(value) is dict
+            and isinstance(requested_value, Mapping)
+            and (nested_marks := mark_filled_in(requested_value, value))
         ):
             marks[name] = nested_marks
     return marks

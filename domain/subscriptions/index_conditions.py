@@ -57,7 +57,9 @@ def attribute_starts_with(attribute: str, text: str) -> IndexConditions:
 def all_conditions(conditions_of_filters: Iterable[IndexConditions]) -> IndexConditions:
     """The conditions for several filters to match at once: those of the most selective filter are sufficient."""
     return min(
-        (conditions for conditions in conditions_of_filters if conditions is not None), key=_conditions_breadth, default=None
+        (conditions for conditions in conditions_of_filters if conditions is not None),
+        key=_conditions_breadth,
+        default=None,
     )
 
 

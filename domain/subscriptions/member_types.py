@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final
 
-from domain.model.rfc3339 import to_utc
+from domain.model.validation.rfc3339 import to_utc
 from domain.subscriptions.error_places import ErrorPlace
 from domain.values.json_text import Json
 

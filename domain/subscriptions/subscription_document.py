@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from domain.errors.http_errors import QuotaExceeded
-from domain.model import uris
+from domain.model.validation import uris
 from domain.subscriptions import credentials, event_families, filters, sink_uris
 from domain.subscriptions.error_places import ErrorPlace, invalid_subscription
 from domain.subscriptions.member_types import choice_type, parse_line, parse_object, parse_time

@@ -41,8 +41,8 @@ class Publisher:
     ) -> None:
         """Sets up a publisher, without connecting.
 
-        partitions: of topics that do not exist yet; -1 for the brokers' default. report_progress: receives the published
-        position and the last one. report_line: receives a line about each interruption.
+        partitions: of topics that do not exist yet; -1 for the brokers' default. report_progress: receives the
+        published position and the last one. report_line: receives a line about each interruption.
         """
         self._progress = progress
         self._cluster = cluster

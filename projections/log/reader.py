@@ -11,7 +11,7 @@ from commands.store.clock import format_time
 from commands.store.hashes import NO_INTERACTION, Interaction, LogRow
 from commands.store.mapper import UnreadableEvent, require_bytes
 from domain.errors.problems import BadRequest, Problem
-from domain.model.rfc3339 import to_utc
+from domain.model.validation.rfc3339 import to_utc
 from domain.replication.link import COLLECTION
 from domain.values import xid as xids
 from projections.database.drivers import Database

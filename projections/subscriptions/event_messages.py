@@ -15,7 +15,7 @@ from typing import Any, Final
 from cloudevents.core.v1.event import CloudEvent
 
 from commands.store.hashes import Interaction, LogRow
-from domain.model.rfc3339 import to_utc
+from domain.model.validation.rfc3339 import to_utc
 from domain.subscriptions import filters
 from domain.subscriptions.subscription import Subscription
 from domain.subscriptions.subscription_index import SubscriptionInterest

@@ -62,7 +62,7 @@ def publish(
         records = RecordBuilder(XRegistryEvents(settings.event_changes), contentmode)
         progress = PublishingProgress(store, records, prefix, documents=documents)
         publisher = Publisher(
-            progress, cluster, prefix, partitions=partitions or -1, report_progress=report, report_line=_report_progress
+            progress, cluster, prefix, partitions=partitions or -1, report_progress=report, report_line=_print_line
         )
         _run_publisher(publisher, once, stop)
         published_counts = progress.published_counts()
@@ -99,7 +99,7 @@ def _failure_error(error: Exception, record_description: str = "") -> Exception:
     return StoreError(f"{description}. Check the brokers and --kafka.")
 
 
-def _report_progress(message: str) -> None:
+def _print_line(message: str) -> None:
     STDERR.print(f"annals: {message}", markup=False)
 
 

@@ -14,7 +14,13 @@ from api.http.query_params import invalid_param
 from api.xregistry.request.paths import RequestTarget
 from domain.decisions.capabilities import INITIAL, EnabledFormats
 from domain.decisions.changes.documents import digest
-from domain.decisions.document_checks import CheckResult, CheckResults, CompatibilityCheck, DocumentCheck, FormatCheck
+from domain.decisions.checks.document_checks import (
+    CheckResult,
+    CheckResults,
+    CompatibilityCheck,
+    DocumentCheck,
+    FormatCheck,
+)
 from domain.decisions.rules import ancestry
 from domain.decisions.rules.ancestry import VersionLineage
 from domain.decisions.rules.document_errors import incompatibility_entry, members_of_location

@@ -18,7 +18,7 @@ from api.http.response import JSON, Response
 from api.registry.open_registry import Registry
 from api.xregistry.checks.check import CandidateVersion, load_candidate
 from api.xregistry.request.paths import PathKind, resolve_path
-from domain.decisions.document_checks import CheckResults
+from domain.decisions.checks.document_checks import CheckResults
 from domain.errors import problems
 from domain.values.json_text import dumps
 

@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 
 from domain.messaging.findings import unchecked_values
 from domain.messaging.findings.kafka import is_base64
-from domain.model import rfc3339, uris
+from domain.model.validation import rfc3339, uris
 from domain.values.json_pointer import join_pointer
 from domain.values.json_text import Json
 

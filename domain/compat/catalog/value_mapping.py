@@ -15,8 +15,8 @@ from typing import Any, Final, NamedTuple
 from domain.compat.catalog.metaschema import Sections, has_braces, is_integer
 from domain.messaging import templates
 from domain.messaging.findings.unchecked_values import as_mapping, parse_media_type
-from domain.model import rfc3339, uris
-from domain.model.values import MAX_HEADER_BYTES
+from domain.model.validation import rfc3339, uris
+from domain.model.validation.values import MAX_HEADER_BYTES
 from domain.values.json_text import InvalidJson, Json, loads, number_text
 
 

@@ -19,7 +19,7 @@ from domain.compat.ids import decode_segment, to_legacy_id
 from domain.compat.legacy_apis import MESSAGECATALOG, SCHEMAREGISTRY, LegacyApi
 from domain.compat.request_extras import LegacyWrite
 from domain.decisions.commands import WriteMethod, WriteTree
-from domain.model.values import MAX_HEADER_BYTES
+from domain.model.validation.values import MAX_HEADER_BYTES
 from domain.values import xid as xids
 
 #: Members of a Group's body that the server sets; their values in a request are ignored.

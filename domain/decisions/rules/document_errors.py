@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from domain.decisions.changes.drafts import ResourceDraft, VersionDraft
-from domain.decisions.document_checks import CheckResult
+from domain.decisions.checks.document_checks import CheckResult
 from domain.errors.problems import CompatibilityViolation, FormatViolation, Problem
 from domain.formats import DocumentLocation, Incompatibility
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 from domain.decisions.changes.change_set import ChangeSet
 from domain.decisions.changes.documents import digest
 from domain.decisions.changes.drafts import GroupDraft, ResourceDraft, VersionDraft
-from domain.decisions.document_checks import FormatCheck
+from domain.decisions.checks.document_checks import FormatCheck
 from domain.decisions.world import can_read_everything
 from domain.errors.problems import InvalidAttribute, Problem, RequiredAttributeMissing
 from domain.messaging.findings import (

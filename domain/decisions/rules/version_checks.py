@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from domain.decisions.changes.drafts import ResourceDraft, VersionDraft
-from domain.decisions.document_checks import CheckResults, CompatibilityCheck, DocumentCheck, FormatCheck
+from domain.decisions.checks.document_checks import CheckResults, CompatibilityCheck, DocumentCheck, FormatCheck
 from domain.decisions.rules import document_errors
 from domain.errors.problems import Problem
 

@@ -24,8 +24,8 @@ def parsing_canonical_form(schema: AvroSchema) -> bytes:
 class _CanonicalWriter:
     """One pass over a schema in document order, because every type is written in full at its first use.
 
-    writes_empty_namespace: write an empty namespace for names without one. The canonical form omits it, and so loses the empty
-    namespace inside of a type with a namespace.
+    writes_empty_namespace: write an empty namespace for names without one. The canonical form omits it, and so loses
+    the empty namespace inside of a type with a namespace.
     """
 
     def __init__(self, types: tuple[AvroType, ...], writes_empty_namespace: bool) -> None:

@@ -14,7 +14,7 @@ from domain.messaging.findings import names
 from domain.messaging.findings.finding import Finding, ValidatedEntity
 from domain.messaging.findings.kafka import is_base64
 from domain.messaging.findings.unchecked_values import as_mapping, as_text, parse_media_type
-from domain.model import rfc3339, uris
+from domain.model.validation import rfc3339, uris
 from domain.values import xid as xids
 
 _ATTRIBUTE: Final = re.compile(r"[a-z0-9]+\Z")

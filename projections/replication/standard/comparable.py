@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from domain.decisions.changes.drafts import VALIDATION_ATTRIBUTES
 from domain.model import GroupType, ResourceType
-from domain.model.rfc3339 import to_utc
+from domain.model.validation.rfc3339 import to_utc
 from domain.values import xid as xids
 from domain.values.json_text import InvalidJson, dumps, loads
 

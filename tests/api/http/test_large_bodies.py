@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import create_engine
 
 from domain.model import Model
-from domain.model.includes import MAX_OBJECTS
+from domain.model.source.includes import MAX_OBJECTS
 from tests.support.registries.in_process import Api, create, serving
 
 ATTRIBUTES = {"tags": {"type": "array", "item": {"type": "integer"}}, "*": {"type": "any"}}

@@ -20,7 +20,7 @@ import pytest
 
 from commands.documents.document_checker import CheckLimits, DocumentChecker
 from domain.decisions.changes.documents import digest
-from domain.decisions.document_checks import FormatCheck
+from domain.decisions.checks.document_checks import FormatCheck
 from tests.support.serving import Served, annals, environment, serving
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="processes are found where Linux tells")

@@ -15,8 +15,8 @@ from commands.documents.document_checker import CheckLimits, DocumentChecker
 from commands.store.log import Recorded, Store
 from commands.verify.verify_log import verify_log
 from domain.decisions.changes.documents import digest
+from domain.decisions.checks.document_checks import CheckResult, CompatibilityCheck, DocumentCheck, FormatCheck
 from domain.decisions.commands import CreateRegistry, WriteMethod, WriteTree
-from domain.decisions.document_checks import CheckResult, CompatibilityCheck, DocumentCheck, FormatCheck
 from domain.errors.problems import Problem, ServerBusy
 from domain.model.builtin import default_source
 

@@ -19,7 +19,7 @@ import pytest
 
 from commands.documents.document_checker import CheckLimits, DocumentChecker
 from domain.decisions.changes.documents import digest
-from domain.decisions.document_checks import CompatibilityCheck, DocumentCheck, FormatCheck
+from domain.decisions.checks.document_checks import CompatibilityCheck, DocumentCheck, FormatCheck
 from tests.commands.documents.hostile import ANY, BOMB, FUSE, LARGE, LATE, XSD, Hostile, Trap, hostile, names
 from tests.support.serving import Served, serving
 

@@ -17,9 +17,9 @@ from commands.documents.document_checker import DocumentChecker
 from commands.store.log import Store
 from commands.verify.verify_log import verify_log
 from domain.decisions.changes.documents import digest
+from domain.decisions.checks.document_checks import CheckResult, ChecksRequired, DocumentCheck, FormatCheck
 from domain.decisions.commands import Command, CreateRegistry, WriteMethod, WriteTree
 from domain.decisions.decide import decide
-from domain.decisions.document_checks import CheckResult, ChecksRequired, DocumentCheck, FormatCheck
 from domain.decisions.world import Context, Decision, World
 from domain.errors.problems import ServerBusy
 from domain.model.builtin import default_source

@@ -225,7 +225,8 @@ KNOWN: list[tuple[str, Command, dict[str, Any], dict[str, Any]]] = [
     ("one that the group has", post(S, b"a", format="TEXT/1"), {}, {}),
     ("an imported type", post(M, b"t", authority="urn:x", id="urn:i"), {"id": "urn:i", "uri": "urn:i"},
      {"authority": "urn:x"}),
-    ("media type and rest", post(M, b"t", "text/x", leftovers={"a": 1}), {"contenttype": "text/x", "left": {"a": 1}}, {}),
+    ("media type and rest", post(M, b"t", "text/x", leftovers={"a": 1}), {"contenttype": "text/x", "left": {"a": 1}},
+     {}),
 ]  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from domain.errors.problems import InvalidAttribute
 from domain.model import Level, Model, compile_model
-from domain.model.values import nested_size_check
+from domain.model.validation.values import nested_size_check
 
 
 def model(**files: Any) -> Model:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from domain.errors.problems import Problem
 from domain.model import compile_model
-from domain.model.rfc3339 import to_utc
-from domain.model.values import string_form
+from domain.model.validation.rfc3339 import to_utc
+from domain.model.validation.values import string_form
 from domain.values import timestamps
 from domain.values.json_text import dumps, loads
 

@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from domain import formats
-from domain.decisions import document_checks
 from domain.decisions.capabilities import INITIAL
+from domain.decisions.checks import document_checks
+from domain.decisions.checks.document_checks import CompatibilityCheck, DocumentCheck, FormatCheck
 from domain.decisions.commands import (
     Command,
     DeleteEntities,
@@ -27,7 +28,6 @@ from domain.decisions.commands import (
     WriteMethod,
     WriteTree,
 )
-from domain.decisions.document_checks import CompatibilityCheck, DocumentCheck, FormatCheck
 from domain.errors.problems import Problem
 from domain.registry.entities import Entity
 from tests.support.registries.memory import MemoryRegistry

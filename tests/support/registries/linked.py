@@ -234,7 +234,11 @@ async def party(name: str, database: str, days: int = 0) -> AsyncIterator[Party]
     engine = create_engine(database.replace("postgresql:", "postgresql+psycopg:", 1))
     async with app.router.lifespan_context(app):
         again = Store(
-            database, clock=moment.clock, new_id=moment.new_id, public_url=f"http://{name}", open_publications=SqlPublications
+            database,
+            clock=moment.clock,
+            new_id=moment.new_id,
+            public_url=f"http://{name}",
+            open_publications=SqlPublications,
         )
         with closing(again) as store:
             try:

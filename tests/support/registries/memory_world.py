@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from domain.compat.legacy_apis import LegacyApi, legacy_api_of
 from domain.compat.publications import Publication, Publications, affects_publications, fold_publications
-from domain.decisions import document_checks
-from domain.decisions.document_checks import CheckResults, DocumentCheck
+from domain.decisions.checks import document_checks
+from domain.decisions.checks.document_checks import CheckResults, DocumentCheck
 from domain.decisions.world import Secret, StreamDifference
 from domain.model import Model, compile_model
 from domain.registry.entities import Entity

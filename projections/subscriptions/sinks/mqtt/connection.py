@@ -281,7 +281,9 @@ class _PahoClient(Client):
 
     def _on_disconnected(self, client: Client, data: Any, flags: DisconnectFlags, reason: Any, properties: Any) -> None:
         code = reason.value if flags.is_disconnect_packet_from_server and reason is not None else 0
-        self._mqtt_connection.on_closed(self._mqtt_connection.disconnect_outcome(code) if code else disconnected_outcome("disconnected"))
+        self._mqtt_connection.on_closed(
+            self._mqtt_connection.disconnect_outcome(code) if code else disconnected_outcome("disconnected")
+        )
 
     def _handle_pubrec(self) -> MQTTErrorCode:
         packet = self._in_packet["packet"]

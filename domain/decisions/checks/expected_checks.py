@@ -13,8 +13,8 @@ from typing import Any
 
 from domain import formats
 from domain.decisions.changes.documents import digest, encode_document
+from domain.decisions.checks.document_checks import DocumentCheck, FormatCheck
 from domain.decisions.commands import WriteTree
-from domain.decisions.document_checks import DocumentCheck, FormatCheck
 from domain.model import GroupType, Model, ResourceType
 from domain.values import xid as xids
 from domain.values.json_text import Json

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
-from domain.model import rfc3339, targets, uris
-from domain.model.targets import Types
-from domain.model.value_errors import InvalidValue
+from domain.model.validation import rfc3339, targets, uris
+from domain.model.validation.targets import Types
+from domain.model.validation.value_errors import InvalidValue
 from domain.values.json_text import number_text
 
 #: Returns the value to store. Raises: InvalidValue.
