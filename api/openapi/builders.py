@@ -33,7 +33,7 @@ def or_dry_run(response: Schema | None) -> Schema:
     response: the response of the write itself; None or empty if it has no 200 response.
     """
     described_response = response or {
-        "description": "What it would append.",
+        "description": "The events that the request would append.",
         "headers": response_headers("Link", FINDINGS_NAME),
     }
     json_content = described_response.get("content", {}).get("application/json")

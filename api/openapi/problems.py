@@ -38,7 +38,7 @@ _STRING: Final[Schema] = {"type": "string"}
 _MEMBERS: Final[dict[str, Schema]] = {
     "type": {"type": "string", "format": "uri"},
     "title": _STRING,
-    "subject": {"type": "string", "description": "What is wrong: an xid, or the path or URL of the request."},
+    "subject": {"type": "string", "description": "The object of the error: an xid, or the path or URL of the request."},
     "args": {"type": "object", "additionalProperties": _STRING},
     "detail": _STRING,
     "instance": _STRING,

@@ -31,21 +31,21 @@ from domain.model import Model
 from domain.model.spec_attributes import SPECVERSION
 
 DESCRIPTION: Final = (
-    "Made from the model and the capabilities in force; a change of either changes this document. "
-    "Every path answers HEAD and OPTIONS as well. Paths may end with a slash. "
-    "Values of `xRegistry-` headers are percent-encoded UTF-8; a map of texts travels as one header "
-    "`xRegistry-<map>.<key>` for each of its keys. The two older APIs, below `/compat`, have documents of their own: "
+    "The server generates this document from the model and the enabled capabilities, and it changes with them. "
+    "Every path also answers HEAD and OPTIONS. Paths may end with a slash. "
+    "Values of `xRegistry-` headers are percent-encoded UTF-8; a map of strings has one header "
+    "`xRegistry-<map>.<key>` for each of its keys. The two legacy APIs, below `/compat`, have separate documents: "
     "`/-/openapi/schemaregistry.json` and `/-/openapi/messagecatalog.json`."
 )
-_SECURITY_DESCRIPTION: Final = "Needed where the server has tokens; without them everybody may read and write."
+_SECURITY_DESCRIPTION: Final = "Required if the server has tokens; otherwise every client may read and write."
 _ID_SCHEMA: Final[Schema] = {"type": "string", "pattern": "^[A-Za-z0-9_][A-Za-z0-9._~:@-]{0,127}$"}
 _RESPONSE_HEADERS: Final[dict[str, tuple[str, bool]]] = {
-    "Link": ("The root of the registry, with the relation `xregistry-root`.", True),
-    "Location": ("Where the new entity is.", True),
-    "ETag": ("The state that the answer shows; absent where other entities have a part in it.", False),
-    "Content-Location": ("The Version that the answer is about; absent where a write was only tried.", False),
+    "Link": ("The root URL of the registry, with the relation `xregistry-root`.", True),
+    "Location": ("The URL of the new entity.", True),
+    "ETag": ("The entity tag of the response; absent if the response also depends on other entities.", False),
+    "Content-Location": ("The URL of the Version that the response represents; absent for a dry run.", False),
     "Content-Disposition": ("The id of the Resource.", True),
-    "Content-Security-Policy": ("That nothing of a stored document runs.", True),
+    "Content-Security-Policy": ("A policy that prevents stored documents from running scripts.", True),
 }
 
 
@@ -88,7 +88,7 @@ def _tags(model: Model) -> list[Schema]:
         {"name": name, **({"description": description} if description else {})}
         for name, description in descriptions.items()
     ]
-    own_tags = {"server": "Paths of this server's own.", "subscriptions": "Who is told of what."}
+    own_tags = {"server": "Paths that only this server has.", "subscriptions": "Subscriptions to events."}
     return [
         {"name": "registry"},
         *groups,
@@ -117,7 +117,7 @@ def _document_headers(templates: list[PathTemplate]) -> dict[str, Schema]:
 
 
 def _condition_parameters() -> dict[str, Schema]:
-    description = "Entity tags, or `*` for any state; where what it asks for is not so, nothing is done."
+    description = "Entity tags, or `*` for any state; if the condition is false, the request has no effect."
     return {
         name: {"name": name, "in": "header", "description": description, "schema": STRING_SCHEMA} for name in CONDITIONS
     }

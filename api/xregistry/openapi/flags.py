@@ -59,60 +59,54 @@ def _is_any(kind: PathKind, method: str) -> bool:
 class FlagParameter(NamedTuple):
     """One flag.
 
-    is_supported: whether a request to a kind of path accepts it. members: the other members of its Parameter Object.
+    on: whether a request to a kind of path accepts it. shape: the other members of its Parameter Object.
     """
 
-    description: str
-    is_supported: Callable[[PathKind, str], bool]
-    members: Parameter
+    says: str
+    on: Callable[[PathKind, str], bool]
+    shape: Parameter
 
 
 FLAGS: Final[dict[str, FlagParameter]] = {
     "asof": FlagParameter(
-        "Answers as of a moment of the past: a position of the log, an RFC 3339 time or a correlation id.",
+        "Returns the state at a point in the past: a position of the log, an RFC 3339 time or a correlation id.",
         _is_read,
         _TEXT,
     ),
     "binary": FlagParameter("Inlines documents as base64.", _has_response_body, _SWITCH),
-    "collections": FlagParameter("Answers with the nested collections alone, inlined.", _has_collections, _SWITCH),
+    "collections": FlagParameter("Returns only the nested collections, inlined.", _has_collections, _SWITCH),
     "cursor": FlagParameter(
-        "Goes on where a page ended; it is part of the links between pages.", _is_collection_read, _TEXT
+        "Continues after the previous page; the links between pages contain it.", _is_collection_read, _TEXT
     ),
-    "doc": FlagParameter(
-        "Answers with the document view, whose URLs point into the answer.", _has_response_body, _SWITCH
-    ),
+    "doc": FlagParameter("Returns the document view, whose URLs point into the response.", _has_response_body, _SWITCH),
     "dryrun": FlagParameter(
-        "Answers a write with the events that it would append, and does nothing.", _is_write, _SWITCH
+        "Returns the events that the write would append, without writing them.", _is_write, _SWITCH
     ),
     "epoch": FlagParameter(
-        "Deletes only what has this epoch; for a Resource it is that of its meta.", _is_entity_delete, _TEXT
+        "Deletes the entity only if it has this epoch; for a Resource, if its meta has it.", _is_entity_delete, _TEXT
     ),
     "filter": FlagParameter(
-        "Shows only what fits; parts of one value hold together, of several values any.",
+        "Returns only matching entities: all comma-separated parts of a value must match, and any of several values.",
         _has_response_body,
         {"schema": {"type": "array", "items": {"type": "string"}}, "style": "form", "explode": True},
     ),
     "ignore": FlagParameter(
-        "Leaves out some checks of the request; without a value, all that can be.", _is_write, _TEXTS
+        "Skips checks or parts of the request; without a value, all that can be skipped.", _is_write, _TEXTS
     ),
     "inline": FlagParameter(
-        "Nests what belongs to an entity into the answer, by path; `*` is everything.", _has_response_body, _TEXTS
+        "Includes nested entities in the response, by path; `*` includes all of them.", _has_response_body, _TEXTS
     ),
     "limit": FlagParameter(
-        "Asks for pages of at most so many entities.",
-        _is_collection_read,
-        {"schema": {"type": "integer", "minimum": 1}},
+        "The maximum number of entities in a page.", _is_collection_read, {"schema": {"type": "integer", "minimum": 1}}
     ),
     "setdefaultversionid": FlagParameter(
-        "Makes a Version the default one: its id, `null` for the newest, or `request` for the one in the request.",
+        "Sets the default Version: its id, `null` for the newest, or `request` for the one in the request.",
         _is_of_one_resource,
         _TEXT,
     ),
-    "sort": FlagParameter("Orders a collection by an attribute: `name`, `name=desc`.", _is_collection_read, _TEXT),
-    "stated": FlagParameter(
-        "Leaves out defaults and xids: what clients stated, to be taken in elsewhere.", _is_export, _SWITCH
-    ),
-    "specversion": FlagParameter("Asks for a version of the specification.", _is_any, _TEXT),
+    "sort": FlagParameter("Sorts a collection by an attribute: `name`, `name=desc`.", _is_collection_read, _TEXT),
+    "stated": FlagParameter("Omits defaults and xids, for import into another registry.", _is_export, _SWITCH),
+    "specversion": FlagParameter("Requests a version of the specification.", _is_any, _TEXT),
 }
 
 
@@ -133,8 +127,8 @@ def flag_parameters(capabilities: Capabilities) -> dict[str, Parameter]:
 
 def flag_names(kind: PathKind, method: str, capabilities: Capabilities) -> list[str]:
     """The names of the flags that a request accepts."""
-    return [name for name, flag in served_flags(capabilities).items() if flag.is_supported(kind, method)]
+    return [name for name, flag in served_flags(capabilities).items() if flag.on(kind, method)]
 
 
 def _parameter(name: str, flag: FlagParameter) -> Parameter:
-    return {"name": name, "in": "query", "description": flag.description, **flag.members}
+    return {"name": name, "in": "query", "description": flag.says, **flag.shape}

@@ -37,10 +37,10 @@ SUMMARIES: Final[dict[PathKind, dict[str, str]]] = {
         "PUT": "Replace the capabilities",
         "PATCH": "Change some capabilities",
     },
-    PathKind.CAPABILITIESOFFERED: {"GET": "Read what the capabilities can be"},
-    PathKind.MODEL: {"GET": "Read the model in full"},
-    PathKind.MODELSOURCE: {"GET": "Read the model as it was sent", "PUT": "Replace the model"},
-    PathKind.EXPORT: {"GET": "Read everything as one document that another registry can import"},
+    PathKind.CAPABILITIESOFFERED: {"GET": "Read the offered capabilities"},
+    PathKind.MODEL: {"GET": "Read the full model"},
+    PathKind.MODELSOURCE: {"GET": "Read the source of the model", "PUT": "Replace the model"},
+    PathKind.EXPORT: {"GET": "Export the registry as a document that another registry can import"},
     PathKind.GROUPS: {
         "GET": "List the {0}",
         "PATCH": "Change several {0}",
@@ -52,7 +52,7 @@ SUMMARIES: Final[dict[PathKind, dict[str, str]]] = {
         "PUT": "Create or replace one {1}",
         "PATCH": "Create or change one {1}",
         "POST": "Create or replace Resources of several types",
-        "DELETE": "Delete one {1} with all that is in it",
+        "DELETE": "Delete one {1} with all its Resources",
     },
     PathKind.RESOURCES: {
         "GET": "List the {0}",
@@ -141,7 +141,7 @@ def header_parameters(template: PathTemplate) -> dict[str, Schema]:
 #: Headers of document responses, in addition to those of their attributes.
 _DOCUMENT_HEADERS: Final = ("Link", "Content-Location", "Content-Disposition", "Content-Security-Policy")
 _LOCATION_HEADER: Final[Schema] = {
-    "description": "Where the document is; absent for a URL that is a script.",
+    "description": "The URL of the document; absent for a script URL such as `javascript:`.",
     "schema": {"type": "string"},
 }
 
@@ -154,7 +154,7 @@ def document_response(template: PathTemplate) -> dict[str, Schema]:
     attribute_headers = {f"xRegistry-{name}": {"schema": schema} for name, schema in attributes.items()}
     return {
         _document_name(template): {
-            "description": "The document, byte for byte, with its Content-Type if that is known.",
+            "description": "The bytes of the document, with its Content-Type if that is known.",
             "headers": {
                 **response_headers(*_DOCUMENT_HEADERS, *WRITE_HEADERS, CONTENT_ENCODING_NAME),
                 **attribute_headers,
@@ -221,18 +221,18 @@ def _deletions_schema(template: PathTemplate) -> Schema:
 
 def _success_responses(template: PathTemplate, method: str) -> dict[str, Schema]:
     if method == "DELETE":
-        return {"204": _response("It is gone.", "Link", *_write_headers(method))}
+        return {"204": _response("The deletion is complete.", "Link", *_write_headers(method))}
     if template.document:
         return _document_responses(template, method)
     location_headers = ("Content-Location",) if template.kind in _KINDS_WITH_LOCATION else ()
     header_names = ("Link", *location_headers, *_write_headers(method))
     body = json_content(_response_schema(template, method))
     responses = {
-        "200": {**_response("What is there now.", *header_names, *_tag_headers(method)), **body},
+        "200": {**_response("The current state.", *header_names, *_tag_headers(method)), **body},
         **_not_modified_response(method),
     }
     if _can_create(template, method):
-        responses["201"] = {**_response("What is new.", "Location", *header_names), **body}
+        responses["201"] = {**_response("The created entity.", "Location", *header_names), **body}
     return responses | _pruned_response(template, method)
 
 
@@ -248,7 +248,7 @@ def _document_responses(template: PathTemplate, method: str) -> dict[str, Schema
     """Responses in document form. With `doc` they are metadata instead."""
     component_name = _document_name(template) if method != "POST" else _document_name(template, versions=True)
     document_reference = {"$ref": f"#/components/responses/{component_name}"}
-    redirect = _response("The document is elsewhere.", "Link", *_write_headers(method))
+    redirect = _response("A redirect to the URL of the document.", "Link", *_write_headers(method))
     redirect_response = {**redirect, "headers": {**redirect["headers"], "Location": _LOCATION_HEADER}}
     responses = {"200": document_reference, "303": redirect_response, **_not_modified_response(method)}
     if _can_create(template, method):
@@ -261,13 +261,11 @@ def _pruned_response(template: PathTemplate, method: str) -> dict[str, Schema]:
     is_version = template.kind is PathKind.VERSION or (template.kind is PathKind.RESOURCE and method == "POST")
     if method == "GET" or not is_version or not _resource_type(template).maxversions:
         return {}
-    return {
-        "204": _response("The Version is older than all that may be kept, so it is gone again.", "Link", *WRITE_HEADERS)
-    }
+    return {"204": _response("The Version was pruned because of `maxversions`.", "Link", *WRITE_HEADERS)}
 
 
 def _not_modified_response(method: str) -> dict[str, Schema]:
-    return {"304": _response("The client has it.", "Link", "ETag")} if method == "GET" else {}
+    return {"304": _response("The client's copy is current.", "Link", "ETag")} if method == "GET" else {}
 
 
 def _tag_headers(method: str) -> tuple[str, ...]:
