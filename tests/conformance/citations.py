@@ -42,10 +42,9 @@ class Rule(NamedTuple):
 
 
 class Citation(NamedTuple):
-    """A test, named so that it can be found, that cites a rule. says: the rule in a few words, or nothing."""
+    """A test that cites a rule. test: its file and its name, or the id of its row."""
 
     rule: Rule
-    says: str
     test: str
 
 
@@ -134,9 +133,8 @@ def _cited(text: str, test: str) -> Iterator[Citation]:
     """The citations of one text: `ENT-1, ENT-2: words; ENT-3: others`, or words with ids among them."""
     for part in re.split(rf"[;.] (?={_NAME})", text):
         lead = _LEAD.match(part)
-        says = part[lead.end() :] if lead else ""
         for rule in rules_in(lead[0] if lead else part):
-            yield Citation(rule, says.strip().rstrip("."), test)
+            yield Citation(rule, test)
 
 
 def _in_table(path: Path) -> Iterator[Citation]:
@@ -150,15 +148,11 @@ def _in_table(path: Path) -> Iterator[Citation]:
         label = f"{ids}" if "id" in row else f"{ids} {says}"
         named = rules_in(ids) or rules_in(_PLAIN.get(path.name, ""))
         for rule in dict.fromkeys([*named, *rules_in(says)]):
-            yield Citation(rule, _without_ids(says), f"{name}: {label}")
+            yield Citation(rule, f"{name}: {label}")
 
 
 #: The rule of tables whose rows only have numbers.
 _PLAIN: Final = {"resource_writes.yaml": "ENT-93"}
-
-
-def _without_ids(says: str) -> str:
-    return re.sub(rf" \({_NAME}[^)]*\)", "", says)
 
 
 class _Loader(yaml.CSafeLoader):

@@ -1,6 +1,6 @@
 """docs/conformance.md, made from the tests: `python -m tests.conformance.document`.
 
-Each rule with the section that it reads, in a few words of our own, and up to three tests that show it.
+Each rule with the section that is its source, its sentence from rules.yaml, and up to three tests that cite it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.conformance.citations import ROOT, SECTIONS, Citation, Rule, citations
+from tests.conformance.rules import Definition, definitions
 
 PLACE: Final = ROOT / "docs" / "conformance.md"
 TESTS: Final = 3
@@ -18,7 +19,8 @@ TESTS: Final = 3
 _HEAD: Final = """# Conformance
 
 This file lists every rule that a test cites, with the section of xRegistry 1.0-rc4 that is its source.
-`python -m tests.conformance.document` generates this file from the tests. A test fails if this file is out of date.
+`python -m tests.conformance.document` generates this file from the tests and from the table of [rules.md](rules.md). A
+test fails if this file is out of date.
 
 The ids are our own: ENT entities, MOD model, CAP capabilities, HTTP the binding, FLAG request flags, PAG pages, ERR
 errors, SER views and JSON, C places where the documents differ and how we read them, P invariants (P-15 numbered
@@ -35,21 +37,21 @@ def text(found: Iterable[Citation]) -> str:
         cited.setdefault(each.rule, []).append(each)
     rules = sorted((rule for rule in cited if _section(rule)), key=_place)
     parts = [_HEAD, f"{len(rules)} rules, {sum(len(cited[rule]) for rule in rules)} citations.\n"]
+    defined = definitions()
     for section, members in groupby(rules, key=_heading):
-        parts.append(_table(section, {rule: cited[rule] for rule in members}))
+        parts.append(_table(section, {rule: cited[rule] for rule in members}, defined))
     parts.append(_missing(set(rules)))
     return "\n".join(parts)
 
 
-def _table(section: str, cited: Mapping[Rule, list[Citation]]) -> str:
-    rows = [f"| {rule} | {_says(found)} | {_tests(found)} |" for rule, found in cited.items()]
-    return "\n".join([f"## {section}\n", "| Rule | In a few words | Shown by |", "|---|---|---|", *rows, ""])
+def _table(section: str, cited: Mapping[Rule, list[Citation]], defined: Mapping[str, Definition]) -> str:
+    rows = [f"| {rule} | {_says(rule, defined)} | {_tests(found)} |" for rule, found in cited.items()]
+    return "\n".join([f"## {section}\n", "| Rule | Says | Shown by |", "|---|---|---|", *rows, ""])
 
 
-def _says(found: Iterable[Citation]) -> str:
-    """The first words that come with the rule, else what its first test is called."""
-    words = next(each.says or _called(each.test) for each in sorted(found, key=_weight))
-    return _escaped(words[0].upper() + words[1:])
+def _says(rule: Rule, defined: Mapping[str, Definition]) -> str:
+    """The sentence of a rule. The table of rules writes `V-1` for `V1`."""
+    return _escaped(defined[f"V-{rule.number}" if rule.prefix == "V" else str(rule)].says)
 
 
 def _tests(found: Iterable[Citation]) -> str:
@@ -60,13 +62,9 @@ def _tests(found: Iterable[Citation]) -> str:
     return "<br>".join(shown) + (f" and {more} more" if more else "")
 
 
-def _weight(citation: Citation) -> tuple[bool, bool]:
-    """What says the rule comes first, and of that what is told over HTTP."""
-    return not citation.says, "spec/http/" not in citation.test
-
-
-def _called(test: str) -> str:
-    return test.rpartition("::test_")[2].replace("_", " ")
+def _weight(citation: Citation) -> bool:
+    """Tests over HTTP come first."""
+    return "spec/http/" not in citation.test
 
 
 def _missing(shown: set[Rule]) -> str:
