@@ -11,10 +11,10 @@ from typing import Final
 from starlette.applications import Starlette
 
 from api.audit.diff import DIFF, diff_table
-from api.audit.hash import HASH, hash_table
 from api.audit.history import HISTORY, history_table
 from api.audit.interactions import INTERACTIONS, interactions_table
 from api.audit.responses import AuditRoutes
+from api.audit.tree_hash import HASH, tree_hash_table
 from api.auth.callers import Authenticator, FixedCallerAuthenticator, TokenVerifier, parse_fixed_tokens
 from api.auth.jwt import JwtVerifier
 from api.auth.jwt_claims import ClaimSettings
@@ -229,7 +229,7 @@ def _history_mounts(registry: Registry, feeds: Feeds, families: Sequence[EventFa
         HISTORY: Mount(AuditRoutes(registry, history_table)),
         INTERACTIONS: Mount(AuditRoutes(registry, interactions_table)),
         DIFF: Mount(AuditRoutes(registry, diff_table)),
-        HASH: Mount(AuditRoutes(registry, hash_table)),
+        HASH: Mount(AuditRoutes(registry, tree_hash_table)),
         FINDINGS: Mount(FindingsRoutes(registry)),
         RESTORE: Mount(RestoreRoutes(registry)),
     }

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from api.audit.hashes import MAX_PARTS
 from api.audit.request_params import MAX_LIMIT as AUDIT_LIMIT
+from api.audit.tree_hash_params import MAX_PARTS
 from api.feeds.formats import PAGE_SIZE
 from api.feeds.request_params import MAX_LIMIT, MAX_WAIT
 from api.openapi.builders import DRY_RUN, Schema

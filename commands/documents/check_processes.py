@@ -46,7 +46,7 @@ _START_CODE: Final = (
 
 
 class CheckResponse(NamedTuple):
-    """The response of a process: results of the first questions, and the failure if the rest have none."""
+    """The response of a process: results of the first checks, and the failure if the rest have none."""
 
     results: list[CheckResult]
     failure: Incompatibility | None = None
@@ -63,7 +63,7 @@ class CheckProcessPool:
         atexit.register(self.stop)
 
     def submit(self, client: CheckClient, request: CheckRequest, load_document: LoadDocument) -> Future[CheckResponse]:
-        """The response of a process to some questions.
+        """The response of a process to a batch.
 
         The future raises what `load_document` raises, and ServerBusy when the client is closed.
         """
@@ -140,7 +140,7 @@ class CheckClient:
 
 
 class _CheckProcess:
-    """One process. is_usable: it can answer further questions."""
+    """One process. is_usable: it can run further checks."""
 
     def __init__(self, memory_limit: int) -> None:
         options = ["-P", "-B"] if sys.dont_write_bytecode else ["-P"]
@@ -156,15 +156,15 @@ class _CheckProcess:
     def check(self, request: CheckRequest, load_document: LoadDocument) -> CheckResponse:
         """The results that the process returned. Raises: what `load_document` raises."""
         results: list[CheckResult] = []
-        # The process has a timer for each question; this timer covers a process that does not reach its own.
-        kill_timer = Timer(STARTUP_SECONDS + request.seconds * len(request.questions), self.kill)
+        # The process has a timer for each check; this timer covers a process that does not reach its own.
+        kill_timer = Timer(STARTUP_SECONDS + request.seconds * len(request.document_checks), self.kill)
         kill_timer.daemon = True
         kill_timer.start()
         try:
             self._send(tuple(request))
-            requested_hashes = check_server.requested_documents(self._read_line(), request.questions)
+            requested_hashes = check_server.requested_documents(self._read_line(), request.document_checks)
             self._send({name: load_document(name) for name in requested_hashes})
-            for _ in request.questions:
+            for _ in request.document_checks:
                 results.append(check_server.decode_result(self._read_line()))  # noqa: PERF401  (results before a failure count)
             self.is_usable = self._read_line() == b"true\n"
         except (_ProcessSilent, BrokenPipeError):

@@ -58,12 +58,12 @@ class CheckScheduler:
         model = self._store.last_model
         if pending.check_results is not None or model is None or not isinstance(pending.command, WriteTree):
             return pending
-        questions, documents = expected_checks(pending.command, model)
-        results = self._checker.quick_results(questions, documents)
+        document_checks, documents = expected_checks(pending.command, model)
+        results = self._checker.quick_results(document_checks, documents)
         prepared = replace(pending, check_results=results)
-        if len(results) == len(questions):
+        if len(results) == len(document_checks):
             return prepared
-        self._schedule(prepared, ChecksRequired(questions - results.keys(), documents))
+        self._schedule(prepared, ChecksRequired(document_checks - results.keys(), documents))
         return None
 
     def retry(self, pending: PendingCommand, required: ChecksRequired) -> bool:

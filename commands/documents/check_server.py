@@ -1,6 +1,6 @@
-"""The program of a process that checks documents: it reads questions and bytes, and writes results.
+"""The program of a process that checks documents: it reads requests for checks and bytes, and writes results.
 
-The protocol uses standard input and output. The client sends questions. The server lists the documents that it needs.
+The protocol uses standard input and output. The client requests checks. The server lists the documents that it needs.
 The client sends these, and the server writes one line for each result. Lines are JSON, because the client must not
 unpickle data from a process that handles untrusted documents.
 """
@@ -40,7 +40,7 @@ RECURSION_LIMIT: Final = 3000
 GC_THRESHOLD: Final = 100_000
 #: The exit code of a process whose memory is too small for what it receives.
 MEMORY_EXIT_CODE: Final = 71
-#: The maximum number of results that wait to be sent: only this many questions can be the one that ended a process.
+#: The maximum number of results that wait to be sent: only this many checks can be the one that ended a process.
 MAX_UNSENT: Final = 32
 
 #: Audit events that no document may trigger. Opening files is allowed, because libraries open their own.
@@ -51,9 +51,9 @@ _OUTSIDE_ACCESS_EVENTS: Final = (
 
 
 class CheckRequest(NamedTuple):
-    """Some questions. seconds: the limit for each. careful: send each result immediately."""
+    """Some checks. seconds: the limit for each. careful: send each result immediately."""
 
-    questions: Sequence[DocumentCheck]
+    document_checks: Sequence[DocumentCheck]
     seconds: float
     careful: bool
 
@@ -101,16 +101,18 @@ class ParsedDocumentCache:
 
 
 class CheckServer:
-    """Answers the questions in one process. memory_limit: in bytes."""
+    """Runs the checks in one process. memory_limit: in bytes."""
 
     def __init__(self, memory_limit: int) -> None:
         self._memory_limit = memory_limit
         self._cache = ParsedDocumentCache()
         self._base_memory = _memory_used()  # used by programs, not by documents
 
-    def missing_documents(self, questions: Sequence[DocumentCheck]) -> list[str]:
+    def missing_documents(self, document_checks: Sequence[DocumentCheck]) -> list[str]:
         """The documents that the client has to send."""
-        checked_documents = dict.fromkeys(document for question in questions for document in documents_of(question))
+        checked_documents = dict.fromkeys(
+            document for document_check in document_checks for document in documents_of(document_check)
+        )
         return list(
             {
                 document.sha256: None
@@ -119,29 +121,31 @@ class CheckServer:
             }
         )
 
-    def load_formats(self, questions: Sequence[DocumentCheck]) -> None:
-        """Imports the modules that the questions need, so that no document's time limit includes the import."""
+    def load_formats(self, document_checks: Sequence[DocumentCheck]) -> None:
+        """Imports the modules that the checks need, so that no document's time limit includes the import."""
         memory_before = _memory_used()
-        for name in {document.format for question in questions for document in documents_of(question)}:
+        for name in {
+            document.format for document_check in document_checks for document in documents_of(document_check)
+        }:
             format_module = formats.find_format(name)
             if format_module is not None:
                 with suppress(Exception):  # the check fails again and reports it
                     format_module.load()
         self._base_memory += _memory_used() - memory_before
 
-    def result_of(self, question: DocumentCheck, documents: Mapping[str, bytes]) -> CheckResult:
-        """The result for a question; after a lack of memory, the server empties its cache and tries once more."""
+    def result_of(self, document_check: DocumentCheck, documents: Mapping[str, bytes]) -> CheckResult:
+        """The result for a check; after a lack of memory, the server empties its cache and tries once more."""
         was_empty = not len(self._cache)
-        result = self._run(question, documents)
+        result = self._run(document_check, documents)
         if result == (OUT_OF_MEMORY,):
             self._cache.clear()
-            if not was_empty and all(document.sha256 in documents for document in documents_of(question)):
-                result = self._run(question, documents)
+            if not was_empty and all(document.sha256 in documents for document in documents_of(document_check)):
+                result = self._run(document_check, documents)
         return result
 
-    def needs_parsing(self, question: DocumentCheck) -> bool:
-        """Whether a document has to be parsed to answer the question."""
-        return any(document not in self._cache for document in documents_of(question))
+    def needs_parsing(self, document_check: DocumentCheck) -> bool:
+        """Whether a document has to be parsed for the check."""
+        return any(document not in self._cache for document in documents_of(document_check))
 
     def trim_cache(self) -> bool:
         """Empties the cache when memory use is high; whether a new process should replace this one."""
@@ -150,17 +154,19 @@ class CheckServer:
             self._cache.clear()
         return _memory_used() > limit
 
-    def _run(self, question: DocumentCheck, documents: Mapping[str, bytes]) -> CheckResult:
-        return run_check(question, lambda document: self._cache.get(document, documents))
+    def _run(self, document_check: DocumentCheck, documents: Mapping[str, bytes]) -> CheckResult:
+        return run_check(document_check, lambda document: self._cache.get(document, documents))
 
 
-def documents_of(question: DocumentCheck) -> tuple[FormatCheck, ...]:
-    """The documents that a question is about."""
-    return (question,) if isinstance(question, FormatCheck) else (question.reader, question.writer)
+def documents_of(document_check: DocumentCheck) -> tuple[FormatCheck, ...]:
+    """The documents that a check is about."""
+    return (
+        (document_check,) if isinstance(document_check, FormatCheck) else (document_check.reader, document_check.writer)
+    )
 
 
 def main(memory_limit: int) -> None:
-    """Answers questions until the client closes the pipe."""
+    """Runs checks until the client closes the pipe."""
     with os.fdopen(os.dup(0), "rb") as requests, os.fdopen(os.dup(1), "wb") as responses:
         os.dup2(2, 1)  # output that a library prints is not part of the protocol
         prepare_process(memory_limit)
@@ -196,12 +202,12 @@ def _deny_outside_access(event: str, _: object) -> None:
 
 
 def _answer_request(server: CheckServer, requests: IO[bytes], responses: IO[bytes]) -> bool:
-    """Answers one batch of questions; whether this process can answer another one."""
+    """Runs one batch of checks; whether this process can run another one."""
     request = CheckRequest(*pickle.load(requests))
-    responses.write(json.dumps(server.missing_documents(request.questions)).encode() + b"\n")
+    responses.write(json.dumps(server.missing_documents(request.document_checks)).encode() + b"\n")
     responses.flush()
     documents: dict[str, bytes] = pickle.load(requests)
-    server.load_formats(request.questions)
+    server.load_formats(request.document_checks)
     for line in _result_lines(server, request, documents, responses):
         responses.write(line)
     can_continue = not server.trim_cache()
@@ -213,15 +219,15 @@ def _answer_request(server: CheckServer, requests: IO[bytes], responses: IO[byte
 def _result_lines(
     server: CheckServer, request: CheckRequest, documents: Mapping[str, bytes], responses: IO[bytes]
 ) -> Iterator[bytes]:
-    """One line for each result. Sends all earlier results before a question that may take long."""
+    """One line for each result. Sends all earlier results before a check that may take long."""
     unsent = 0
-    for question in request.questions:
-        sends_at_once = request.careful or server.needs_parsing(question)
+    for document_check in request.document_checks:
+        sends_at_once = request.careful or server.needs_parsing(document_check)
         if sends_at_once or unsent >= MAX_UNSENT:
             responses.flush()
             unsent = 0
         _set_timeout(request.seconds)
-        result = server.result_of(question, documents)
+        result = server.result_of(document_check, documents)
         _set_timeout(0)
         yield encode_result(result)
         unsent += 1
@@ -263,10 +269,10 @@ def decode_result(line: bytes) -> CheckResult:
     )
 
 
-def requested_documents(line: bytes, questions: Sequence[DocumentCheck]) -> list[str]:
-    """The SHA-256 of each document that a line asks for; only documents that the questions are about."""
+def requested_documents(line: bytes, document_checks: Sequence[DocumentCheck]) -> list[str]:
+    """The SHA-256 of each document that a line asks for; only documents that the checks are about."""
     requested = json.loads(line)
-    known_hashes = {document.sha256 for question in questions for document in documents_of(question)}
+    known_hashes = {document.sha256 for document_check in document_checks for document in documents_of(document_check)}
     return [name for name in requested if name in known_hashes]
 
 

@@ -1,7 +1,7 @@
 """Checks documents in separate processes with limits on time and memory, before the write lock is taken.
 
-This module does not read the log: it receives questions and bytes, and returns results. It caches results, because they
-never change.
+This module does not read the log: it receives requests for checks and bytes, and returns results. It caches results,
+because they never change.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from domain.decisions.checks.document_checks import (
 
 __all__ = ["CheckLimits", "DocumentChecker", "LoadDocument"]
 
-#: The maximum number of questions, and of document bytes, in one batch for a process.
+#: The maximum number of checks, and of document bytes, in one batch for a process.
 BATCH_CHECKS: Final = 128
 BATCH_BYTES: Final = 512 << 10
 #: The calling thread checks documents of cheap formats (see `FormatModule.is_cheap`) up to this size in bytes, if a
-#: request has at most this number of unanswered questions.
+#: request has at most this number of checks without a result.
 SMALL_BYTES: Final = 8 << 10
 FEW_CHECKS: Final = 4
 #: The maximum number of cached results, and of cached document sizes.
 CACHE_SIZE: Final = 100_000
-#: This number of questions extends the time limit of a request by the time for one document.
+#: This number of checks extends the time limit of a request by the time for one document.
 CHECKS_PER_TIMEOUT: Final = 100
 
 _FAILED_RESULTS: Final = {(one,) for one in (TIMED_OUT, OUT_OF_MEMORY, CRASHED)}
@@ -62,7 +62,7 @@ class CheckLimits:
 
 
 class DocumentChecker:
-    """Answers questions about documents. Thread-safe."""
+    """Runs checks of documents. Thread-safe."""
 
     def __init__(self, bounds: CheckLimits | None = None) -> None:
         self._limits = bounds or CheckLimits()
@@ -71,37 +71,45 @@ class DocumentChecker:
         self._sizes: OrderedDict[str, int] = OrderedDict()
         self._lock = Lock()
 
-    def cached_results(self, questions: Iterable[DocumentCheck]) -> dict[DocumentCheck, CheckResult]:
+    def cached_results(self, document_checks: Iterable[DocumentCheck]) -> dict[DocumentCheck, CheckResult]:
         """The cached results."""
         with self._lock:
-            results = {question: self._cache[question] for question in questions if question in self._cache}
-            for question in results:
-                self._cache.move_to_end(question)
+            results = {
+                document_check: self._cache[document_check]
+                for document_check in document_checks
+                if document_check in self._cache
+            }
+            for document_check in results:
+                self._cache.move_to_end(document_check)
         return results
 
     def quick_results(
-        self, questions: Iterable[DocumentCheck], documents: Mapping[str, bytes]
+        self, document_checks: Iterable[DocumentCheck], documents: Mapping[str, bytes]
     ) -> dict[DocumentCheck, CheckResult]:
-        """The cached results, and results of a few questions that cost less to check here than in a process."""
-        checks = list(questions)
+        """The cached results, and results of a few checks that cost less to check here than in a process."""
+        checks = list(document_checks)
         results = self.cached_results(checks)
         if len(checks) - len(results) > FEW_CHECKS:
             return results
         parse = cache(lambda document: parse_document(document, documents[document.sha256 or ""]))
-        uncached = [question for question in checks if question not in results and _is_small(question, documents)]
-        new_results = {question: run_check(question, parse) for question in uncached}
+        uncached = [
+            document_check
+            for document_check in checks
+            if document_check not in results and _is_small(document_check, documents)
+        ]
+        new_results = {document_check: run_check(document_check, parse) for document_check in uncached}
         self._cache_results(new_results)
         return results | new_results
 
     def check(
-        self, questions: Iterable[DocumentCheck], load_document: LoadDocument
+        self, document_checks: Iterable[DocumentCheck], load_document: LoadDocument
     ) -> dict[DocumentCheck, CheckResult]:
-        """The results for all questions; a check that exceeds a limit is refused, and tried again at the next request.
+        """The results for all checks; a check that exceeds a limit is refused, and tried again at the next request.
 
         load_document: called in other threads as well. Blocks. Raises: KeyError when `load_document` lacks a document;
         ServerBusy when a process would be needed after `stop`.
         """
-        checks = list(questions)
+        checks = list(document_checks)
         results = self.cached_results(checks)
         remaining = [check for check in checks if check not in results]
         if len(remaining) <= FEW_CHECKS:
@@ -134,10 +142,13 @@ class DocumentChecker:
         self._client.close()
 
     def _run_checks(
-        self, questions: Sequence[DocumentCheck], load_document: LoadDocument, budget: _TimeBudget
+        self, document_checks: Sequence[DocumentCheck], load_document: LoadDocument, budget: _TimeBudget
     ) -> Iterator[tuple[DocumentCheck, CheckResult]]:
         """The results, as far as the time budget allows; sends only enough batches to keep the processes busy."""
-        batches, running = self._batches(questions, load_document), deque[tuple[_CheckBatch, Future[CheckResponse]]]()
+        batches, running = (
+            self._batches(document_checks, load_document),
+            deque[tuple[_CheckBatch, Future[CheckResponse]]](),
+        )
         while True:
             while len(running) <= self._limits.workers and budget.is_left and (batch := next(batches, None)):
                 running.append((batch, self._submit_batch(batch)))
@@ -145,8 +156,8 @@ class DocumentChecker:
                 return
             batch, future = running.popleft()
             response = future.result()
-            yield from zip(batch.questions, response.results, strict=False)
-            remaining = batch.questions[len(response.results) :]
+            yield from zip(batch.document_checks, response.results, strict=False)
+            remaining = batch.document_checks[len(response.results) :]
             if response.failure and (batch.careful or len(remaining) == 1):
                 result = (response.failure,)
                 budget.losses += 1
@@ -154,20 +165,20 @@ class DocumentChecker:
                 yield from ((check, result) for check in remaining[1:] if remaining[0] in check)
                 remaining = [check for check in remaining[1:] if remaining[0] not in check]
             if remaining and budget.is_left:
-                retry = batch._replace(questions=remaining, careful=True)
+                retry = batch._replace(document_checks=remaining, careful=True)
                 running.appendleft((retry, self._submit_batch(retry)))
 
-    def _batches(self, questions: Sequence[DocumentCheck], load_document: LoadDocument) -> Iterator[_CheckBatch]:
-        """The questions in batches; a few questions make one batch, so that no document is parsed twice."""
-        if 0 < len(questions) <= FEW_CHECKS:
-            yield _CheckBatch(questions, load_document, careful=True)
+    def _batches(self, document_checks: Sequence[DocumentCheck], load_document: LoadDocument) -> Iterator[_CheckBatch]:
+        """The checks in batches; a few checks make one batch, so that no document is parsed twice."""
+        if 0 < len(document_checks) <= FEW_CHECKS:
+            yield _CheckBatch(document_checks, load_document, careful=True)
             return
         batch: list[DocumentCheck] = []
         sizes: dict[str, int] = {}
         loaded: dict[str, bytes] = {}
-        for question in questions:
-            batch.append(question)
-            for name in _document_hashes(question):
+        for document_check in document_checks:
+            batch.append(document_check)
+            for name in _document_hashes(document_check):
                 if name not in sizes:
                     sizes[name] = self._size(name, load_document, loaded)
             if len(batch) == BATCH_CHECKS or sum(sizes.values()) >= BATCH_BYTES:
@@ -177,11 +188,13 @@ class DocumentChecker:
             yield _CheckBatch(batch, _read_or_load(loaded, load_document), careful=False)
 
     def _load_small_documents(
-        self, questions: Sequence[DocumentCheck], load_document: LoadDocument
+        self, document_checks: Sequence[DocumentCheck], load_document: LoadDocument
     ) -> dict[str, bytes]:
         """The small documents of cheap formats, and others that had to be loaded to find their size."""
         loaded: dict[str, bytes] = {}
-        for document in {checked_document for question in questions for checked_document in documents_of(question)}:
+        for document in {
+            checked_document for document_check in document_checks for checked_document in documents_of(document_check)
+        }:
             name = document.sha256
             if name is not None and _is_cheap(document) and self._size(name, load_document, loaded) <= SMALL_BYTES:
                 loaded[name] = loaded[name] if name in loaded else load_document(name)
@@ -201,9 +214,9 @@ class DocumentChecker:
         return size
 
     def _submit_batch(self, batch: _CheckBatch) -> Future[CheckResponse]:
-        workers = _shared_pool(self._limits.workers, self._limits.memory)
+        workers = _process_pool(self._limits.workers, self._limits.memory)
         return workers.submit(
-            self._client, CheckRequest(batch.questions, self._limits.seconds, batch.careful), batch.load_document
+            self._client, CheckRequest(batch.document_checks, self._limits.seconds, batch.careful), batch.load_document
         )
 
     def _cache_results(self, results: CheckResults) -> None:
@@ -214,15 +227,15 @@ class DocumentChecker:
 
 
 class _CheckBatch(NamedTuple):
-    """One batch for a process. careful: find out which question ended the process, if one does."""
+    """One batch for a process. careful: find out which check ended the process, if one does."""
 
-    questions: Sequence[DocumentCheck]
+    document_checks: Sequence[DocumentCheck]
     load_document: LoadDocument
     careful: bool
 
 
 class _TimeBudget:
-    """The time and failures that a request has left. losses: how many of its questions ended a process."""
+    """The time and failures that a request has left. losses: how many of its checks ended a process."""
 
     def __init__(self, limits: CheckLimits, check_count: int) -> None:
         self._max_losses = limits.max_losses
@@ -234,10 +247,12 @@ class _TimeBudget:
         return self.losses < self._max_losses and monotonic() < self._deadline
 
 
-def _is_small(question: DocumentCheck, documents: Mapping[str, bytes]) -> bool:
-    """Whether a question costs little, whatever its documents contain."""
-    contents = [documents.get(document.sha256 or "") for document in documents_of(question) if _is_cheap(document)]
-    return len(contents) == len(documents_of(question)) and all(
+def _is_small(document_check: DocumentCheck, documents: Mapping[str, bytes]) -> bool:
+    """Whether a check costs little, whatever its documents contain."""
+    contents = [
+        documents.get(document.sha256 or "") for document in documents_of(document_check) if _is_cheap(document)
+    ]
+    return len(contents) == len(documents_of(document_check)) and all(
         content is not None and len(content) <= SMALL_BYTES for content in contents
     )
 
@@ -247,8 +262,8 @@ def _is_cheap(document: FormatCheck) -> bool:
     return format_module is not None and format_module.is_cheap
 
 
-def _document_hashes(question: DocumentCheck) -> list[str]:
-    return [document.sha256 for document in documents_of(question) if document.sha256 is not None]
+def _document_hashes(document_check: DocumentCheck) -> list[str]:
+    return [document.sha256 for document in documents_of(document_check) if document.sha256 is not None]
 
 
 def _read_or_load(loaded: Mapping[str, bytes], load_document: LoadDocument) -> LoadDocument:
@@ -261,14 +276,14 @@ def _read_or_load(loaded: Mapping[str, bytes], load_document: LoadDocument) -> L
     return find_document
 
 
-def _shared_pool(workers: int, memory: int) -> CheckProcessPool:
+def _process_pool(workers: int, memory: int) -> CheckProcessPool:
     """The process pool; all registries of a program share it."""
     with _POOL_LOCK:
-        return _cached_pool(workers, memory)
+        return _create_process_pool(workers, memory)
 
 
 @lru_cache(maxsize=4)
-def _cached_pool(workers: int, memory: int) -> CheckProcessPool:
+def _create_process_pool(workers: int, memory: int) -> CheckProcessPool:
     return CheckProcessPool(workers, memory)
 
 

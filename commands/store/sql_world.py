@@ -262,9 +262,9 @@ class SqlWorld:
     def secret(self, secret: Secret) -> str | None:
         return self._vault.reveal(self._connection, secret)
 
-    def check_results(self, questions: frozenset[DocumentCheck], documents: Mapping[str, bytes]) -> CheckResults:
+    def check_results(self, document_checks: frozenset[DocumentCheck], documents: Mapping[str, bytes]) -> CheckResults:
         """See World. Runs no checks, because other writers wait for the lock."""
-        missing_checks = questions - self.known_results.keys()
+        missing_checks = document_checks - self.known_results.keys()
         if missing_checks:
             raise ChecksRequired(missing_checks, documents)
         return self.known_results

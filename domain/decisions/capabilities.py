@@ -376,7 +376,7 @@ def recheck_versions(changes: ChangeSet, previous: EnabledFormats, current: Enab
                 for xid in _affected_resources(changes, f"{group.plural}.{type.plural}", previous, current):
                     resource = changes.resource(xid)
                     changes.load_versions(resource)
-                    resource.needs_recheck = resource.needs_settling = True
+                    resource.needs_recheck = resource.needs_completion = True
 
 
 def _affected_resources(

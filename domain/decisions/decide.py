@@ -28,41 +28,40 @@ from domain.decisions.commands import (
     WriteSubscription,
     WriteTree,
 )
-from domain.decisions.compat.delete import apply_legacy_delete, retained_versions_go_with_their_owners
-from domain.decisions.compat.imports import check_imports, imports_become_own
+from domain.decisions.compat.delete import apply_legacy_delete, forget_retained_versions
+from domain.decisions.compat.imports import check_imports, remove_importers
 from domain.decisions.compat.outdated_values import drop_outdated_values
-from domain.decisions.compat.version_numbers import versions_are_numbered
+from domain.decisions.compat.version_numbers import number_versions
 from domain.decisions.compat.write import apply_legacy_write
 from domain.decisions.delete import delete_entities
-from domain.decisions.replace_model import entities_comply_with_model
+from domain.decisions.replace_model import check_stored_entities
 from domain.decisions.replication import decide_links as links
 from domain.decisions.replication.copy_rights import check_copies
 from domain.decisions.replication.repair import repair
 from domain.decisions.restore import restore
-from domain.decisions.rules.constraints import constraints_hold
-from domain.decisions.rules.domain_rules import domain_rules_hold
-from domain.decisions.rules.formats import formats_hold
-from domain.decisions.rules.matchversions import versions_match
-from domain.decisions.rules.settle import resources_settle
+from domain.decisions.rules.complete_resources import complete_resources
+from domain.decisions.rules.constraints import check_constraints
+from domain.decisions.rules.domain_rules import check_domain_rules
+from domain.decisions.rules.formats import check_documents
+from domain.decisions.rules.matchversions import check_matching_versions
 from domain.decisions.world import Context, Decision, World
 from domain.decisions.write import write_tree
 from domain.errors.problems import Problem
 from domain.model import compile_model
 from domain.values import xid as xids
 
-#: Rules that must hold after everything in a request is written, in this order. One rule returns the number of findings
-#: that it lets pass.
+#: Steps after everything in a request is written, in this order. One returns the number of findings that it lets pass.
 RULES: Final[tuple[Callable[[ChangeSet], int | None], ...]] = (
-    entities_comply_with_model,
-    resources_settle,
-    retained_versions_go_with_their_owners,
-    versions_are_numbered,
+    check_stored_entities,
+    complete_resources,
+    forget_retained_versions,
+    number_versions,
     drop_outdated_values,
-    imports_become_own,
-    formats_hold,
-    constraints_hold,
-    versions_match,
-    domain_rules_hold,
+    remove_importers,
+    check_documents,
+    check_constraints,
+    check_matching_versions,
+    check_domain_rules,
 )
 
 

@@ -23,7 +23,7 @@ from domain.values.json_text import Json
 
 
 def delete_entities(changes: ChangeSet, command: DeleteEntities) -> None:
-    """Applies one DeleteEntities to a change; the rules settle the rest at its end.
+    """Applies one DeleteEntities to a change; the rules complete it at its end.
 
     Raises: NotFound, MismatchedEpoch, MismatchedId, MisplacedEpoch, BadRequest.
     """
@@ -136,7 +136,7 @@ def _delete_version(changes: ChangeSet, entity: Entity) -> None:
     resource = changes.existing_resource(entity.xid.split("/versions/")[0])
     changes.load_versions(resource)
     changes.version(resource, entity.id).deletion_reason = "deleted"
-    resource.membership_changed = resource.needs_settling = True
+    resource.membership_changed = resource.needs_completion = True
     if not resource.live_versions():
         check_removable(changes.existing_entity(resource.xid), changes.context.now)
 

@@ -75,7 +75,7 @@ def record_model(changes: ChangeSet, changed_names: tuple[str, ...] = ()) -> Non
     )
 
 
-def entities_comply_with_model(changes: ChangeSet) -> None:
+def check_stored_entities(changes: ChangeSet) -> None:
     """Validates every stored entity of a changed type against the new model (MOD-93).
 
     O(entities of the changed types). Raises: ModelComplianceError with the offenders, HasdocumentViolation.
@@ -128,7 +128,7 @@ def _comply_resource(changes: ChangeSet, xid: str) -> None:
             raise HasdocumentViolation(version.xid, plural=resource.type.plural)
         check_version_order(resource.type, version)
         version.comply_with_model()
-    resource.needs_settling = True
+    resource.needs_completion = True
 
 
 def _has_document(version: VersionDraft, resource: ResourceDraft) -> bool:

@@ -33,7 +33,7 @@ _SETTLED_NAMES: Final = frozenset({"modifiedat", "defaultversionid", "defaultver
 
 
 def restore(changes: ChangeSet, command: Restore) -> None:
-    """Applies one Restore to a change; the rules settle the rest at its end.
+    """Applies one Restore to a change; the rules complete it at its end.
 
     Raises: NotFound if nothing existed there at the position; any Problem of a write.
     """
@@ -128,7 +128,7 @@ class _Restoration:
 
     def restore(self) -> None:
         differences = self._changes.world.differences(self._xid, self._past_registry.position)
-        for xid, stream_differences in groupby(differences, key=_settling_stream):
+        for xid, stream_differences in groupby(differences, key=_owning_stream):
             if xid in _RESTORE_DEFINITIONS or self._changes.is_deleted(xid):
                 continue
             if xids.type_of(xid).count(".") == 1:
@@ -199,7 +199,7 @@ class _Restoration:
             self._check_writable(resource)
             self._changes.load_versions(resource)
             self._changes.version(resource, difference.present.id).deletion_reason = "deleted"
-            resource.membership_changed = resource.needs_settling = True
+            resource.membership_changed = resource.needs_completion = True
         else:
             compat_restore.forget_later_versions(self._changes, difference.xid, self._past_registry.position)
 
@@ -229,7 +229,7 @@ class _Restoration:
         draft.document, draft.ordering_time = past_entity.document, ordered
         draft.default_marks = join_marks(retain_marks(marks, draft.attributes), draft.default_marks)
         draft.ancestor = past_entity.attributes["ancestorid"] if is_manual else None
-        resource.needs_settling = True
+        resource.needs_completion = True
 
     def _restore_meta(self, resource: ResourceDraft, past_entity: Entity) -> None:
         past_meta, level = past_entity.attributes["meta"], self._past_registry.type(resource.xid).meta
@@ -237,7 +237,7 @@ class _Restoration:
         resource.default_request = DefaultVersionRequest(
             is_sticky=sticky, id=past_meta["defaultversionid"] if sticky else None, keeps_current=False
         )
-        resource.needs_settling = True
+        resource.needs_completion = True
         if resource.is_new:
             self._raise_counter(resource, past_entity)
         if self._changes.context.role is not Role.ADMIN:
@@ -260,8 +260,8 @@ class _Restoration:
             check_writable(self._changes, resource.xid, frozenset())
 
 
-def _settling_stream(difference: StreamDifference) -> str:
-    """The stream of the registry, the Group or the Resource that settles with a difference."""
+def _owning_stream(difference: StreamDifference) -> str:
+    """The stream of the registry, the Group or the Resource that a difference belongs to."""
     return xids.stream(xids.join(*xids.segments(difference.xid)[:4]))
 
 

@@ -151,7 +151,7 @@ class World(Protocol):
     def secret(self, secret: Secret) -> str | None:
         """The value of a secret reference; None if it is destroyed or cannot be decrypted."""
 
-    def check_results(self, questions: frozenset[DocumentCheck], documents: Mapping[str, bytes]) -> CheckResults:
+    def check_results(self, document_checks: frozenset[DocumentCheck], documents: Mapping[str, bytes]) -> CheckResults:
         """The results of document checks. documents: bytes that are not stored yet, by SHA-256.
 
         Raises: ChecksRequired.

@@ -46,7 +46,7 @@ NestedCollections = dict[str, dict[str, dict[str, Json]]]
 
 
 def write_tree(changes: ChangeSet, command: WriteTree) -> None:
-    """Applies one WriteTree to a change; the rules settle the rest at its end.
+    """Applies one WriteTree to a change; the rules complete it at its end.
 
     Raises: any Problem of a write.
     """
@@ -312,7 +312,7 @@ def request_default_version(resource: ResourceDraft, value: str) -> None:
     resource.default_request = DefaultVersionRequest(
         is_sticky=meta_attributes.get("defaultversionsticky"), id=versionid, keeps_current=False
     )
-    resource.needs_settling = True
+    resource.needs_completion = True
 
 
 def _requested_default(changes: ChangeSet, command: WriteTree, resource: ResourceDraft) -> str:

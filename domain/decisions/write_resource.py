@@ -1,4 +1,4 @@
-"""Writes a Resource: its Versions and its meta, which are settled at the end of the request.
+"""Writes a Resource: its Versions and its meta, which are completed at the end of the request.
 
 Spec: core 1.0-rc4, "Resource Processing Algorithm", "Default Version of a Resource"; rules ENT-80 to 108.
 """
@@ -47,7 +47,7 @@ class WriteOptions:
 def write_resource(
     changes: ChangeSet, xid: str, body: Mapping[str, Json], options: WriteOptions, document: bytes | None
 ) -> None:
-    """Applies steps 1, 2 and 4 of the algorithm; `settle` does the rest once for the whole request."""
+    """Applies steps 1, 2 and 4 of the algorithm; `complete_resource` does the rest once for the whole request."""
     attributes = dict(body)
     check_id(xids.entity_id(xid))
     resource = changes.resource(xid)
@@ -109,7 +109,7 @@ def write_version(
 
 
 def write_meta(changes: ChangeSet, resource: ResourceDraft, body: Mapping[str, Json], options: WriteOptions) -> None:
-    """Writes a meta. Its request for a default Version is applied when the Resource settles."""
+    """Writes a meta. Its request for a default Version is applied when the Resource is completed."""
     attributes = dict(body)
     take_id(attributes, resource.type.singular, xids.entity_id(resource.xid), resource.meta.xid)
     attributes.pop("xref", None)
@@ -125,7 +125,7 @@ def write_meta(changes: ChangeSet, resource: ResourceDraft, body: Mapping[str, J
     resource.meta.write(options.effective_body(attributes), patch=options.patch, fixed=resource.meta_ids())
     sticky = bool(resource.meta.attributes.get("defaultversionsticky"))
     resource.default_request = replace(resource.default_request, is_sticky=sticky)
-    resource.needs_settling = True
+    resource.needs_completion = True
 
 
 def _parse_meta(meta: Json, xid: str) -> dict[str, Json] | None:
@@ -186,7 +186,7 @@ def add_version(changes: ChangeSet, resource: ResourceDraft, draft: VersionDraft
         raise VersionidNotAllowed(resource.xid, plural=resource.type.plural)
     check_version_order(resource.type, draft)
     changes.load_versions(resource)
-    resource.membership_changed = resource.needs_settling = True
+    resource.membership_changed = resource.needs_completion = True
 
 
 def check_version_order(type: ResourceType, draft: VersionDraft) -> None:
@@ -230,7 +230,7 @@ def _write_attributes(
         is_complete_read=is_complete_read,
     )
     if draft.attributes.get("createdat") != previous_createdat or type.versionmode == "modifiedat":
-        resource.needs_settling = True
+        resource.needs_completion = True
     draft.ordering_time = draft.attributes["modifiedat"] if type.versionmode == "modifiedat" else None
     if draft.attributes.get(url) is not None:
         draft.document = None
@@ -258,7 +258,7 @@ def _set_ancestor(resource: ResourceDraft, draft: VersionDraft, ancestor: Json) 
         raise InvalidAttribute(draft.xid, name="ancestorid", error_detail="it has to be a string")
     if resource.type.versionmode == "manual":
         draft.ancestor = draft.id if ancestor == "request" and draft.is_new else ancestor
-        resource.needs_settling = True
+        resource.needs_completion = True
 
 
 def _default_request(resource: ResourceDraft, attributes: Mapping[str, Json], patch: bool) -> DefaultVersionRequest:

@@ -62,7 +62,7 @@ def remove_xref(changes: ChangeSet, resource: ResourceDraft) -> None:
     shown_epoch = target.epoch if target is not None and "xref" not in target.attributes["meta"] else 0
     resource.meta.become_ordinary(shown_epoch)
     resource.xref = None
-    resource.membership_changed = resource.needs_settling = True
+    resource.membership_changed = resource.needs_completion = True
 
 
 def extra_xref_attribute(resource: ResourceDraft, name: str) -> Problem:

@@ -206,13 +206,13 @@ def _read_fields(row: LogRow) -> _StoredEventFields:
     """The fields of a stored event. Raises: UnreadableEvent."""
     if row.topic in TOPICS:
         try:
-            return _read_ends(row)
+            return _read_without_image(row)
         except (LookupError, TypeError, ValueError):
             pass  # reading the whole event below reports what is wrong
     return _fields_of(_MAPPER.event_of_row(row))
 
 
-def _read_ends(row: LogRow) -> _StoredEventFields:
+def _read_without_image(row: LogRow) -> _StoredEventFields:
     """The fields from the first and last bytes of an event of the current layout."""
     state = row.state
     xid = state[_XID_START : state.index(b'"', _XID_START)].decode()  # no character of an xid is escaped in JSON

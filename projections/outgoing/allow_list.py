@@ -112,6 +112,6 @@ def _parse_entry(text: str) -> AllowListEntry:
     return AllowListEntry(host, None, port) if address is None else AllowListEntry(None, ip_network(address), port)
 
 
-def is_usual_port(port: int) -> bool:
+def is_port_allowed_by_default(port: int) -> bool:
     """Whether a port may be used without being permitted (SUB-903)."""
     return port in WEB_PORTS or FIRST_UNPRIVILEGED_PORT <= port < 1 << 16

@@ -17,8 +17,8 @@ from domain.subscriptions.sink_uris import parse_sink
 from projections.outgoing import dns
 from projections.outgoing.allow_list import (
     IpAddress,
+    is_port_allowed_by_default,
     is_public,
-    is_usual_port,
     normalize_host,
     parse_allow_list,
     parse_ip_literal,
@@ -97,7 +97,7 @@ class DestinationGuard:
 
     def _check(self, host: str, address: IpAddress, port: int) -> None:
         """Raises: DestinationRefused."""
-        has_usual_port = is_usual_port(port)
+        has_usual_port = is_port_allowed_by_default(port)
         if has_usual_port and is_public(address):
             return
         if not any(entry.permits(host, address, port) for entry in self._allow_list):

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from api.audit.hashes import HashResult, hash_tree_parts, parse_hash_params
+from api.audit.tree_hash_params import HashResult, hash_tree_parts, parse_hash_params
 from api.cli.options import Database
 from api.cli.outcome import InvalidInput
 from api.cli.remote_registry import RemoteRegistry

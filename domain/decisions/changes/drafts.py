@@ -1,7 +1,7 @@
 """Entities while a command is decided: the previous state and the next state of each.
 
 Decisions mutate entities only in drafts. An EntityDraft is the registry, a Group, a Resource's meta or a Version. A
-ResourceDraft holds a meta and Versions together, because they are settled together.
+ResourceDraft holds a meta and Versions together, because they are completed together.
 """
 
 from __future__ import annotations
@@ -393,8 +393,8 @@ class ResourceDraft:
         "link",
         "membership_changed",
         "meta",
+        "needs_completion",
         "needs_recheck",
-        "needs_settling",
         "previous_type",
         "readonly",
         "type",
@@ -429,7 +429,7 @@ class ResourceDraft:
         self.default_request = NO_DEFAULT_REQUEST
         self.membership_changed = False
         self.needs_recheck = False  # all of its documents have to be checked again
-        self.needs_settling = False  # its Versions' order, roots or default have to be computed again
+        self.needs_completion = False  # its Versions' order, roots or default have to be computed again
         self.is_deleted = False
 
     @property
@@ -441,7 +441,7 @@ class ResourceDraft:
         return self.entity.attributes.get("versionid") if self.entity else None
 
     def meta_ids(self) -> dict[str, Any]:
-        """The ids that every meta has, regardless of the request; the default Version is settled later."""
+        """The ids that every meta has, regardless of the request; the default Version is computed later."""
         id = xids.entity_id(self.xid)
         return {self.type.singular + "id": id, "defaultversionid": self.default_before or id}
 

@@ -53,20 +53,20 @@ class ChecksRequired(Exception):
     """
 
     def __init__(self, checks: frozenset[DocumentCheck], documents: Mapping[str, bytes]) -> None:
-        super().__init__(f"{len(checks)} questions about documents")
+        super().__init__(f"{len(checks)} checks of documents")
         self.checks = checks
         self.documents = documents
 
 
-def run_check(question: DocumentCheck, parse: ParseDocument) -> CheckResult:
+def run_check(document_check: DocumentCheck, parse: ParseDocument) -> CheckResult:
     """The result of a check; an error inside a format is a result too. Cost: that of the format."""
     try:
-        if isinstance(question, FormatCheck):
-            if question.sha256 is None:
+        if isinstance(document_check, FormatCheck):
+            if document_check.sha256 is None:
                 return _EMPTY_DOCUMENT_RESULT
-            parse(question)
+            parse(document_check)
             return ()
-        return _check_compatibility(question, parse)
+        return _check_compatibility(document_check, parse)
     except InvalidDocument as violation:
         return (Incompatibility(FORMAT_RULE, violation.text, violation.location),)
     except (MemoryError, SystemError):  # C code raises SystemError if it runs out of memory unnoticed
@@ -85,15 +85,21 @@ def parse_document(document: FormatCheck, content: bytes) -> Any:
     return format_module.load().parse(_unquote(content) if format_module.is_text else content, document.format)
 
 
-def _check_compatibility(question: CompatibilityCheck, parse: ParseDocument) -> CheckResult:
-    format_module = formats.find_format(question.reader.format)
+def _check_compatibility(document_check: CompatibilityCheck, parse: ParseDocument) -> CheckResult:
+    format_module = formats.find_format(document_check.reader.format)
     assert format_module is not None, "nobody asks about formats that are not known"
-    if formats.find_format(question.writer.format) is not format_module:
-        text = f'documents of "{question.reader.format}" and of "{question.writer.format}" cannot be compared'
+    if formats.find_format(document_check.writer.format) is not format_module:
+        text = (
+            f'documents of "{document_check.reader.format}" and of "{document_check.writer.format}" cannot be compared'
+        )
         return (Incompatibility(FORMAT_RULE, text),)
-    if question.reader.sha256 is None or question.writer.sha256 is None:
+    if document_check.reader.sha256 is None or document_check.writer.sha256 is None:
         return _EMPTY_DOCUMENT_RESULT
-    return tuple(format_module.load().incompatibilities(parse(question.reader), parse(question.writer), question.newer))
+    return tuple(
+        format_module.load().incompatibilities(
+            parse(document_check.reader), parse(document_check.writer), document_check.newer
+        )
+    )
 
 
 def _unquote(content: bytes) -> bytes:

@@ -26,7 +26,7 @@ def expected_checks(command: WriteTree, model: Model) -> tuple[frozenset[Documen
     A document given as JSON is replaced in the tree by its bytes, so that it is serialized once.
     """
     documents: dict[str, bytes] = {}
-    questions: set[DocumentCheck] = set()
+    document_checks: set[DocumentCheck] = set()
     for type, version in _version_trees(command, model):
         name = version.get("format")
         if not type.validateformat or not isinstance(name, str) or formats.find_format(name) is None:
@@ -37,8 +37,8 @@ def expected_checks(command: WriteTree, model: Model) -> tuple[frozenset[Documen
         sha256 = digest(content) if content is not None else None
         if content is not None and sha256 is not None:
             documents[sha256] = content
-            questions.add(FormatCheck(name.lower(), sha256))
-    return frozenset(questions), documents
+            document_checks.add(FormatCheck(name.lower(), sha256))
+    return frozenset(document_checks), documents
 
 
 def _document_content(type: ResourceType, version: MutableMapping[str, Json], mediatype: str) -> bytes | None:

@@ -22,7 +22,7 @@ from domain.values import xid as xids
 
 
 def apply_legacy_delete(changes: ChangeSet, command: DeleteEntities) -> None:
-    """Applies one DeleteEntities of a legacy API to a change; the rules settle the rest at its end.
+    """Applies one DeleteEntities of a legacy API to a change; the rules complete it at its end.
 
     Raises: NotFound, NoSuchVersion; Readonly, BadRequest, ExtraXrefAttribute if the current state does not allow it.
     """
@@ -37,7 +37,7 @@ def apply_legacy_delete(changes: ChangeSet, command: DeleteEntities) -> None:
     _retract_version(changes, resource, number)
 
 
-def retained_versions_go_with_their_owners(changes: ChangeSet) -> None:
+def forget_retained_versions(changes: ChangeSet) -> None:
     """Forgets retained Versions of deleted Groups and definitions, and of definitions that now have an xref."""
     for group in changes.groups.values():
         if group.is_deleted and legacy_api_of(group.xid):
@@ -63,7 +63,7 @@ def _retract_version(changes: ChangeSet, resource: ResourceDraft, number: int) -
     }
     if live_version is not None:
         live_version.deletion_reason = "deleted"
-        resource.membership_changed = resource.needs_settling = True
+        resource.membership_changed = resource.needs_completion = True
         if retained and not resource.live_versions():
             _restore_version(changes, resource, retained[max(retained)])
         elif not resource.live_versions():

@@ -37,7 +37,7 @@ def new_importer(facade: LegacyWrite, context: Context) -> str | None:
     return None if context.link or context.caller == ANONYMOUS.name else context.caller
 
 
-def imports_become_own(changes: ChangeSet) -> None:
+def remove_importers(changes: ChangeSet) -> None:
     """Removes the importers of definitions that an administrator writes."""
     context = changes.context
     if context.link or context.role is not Role.ADMIN:

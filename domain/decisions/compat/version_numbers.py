@@ -21,7 +21,7 @@ from domain.values import xid as xids
 USED_NUMBERS: Final = "used"
 
 
-def versions_are_numbered(changes: ChangeSet) -> None:
+def number_versions(changes: ChangeSet) -> None:
     """Assigns each new Version its number, and records the numbers of removed Versions."""
     for resource in changes.resources.values():
         # An import has thousands of Resources that need nothing here.

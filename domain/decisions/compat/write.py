@@ -35,7 +35,7 @@ _GROUP_ATTRIBUTES: Final = {
 
 
 def apply_legacy_write(changes: ChangeSet, command: WriteTree) -> None:
-    """Applies one WriteTree of a legacy API to a change; the rules settle the rest at its end.
+    """Applies one WriteTree of a legacy API to a change; the rules complete it at its end.
 
     Raises: Conflict, InvalidDefinition, NotFound; any Problem of a write.
     """

@@ -1,5 +1,5 @@
 """One constraint per file; `RULES` in `decide.py` lists those that run over a whole change.
 
 The definitions of the model are in `domain/model`, checks of messages in `domain/messaging/findings`.
-Begin with `settle.py`.
+Begin with `complete_resources.py`.
 """

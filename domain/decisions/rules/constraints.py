@@ -20,7 +20,7 @@ from domain.values import dot_path
 from domain.values import xid as xids
 
 
-def constraints_hold(changes: ChangeSet) -> None:
+def check_constraints(changes: ChangeSet) -> None:
     """Checks the result of the change against the constraints of the Groups that show it.
 
     A Group shows its own Resources and, through xrefs, Resources of other Groups (ENT-138). A Version is checked

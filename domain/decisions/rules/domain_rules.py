@@ -42,7 +42,7 @@ _STRICT: Final = "strict"
 _MISSING_RULE: Final = "EP-03"
 
 
-def domain_rules_hold(changes: ChangeSet) -> int:
+def check_domain_rules(changes: ChangeSet) -> int:
     """The number of findings in what a command wrote.
 
     If it wrote nothing that has rules, this costs one look at each entity.
@@ -257,7 +257,11 @@ def _schema_check(changes: ChangeSet, entity_checks: Iterable[_EntityCheck]) -> 
         for name, content in filter(None, inline_schemas)
         if content is not None
     }
-    documents = {question.sha256: content for question, content in contents.items() if question.sha256 is not None}
+    documents = {
+        document_check.sha256: content
+        for document_check, content in contents.items()
+        if document_check.sha256 is not None
+    }
     results = changes.world.check_results(frozenset(contents), documents) if contents else {}
 
     def check(name: str, document: bytes) -> str | None:

@@ -30,7 +30,7 @@ _EXTERNAL_REASON: Final = "the document is stored outside of this registry"
 NO_RULE: Final = "this registry has no such rule for the format"
 
 
-def formats_hold(changes: ChangeSet) -> None:
+def check_documents(changes: ChangeSet) -> None:
     """Checks the Versions that a change contains, and those whose result may have changed with it (ENT-113, ENT-115).
 
     Raises: FormatUnknown, FormatExternal, FormatViolation, CompatibilityUnknown, CompatibilityViolation;
@@ -39,8 +39,10 @@ def formats_hold(changes: ChangeSet) -> None:
     """
     check_errors = _CheckErrors(changes)
     version_checks = list(_version_checks(changes, check_errors))
-    questions = frozenset(question for version_check in version_checks for question in version_check.document_checks())
-    results = changes.world.check_results(questions, changes.documents) if questions else {}
+    document_checks = frozenset(
+        document_check for version_check in version_checks for document_check in version_check.document_checks()
+    )
+    results = changes.world.check_results(document_checks, changes.documents) if document_checks else {}
     for version_check in version_checks:
         try:
             version_check.version.validation_results = version_check.validation_attributes(results)
@@ -92,7 +94,7 @@ def _checks_of_resource(
     compatibility = resource.meta.attributes.get("compatibility")
     rule = str(compatibility).lower() if resource.type.validatecompatibility and compatibility is not None else None
     needs_all = _needs_all_checked(changes, resource)
-    if needs_all or (rule is not None and (resource.needs_settling or affects_descendants(resource))):
+    if needs_all or (rule is not None and (resource.needs_completion or affects_descendants(resource))):
         changes.load_versions(resource)
     transitive = rule is not None and rule.endswith("_transitive")
     for version in (

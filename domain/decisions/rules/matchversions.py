@@ -10,7 +10,7 @@ from domain.values import dot_path
 from domain.values.json_text import dumps
 
 
-def versions_match(changes: ChangeSet) -> None:
+def check_matching_versions(changes: ChangeSet) -> None:
     """Raises: MismatchedVersionAttribute if Versions differ after the change, or one lacks the value."""
     for resource in changes.resources.values():
         if resource.type.matchversions and not resource.is_deleted and _is_touched(resource):
@@ -23,4 +23,4 @@ def versions_match(changes: ChangeSet) -> None:
 
 
 def _is_touched(resource: ResourceDraft) -> bool:
-    return resource.needs_settling or any(version.is_written for version in resource.versions.values())
+    return resource.needs_completion or any(version.is_written for version in resource.versions.values())

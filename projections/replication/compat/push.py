@@ -53,10 +53,10 @@ class LegacyPush:
                 conflicts.save(cursor)
                 self._context.wait(self._link.interval)
                 end = self._log_end()
-                self._send(sender, cursor, end)
+                self._write_changes(sender, cursor, end)
                 cursor = end
 
-    def _send(self, sender: LegacySender, after: int, until: int) -> None:
+    def _write_changes(self, sender: LegacySender, after: int, until: int) -> None:
         """Sends the current state of everything that changed between two log positions."""
         changed_xids = self._changed_xids(after, until)
         for xid in sorted(

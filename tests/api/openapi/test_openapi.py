@@ -13,7 +13,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from api.audit import diff, hashes, history, interactions
+from api.audit import diff, history, interactions, tree_hash_params
 from api.http import compression
 from api.messaging import findings
 from api.openapi.html_page import render_page
@@ -97,7 +97,7 @@ QUERIES = {
     "/-/interactions": interactions.LIST_PARAMS,
     "/-/interactions/{xregcorrelationid}": interactions.ONE_PARAMS,
     "/-/diff/{path}": diff.PARAMETERS,
-    "/-/hash/{path}": hashes.HASH_PARAMS,
+    "/-/hash/{path}": tree_hash_params.HASH_PARAMS,
     "/-/findings/{path}": findings.PARAMETERS,
 }
 

@@ -189,5 +189,5 @@ def test_what_is_kept_parsed_takes_a_share_of_the_memory_only() -> None:
     fields = "".join(f"  field{number}(argument: Int): String\n" for number in range(5000))
     for turn in range(20):
         content = f"type Query {{\n{fields}  last{turn}: Int }}".encode()
-        question = FormatCheck("graphql/october2021", digest(content))
-        assert checker.check([question], {digest(content) or "": content}.__getitem__) == {question: ()}
+        document_check = FormatCheck("graphql/october2021", digest(content))
+        assert checker.check([document_check], {digest(content) or "": content}.__getitem__) == {document_check: ()}

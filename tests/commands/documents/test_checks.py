@@ -41,8 +41,8 @@ class Counted(DocumentChecker):
         super().__init__()
         self.asked: list[DocumentCheck] = []
 
-    def check(self, questions: Any, content: Any) -> dict[DocumentCheck, CheckResult]:
-        asked = list(questions)
+    def check(self, document_checks: Any, content: Any) -> dict[DocumentCheck, CheckResult]:
+        asked = list(document_checks)
         self.asked += asked
         return super().check(asked, content)
 
@@ -132,7 +132,7 @@ def test_a_new_version_asks_as_much_as_its_line_is_long(road: CommandBus, checke
         checker.asked.clear()
         fields = [f"a{each}" for each in range(number + 1)]
         put(road, f"{SCHEMA}/versions/v{number}", avro(*fields, optional=True))
-        assert sum(isinstance(question, CompatibilityCheck) for question in checker.asked) == 2 * number
+        assert sum(isinstance(document_check, CompatibilityCheck) for document_check in checker.asked) == 2 * number
     checker.asked.clear()
     put(road, f"{SCHEMA}/versions/v5", {"description": "no other document"}, WriteMethod.PATCH)
     assert checker.asked == []
@@ -157,9 +157,9 @@ def test_a_check_may_take_so_much_memory_only() -> None:
     # read, it takes some 250 megabytes
     fields = [{"name": f"f{number}", "type": []} for number in range(220_000)]
     document = json.dumps({"type": "record", "name": "R", "fields": fields}, separators=(",", ":")).encode()
-    question = FormatCheck("avro/1.11", digest(document))
-    answers = DocumentChecker(CheckLimits(memory=190 << 20)).check([question], lambda sha256: document)
-    assert "memory" in answers[question][0].text
+    document_check = FormatCheck("avro/1.11", digest(document))
+    answers = DocumentChecker(CheckLimits(memory=190 << 20)).check([document_check], lambda sha256: document)
+    assert "memory" in answers[document_check][0].text
 
 
 def test_one_bad_document_leaves_its_company_alone() -> None:
@@ -167,17 +167,24 @@ def test_one_bad_document_leaves_its_company_alone() -> None:
     heavy = json.dumps(record(*(f"f{number}" for number in range(200_000)))).encode()
     light = [json.dumps(record(f"f{number}")).encode() for number in range(5)]
     documents = {digest(content): content for content in (heavy, *light)}
-    questions = [FormatCheck("avro/1.11", sha256) for sha256 in documents]
-    answers = DocumentChecker(CheckLimits(seconds=0.2)).check(questions, lambda sha256: documents[sha256])
-    assert [bool(answers[question]) for question in questions] == [True, False, False, False, False, False]
+    document_checks = [FormatCheck("avro/1.11", sha256) for sha256 in documents]
+    answers = DocumentChecker(CheckLimits(seconds=0.2)).check(document_checks, lambda sha256: documents[sha256])
+    assert [bool(answers[document_check]) for document_check in document_checks] == [
+        True,
+        False,
+        False,
+        False,
+        False,
+        False,
+    ]
 
 
 def test_verdicts_are_kept_unless_they_came_of_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     document = json.dumps(record("a")).encode()
-    question, checker = FormatCheck("avro/1.11", digest(document)), DocumentChecker()
-    assert checker.check([question], lambda sha256: document) == {question: ()}
-    monkeypatch.setattr(document_checker, "_shared_pool", None)  # nothing is asked again
-    assert checker.check([question], lambda sha256: document) == {question: ()}
+    document_check, checker = FormatCheck("avro/1.11", digest(document)), DocumentChecker()
+    assert checker.check([document_check], lambda sha256: document) == {document_check: ()}
+    monkeypatch.setattr(document_checker, "_process_pool", None)  # nothing is asked again
+    assert checker.check([document_check], lambda sha256: document) == {document_check: ()}
 
 
 def test_who_stops_leaves_the_processes_to_others() -> None:

@@ -58,12 +58,12 @@ def test_it_ends_in_time_and_reaches_nothing(
     one, content = table[name], table[name].content()
     documents = {digest(content) or "": content}
     asked = FormatCheck(one.format, digest(content))
-    questions: list[DocumentCheck] = [asked]
+    document_checks: list[DocumentCheck] = [asked]
     if one.older is not None:
         documents[digest(one.older) or ""] = one.older
         older = FormatCheck(one.format, digest(one.older))
-        questions += [CompatibilityCheck(asked, older), CompatibilityCheck(older, asked, newer="writer")]
-    answers = checker.check(questions, documents.__getitem__)
+        document_checks += [CompatibilityCheck(asked, older), CompatibilityCheck(older, asked, newer="writer")]
+    answers = checker.check(document_checks, documents.__getitem__)
     texts = [found.text for found in answers[asked]]
     assert all(len(text) <= 1000 and text.isprintable() for text in texts), texts
     if one.says != ANY:
@@ -85,9 +85,9 @@ def bombs(count: int) -> dict[str, bytes]:
 def test_a_request_of_many_bombs_is_given_up() -> None:
     # what a request may lose to its bounds is counted; all of these would take longer than a test may
     documents = bombs(400)
-    questions = [FormatCheck("xsd/1.1", name) for name in documents]
-    answers = DocumentChecker(CheckLimits(seconds=1, max_losses=3)).check(questions, documents.__getitem__)
-    assert all(LATE in answers[question][0].text for question in questions)
+    document_checks = [FormatCheck("xsd/1.1", name) for name in documents]
+    answers = DocumentChecker(CheckLimits(seconds=1, max_losses=3)).check(document_checks, documents.__getitem__)
+    assert all(LATE in answers[document_check][0].text for document_check in document_checks)
 
 
 def test_what_is_lost_is_compared_with_nothing() -> None:
@@ -98,7 +98,7 @@ def test_what_is_lost_is_compared_with_nothing() -> None:
     readings: list[DocumentCheck] = [CompatibilityCheck(asked, FormatCheck("xsd/1.1", name)) for name in older]
     checker = DocumentChecker(CheckLimits(seconds=2, max_losses=300))
     answers = checker.check([*readings, asked], {**older, bomb: content}.__getitem__)
-    assert all(LATE in answers[question][0].text for question in (asked, *readings))
+    assert all(LATE in answers[document_check][0].text for document_check in (asked, *readings))
 
 
 #: For each format a document that takes all of its time, or as much as its format allows.

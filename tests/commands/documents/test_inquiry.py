@@ -78,8 +78,8 @@ def test_what_is_asked_about_without_end_is_not_found_out(registry: Store) -> No
     def asking(command: Command, world: World, context: Context) -> Decision:
         content = f'"int{len(asked)}"'.encode()
         asked.append(content)
-        question = FormatCheck("avro/1.11", digest(content))
-        raise ChecksRequired(frozenset({question}), {str(question.sha256): content})
+        document_check = FormatCheck("avro/1.11", digest(content))
+        raise ChecksRequired(frozenset({document_check}), {str(document_check.sha256): content})
 
     with closing(CommandBus(registry, [], asking)) as road:
         outcome = road.submit(WriteTree(SCHEMA, {}, WriteMethod.PUT))
@@ -97,10 +97,10 @@ def test_a_command_that_cannot_be_foreseen_is_refused_and_the_next_one_is_done(r
 
 def test_who_is_waited_for_no_longer_is_left_out_while_others_find_things_out(registry: Store) -> None:
     class Slow(DocumentChecker):
-        def check(self, questions: Any, content: Any) -> dict[DocumentCheck, CheckResult]:
+        def check(self, document_checks: Any, content: Any) -> dict[DocumentCheck, CheckResult]:
             asked.set()
             go.wait(10)
-            return super().check(questions, content)
+            return super().check(document_checks, content)
 
     asked, go = Event(), Event()
     graphql = {"format": "GraphQL/October2021", "schema": "type Query { a: Int }"}

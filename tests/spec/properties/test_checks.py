@@ -303,10 +303,10 @@ def _document(version: Entity) -> FormatCheck:
 _KNOWN: dict[DocumentCheck, document_checks.CheckResult] = {}
 
 
-def _answer(registry: MemoryRegistry, question: DocumentCheck) -> document_checks.CheckResult:
-    if question not in _KNOWN:
+def _answer(registry: MemoryRegistry, document_check: DocumentCheck) -> document_checks.CheckResult:
+    if document_check not in _KNOWN:
         world = registry.world
-        _KNOWN[question] = document_checks.run_check(
-            question, lambda one: document_checks.parse_document(one, world.document(one.sha256 or ""))
+        _KNOWN[document_check] = document_checks.run_check(
+            document_check, lambda one: document_checks.parse_document(one, world.document(one.sha256 or ""))
         )
-    return _KNOWN[question]
+    return _KNOWN[document_check]

@@ -1,4 +1,4 @@
-"""Settles a Resource after everything in a request is written: ancestors, default Version, pruning, roots.
+"""Completes a Resource after everything in a request is written: ancestors, default Version, pruning, roots.
 
 Spec: core 1.0-rc4, "Resource Processing Algorithm", steps 3, 5 and 10; rules ENT-80 to 85, ENT-100 to 108.
 """
@@ -19,14 +19,14 @@ from domain.errors.problems import (
 )
 
 
-def resources_settle(changes: ChangeSet) -> None:
-    """Settles every Resource in the change; a Resource that lost its last Version is deleted (ENT-108)."""
+def complete_resources(changes: ChangeSet) -> None:
+    """Completes every Resource in the change; a Resource that lost its last Version is deleted (ENT-108)."""
     for resource in list(changes.resources.values()):
-        if not resource.is_deleted and resource.xref is None and (resource.is_new or resource.needs_settling):
-            settle(changes, resource)
+        if not resource.is_deleted and resource.xref is None and (resource.is_new or resource.needs_completion):
+            complete_resource(changes, resource)
 
 
-def settle(changes: ChangeSet, resource: ResourceDraft) -> None:
+def complete_resource(changes: ChangeSet, resource: ResourceDraft) -> None:
     """Computes one Resource's ancestors, default Version and pruning, and updates the epochs that depend on them."""
     changes.load_versions(resource)
     if not resource.live_versions():

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from api.audit.formats import ListWrapper
-from api.audit.hashes import HASH_PARAMS, HASH_TABLE, hash_tree_parts, parse_hash_params
 from api.audit.request_params import parse_audit_params
 from api.audit.responses import RequestedTable, TableContent, subject_xid
+from api.audit.tree_hash_params import HASH_PARAMS, HASH_TABLE, hash_tree_parts, parse_hash_params
 from api.http.query_params import query_params
 from api.http.request import Request
 from api.registry.open_registry import Registry
@@ -18,7 +18,7 @@ from projections.entities.query import View
 HASH: Final = "hash"
 
 
-def hash_table(registry: Registry, request: Request) -> RequestedTable:
+def tree_hash_table(registry: Registry, request: Request) -> RequestedTable:
     """The hashes. Raises: Forbidden; NotFound for an entity that the caller may not see; BadRequest."""
     xid, form = subject_xid(request), parse_audit_params(request.query, ("format",))
     if "\0" in xid or xids.is_outside_tree(xids.stream(xid) + "/"):
