@@ -393,7 +393,7 @@ def test_keys_that_cannot_be_read_again_are_good_for_a_day(tmp_path: Path) -> No
     keys = IssuerKeys(str(file))
 
     async def known_after(seconds: float) -> bool:
-        for name in ("_looked", "_good"):
+        for name in ("_last_attempt", "_last_success"):
             if (last := getattr(keys, name)) is not None:
                 setattr(keys, name, last - seconds)
         await keys.find("k", "ES256")

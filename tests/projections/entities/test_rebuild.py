@@ -125,7 +125,7 @@ def test_a_read_model_of_another_shape_is_made_anew(filled: Registry, table: str
 
 # Writes at every stage of a rebuild, also after its last look at the log, are in the tables that it swaps in.
 @pytest.mark.usefixtures("small_batches")
-@pytest.mark.parametrize("stage", ["begin", "fill", "index", "check"])
+@pytest.mark.parametrize("stage", ["create_tables", "fill", "create_indexes", "verify"])
 def test_writes_during_a_rebuild(filled: Registry, monkeypatch: pytest.MonkeyPatch, stage: str) -> None:
     finish = getattr(rebuilding.Rebuild, stage)
 
@@ -240,20 +240,20 @@ from projections.entities import rebuild as rebuilding
 rebuilding.BATCH = 7
 def die(self): os.kill(os.getpid(), signal.SIGKILL)
 def die_late(self, connection, position):
-    take_over(self, connection, position)
+    rename_tables(self, connection, position)
     die(self)
-take_over = rebuilding.Rebuild._take_over
+rename_tables = rebuilding.Rebuild._rename_tables
 if sys.argv[2] == "fill":
     rebuilding.rebuild(Store(sys.argv[1]), lambda done, total: done > 20 and die(None))
 elif sys.argv[2] == "swap":
-    rebuilding.Rebuild._take_over = die_late
+    rebuilding.Rebuild._rename_tables = die_late
 else:
-    rebuilding.Rebuild.check = die
+    rebuilding.Rebuild.verify = die
 rebuilding.rebuild(Store(sys.argv[1]))
 """
 
 
-@pytest.mark.parametrize("stage", ["fill", "check", "swap"])
+@pytest.mark.parametrize("stage", ["fill", "verify", "swap"])
 def test_a_killed_rebuild_shows_nothing(filled: Registry, stage: str) -> None:
     before = filled.tables()
     died = subprocess.run([sys.executable, "-c", DIES, filled.url, stage], cwd=Path.cwd(), check=False)
