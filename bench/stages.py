@@ -74,7 +74,7 @@ def spark(database: str, folder: str) -> Seconds:
     from pyspark.sql import DataFrameWriter
 
     from spark_projections import rebuild as sparks
-    from spark_projections.session import get_session
+    from spark_projections.session import session
     from spark_projections.sources import segments
 
     seconds: Seconds = {}
@@ -83,7 +83,7 @@ def spark(database: str, folder: str) -> Seconds:
     _watch(seconds, DataFrameWriter, "parquet", lambda writer, path, *more: path.rpartition("/")[2])
     with closing(Store(database)) as store, _timed(seconds, "all"):
         with _timed(seconds, "start"):
-            found = get_session(connectors=())
+            found = session(connectors=())
         sparks.rebuild(segments.read_verified(found, folder), partial(rebuild, store, None))
     with _timed(seconds, "reading"):
         _taken(segments.read(found, folder).select(*_READ))
@@ -96,12 +96,12 @@ def read(*places: str) -> Seconds:
     places: pairs of a source and where it is.
     """
     from spark_projections.jars import CONNECTORS
-    from spark_projections.session import get_session
+    from spark_projections.session import session
     from spark_projections.sources import annals, postgres, segments
 
     opening = {"segments": segments.read, "annals": annals.read, "postgres": postgres.read}
     kinds, seconds = places[::2], Seconds()
-    found = get_session(connectors=[kind for kind in kinds if kind in CONNECTORS])
+    found = session(connectors=[kind for kind in kinds if kind in CONNECTORS])
     for kind, place in zip(kinds, places[1::2], strict=True):
         open = cast("Callable[..., DataFrame]", opening[kind])
         _taken(open(found, place))

@@ -39,7 +39,7 @@ class SparkSettings(BaseSettings):
     conf: dict[str, str] = {}
 
 
-def get_session(settings: SparkSettings | None = None, connectors: Iterable[str] = tuple(CONNECTORS)) -> SparkSession:
+def session(settings: SparkSettings | None = None, connectors: Iterable[str] = tuple(CONNECTORS)) -> SparkSession:
     """The session of this process, a new one where there is none, with the source `annals` registered.
 
     connectors: names from `jars.CONNECTORS`. An existing session keeps the jars that it has.

@@ -91,12 +91,12 @@ def open_session(location: LogLocation) -> Iterator[SparkSession]:
 
         from spark_projections.jars import MissingJars
         from spark_projections.java import MissingJava
-        from spark_projections.session import get_session
+        from spark_projections.session import session
     except ImportError as error:
         raise UsageError(f"this needs Spark ({error.name} is missing): pip install 'annals[spark]'.") from None
     has_session = SparkSession.getActiveSession() is not None
     try:
-        spark = get_session(connectors=_CONNECTORS[location.source])
+        spark = session(connectors=_CONNECTORS[location.source])
     except (MissingJava, MissingJars) as error:
         raise UsageError(f"{error}.") from None
     # The verb reports each error once, so Spark's own log is off.

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from spark_projections.jars import CONNECTORS, MissingJars, connector_jars
 from spark_projections.java import MissingJava, java_home
-from spark_projections.session import SparkSettings, get_session
+from spark_projections.session import SparkSettings, session
 from tests.spark_projections.registry import Past, past
 
 #: A small heap, few tasks, and no web page about it.
@@ -32,7 +32,7 @@ def spark(connectors: list[str]) -> Iterator[SparkSession]:
         java_home()
     except MissingJava as error:
         pytest.skip(str(error))
-    found = get_session(SparkSettings(master="local[2]", memory="700m", conf=_CONF), connectors)
+    found = session(SparkSettings(master="local[2]", memory="700m", conf=_CONF), connectors)
     yield found
     found.stop()
 

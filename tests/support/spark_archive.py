@@ -31,10 +31,10 @@ def make() -> None:
     """
     from pyspark.sql import functions as f
 
-    from spark_projections.session import SparkSettings, get_session
+    from spark_projections.session import SparkSettings, session
 
     os.environ[OPTIONS] = f'{QUICK} -XX:ArchiveClassesAtExit="{ARCHIVE}" -Xlog:disable'
-    spark = get_session(SparkSettings(master="local[1]", memory="700m", conf={"spark.ui.enabled": "false"}), [])
+    spark = session(SparkSettings(master="local[1]", memory="700m", conf={"spark.ui.enabled": "false"}), [])
     with TemporaryDirectory() as folder:
         numbers = spark.range(100).withColumn("text", f.col("id").cast("string"))
         numbers.mapInArrow(lambda batches: batches, numbers.schema).write.parquet(f"{folder}/numbers")
