@@ -130,7 +130,7 @@ class Dispatcher:
         except ClientDisconnected:
             return
         try:
-            await send_response(response, receive, send, request.method == "HEAD", _common_headers(request))
+            await send_response(response, scope, receive, send, _common_headers(request))
         except Exception as error:
             # The status is already sent. Cutting the connection is the only way left to signal that the response is
             # incomplete.

@@ -36,7 +36,8 @@ async def get_body(settings: Settings, path: str) -> AsyncIterator[bytes]:
 
 async def _run_app(app: ASGIApp, scope: Scope, messages: asyncio.Queue[Message | None]) -> None:
     async def receive() -> Message:
-        return {"type": "http.request", "body": b"", "more_body": False}
+        disconnected: asyncio.Future[Message] = asyncio.get_running_loop().create_future()  # never; a GET has no body
+        return await disconnected
 
     try:
         await app(scope, receive, messages.put)

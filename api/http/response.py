@@ -6,15 +6,14 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
-from starlette.types import Receive, Send
+from starlette import responses
+from starlette.types import Receive, Scope, Send
 
 Headers = list[tuple[bytes, bytes]]
 NO_HEADERS: Final[Headers] = []
 
-#: Statuses whose responses have no body and no length.
-BODYLESS_STATUSES: Final = (204, 304)
 JSON: Final = (b"content-type", b"application/json; charset=utf-8")
 
 
@@ -29,8 +28,8 @@ class Compressor(Protocol):
 class Response:
     """A response: headers by lower-case name, and a body that is complete or streamed.
 
-    compressor: compresses a streamed body while it is sent. first_chunks: parts of the body before `body`, already in
-    memory. is_document: the body is a document and is sent byte for byte.
+    compressor: compresses a streamed body while it is sent. first_chunks: parts of a streamed body before `body`,
+    already in memory. is_document: the body is a document and is sent byte for byte.
     """
 
     status: int
@@ -58,80 +57,35 @@ async def buffer_short_body(response: Response) -> Response:
 
 
 async def send_response(
-    response: Response, receive: Receive, send: Send, is_head: bool = False, extra_headers: Headers = NO_HEADERS
+    response: Response, scope: Scope, receive: Receive, send: Send, extra_headers: Headers = NO_HEADERS
 ) -> None:
-    """Sends a response; for a HEAD request (`is_head`) without the body. It stops if the client disconnects."""
+    """Sends a response; for a HEAD request without the body. It stops if the client disconnects."""
+    is_head = scope["method"] == "HEAD"
     if isinstance(response.body, bytes):
-        await _send_whole(response, response.body, send, is_head, extra_headers)
+        whole = responses.Response(response.body, response.status)
+        if is_head:
+            whole.body = b""
+        await _add_headers(whole, response.headers, extra_headers)(scope, receive, send)
         return
-    async with aclosing(response.body) as chunks:
-        await send(_start_message(response.status, response.headers + extra_headers))
-        if is_head or await _send_chunks(response, chunks, receive, send):
-            await send(
-                _body_message(
-                    response.compressor.flush() if response.compressor and not is_head else b"", has_more=False
-                )
-            )
+    async with aclosing(response.body) as rest:
+        streamed = responses.StreamingResponse(_chunks(response, rest, is_head), response.status)
+        await _add_headers(streamed, response.headers, extra_headers)(scope, receive, send)
 
 
-async def _send_whole(response: Response, body: bytes, send: Send, is_head: bool, extra_headers: Headers) -> None:
-    length_headers = (
-        []
-        if response.status in BODYLESS_STATUSES
-        else [(b"content-length", b"%d" % (sum(map(len, response.first_chunks)) + len(body)))]
-    )
-    await send(_start_message(response.status, response.headers + length_headers + extra_headers))
-    for chunk in () if is_head else response.first_chunks:
-        await send(_body_message(chunk, has_more=True))
-    await send(_body_message(b"" if is_head else body, has_more=False))
+def _add_headers(response: responses.Response, headers: Headers, extra_headers: Headers) -> responses.Response:
+    """Starlette's response with these headers; it is made without, because its mapping cannot have two `Link`."""
+    response.raw_headers = [*headers, *response.raw_headers, *extra_headers]
+    return response
 
 
-async def _send_chunks(response: Response, chunks: AsyncGenerator[bytes, None], receive: Receive, send: Send) -> bool:
-    """Sends a streamed body. False if the client disconnected meanwhile."""
-    client = _DisconnectWatcher(receive)
-    try:
-        for chunk in response.first_chunks:
-            await _send_chunk(chunk, response.compressor, send)
-        async for chunk in chunks:
-            if client.is_gone():
-                return False
-            await _send_chunk(chunk, response.compressor, send)
-        return True
-    finally:
-        client.close()
-
-
-class _DisconnectWatcher:
-    """Detects that a client has disconnected, which sending alone does not report."""
-
-    def __init__(self, receive: Receive) -> None:
-        self._receive = receive
-        self._receiving = asyncio.ensure_future(receive())
-
-    def is_gone(self) -> bool:
-        """Whether the client has disconnected. Other messages from it are ignored."""
-        if not self._receiving.done():
-            return False
-        if self._receiving.result()["type"] == "http.disconnect":
-            return True
-        self._receiving = asyncio.ensure_future(self._receive())
-        return False
-
-    def close(self) -> None:
-        """Stops listening to the client."""
-        self._receiving.cancel()
-
-
-async def _send_chunk(chunk: bytes, compressor: Compressor | None, send: Send) -> None:
-    """Sends a chunk, compressed if needed. The compressor may produce no output yet."""
-    compressed = chunk if compressor is None else await asyncio.to_thread(compressor.compress, chunk)
-    if compressed:
-        await send(_body_message(compressed, has_more=True))
-
-
-def _start_message(status: int, headers: Headers) -> dict[str, Any]:
-    return {"type": "http.response.start", "status": status, "headers": headers}
-
-
-def _body_message(body: bytes, has_more: bool) -> dict[str, Any]:
-    return {"type": "http.response.body", "body": body, "more_body": has_more}
+async def _chunks(response: Response, rest: AsyncGenerator[bytes, None], is_head: bool) -> AsyncGenerator[bytes, None]:
+    """The chunks of a streamed body, compressed if needed. The compressor may produce no output yet."""
+    if is_head:
+        return
+    compressor = response.compressor
+    for chunk in response.first_chunks:
+        yield chunk if compressor is None else await asyncio.to_thread(compressor.compress, chunk)
+    async for chunk in rest:
+        yield chunk if compressor is None else await asyncio.to_thread(compressor.compress, chunk)
+    if compressor is not None:
+        yield compressor.flush()

@@ -156,7 +156,9 @@ async def _first_chunk(api: Api) -> bytes:
 
 
 async def receive() -> dict[str, Any]:
-    return {"type": "http.request", "body": b"", "more_body": False}
+    """Waits for ever: a GET has no body, and the client stays."""
+    await asyncio.Event().wait()
+    raise AssertionError("nobody sets it")
 
 
 def scope(path: str) -> dict[str, Any]:
