@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, Protocol
 
+from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
 from api.auth.callers import BEARER_CHALLENGE, INVALID_TOKEN_CHALLENGE, Authenticator
@@ -24,7 +25,7 @@ from api.http.connections.trusted_proxies import TrustedProxies
 from api.http.limits import check_path
 from api.http.methods import MethodNotAllowed
 from api.http.problem_response import OWN_PREFIX, problem_response
-from api.http.request import ClientDisconnected, Request, build_request, request_host
+from api.http.request import Request, build_request, request_host
 from api.http.request_log import log_failure, log_response, start_timer
 from api.http.response import Headers, Response, buffer_short_body, send_response
 from api.ops.metrics import ServerMetrics
@@ -46,7 +47,7 @@ class Surface(Protocol):
     """One part of the HTTP API, such as `/subscriptions` or `/-/log`."""
 
     async def answer(self, request: Request, receive: Receive) -> Response:
-        """The response. Raises: Problem, MethodNotAllowed, conditional.NotModified, ClientDisconnected."""
+        """The response. Raises: Problem, MethodNotAllowed, conditional.NotModified, ClientDisconnect."""
 
 
 class DefaultSurface(Surface, Protocol):
@@ -127,7 +128,7 @@ class Dispatcher:
         request = self._request(scope, host)
         try:
             response = await self._finish(await self._answer_or_problem(request, host, scope, receive), request)
-        except ClientDisconnected:
+        except ClientDisconnect:
             return
         try:
             await send_response(response, scope, receive, send, _common_headers(request))
@@ -161,7 +162,7 @@ class Dispatcher:
             return request
 
     async def _answer_or_problem(self, request: Request, host: str, scope: Scope, receive: Receive) -> Response:
-        """The response, also if the surface fails. Raises: ClientDisconnected."""
+        """The response, also if the surface fails. Raises: ClientDisconnect."""
         try:
             self._check_sender(request, host, scope)
             return await self._answer(request, receive)
@@ -175,7 +176,7 @@ class Dispatcher:
             return problem_response(
                 problem, request, self._default_surface.allow(request) if problem.status == 405 else None
             )
-        except ClientDisconnected:
+        except ClientDisconnect:
             raise
         except asyncio.CancelledError:
             # The server is stopping and has waited long enough. The connection still accepts a response.

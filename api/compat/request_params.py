@@ -87,7 +87,7 @@ async def read_content(request: Request, receive: Receive, max_size: int) -> byt
     """The bytes of a body, decompressed if its coding is gzip.
 
     max_size: in bytes, both compressed and decompressed. Raises: UnsupportedCoding, BodyTooLarge,
-    BadRequest, ClientDisconnected.
+    BadRequest, ClientDisconnect.
     """
     coding = (request.header(_CONTENT_ENCODING) or "identity").strip().lower()
     if coding == "identity":

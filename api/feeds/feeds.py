@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Final, TypeVar
 
+from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
 from api.feeds.formats import FeedFormat, heartbeat
@@ -24,7 +25,7 @@ from api.feeds.shared_pieces import FeedPiece, SharedPieces
 from api.feeds.sources import FeedSource
 from api.http.asof import escape_link_url
 from api.http.problem_response import root_link
-from api.http.request import ClientDisconnected, Request
+from api.http.request import Request
 from api.http.response import Headers, Response
 from api.registry.open_registry import Registry
 from commands.store.hashes import Interaction
@@ -71,7 +72,7 @@ class Feeds:
     async def answer(
         self, request: Request, receive: Receive, feed_params: FeedParams, feed_format: FeedFormat, source: FeedSource
     ) -> Response:
-        """The feed response, from the position that the reader asks for. Raises: BadRequest, ClientDisconnected."""
+        """The feed response, from the position that the reader asks for. Raises: BadRequest, ClientDisconnect."""
         after = await self.run(self._resume_position, feed_params)
         if feed_format.is_endless:
             headers = [feed_format.content_type, root_link(request.base), _NO_STORE, _VARY]
@@ -133,12 +134,12 @@ class Feeds:
     async def _next_piece(self, reader: FeedReader, end: int, client_gone: ClientGone, deadline: float) -> bytes:
         """The next piece with content; empty if there is none up to `end`, or if the time is over.
 
-        deadline: a time of the monotonic clock. Raises: ClientDisconnected.
+        deadline: a time of the monotonic clock. Raises: ClientDisconnect.
         """
         piece = b""
         while not (piece or reader.has_reached(end)):
             if client_gone.done():
-                raise ClientDisconnected
+                raise ClientDisconnect
             piece = await self.run(reader.next_piece, end)
             if time.monotonic() > deadline:
                 break

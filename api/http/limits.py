@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 from urllib.parse import unquote_to_bytes
 
+from starlette import requests
 from starlette.types import Receive
 
-from api.http.request import ClientDisconnected, Request
+from api.http.request import Request
 from domain.errors.http_errors import BodyTooLarge
 from domain.errors.problems import BadRequest, TooLarge
 
@@ -18,22 +19,18 @@ MAX_BODY: Final = 256 << 20
 
 
 async def read_body(request: Request, receive: Receive, max_size: int = MAX_BODY) -> bytes:
-    """The whole request body. max_size: in bytes. Raises: ClientDisconnected, BodyTooLarge, BadRequest."""
+    """The whole request body. max_size: in bytes. Raises: ClientDisconnect, BodyTooLarge, BadRequest."""
     check_unencoded(request)
     if _content_length(request) > max_size:
         raise BodyTooLarge(max_size=max_size)
     chunks: list[bytes] = []
     size = 0
-    while True:
-        message: Any = await receive()
-        if message["type"] == "http.disconnect":
-            raise ClientDisconnected
-        chunks.append(message.get("body", b""))
-        size += len(chunks[-1])
+    async for chunk in requests.Request({"type": "http"}, receive).stream():
+        chunks.append(chunk)
+        size += len(chunk)
         if size > max_size:
             raise BodyTooLarge(max_size=max_size)
-        if not message.get("more_body"):
-            return b"".join(chunks)
+    return b"".join(chunks)
 
 
 def check_unencoded(request: Request) -> None:

@@ -18,10 +18,6 @@ READ_METHODS: Final = frozenset(("GET", "HEAD", "OPTIONS"))
 _NO_PROXIES: Final = TrustedProxies(None)
 
 
-class ClientDisconnected(Exception):
-    """The client disconnected before its request was complete."""
-
-
 @dataclass(frozen=True, slots=True)
 class Request:
     """path: decoded, below the registry's root, as errors name it. segments: the path's segments, without `$details`.

@@ -15,6 +15,7 @@ from collections.abc import Container, Sequence
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
+from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
 from api.feeds.formats import CLOUDEVENTS_BATCH
@@ -23,7 +24,7 @@ from api.http.limits import read_body
 from api.http.methods import MethodNotAllowed
 from api.http.problem_response import root_link
 from api.http.query_params import query_params
-from api.http.request import ClientDisconnected, Request
+from api.http.request import Request
 from api.http.response import Response
 from api.replication.representations import LinkApiContext
 from domain.errors import problems
@@ -104,12 +105,12 @@ class LinkNotificationHandler:
 async def _read_events(request: Request, receive: Receive) -> bytes:
     """The body of a request.
 
-    Raises: ClientDisconnected, also for a body that takes too long; BodyTooLarge, BadRequest.
+    Raises: ClientDisconnect, also for a body that takes too long; BodyTooLarge, BadRequest.
     """
     try:
         return await asyncio.wait_for(read_body(request, receive, MAX_NOTIFICATION_BODY), BODY_SECONDS)
     except TimeoutError:
-        raise ClientDisconnected from None
+        raise ClientDisconnect from None
 
 
 def _consent_response(request: Request, origins: Container[str]) -> Response:

@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from typing import Any, Final
 
+from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
 from api.feeds.formats import NDJSON
 from api.http.json_bodies import json_response
 from api.http.limits import MAX_BODY, check_unencoded
 from api.http.query_params import invalid_param, query_params, single_value
-from api.http.request import ClientDisconnected, Request
+from api.http.request import Request
 from api.http.response import Response
 from api.replication.representations import LinkApiContext, find_link
 from domain.errors.http_errors import BodyTooLarge, UnsupportedMediaType
@@ -41,7 +42,7 @@ class LogReceiveHandler:
 
         The body is streamed and never held as a whole.
         Raises: NotFound, NotReceiving, LogGap, Diverged, BadRequest, UnsupportedMediaType, BodyTooLarge,
-        ClientDisconnected.
+        ClientDisconnect.
         """
         after_text = single_value(query_params(request, (_AFTER,)), _AFTER) or "0"
         if not (after_text.isascii() and after_text.isdecimal() and len(after_text) < 19):
@@ -76,7 +77,7 @@ class _RequestBody:
     def iter_lines(self) -> Iterator[bytes]:
         """The lines of the body.
 
-        Raises: ClientDisconnected if the body breaks off or the request was given up; BodyTooLarge.
+        Raises: ClientDisconnect if the body breaks off or the request was given up; BodyTooLarge.
         """
         incomplete_line = b""
         has_more = True
@@ -97,12 +98,12 @@ class _RequestBody:
 
     def _receive_message(self) -> Any:
         if self._has_ended:
-            raise ClientDisconnected
+            raise ClientDisconnect
         self._pending = asyncio.run_coroutine_threadsafe(asyncio.wait_for(self._receive(), PART_SECONDS), self._loop)
         try:
             message = self._pending.result(PART_SECONDS + 1)
         except (CancelledError, TimeoutError):
-            raise ClientDisconnected from None
+            raise ClientDisconnect from None
         if message["type"] == "http.disconnect":
-            raise ClientDisconnected
+            raise ClientDisconnect
         return message
