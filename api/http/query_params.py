@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Final
-from urllib.parse import unquote_plus
+from urllib.parse import parse_qs, unquote_plus
 
 from api.http.request import Request
 from domain.errors.problems import BadRequest, Problem
@@ -21,10 +21,7 @@ QueryParams = Mapping[str, list[str]]
 
 def query_params(request: Request, known_names: Iterable[str]) -> QueryParams:
     """Decoded values by parameter. Raises: BadRequest for an unknown parameter."""
-    known_names, parameters = set(known_names), dict[str, list[str]]()
-    for parameter in filter(None, request.query.decode("latin-1").split("&")):
-        name, _, value = parameter.partition("=")
-        parameters.setdefault(unquote_plus(name), []).append(unquote_plus(value))
+    known_names, parameters = set(known_names), parse_qs(request.query.decode("latin-1"), keep_blank_values=True)
     for name in parameters:
         if name not in known_names:
             raise invalid_param(name, f"it is unknown; this path takes: {', '.join(sorted(known_names)) or 'none'}")
