@@ -22,7 +22,7 @@ from api.auth.jwt_keys import IssuerKeys, is_url
 from api.compat.aliases import CompatAliases
 from api.compat.openapi_routes import COMPAT_OPENAPI, CompatOpenapiRoutes
 from api.compat.routes import COMPAT, CompatRoutes
-from api.dispatch import Dispatcher, Mount, ServerConfig
+from api.dispatch import Dispatcher, DispatcherApplication, Mount, ServerConfig
 from api.feeds.documents_route import DOCUMENTS, DocumentsRoutes
 from api.feeds.events_route import EVENTS, EventFeedRoutes
 from api.feeds.feeds import Feeds
@@ -201,7 +201,7 @@ def create_app(
             feeds.close()
             registry.close()
 
-    app = Starlette(lifespan=lifespan)
+    app = DispatcherApplication(lifespan=lifespan)
     app.router.redirect_slashes = False
     app.state.stop_following = log_head_watcher.stop
     return app

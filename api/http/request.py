@@ -1,4 +1,7 @@
-"""A parsed HTTP request: path, query, headers, and the root for URLs in its response."""
+"""A parsed HTTP request: path, query, headers, and the root for URLs in its response.
+
+It is part of the fast path; see `api/dispatch.py`.
+"""
 
 from __future__ import annotations
 
