@@ -3,10 +3,11 @@
 A surface builds responses. The dispatcher does what all requests share: authentication, problems as responses,
 compression, security headers, metrics and log lines.
 
-This file is a fast path. With the Request of `api/http/request.py`, it takes the place of Starlette's Request, Router
-and middleware. A read of a document takes 125 microseconds of processor time. Starlette's Request would add 4 %, its
-Router 5 %, each middleware that wraps `send` 1 % to 8 %, and its two error middlewares 3 %; all of them add 30 %.
-Starlette keeps the rest: the lifespan, the bodies of requests, and the sending of responses.
+This file is a fast path. With `api/http/request.py` and complete bodies in `api/http/response.py`, it takes the place
+of Starlette's Request, Router, middleware and Response. A read of a document takes 125 microseconds of processor time.
+Starlette's Request would add 4 %, its Router 5 %, a middleware that wraps `send` 1 % to 8 %, its two error middlewares
+3 %, and its Response 1 %, or 10 % with a mapping of headers; all of them together add 30 %.
+Starlette does the rest: the lifespan, bodies of requests, and streams.
 """
 
 from __future__ import annotations

@@ -43,14 +43,17 @@ async def compress_response(response: Response, accept_encoding: str | None) -> 
         return response
     headers = [*response.headers, VARY]
     coding = choose_coding(accept_encoding) if accept_encoding and response.status != 304 else None
-    if coding is None or (isinstance(response.body, bytes) and len(response.body) < MIN_SIZE):
+    if coding is None or (
+        isinstance(response.body, bytes) and not response.first_chunks and len(response.body) < MIN_SIZE
+    ):
         return Response(response.status, headers, response.body, None, response.first_chunks)
     headers = [*(_tag_with_coding(header, coding) for header in headers), (b"content-encoding", coding.encode())]
     if not isinstance(response.body, bytes):
         return replace(response, headers=headers, compressor=_CODINGS[coding]())
-    if len(response.body) > THREAD_SIZE:
-        return Response(response.status, headers, await asyncio.to_thread(_compress_whole, response.body, coding))
-    return Response(response.status, headers, _compress_whole(response.body, coding))
+    body = b"".join((*response.first_chunks, response.body))
+    if len(body) > THREAD_SIZE:
+        return Response(response.status, headers, await asyncio.to_thread(_compress_whole, body, coding))
+    return Response(response.status, headers, _compress_whole(body, coding))
 
 
 @lru_cache(maxsize=256)

@@ -8,12 +8,14 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from starlette import responses
+from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 Headers = list[tuple[bytes, bytes]]
 NO_HEADERS: Final[Headers] = []
 
+#: Statuses whose responses have no body and no length.
+BODYLESS_STATUSES: Final = (204, 304)
 JSON: Final = (b"content-type", b"application/json; charset=utf-8")
 
 
@@ -28,8 +30,8 @@ class Compressor(Protocol):
 class Response:
     """A response: headers by lower-case name, and a body that is complete or streamed.
 
-    compressor: compresses a streamed body while it is sent. first_chunks: parts of a streamed body before `body`,
-    already in memory. is_document: the body is a document and is sent byte for byte.
+    compressor: compresses a streamed body while it is sent. first_chunks: parts of the body before `body`, already in
+    memory. is_document: the body is a document and is sent byte for byte.
     """
 
     status: int
@@ -62,20 +64,26 @@ async def send_response(
     """Sends a response; for a HEAD request without the body. It stops if the client disconnects."""
     is_head = scope["method"] == "HEAD"
     if isinstance(response.body, bytes):
-        whole = responses.Response(response.body, response.status)
-        if is_head:
-            whole.body = b""
-        await _add_headers(whole, response.headers, extra_headers)(scope, receive, send)
+        await _send_whole(response, response.body, send, is_head, extra_headers)
         return
     async with aclosing(response.body) as rest:
-        streamed = responses.StreamingResponse(_chunks(response, rest, is_head), response.status)
-        await _add_headers(streamed, response.headers, extra_headers)(scope, receive, send)
+        streamed = StreamingResponse(_chunks(response, rest, is_head), response.status)
+        streamed.raw_headers = response.headers + extra_headers  # its own mapping cannot have two `Link`
+        await streamed(scope, receive, send)
 
 
-def _add_headers(response: responses.Response, headers: Headers, extra_headers: Headers) -> responses.Response:
-    """Starlette's response with these headers; it is made without, because its mapping cannot have two `Link`."""
-    response.raw_headers = [*headers, *response.raw_headers, *extra_headers]
-    return response
+async def _send_whole(response: Response, body: bytes, send: Send, is_head: bool, extra_headers: Headers) -> None:
+    """Sends a complete body: a fast path; see `api/dispatch.py`. Joining its chunks would copy a large list twice."""
+    length_headers = (
+        []
+        if response.status in BODYLESS_STATUSES
+        else [(b"content-length", b"%d" % (sum(map(len, response.first_chunks)) + len(body)))]
+    )
+    headers = response.headers + length_headers + extra_headers
+    await send({"type": "http.response.start", "status": response.status, "headers": headers})
+    for chunk in () if is_head else response.first_chunks:
+        await send({"type": "http.response.body", "body": chunk, "more_body": True})
+    await send({"type": "http.response.body", "body": b"" if is_head else body, "more_body": False})
 
 
 async def _chunks(response: Response, rest: AsyncGenerator[bytes, None], is_head: bool) -> AsyncGenerator[bytes, None]:

@@ -253,7 +253,7 @@ class XRegistryReadHandler:
         (headers, first_chunks, is_complete), body = await self._streaming_pool.start(job)
         if is_complete:
             await body.aclose()
-            return Response(200, headers, b"".join(first_chunks))
+            return Response(200, headers, first_chunks[-1], first_chunks=first_chunks[:-1])
         return Response(200, headers, body, first_chunks=first_chunks)
 
 
