@@ -87,7 +87,7 @@ def main() -> None:
             found = list(_measured(subject, kinds, wanted.quick))
             figures += found
             if not wanted.quick:
-                _report(name, found)
+                _report(name, found, wanted.against if name == AGAINST else None)
     Console(width=None if sys.stdout.isatty() else 200).print(_table(figures))
 
 
@@ -112,12 +112,13 @@ def _table(figures: list[Figure]) -> Table:
     return table
 
 
-def _report(name: str, figures: list[Figure]) -> None:
-    """Puts a subject's figures in the place of those that the report has."""
+def _report(name: str, figures: list[Figure], against: str | None) -> None:
+    """Replaces a subject's figures in the report. against: the commit that they are beside."""
     sections = dict(_sections(REPORT.read_text())) if REPORT.exists() else {}
     machine = f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, Python {platform.python_version()}"
-    told = f"{datetime.now(UTC):%Y-%m-%d}, {machine}, requests from {load.client()}."
-    sections[name] = "\n".join((told, "", *markdown(figures)))
+    conditions = f"{datetime.now(UTC):%Y-%m-%d}, {machine}, requests from {load.client()}."
+    compared_commit = [f"The other version is {against}."] if against else []
+    sections[name] = "\n".join((conditions, *compared_commit, "", *markdown(figures)))
     known = (f"## {each}\n\n{sections[each]}\n" for each in (*SUBJECTS, AGAINST) if each in sections)
     REPORT.write_text("\n".join((INTRODUCTION, *known)))
 
