@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Two more than processors, because many tests wait for their own processes.
 WORKERS = $(shell $(BIN)/python -c 'import os; print(2 + (os.cpu_count() or 1))')
-SOURCES := domain commands projections api spark_projections tests bench
+SOURCES := annals domain commands projections api spark_projections tests bench
 
 # Tests start hundreds of processes, which can share compiled sources.
 unexport PYTHONDONTWRITEBYTECODE

@@ -10,66 +10,66 @@ from typing import Final
 
 from starlette.applications import Starlette
 
-from api.audit.diff import DIFF, diff_table
-from api.audit.history import HISTORY, history_table
-from api.audit.interactions import INTERACTIONS, interactions_table
-from api.audit.responses import AuditRoutes
-from api.audit.tree_hash import HASH, tree_hash_table
-from api.auth.callers import Authenticator, FixedCallerAuthenticator, TokenVerifier, parse_fixed_tokens
-from api.auth.jwt import JwtVerifier
-from api.auth.jwt_claims import ClaimSettings
-from api.auth.jwt_keys import IssuerKeys, is_url
-from api.compat.aliases import CompatAliases
-from api.compat.openapi_routes import COMPAT_OPENAPI, CompatOpenapiRoutes
-from api.compat.routes import COMPAT, CompatRoutes
-from api.dispatch import Dispatcher, DispatcherApplication, Mount, ServerConfig
-from api.feeds.documents_route import DOCUMENTS, DocumentsRoutes
-from api.feeds.events_route import EVENTS, EventFeedRoutes
-from api.feeds.feeds import Feeds
-from api.feeds.log_head_watcher import LogHeadWatcher
-from api.feeds.log_route import LOG, LogFeedRoutes
-from api.http.browsers.allowed_hosts import AllowedHosts
-from api.http.browsers.cors import Cors
-from api.http.canonical_header import CanonicalLinks
-from api.http.connections.trusted_proxies import TrustedProxies
-from api.http.problem_response import SUBSCRIPTIONS
-from api.messaging.findings import FINDINGS, FindingsRoutes
-from api.messaging.match import MATCH, MatchRoutes
-from api.messaging.resolved import RESOLVED, ResolvedMessagesRoutes
-from api.ops import discovery
-from api.ops.commit_listeners import CommitListeners
-from api.ops.health import LIVEZ, READYZ, HealthRoutes
-from api.ops.metrics import ServerMetrics
-from api.ops.metrics_route import METRICS, MetricsRoutes
-from api.own_paths import OWN_PATH_ITEMS
-from api.registry.open_registry import Registry, open_registry
-from api.replication.metrics import add_link_metrics as measure_links
-from api.replication.representations import LinkApiContext as LinkParts
-from api.replication.routes import LINKS, LinksRoutes
-from api.replication.wiring import ActiveReplication, PassiveReplication, build_link_context
-from api.replication.wiring import build_link_service as replication_of
-from api.settings.settings import Settings
-from api.subscriptions.delivery_service import build_delivery_service
-from api.subscriptions.endpoint import write_endpoint
-from api.subscriptions.ports import Deliveries
-from api.subscriptions.previews_route import PREVIEWS, PreviewRoutes
-from api.subscriptions.routes import SubscriptionsRoutes
-from api.subscriptions.wiring import build_event_families, build_guard_for_url, build_subscription_context
-from api.xregistry.checks.routes import CHECK, CheckRoutes
-from api.xregistry.imports import IMPORT, ImportRoutes
-from api.xregistry.openapi.routes import DOCS, OPENAPI, OpenapiRoutes
-from api.xregistry.render.shortself import SHORTSELF_PATH
-from api.xregistry.restore import RESTORE, RestoreRoutes
-from api.xregistry.routes import XRegistryRoutes
-from api.xregistry.shortself_route import ShortselfRoutes
-from commands.store.append import NewSalt
-from commands.store.clock import Clock
-from commands.store.correlation_ids import NewId
-from commands.store.registry_url import UNCONFIGURED_URL
-from domain.access.roles import Caller
-from projections.events.event_families import EventFamily
-from projections.outgoing.resolver import Resolver
-from projections.replication.link_state import LinkStates
+from annals.api.audit.diff import DIFF, diff_table
+from annals.api.audit.history import HISTORY, history_table
+from annals.api.audit.interactions import INTERACTIONS, interactions_table
+from annals.api.audit.responses import AuditRoutes
+from annals.api.audit.tree_hash import HASH, tree_hash_table
+from annals.api.auth.callers import Authenticator, FixedCallerAuthenticator, TokenVerifier, parse_fixed_tokens
+from annals.api.auth.jwt import JwtVerifier
+from annals.api.auth.jwt_claims import ClaimSettings
+from annals.api.auth.jwt_keys import IssuerKeys, is_url
+from annals.api.compat.aliases import CompatAliases
+from annals.api.compat.openapi_routes import COMPAT_OPENAPI, CompatOpenapiRoutes
+from annals.api.compat.routes import COMPAT, CompatRoutes
+from annals.api.dispatch import Dispatcher, DispatcherApplication, Mount, ServerConfig
+from annals.api.feeds.documents_route import DOCUMENTS, DocumentsRoutes
+from annals.api.feeds.events_route import EVENTS, EventFeedRoutes
+from annals.api.feeds.feeds import Feeds
+from annals.api.feeds.log_head_watcher import LogHeadWatcher
+from annals.api.feeds.log_route import LOG, LogFeedRoutes
+from annals.api.http.browsers.allowed_hosts import AllowedHosts
+from annals.api.http.browsers.cors import Cors
+from annals.api.http.canonical_header import CanonicalLinks
+from annals.api.http.connections.trusted_proxies import TrustedProxies
+from annals.api.http.problem_response import SUBSCRIPTIONS
+from annals.api.messaging.findings import FINDINGS, FindingsRoutes
+from annals.api.messaging.match import MATCH, MatchRoutes
+from annals.api.messaging.resolved import RESOLVED, ResolvedMessagesRoutes
+from annals.api.ops import discovery
+from annals.api.ops.commit_listeners import CommitListeners
+from annals.api.ops.health import LIVEZ, READYZ, HealthRoutes
+from annals.api.ops.metrics import ServerMetrics
+from annals.api.ops.metrics_route import METRICS, MetricsRoutes
+from annals.api.own_paths import OWN_PATH_ITEMS
+from annals.api.registry.open_registry import Registry, open_registry
+from annals.api.replication.metrics import add_link_metrics as measure_links
+from annals.api.replication.representations import LinkApiContext as LinkParts
+from annals.api.replication.routes import LINKS, LinksRoutes
+from annals.api.replication.wiring import ActiveReplication, PassiveReplication, build_link_context
+from annals.api.replication.wiring import build_link_service as replication_of
+from annals.api.settings.settings import Settings
+from annals.api.subscriptions.delivery_service import build_delivery_service
+from annals.api.subscriptions.endpoint import write_endpoint
+from annals.api.subscriptions.ports import Deliveries
+from annals.api.subscriptions.previews_route import PREVIEWS, PreviewRoutes
+from annals.api.subscriptions.routes import SubscriptionsRoutes
+from annals.api.subscriptions.wiring import build_event_families, build_guard_for_url, build_subscription_context
+from annals.api.xregistry.checks.routes import CHECK, CheckRoutes
+from annals.api.xregistry.imports import IMPORT, ImportRoutes
+from annals.api.xregistry.openapi.routes import DOCS, OPENAPI, OpenapiRoutes
+from annals.api.xregistry.render.shortself import SHORTSELF_PATH
+from annals.api.xregistry.restore import RESTORE, RestoreRoutes
+from annals.api.xregistry.routes import XRegistryRoutes
+from annals.api.xregistry.shortself_route import ShortselfRoutes
+from annals.commands.store.append import NewSalt
+from annals.commands.store.clock import Clock
+from annals.commands.store.correlation_ids import NewId
+from annals.commands.store.registry_url import UNCONFIGURED_URL
+from annals.domain.access.roles import Caller
+from annals.projections.events.event_families import EventFamily
+from annals.projections.outgoing.resolver import Resolver
+from annals.projections.replication.link_state import LinkStates
 
 _LOG: Final = logging.getLogger("annals")
 

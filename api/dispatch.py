@@ -21,27 +21,27 @@ from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from api.auth.callers import BEARER_CHALLENGE, INVALID_TOKEN_CHALLENGE, Authenticator
-from api.http import conditional
-from api.http.browsers.allowed_hosts import AllowedHosts
-from api.http.browsers.cors import Cors
-from api.http.browsers.cross_origin import check_form, check_origin
-from api.http.browsers.stored_content import check_destination
-from api.http.compression import compress_response
-from api.http.connections.trusted_proxies import TrustedProxies
-from api.http.limits import check_path
-from api.http.methods import MethodNotAllowed
-from api.http.problem_response import OWN_PREFIX, problem_response
-from api.http.request import Request, build_request, request_host
-from api.http.request_log import log_failure, log_response, start_timer
-from api.http.response import Headers, Response, buffer_short_body, send_response
-from api.ops.metrics import ServerMetrics
-from commands.store.damage import DamageMonitor
-from commands.store.outages import describe_outage
-from domain.errors import problems
-from domain.errors.http_errors import StoreUnavailable, Unauthorized
-from domain.errors.problems import Problem
-from projections.entities.query import MissingDocument
+from annals.api.auth.callers import BEARER_CHALLENGE, INVALID_TOKEN_CHALLENGE, Authenticator
+from annals.api.http import conditional
+from annals.api.http.browsers.allowed_hosts import AllowedHosts
+from annals.api.http.browsers.cors import Cors
+from annals.api.http.browsers.cross_origin import check_form, check_origin
+from annals.api.http.browsers.stored_content import check_destination
+from annals.api.http.compression import compress_response
+from annals.api.http.connections.trusted_proxies import TrustedProxies
+from annals.api.http.limits import check_path
+from annals.api.http.methods import MethodNotAllowed
+from annals.api.http.problem_response import OWN_PREFIX, problem_response
+from annals.api.http.request import Request, build_request, request_host
+from annals.api.http.request_log import log_failure, log_response, start_timer
+from annals.api.http.response import Headers, Response, buffer_short_body, send_response
+from annals.api.ops.metrics import ServerMetrics
+from annals.commands.store.damage import DamageMonitor
+from annals.commands.store.outages import describe_outage
+from annals.domain.errors import problems
+from annals.domain.errors.http_errors import StoreUnavailable, Unauthorized
+from annals.domain.errors.problems import Problem
+from annals.projections.entities.query import MissingDocument
 
 _STOPPING_MESSAGE: Final = "the server is stopping; the log shows whether a write was carried out"
 

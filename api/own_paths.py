@@ -5,28 +5,35 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from api.audit.request_params import MAX_LIMIT as AUDIT_LIMIT
-from api.audit.tree_hash_params import MAX_PARTS
-from api.feeds.formats import PAGE_SIZE
-from api.feeds.request_params import MAX_LIMIT, MAX_WAIT
-from api.openapi.builders import DRY_RUN, Schema
-from api.openapi.path_files import COMPONENTS, load_paths
-from api.replication.representations import LINK_STATES
-from api.subscriptions import dead_letters, previews, reading
-from domain.compat.legacy_apis import LEGACY_APIS
-from domain.formats import COMPATIBILITIES
-from domain.messaging import rc2
-from domain.messaging.resolve import UnresolvedReason
-from domain.replication.link import MODES
-from domain.subscriptions import filters
-from domain.subscriptions.event_families import FAMILIES, XREGISTRY
-from domain.subscriptions.sink_uris import PROTOCOLS
-from projections.replication.log.link_status import DIFFERS, EQUAL, UNKNOWN
+from annals.api.audit.request_params import MAX_LIMIT as AUDIT_LIMIT
+from annals.api.audit.tree_hash_params import MAX_PARTS
+from annals.api.feeds.formats import PAGE_SIZE
+from annals.api.feeds.request_params import MAX_LIMIT, MAX_WAIT
+from annals.api.openapi.builders import DRY_RUN, Schema
+from annals.api.openapi.path_files import COMPONENTS, load_paths
+from annals.api.replication.representations import LINK_STATES
+from annals.api.subscriptions import dead_letters, previews, reading
+from annals.domain.compat.legacy_apis import LEGACY_APIS
+from annals.domain.formats import COMPATIBILITIES
+from annals.domain.messaging import rc2
+from annals.domain.messaging.resolve import UnresolvedReason
+from annals.domain.replication.link import MODES
+from annals.domain.subscriptions import filters
+from annals.domain.subscriptions.event_families import FAMILIES, XREGISTRY
+from annals.domain.subscriptions.sink_uris import PROTOCOLS
+from annals.projections.replication.log.link_status import DIFFERS, EQUAL, UNKNOWN
 
 #: The folders with an `openapi.yaml`, in the order of the document.
 _SURFACES: Final = (
-    *("api.feeds", "api.audit", "api.xregistry", "api.replication", "api.messaging", "api.xregistry.checks"),
-    *("api.ops", "api.subscriptions"),
+    *(
+        "annals.api.feeds",
+        "annals.api.audit",
+        "annals.api.xregistry",
+        "annals.api.replication",
+        "annals.api.messaging",
+        "annals.api.xregistry.checks",
+    ),
+    *("annals.api.ops", "annals.api.subscriptions"),
 )
 #: The values of the placeholders in these files.
 _VALUES: Final[Mapping[str, Any]] = {

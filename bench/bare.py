@@ -7,8 +7,8 @@ from typing import Any
 
 from sqlalchemy import Column, Connection, MetaData, Table, inspect
 
-from commands.store import sql
-from commands.store.log import Store
+from annals.commands.store import sql
+from annals.commands.store.log import Store
 
 #: Rows by table.
 Rows = dict[str, list[tuple[Any, ...]]]

@@ -9,11 +9,11 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+from annals.domain.cesql import ContextAttributes, compile_expression
+from annals.domain.subscriptions import filters
+from annals.domain.subscriptions.subscription_index import SubscriptionIndex, SubscriptionInterest
 from bench.figures import Figure, Want
 from bench.places import Place
-from domain.cesql import ContextAttributes, compile_expression
-from domain.subscriptions import filters
-from domain.subscriptions.subscription_index import SubscriptionIndex, SubscriptionInterest
 
 #: The fastest of so many readings counts.
 TURNS: Final = 5

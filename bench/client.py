@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 import httptools
 
+from annals.domain.values.json_text import dumps
 from bench import samples
-from domain.values.json_text import dumps
 
 #: Resources of the group that lists and filters are asked of, and entities of one import.
 LISTED: Final = 1000

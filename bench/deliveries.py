@@ -16,17 +16,17 @@ from typing import Any, Final
 import httpx
 from cloudevents.core.formats.json import JSONFormat
 
+from annals.projections.database.connections import connect
+from annals.projections.log.reader import Log
+from annals.projections.outgoing.destination_guard import DestinationGuard
+from annals.projections.subscriptions.event_messages import EventMessageReader
+from annals.projections.subscriptions.ports import DeliveryPorts
+from annals.projections.subscriptions.service import DeliveryService
+from annals.projections.subscriptions.sinks.http import sink as _http
+from annals.projections.subscriptions.workers.deliverer import WRITE_DELAY_SECONDS
 from bench.figures import Figure, Want
 from bench.places import Place
 from bench.receiver import Receiver, receiving
-from projections.database.connections import connect
-from projections.log.reader import Log
-from projections.outgoing.destination_guard import DestinationGuard
-from projections.subscriptions.event_messages import EventMessageReader
-from projections.subscriptions.ports import DeliveryPorts
-from projections.subscriptions.service import DeliveryService
-from projections.subscriptions.sinks.http import sink as _http
-from projections.subscriptions.workers.deliverer import WRITE_DELAY_SECONDS
 from tests.support.delivery_rig import FAMILIES, Rig
 
 assert _http  # it registers itself

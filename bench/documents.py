@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from domain.values.json_text import dumps
+from annals.domain.values.json_text import dumps
 
 #: A document of so many members, marked.
 Made = Callable[[int, str], bytes]

@@ -15,17 +15,17 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from api.feeds.formats import EVENT_STREAM, NDJSON
-from api.registry.open_registry import open_registry
-from api.settings.settings import Settings
+from annals.api.feeds.formats import EVENT_STREAM, NDJSON
+from annals.api.registry.open_registry import open_registry
+from annals.api.settings.settings import Settings
+from annals.commands.store import sql
+from annals.commands.store.log import Store
+from annals.domain.values.json_text import dumps, loads
+from annals.projections.entities.query import ViewPool
 from bench import samples
 from bench.figures import Figure, Want
 from bench.places import Place, serving
 from bench.rebuilding import append
-from commands.store import sql
-from commands.store.log import Store
-from domain.values.json_text import dumps, loads
-from projections.entities.query import ViewPool
 
 #: The fastest of so many readings.
 TURNS: Final = 3

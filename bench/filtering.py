@@ -12,10 +12,10 @@ from typing import Final
 import httpx
 import orjson
 
+from annals.domain.values.json_text import dumps
 from bench import samples
 from bench.figures import Figure, Want
 from bench.places import Place, serving
-from domain.values.json_text import dumps
 
 #: Set to measure a million Resources too, which takes an hour to fill.
 MILLION: Final = "ANNALS_BENCH_MILLION"

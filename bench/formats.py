@@ -17,19 +17,19 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-from api.registry.open_registry import open_registry
-from api.settings.settings import Settings
+from annals.api.registry.open_registry import open_registry
+from annals.api.settings.settings import Settings
+from annals.commands.command_bus import CommandBus
+from annals.commands.documents.document_checker import DocumentChecker
+from annals.domain import formats
+from annals.domain.decisions.changes.documents import digest
+from annals.domain.decisions.checks.document_checks import CompatibilityCheck, DocumentCheck, FormatCheck
+from annals.domain.decisions.commands import WriteMethod, WriteTree
 from bench import documents
 from bench.documents import DOCUMENTS, members_for
 from bench.figures import Figure, Want
 from bench.memory import resident
 from bench.places import Place
-from commands.command_bus import CommandBus
-from commands.documents.document_checker import DocumentChecker
-from domain import formats
-from domain.decisions.changes.documents import digest
-from domain.decisions.checks.document_checks import CompatibilityCheck, DocumentCheck, FormatCheck
-from domain.decisions.commands import WriteMethod, WriteTree
 
 SIZES: Final = {"2 kB": 2_000, "200 kB": 200_000}
 SCHEMA: Final = "/schemagroups/g/schemas/s"
@@ -166,7 +166,7 @@ def _jsonstructure(content: bytes) -> None:
 
 
 def _protoc(content: bytes) -> None:
-    from domain.formats.protobuf.protoc import compile_text
+    from annals.domain.formats.protobuf.protoc import compile_text
 
     assert compile_text(content.decode()).descriptor is not None
 
@@ -235,7 +235,7 @@ def _memory(place: Place, length: int) -> Iterator[Figure]:
     names = {
         pid: Path(f"/proc/{pid}/cmdline").read_bytes() for task in tasks for pid in map(int, task.read_text().split())
     }
-    taken = [resident(pid) / 2**20 for pid, name in names.items() if b"commands.documents.check_server" in name]
+    taken = [resident(pid) / 2**20 for pid, name in names.items() if b"annals.commands.documents.check_server" in name]
     if taken:
         told, size = " + ".join(f"{one:.0f}" for one in taken), f"{length:,} Versions, every format used"
         what = "Memory of the processes that check"

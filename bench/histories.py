@@ -23,29 +23,29 @@ from random import Random
 from tempfile import TemporaryFile
 from typing import Final, NamedTuple
 
+from annals.commands.store import hashes
+from annals.commands.store.append import NewSalt, add_salts
+from annals.commands.store.clock import format_time
+from annals.commands.store.hashes import NO_INTERACTION, ChainHasher, Interaction, LogRow
+from annals.commands.store.log import Store
+from annals.commands.store.mapper import after_image, stored_state
+from annals.domain.decisions.commands import Command, CreateRegistry, describe
+from annals.domain.decisions.decide import decide
+from annals.domain.decisions.world import Context, Decision
+from annals.domain.model.builtin import default_source
+from annals.domain.registry.events import EntityDeleted, EntityEvent
+from annals.projections.events.xregistry_events import XRegistryEvents
+from annals.projections.kafka.cluster import KafkaCluster
+from annals.projections.kafka.producer import Producer
+from annals.projections.kafka.records import TOPICS, PublishedCounts, RecordBuilder
+from annals.projections.log.table_rows import SCHEMA_VERSION, LogTableRow, table_rows
+from annals.projections.segments.columns import DOCUMENT_FILE_SCHEMA, LOG_FILE_SCHEMA, DocumentRow, write_table
+from annals.projections.segments.folder import SegmentFolder, open_folder
+from annals.projections.segments.known_documents import KnownDocuments
+from annals.projections.segments.manifest import DataFile, ManifestEntry, SegmentRange
+from annals.projections.segments.write import SegmentSize
 from bench.lives import Lives
 from bench.recent import RecentWorld
-from commands.store import hashes
-from commands.store.append import NewSalt, add_salts
-from commands.store.clock import format_time
-from commands.store.hashes import NO_INTERACTION, ChainHasher, Interaction, LogRow
-from commands.store.log import Store
-from commands.store.mapper import after_image, stored_state
-from domain.decisions.commands import Command, CreateRegistry, describe
-from domain.decisions.decide import decide
-from domain.decisions.world import Context, Decision
-from domain.model.builtin import default_source
-from domain.registry.events import EntityDeleted, EntityEvent
-from projections.events.xregistry_events import XRegistryEvents
-from projections.kafka.cluster import KafkaCluster
-from projections.kafka.producer import Producer
-from projections.kafka.records import TOPICS, PublishedCounts, RecordBuilder
-from projections.log.table_rows import SCHEMA_VERSION, LogTableRow, table_rows
-from projections.segments.columns import DOCUMENT_FILE_SCHEMA, LOG_FILE_SCHEMA, DocumentRow, write_table
-from projections.segments.folder import SegmentFolder, open_folder
-from projections.segments.known_documents import KnownDocuments
-from projections.segments.manifest import DataFile, ManifestEntry, SegmentRange
-from projections.segments.write import SegmentSize
 
 #: URL of the registry whose history it is.
 URL: Final = "https://registry.example.com"
@@ -242,7 +242,7 @@ def fill(store: Store, history: Iterable[Told]) -> Iterator[Told]:
     """Appends a history to an empty store, some interactions to a transaction, and gives it on.
 
     The store has to have the `public_url` of the history, else its chain is another one: ValueError. The read model is
-    left alone; `projections.entities.rebuild.rebuild` makes it.
+    left alone; `annals.projections.entities.rebuild.rebuild` makes it.
     """
     left = iter(history)
     while (first := next(left, None)) is not None:

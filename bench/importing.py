@@ -11,12 +11,12 @@ from typing import Final
 
 import httpx
 
+from annals.commands.store.log import Store
 from bench import samples
 from bench.bare import Rows, added, count, rows_of, seconds_to_insert
 from bench.figures import Figure, Want
 from bench.memory import forget_peak, peak, resident
 from bench.places import Place, serving
-from commands.store.log import Store
 from tests.support.serving import Served
 
 MEGABYTE: Final = 1 << 20

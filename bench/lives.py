@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Final, TypeVar
 
+from annals.domain.decisions.commands import Command, DeleteEntities, WriteMethod, WriteTree
 from bench import bodies
 from bench.bodies import KINDS, SHARES, Body
 from bench.recent import RecentWorld
-from domain.decisions.commands import Command, DeleteEntities, WriteMethod, WriteTree
 
 T = TypeVar("T")
 

@@ -7,19 +7,19 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from api.registry.open_registry import open_registry
-from api.settings.settings import Settings
+from annals.api.registry.open_registry import open_registry
+from annals.api.settings.settings import Settings
+from annals.commands.store.log import Store
+from annals.domain.decisions.commands import WriteMethod, WriteTree
+from annals.domain.decisions.world import Context, Decision
+from annals.domain.registry.events import EntityCreated, EntityEvent, EntityUpdated
+from annals.domain.values import xid as xids
+from annals.domain.values.json_text import Json
+from annals.projections.entities.apply import EntityProjection
 from bench import samples
 from bench.figures import Figure, Want
 from bench.load import rate
 from bench.places import Place, serving
-from commands.store.log import Store
-from domain.decisions.commands import WriteMethod, WriteTree
-from domain.decisions.world import Context, Decision
-from domain.registry.events import EntityCreated, EntityEvent, EntityUpdated
-from domain.values import xid as xids
-from domain.values.json_text import Json
-from projections.entities.apply import EntityProjection
 
 COMMAND: Final = WriteTree("/schemagroups", {}, WriteMethod.POST)
 #: Schemas of a group, which come and change together.

@@ -9,8 +9,8 @@ from cloudevents.core.v1.event import CloudEvent
 from proton.handlers import MessagingHandler
 from proton.reactor import Container
 
-from projections.subscriptions.contract import SinkTarget
-from projections.subscriptions.sinks.amqp.messages import encode_message
+from annals.projections.subscriptions.contract import SinkTarget
+from annals.projections.subscriptions.sinks.amqp.messages import encode_message
 
 
 def sent(port: int, target: SinkTarget, events: Sequence[CloudEvent]) -> None:

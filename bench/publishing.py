@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from cloudevents.core.v1.event import CloudEvent
 
-from projections.subscriptions.sinks.cloudevents import STRUCTURED, structured_json
+from annals.projections.subscriptions.sinks.cloudevents import STRUCTURED, structured_json
 
 if TYPE_CHECKING:
     from bench.sinks import Course

@@ -7,16 +7,16 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import Final
 
-from api.registry.open_registry import open_registry
-from api.settings.settings import Settings
+from annals.api.registry.open_registry import open_registry
+from annals.api.settings.settings import Settings
+from annals.commands.store.log import Store
+from annals.domain.decisions.commands import WriteMethod, WriteTree
+from annals.domain.decisions.world import Context, Decision
+from annals.domain.registry.events import EntityCreated, EntityEvent, EntityUpdated
+from annals.projections.entities.rebuild import rebuild
 from bench import samples
 from bench.figures import Figure, Want
 from bench.places import Place
-from commands.store.log import Store
-from domain.decisions.commands import WriteMethod, WriteTree
-from domain.decisions.world import Context, Decision
-from domain.registry.events import EntityCreated, EntityEvent, EntityUpdated
-from projections.entities.rebuild import rebuild
 
 #: Events that one appended interaction brings.
 BATCH: Final = 2000

@@ -7,15 +7,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from domain.compat.publications import NoPublications, Publications
-from domain.decisions.checks.document_checks import CheckResults, DocumentCheck
-from domain.decisions.world import Secret, StreamDifference
-from domain.model import Model, compile_model
-from domain.registry.entities import Entity
-from domain.registry.events import EntityEvent
-from domain.registry.evolve import evolve
-from domain.replication.link import Link
-from domain.values import xid as xids
+from annals.domain.compat.publications import NoPublications, Publications
+from annals.domain.decisions.checks.document_checks import CheckResults, DocumentCheck
+from annals.domain.decisions.world import Secret, StreamDifference
+from annals.domain.model import Model, compile_model
+from annals.domain.registry.entities import Entity
+from annals.domain.registry.events import EntityEvent
+from annals.domain.registry.evolve import evolve
+from annals.domain.replication.link import Link
+from annals.domain.values import xid as xids
 
 #: What the state hash has of an entity that does not live.
 _NONE: Final = b""

@@ -13,16 +13,16 @@ from statistics import median
 from threading import Event, Thread
 from typing import Final
 
-from api.registry.open_registry import open_registry
-from api.settings.settings import Settings
+from annals.api.registry.open_registry import open_registry
+from annals.api.settings.settings import Settings
+from annals.commands.store.log import Store
+from annals.domain.replication.link import EVENTS, KAFKA, LOG, PULL, PUSH
+from annals.projections.entities.rebuild import rebuild
+from annals.projections.replication.link_workers import LINK_WORKERS
 from bench import feeds, followers
 from bench.figures import Figure, Want
 from bench.places import Place
 from bench.rebuilding import append
-from commands.store.log import Store
-from domain.replication.link import EVENTS, KAFKA, LOG, PULL, PUSH
-from projections.entities.rebuild import rebuild
-from projections.replication.link_workers import LINK_WORKERS
 from tests.support.brokers.kafka import Kafka, kafka
 from tests.support.polling import until
 from tests.support.registries.restarted import ALONE, TOKEN, Registry
@@ -93,7 +93,7 @@ def _kafka(primary: Registry, replica: Registry) -> Iterator[None]:
 @contextmanager
 def _publishing(primary: Registry, broker: Kafka) -> Iterator[None]:
     options = ("--kafka", broker.own(), "--prefix", _TOPIC, "--partitions", "3", "--documents")
-    command = [sys.executable, "-m", "api.cli", "publish", *options]
+    command = [sys.executable, "-m", "annals", "publish", *options]
     given = environment(ANNALS_DATABASE=primary.database)
     process = subprocess.Popen(command, cwd=primary.home, env=given, stderr=subprocess.DEVNULL)
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from domain.values.json_text import dumps
+from annals.domain.values.json_text import dumps
 
 
 def schema(number: int) -> dict[str, Any]:

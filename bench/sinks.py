@@ -15,11 +15,11 @@ from typing import Final
 import pytest
 from cloudevents.core.v1.event import CloudEvent
 
+from annals.projections.subscriptions.contract import DeliveryResult, SinkTarget
+from annals.projections.subscriptions.sinks import load_sinks
 from bench import publishing, webhooks
 from bench.figures import Figure, Want
 from bench.places import Place
-from projections.subscriptions.contract import DeliveryResult, SinkTarget
-from projections.subscriptions.sinks import load_sinks
 
 #: The fastest of so many readings counts; they are taken in turns, because the machine's own pace changes.
 TURNS: Final = 3
@@ -114,7 +114,7 @@ def _kafka() -> Iterator[Course]:
     """All acknowledgements; the bare client has the larger requests and the patience that make it fastest."""
     from kafka import KafkaProducer
 
-    from projections.subscriptions.sinks.kafka.records import encode_record
+    from annals.projections.subscriptions.sinks.kafka.records import encode_record
     from tests.support.brokers.kafka import Kafka
 
     broker = Kafka()

@@ -19,13 +19,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any, Final, NamedTuple
 
+from annals.commands.store.log import Store
+from annals.projections.segments.folder import open_folder
 from bench.figures import Figure, Want
 from bench.histories import URL, write_segments
 from bench.memory import busy, proportional
 from bench.places import Place, serving
 from bench.stocking import stock
-from commands.store.log import Store
-from projections.segments.folder import open_folder
 from tests.support.serving import environment
 
 SWITCH: Final = "ANNALS_BENCH_EVENTS"

@@ -15,8 +15,8 @@ from contextlib import closing, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from commands.store.log import Store
-from projections.entities.rebuild import Rebuild, rebuild
+from annals.commands.store.log import Store
+from annals.projections.entities.rebuild import Rebuild, rebuild
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -73,9 +73,9 @@ def spark(database: str, folder: str) -> Seconds:
     """A rebuild by Spark from segments: the start of Spark and, as part of `rows`, reading them, are told as well."""
     from pyspark.sql import DataFrameWriter
 
-    from spark_projections import rebuild as sparks
-    from spark_projections.session import session
-    from spark_projections.sources import segments
+    from annals.spark_projections import rebuild as sparks
+    from annals.spark_projections.session import session
+    from annals.spark_projections.sources import segments
 
     seconds: Seconds = {}
     _watch_rebuild(seconds)
@@ -95,9 +95,9 @@ def read(*places: str) -> Seconds:
 
     places: pairs of a source and where it is.
     """
-    from spark_projections.jars import CONNECTORS
-    from spark_projections.session import session
-    from spark_projections.sources import annals, postgres, segments
+    from annals.spark_projections.jars import CONNECTORS
+    from annals.spark_projections.session import session
+    from annals.spark_projections.sources import annals, postgres, segments
 
     opening = {"segments": segments.read, "annals": annals.read, "postgres": postgres.read}
     kinds, seconds = places[::2], Seconds()

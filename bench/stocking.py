@@ -8,13 +8,13 @@ from typing import Any, Final, TypeVar
 
 import orjson
 
-from commands.store import hashes, sql, tables
-from commands.store.log import Store
-from domain.registry.events import EntityDeleted
-from domain.values import xid as xids
-from projections.log.table_rows import LogTableRow, interaction_of, log_row
-from projections.segments import read
-from projections.segments.folder import SegmentFolder
+from annals.commands.store import hashes, sql, tables
+from annals.commands.store.log import Store
+from annals.domain.registry.events import EntityDeleted
+from annals.domain.values import xid as xids
+from annals.projections.log.table_rows import LogTableRow, interaction_of, log_row
+from annals.projections.segments import read
+from annals.projections.segments.folder import SegmentFolder
 
 T = TypeVar("T")
 
@@ -29,7 +29,7 @@ _MOVE: Final = (
 def stock(store: Store, folder: SegmentFolder) -> None:
     """Puts the log of segments, with its documents, into an empty store. No Resource in it may stand for another.
 
-    The read model is left alone; `projections.entities.rebuild.rebuild` makes it.
+    The read model is left alone; `annals.projections.entities.rebuild.rebuild` makes it.
     """
     store.create()
     for some in _batches(read.documents(folder)):

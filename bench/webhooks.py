@@ -11,7 +11,7 @@ from multiprocessing.connection import Connection
 import httpx
 from cloudevents.core.v1.event import CloudEvent
 
-from projections.subscriptions.sinks.http.messages import encode_message
+from annals.projections.subscriptions.sinks.http.messages import encode_message
 
 #: Requests of the bare client that are on their way at once: its fastest, as its pool slows down with more.
 _WIDTH = 4

@@ -10,17 +10,17 @@ from typing import Final
 
 from sqlalchemy import event
 
-from api.registry.open_registry import Registry, open_registry
-from api.settings.settings import Settings
+from annals.api.registry.open_registry import Registry, open_registry
+from annals.api.settings.settings import Settings
+from annals.commands.command_bus import CommandBus
+from annals.commands.store.log import Store
+from annals.domain.decisions.commands import WriteMethod, WriteTree
+from annals.projections.entities.apply import EntityProjection
+from annals.projections.entities.query import ViewPool
 from bench import samples
 from bench.bare import added, count, rows_of, seconds_by_hand
 from bench.figures import Figure, Want
 from bench.places import Place
-from commands.command_bus import CommandBus
-from commands.store.log import Store
-from domain.decisions.commands import WriteMethod, WriteTree
-from projections.entities.apply import EntityProjection
-from projections.entities.query import ViewPool
 
 CLIENTS: Final = 16
 

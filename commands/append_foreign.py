@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from commands.store import hashes, sql, tables
-from commands.store.append import InteractionBatch
-from commands.store.clock import format_time
-from commands.store.hashes import Interaction
-from commands.store.log import LogEnd, Recorded, WriteTransaction, storable_text
-from domain.compat.legacy_apis import document_hash
-from domain.decisions.commands import Follow, ReplaceModel
-from domain.decisions.replication.append_foreign import local_events, required_model_change
-from domain.errors.http_errors import Diverged, NotReceiving
-from domain.errors.problems import NotFound
-from domain.registry.events import EntityEvent
-from domain.replication.foreign_interaction import ForeignInteraction
-from domain.replication.link import Link
+from annals.commands.store import hashes, sql, tables
+from annals.commands.store.append import InteractionBatch
+from annals.commands.store.clock import format_time
+from annals.commands.store.hashes import Interaction
+from annals.commands.store.log import LogEnd, Recorded, WriteTransaction, storable_text
+from annals.domain.compat.legacy_apis import document_hash
+from annals.domain.decisions.commands import Follow, ReplaceModel
+from annals.domain.decisions.replication.append_foreign import local_events, required_model_change
+from annals.domain.errors.http_errors import Diverged, NotReceiving
+from annals.domain.errors.problems import NotFound
+from annals.domain.registry.events import EntityEvent
+from annals.domain.replication.foreign_interaction import ForeignInteraction
+from annals.domain.replication.link import Link
 
 #: Records a change of this registry's model.
 RecordModel = Callable[[ReplaceModel], Recorded]

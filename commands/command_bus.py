@@ -17,20 +17,20 @@ from typing import Final, Protocol
 
 from sqlalchemy import Connection
 
-from commands.append_foreign import append_foreign
-from commands.documents.check_scheduler import CheckScheduler
-from commands.documents.document_checker import DocumentChecker
-from commands.pending_command import BuildAnswer, PendingCommand, Precondition, RebuildCommand
-from commands.store.log import Recorded, Store, WriteTransaction
-from domain.access.roles import ANONYMOUS, Caller, Role
-from domain.decisions.checks.document_checks import ChecksRequired
-from domain.decisions.commands import Command, Follow, Restore, WriteTree
-from domain.decisions.permissions import is_allowed, role_for
-from domain.decisions.world import Context, Decision, World
-from domain.errors.http_errors import Forbidden
-from domain.errors.problems import ServerBusy
-from domain.registry.entities import xref_target
-from domain.registry.events import EntityEvent
+from annals.commands.append_foreign import append_foreign
+from annals.commands.documents.check_scheduler import CheckScheduler
+from annals.commands.documents.document_checker import DocumentChecker
+from annals.commands.pending_command import BuildAnswer, PendingCommand, Precondition, RebuildCommand
+from annals.commands.store.log import Recorded, Store, WriteTransaction
+from annals.domain.access.roles import ANONYMOUS, Caller, Role
+from annals.domain.decisions.checks.document_checks import ChecksRequired
+from annals.domain.decisions.commands import Command, Follow, Restore, WriteTree
+from annals.domain.decisions.permissions import is_allowed, role_for
+from annals.domain.decisions.world import Context, Decision, World
+from annals.domain.errors.http_errors import Forbidden
+from annals.domain.errors.problems import ServerBusy
+from annals.domain.registry.entities import xref_target
+from annals.domain.registry.events import EntityEvent
 
 Decide = Callable[[Command, World, Context], Decision]
 CommandOutcome = Recorded | Exception
@@ -294,6 +294,6 @@ def _copy_for_rebuild(command: Command) -> RebuildCommand:
 
 
 def _default_decide() -> Decide:
-    from domain.decisions.decide import decide
+    from annals.domain.decisions.decide import decide
 
     return decide

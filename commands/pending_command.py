@@ -7,10 +7,10 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
-from commands.store.log import Recorded, WriteTransaction
-from domain.access.roles import ANONYMOUS, Caller, Role
-from domain.decisions.checks.document_checks import CheckResults
-from domain.decisions.commands import Command
+from annals.commands.store.log import Recorded, WriteTransaction
+from annals.domain.access.roles import ANONYMOUS, Caller, Role
+from annals.domain.decisions.checks.document_checks import CheckResults
+from annals.domain.decisions.commands import Command
 
 #: Builds the response to the caller, inside the savepoint: when it fails, the command is undone (ENT-4).
 BuildAnswer = Callable[[WriteTransaction, Recorded], Any]

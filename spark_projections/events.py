@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import functions as f
 
-from projections.events.xregistry_events import XRegistryEvents
-from projections.log.table_rows import LogTableRow, interaction_of, log_row
-from spark_projections.arrow_batches import Batches, arrow_schema, record_batch, spark_columns
-from spark_projections.hadoop_paths import hadoop_folder, with_s3a_scheme
-from spark_projections.log_schema import LOG_SCHEMA
-from spark_projections.upcast_log import upcast_log
+from annals.projections.events.xregistry_events import XRegistryEvents
+from annals.projections.log.table_rows import LogTableRow, interaction_of, log_row
+from annals.spark_projections.arrow_batches import Batches, arrow_schema, record_batch, spark_columns
+from annals.spark_projections.hadoop_paths import hadoop_folder, with_s3a_scheme
+from annals.spark_projections.log_schema import LOG_SCHEMA
+from annals.spark_projections.upcast_log import upcast_log
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -17,7 +17,7 @@ from xml.sax.saxutils import quoteattr
 
 import pyspark
 
-from spark_projections.java import cache_folder, java_home
+from annals.spark_projections.java import cache_folder, java_home
 
 #: Maven coordinates of each connector. Kafka's has the minor release of PySpark, but not always the same patch.
 CONNECTORS: Final[dict[str, tuple[str, ...]]] = {

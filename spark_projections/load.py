@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Final
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from projections.database.drivers import Values
-from projections.entities.leaves import MAX_LEAVES
-from projections.entities.rebuild import PrecomputedRows
-from projections.segments.folder import filesystem_at
-from spark_projections import read_model
-from spark_projections.hadoop_paths import spark_uri
-from spark_projections.published_rows import published_rows
+from annals.projections.database.drivers import Values
+from annals.projections.entities.leaves import MAX_LEAVES
+from annals.projections.entities.rebuild import PrecomputedRows
+from annals.projections.segments.folder import filesystem_at
+from annals.spark_projections import read_model
+from annals.spark_projections.hadoop_paths import spark_uri
+from annals.spark_projections.published_rows import published_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -26,8 +26,8 @@ BATCH_ROWS: Final = 5000
 def compute_read_model(log: DataFrame, position: int, folder: str, max_leaves: int = MAX_LEAVES) -> PrecomputedRows:
     """The read model as of the end of an interaction, staged as Parquet files.
 
-    log: rows of `projections.log.table_rows` up to that position at least. folder: a URI that both Spark and this
-    process can access, empty or missing; the caller removes it afterwards. max_leaves: maximum index leaves of one
+    log: rows of `annals.projections.log.table_rows` up to that position at least. folder: a URI that both Spark and
+    this process can access, empty or missing; the caller removes it afterwards. max_leaves: maximum index leaves of one
     entity.
     Raises: ValueError for a URI without a filesystem.
     """

@@ -1,7 +1,7 @@
 """The schema of the log that all sources share, for Spark and for Arrow.
 
-`projections.log.table_rows.LogTableRow` describes the columns. No value is ever null, but the columns are nullable:
-Spark cannot guarantee otherwise for files and databases, and all sources must have one schema.
+`annals.projections.log.table_rows.LogTableRow` describes the columns. No value is ever null, but the columns are
+nullable: Spark cannot guarantee otherwise for files and databases, and all sources must have one schema.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple, get_type_hints
 from pyspark.sql import functions as f
 from pyspark.sql.types import BinaryType, DataType, LongType, StringType, StructField, StructType
 
-from projections.log.table_rows import LogTableRow
-from spark_projections.arrow_batches import arrow_schema
+from annals.projections.log.table_rows import LogTableRow
+from annals.spark_projections.arrow_batches import arrow_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from pyspark.sql import functions as f
 
-from domain.compat.legacy_apis import FACADE, LEGACY_APIS
-from domain.compat.publications import fold_publications
-from domain.registry.events import EntityDeleted, EntityEvent
-from projections.entities.rows import PUBLICATION_COLUMNS, publication_row
-from projections.log.table_rows import event_of
-from spark_projections.arrow_batches import Batches, record_batch, spark_columns
-from spark_projections.upcast_log import upcast_log
+from annals.domain.compat.legacy_apis import FACADE, LEGACY_APIS
+from annals.domain.compat.publications import fold_publications
+from annals.domain.registry.events import EntityDeleted, EntityEvent
+from annals.projections.entities.rows import PUBLICATION_COLUMNS, publication_row
+from annals.projections.log.table_rows import event_of
+from annals.spark_projections.arrow_batches import Batches, record_batch, spark_columns
+from annals.spark_projections.upcast_log import upcast_log
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -33,8 +33,8 @@ _VERSION_SEGMENTS: Final = 7
 def published_rows(log: DataFrame) -> DataFrame:
     """Every row of `published` at the end of a log.
 
-    log: rows of `projections.log.table_rows`, from the first position on without a gap, whole interactions. Groups by
-    stream only Versions that were deleted, or that have private data of the legacy APIs.
+    log: rows of `annals.projections.log.table_rows`, from the first position on without a gap, whole interactions.
+    Groups by stream only Versions that were deleted, or that have private data of the legacy APIs.
     """
     events = upcast_log(log).select("position", "stream", "revision", "topic", "state").where(_are_of_versions())
     touches_publications = (f.col("topic") == EntityDeleted.TOPIC) | f.col("state").contains(f'"{FACADE}":')

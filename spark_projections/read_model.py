@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from pyspark.sql import functions as f
 
-from domain.registry.events import EntityDeleted
-from domain.values import xid as xids
-from domain.values.json_text import loads_trusted
-from projections.entities.leaves import UNINDEXED_TYPES, leaves
-from projections.entities.rows import EntityRow, entity_row
-from projections.log.table_rows import event_of
-from spark_projections.arrow_batches import Batches, record_batch, spark_columns
-from spark_projections.upcast_log import upcast_log
+from annals.domain.registry.events import EntityDeleted
+from annals.domain.values import xid as xids
+from annals.domain.values.json_text import loads_trusted
+from annals.projections.entities.leaves import UNINDEXED_TYPES, leaves
+from annals.projections.entities.rows import EntityRow, entity_row
+from annals.projections.log.table_rows import event_of
+from annals.spark_projections.arrow_batches import Batches, record_batch, spark_columns
+from annals.spark_projections.upcast_log import upcast_log
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -45,7 +45,7 @@ _LEAF_SCHEMA: Final = pa.schema(
 def entity_rows(log: DataFrame) -> DataFrame:
     """All rows of the current state and the history at the end of a log.
 
-    log: rows of `projections.log.table_rows`, from the first position on without a gap, whole interactions.
+    log: rows of `annals.projections.log.table_rows`, from the first position on without a gap, whole interactions.
     """
     return _map_rows(_live_events(log))
 

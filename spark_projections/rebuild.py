@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from projections.entities.leaves import MAX_LEAVES
-from projections.entities.rebuild import PrecomputedRows, RebuildReport
-from projections.segments.folder import filesystem_at
-from spark_projections.events import EventDestination, refuse_existing, write_events
-from spark_projections.hadoop_paths import spark_uri
-from spark_projections.load import compute_read_model
-from spark_projections.staging_folder import staging_folder
-from spark_projections.verify_log import ChainAnchors, verify_log
+from annals.projections.entities.leaves import MAX_LEAVES
+from annals.projections.entities.rebuild import PrecomputedRows, RebuildReport
+from annals.projections.segments.folder import filesystem_at
+from annals.spark_projections.events import EventDestination, refuse_existing, write_events
+from annals.spark_projections.hadoop_paths import spark_uri
+from annals.spark_projections.load import compute_read_model
+from annals.spark_projections.staging_folder import staging_folder
+from annals.spark_projections.verify_log import ChainAnchors, verify_log
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -31,12 +31,12 @@ def rebuild(
     """Replaces the read model's tables with rows that Spark computes from a log, after verifying its chain hashes.
 
     log: of the registry, from position 1 on; whole interactions. replace_rows: compares the state hash, applies newer
-    events and swaps the tables, as `projections.entities.rebuild.rebuild` does. asof: Spark's part ends at or before
-    this position. stage: URI of a folder that does not exist yet, and that Spark's workers and this process can access;
-    by default a local folder, which is removed afterwards. events: where to write the xRegistry events of Spark's part
-    too, after the verification. drop_incomplete: selects the whole interactions of a log that is not read from files,
-    after it was copied to files. max_leaves: maximum index leaves of one entity. anchors: external values to compare
-    the log's chain hashes with.
+    events and swaps the tables, as `annals.projections.entities.rebuild.rebuild` does. asof: Spark's part ends at or
+    before this position. stage: URI of a folder that does not exist yet, and that Spark's workers and this process can
+    access; by default a local folder, which is removed afterwards. events: where to write the xRegistry events of
+    Spark's part too, after the verification. drop_incomplete: selects the whole interactions of a log that is not read
+    from files, after it was copied to files. max_leaves: maximum index leaves of one entity. anchors: external values
+    to compare the log's chain hashes with.
     Raises: UnverifiedLog before any row is written, RebuildDiverged, FileExistsError for an existing events folder,
     ValueError for a stage without a filesystem.
     """

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from spark_projections.jars import CONNECTORS, connector_jars
-from spark_projections.java import java_home
-from spark_projections.sources.annals import register
+from annals.spark_projections.jars import CONNECTORS, connector_jars
+from annals.spark_projections.java import java_home
+from annals.spark_projections.sources.annals import register
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from projections.log.table_rows import upcast, upcasts
-from spark_projections.arrow_batches import Batches
+from annals.projections.log.table_rows import upcast, upcasts
+from annals.spark_projections.arrow_batches import Batches
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

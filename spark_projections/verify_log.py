@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 import pyarrow as pa
 from pyspark.sql import functions as f
 
-from projections.entities.rebuild import RebuildDiverged
-from projections.log.table_rows import LogTableRow
-from projections.segments.verify_chain import ChainVerifier
-from spark_projections.arrow_batches import Batches, record_batch, spark_columns
-from spark_projections.log_schema import LogHead
+from annals.projections.entities.rebuild import RebuildDiverged
+from annals.projections.log.table_rows import LogTableRow
+from annals.projections.segments.verify_chain import ChainVerifier
+from annals.spark_projections.arrow_batches import Batches, record_batch, spark_columns
+from annals.spark_projections.log_schema import LogHead
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -75,9 +75,9 @@ def verify_log(
 ) -> LogHead:
     """The end of a log, after verifying that every event is the one originally written.
 
-    log: rows of `projections.log.table_rows`, whole interactions, in any order. in_files: errors name the file, for
-    logs in files that users know. size: positions per range. start: the log head before the rows. Reads the log twice,
-    the first time without its states.
+    log: rows of `annals.projections.log.table_rows`, whole interactions, in any order. in_files: errors name the file,
+    for logs in files that users know. size: positions per range. start: the log head before the rows. Reads the log
+    twice, the first time without its states.
     Raises: UnverifiedLog with the first position that differs.
     """
     anchors = anchors or ChainAnchors()

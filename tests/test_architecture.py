@@ -39,13 +39,24 @@ def modules(room: str) -> Iterator[Path]:
 
 
 def imports(file: Path) -> Iterator[str]:
-    """The absolute name of each module that a file imports, wherever in the file it does."""
+    """The name of each module that a file imports, wherever in the file it does; a room's without `annals.`."""
+    return (name.removeprefix("annals.") for name in absolute_imports(file))
+
+
+def absolute_imports(file: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{file}: relative imports hide which room they point to"
             yield node.module or ""
+
+
+def test_annals_is_the_one_import_name() -> None:
+    """A module that is imported by two names exists twice, with two sets of classes."""
+    for room in (*INNER, "tests", "bench"):
+        for file in modules(room):
+            assert [name for name in absolute_imports(file) if name.split(".")[0] in INNER] == [], file
 
 
 def crossings(room: str) -> Iterator[tuple[str, str]]:
@@ -112,11 +123,12 @@ def named(file: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(file.read_text())):
         wanted: Iterable[str] = ()
         if isinstance(node, ast.Import):
-            wanted = [alias.name for alias in node.names]
+            wanted = [alias.name.removeprefix("annals.") for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
-            members = [f"{node.module}.{alias.name}" for alias in node.names]
+            module = node.module.removeprefix("annals.")
+            members = [f"{module}.{alias.name}" for alias in node.names]
             inner = [name for name in members if name in files()]
-            wanted = inner if len(inner) == len(members) else [node.module, *inner]
+            wanted = inner if len(inner) == len(members) else [module, *inner]
         yield from (name for name in wanted if name in files())
 
 

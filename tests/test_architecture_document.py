@@ -10,6 +10,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import annals
 from tests.support.registries.in_process import create, serving
 
 Step = tuple[str, str]
@@ -55,7 +56,7 @@ class Calls:
 
 def test_a_put_goes_this_way(sqlite_url: str) -> None:
     """Each function of the list is called, and for the first time in the order of the list."""
-    steps = [(str(ROOT / file), name) for file, name in _STEP.findall(TEXT)]
+    steps = [(str(Path(annals.__path__[0], file)), name) for file, name in _STEP.findall(TEXT)]
     assert len(steps) > 9
     create(sqlite_url)
     with Calls(steps) as calls, serving(sqlite_url) as api:

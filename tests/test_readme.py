@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from api.settings.settings import ENV_PREFIX, Settings
+from annals.api.settings.settings import ENV_PREFIX, Settings
 from tests.support.serving import ROOT, environment, serving
 
 README = (ROOT / "README.md").read_text()
@@ -36,7 +36,7 @@ def steps() -> Iterator[Step]:
 def run(step: Step, url: str, database: str, cwd: Path) -> str:
     """What the commands print; all of them have to succeed. Answers of curl end their line."""
     commands = step.commands.replace("http://127.0.0.1:8080", url).replace("curl -s", "curl -sS -w '\\n'")
-    commands = commands.replace(".venv/bin/annals", f"{sys.executable} -m api.cli")
+    commands = commands.replace(".venv/bin/annals", f"{sys.executable} -m annals")
     shell = ["bash", "-euo", "pipefail", "-c", commands]
     env = environment(ANNALS_DATABASE=database, ANNALS_PUBLIC_URL=url)
     done = subprocess.run(shell, cwd=cwd, env=env, capture_output=True, text=True, timeout=60)

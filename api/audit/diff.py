@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from api.audit.formats import ListWrapper
-from api.audit.queries import compare_moments
-from api.audit.representations import DIFFERENCE_TABLE, moment_members
-from api.audit.request_params import parse_audit_params
-from api.audit.responses import RequestedTable, TableContent, may_see_outside_tree, subject_xid
-from api.http.request import Request
-from api.registry.open_registry import Registry
-from domain.values import xid as xids
-from projections.entities.query import View
+from annals.api.audit.formats import ListWrapper
+from annals.api.audit.queries import compare_moments
+from annals.api.audit.representations import DIFFERENCE_TABLE, moment_members
+from annals.api.audit.request_params import parse_audit_params
+from annals.api.audit.responses import RequestedTable, TableContent, may_see_outside_tree, subject_xid
+from annals.api.http.request import Request
+from annals.api.registry.open_registry import Registry
+from annals.domain.values import xid as xids
+from annals.projections.entities.query import View
 
 DIFF: Final = "diff"
 #: The accepted query parameters.

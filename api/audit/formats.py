@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, Generic, TypeVar
 
-from api.http.request import Request
-from api.http.response import JSON
-from domain.values.json_text import Json, dumps
+from annals.api.http.request import Request
+from annals.api.http.response import JSON
+from annals.domain.values.json_text import Json, dumps
 
 T = TypeVar("T")
 JsonMembers = dict[str, Json]

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from api.audit.queries import history_positions
-from api.audit.representations import revision_table
-from api.audit.request_params import parse_audit_params
-from api.audit.responses import RequestedTable, TableContent, may_see_outside_tree, paginate, subject_xid
-from api.http.request import Request
-from api.registry.open_registry import Registry
-from projections.entities.query import View
+from annals.api.audit.queries import history_positions
+from annals.api.audit.representations import revision_table
+from annals.api.audit.request_params import parse_audit_params
+from annals.api.audit.responses import RequestedTable, TableContent, may_see_outside_tree, paginate, subject_xid
+from annals.api.http.request import Request
+from annals.api.registry.open_registry import Registry
+from annals.projections.entities.query import View
 
 HISTORY: Final = "history"
 #: The accepted query parameters.

@@ -10,20 +10,20 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Final
 
-from api.audit.formats import ListWrapper
-from api.audit.queries import find_interaction
-from api.audit.representations import INTERACTION_TABLE as FACTS
-from api.audit.representations import interaction_members, revision_table
-from api.audit.request_params import parse_audit_params, requested_range
-from api.audit.responses import RequestedTable, TableContent, may_see_outside_tree, paginate
-from api.http.request import Request
-from api.registry.open_registry import Registry
-from domain.access.roles import Caller
-from domain.errors import problems
-from domain.errors.http_errors import Forbidden
-from domain.values import xid as xids
-from projections.audit.trail import Revision
-from projections.entities.query import View
+from annals.api.audit.formats import ListWrapper
+from annals.api.audit.queries import find_interaction
+from annals.api.audit.representations import INTERACTION_TABLE as FACTS
+from annals.api.audit.representations import interaction_members, revision_table
+from annals.api.audit.request_params import parse_audit_params, requested_range
+from annals.api.audit.responses import RequestedTable, TableContent, may_see_outside_tree, paginate
+from annals.api.http.request import Request
+from annals.api.registry.open_registry import Registry
+from annals.domain.access.roles import Caller
+from annals.domain.errors import problems
+from annals.domain.errors.http_errors import Forbidden
+from annals.domain.values import xid as xids
+from annals.projections.audit.trail import Revision
+from annals.projections.entities.query import View
 
 INTERACTIONS: Final = "interactions"
 #: The accepted parameters of the list and of a single interaction.

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from api.audit.request_params import AuditParams, requested_range
-from commands.store.hashes import Interaction
-from domain.errors import problems
-from domain.errors.problems import BadRequest
-from domain.values import xid as xids
-from projections.audit.entity_diff import EntityDiff
-from projections.audit.trail import Revision
-from projections.entities.query import View
+from annals.api.audit.request_params import AuditParams, requested_range
+from annals.commands.store.hashes import Interaction
+from annals.domain.errors import problems
+from annals.domain.errors.problems import BadRequest
+from annals.domain.values import xid as xids
+from annals.projections.audit.entity_diff import EntityDiff
+from annals.projections.audit.trail import Revision
+from annals.projections.entities.query import View
 
 #: Other paths of the streams at the root.
 _XID_ALIASES: Final = {"/modelsource": xids.MODEL}

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from api.audit.formats import JsonMembers, TableLayout
-from commands.store.hashes import Interaction
-from domain.registry.events import EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
-from domain.values.json_text import dumps
-from projections.audit.entity_diff import ABSENT, EntityDiff, unless_deleted
-from projections.audit.trail import Revision
+from annals.api.audit.formats import JsonMembers, TableLayout
+from annals.commands.store.hashes import Interaction
+from annals.domain.registry.events import EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
+from annals.domain.values.json_text import dumps
+from annals.projections.audit.entity_diff import ABSENT, EntityDiff, unless_deleted
+from annals.projections.audit.trail import Revision
 
 #: The two images that a revision can show.
 IMAGES: Final = ("before", "after")

@@ -9,11 +9,11 @@ from datetime import datetime
 from typing import Any, Final
 from urllib.parse import unquote_plus
 
-from api.audit.formats import TableFormat
-from api.audit.representations import IMAGES
-from domain.errors.problems import BadRequest
-from projections.audit.trail import LogRange
-from projections.log.reader import Log
+from annals.api.audit.formats import TableFormat
+from annals.api.audit.representations import IMAGES
+from annals.domain.errors.problems import BadRequest
+from annals.projections.audit.trail import LogRange
+from annals.projections.log.reader import Log
 
 #: Maximum number of items in a page.
 MAX_LIMIT: Final = 1000

@@ -9,21 +9,21 @@ from typing import Any, Final, NamedTuple
 
 from starlette.types import Receive
 
-from api.audit.formats import CONTENT_TYPES, ListWrapper, TableFormat, TableLayout, negotiate_format, write_table
-from api.audit.queries import xid_of
-from api.audit.request_params import AuditParams
-from api.http import conditional
-from api.http.asof import escape_link_url
-from api.http.methods import check_caller, read_only_options
-from api.http.problem_response import root_link
-from api.http.query_params import query_without
-from api.http.request import Request
-from api.http.response import Headers, Response
-from api.registry.open_registry import Registry
-from domain.access.roles import Caller, Role
-from domain.errors import problems
-from domain.values import xid as xids
-from projections.entities.query import View
+from annals.api.audit.formats import CONTENT_TYPES, ListWrapper, TableFormat, TableLayout, negotiate_format, write_table
+from annals.api.audit.queries import xid_of
+from annals.api.audit.request_params import AuditParams
+from annals.api.http import conditional
+from annals.api.http.asof import escape_link_url
+from annals.api.http.methods import check_caller, read_only_options
+from annals.api.http.problem_response import root_link
+from annals.api.http.query_params import query_without
+from annals.api.http.request import Request
+from annals.api.http.response import Headers, Response
+from annals.api.registry.open_registry import Registry
+from annals.domain.access.roles import Caller, Role
+from annals.domain.errors import problems
+from annals.domain.values import xid as xids
+from annals.projections.entities.query import View
 
 #: Number of segments before the path of an entity.
 _PREFIX_SEGMENTS: Final = 2

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from api.audit.formats import ListWrapper
-from api.audit.request_params import parse_audit_params
-from api.audit.responses import RequestedTable, TableContent, subject_xid
-from api.audit.tree_hash_params import HASH_PARAMS, HASH_TABLE, hash_tree_parts, parse_hash_params
-from api.http.query_params import query_params
-from api.http.request import Request
-from api.registry.open_registry import Registry
-from domain.errors import problems
-from domain.values import xid as xids
-from projections.entities.query import View
+from annals.api.audit.formats import ListWrapper
+from annals.api.audit.request_params import parse_audit_params
+from annals.api.audit.responses import RequestedTable, TableContent, subject_xid
+from annals.api.audit.tree_hash_params import HASH_PARAMS, HASH_TABLE, hash_tree_parts, parse_hash_params
+from annals.api.http.query_params import query_params
+from annals.api.http.request import Request
+from annals.api.registry.open_registry import Registry
+from annals.domain.errors import problems
+from annals.domain.values import xid as xids
+from annals.projections.entities.query import View
 
 HASH: Final = "hash"
 

@@ -9,12 +9,12 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from api.audit.formats import JsonMembers, TableLayout
-from api.audit.representations import moment_members
-from api.http.query_params import QueryParams, invalid_param, single_value
-from domain.values import xid as xids
-from projections.audit.tree_hashes import KeyRange, TreePart, key_range_of, merge_parts, part_members
-from projections.entities.query import View
+from annals.api.audit.formats import JsonMembers, TableLayout
+from annals.api.audit.representations import moment_members
+from annals.api.http.query_params import QueryParams, invalid_param, single_value
+from annals.domain.values import xid as xids
+from annals.projections.audit.tree_hashes import KeyRange, TreePart, key_range_of, merge_parts, part_members
+from annals.projections.entities.query import View
 
 #: The accepted query parameters.
 HASH_PARAMS: Final = ("asof", "from", "to", "parts", "at", "format")

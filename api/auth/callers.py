@@ -11,12 +11,12 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
-from api.auth import json_settings
-from api.auth.caller_names import check_name
-from api.http.request import Request
-from domain.access.roles import ANONYMOUS, Caller, Role
-from domain.errors.http_errors import Unauthorized
-from domain.values import xid as xids
+from annals.api.auth import json_settings
+from annals.api.auth.caller_names import check_name
+from annals.api.http.request import Request
+from annals.domain.access.roles import ANONYMOUS, Caller, Role
+from annals.domain.errors.http_errors import Unauthorized
+from annals.domain.values import xid as xids
 
 BEARER_CHALLENGE: Final = (b"www-authenticate", b'Bearer realm="annals"')
 INVALID_TOKEN_CHALLENGE: Final = (b"www-authenticate", b'Bearer realm="annals", error="invalid_token"')

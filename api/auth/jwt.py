@@ -14,10 +14,10 @@ from typing import Any, Final
 import jwt
 from jwt.utils import base64url_decode
 
-from api.auth.jwt_claims import ClaimSettings, InvalidToken, caller_of_claims, parse_json_object
-from api.auth.jwt_keys import ALGORITHMS, IssuerKeys
-from domain.access.roles import Caller
-from domain.errors.http_errors import Unauthorized
+from annals.api.auth.jwt_claims import ClaimSettings, InvalidToken, caller_of_claims, parse_json_object
+from annals.api.auth.jwt_keys import ALGORITHMS, IssuerKeys
+from annals.domain.access.roles import Caller
+from annals.domain.errors.http_errors import Unauthorized
 
 _LOG: Final = logging.getLogger("annals.callers")
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
 
-from api.auth.caller_names import check_name
-from api.auth.callers import parse_group_roles
-from domain.access.roles import Caller, Role, highest_role
-from domain.values.json_text import InvalidJson, loads
+from annals.api.auth.caller_names import check_name
+from annals.api.auth.callers import parse_group_roles
+from annals.domain.access.roles import Caller, Role, highest_role
+from annals.domain.values.json_text import InvalidJson, loads
 
 #: Seconds by which clocks may differ, and the last second of the year 9999.
 LEEWAY: Final = 30

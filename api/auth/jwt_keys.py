@@ -15,9 +15,9 @@ from urllib.parse import urlsplit
 
 import jwt
 
-from domain.values.json_text import loads
-from projections.outgoing.http_client import USER_AGENT, HttpClient
-from projections.outgoing.resolver import Resolver
+from annals.domain.values.json_text import loads
+from annals.projections.outgoing.http_client import USER_AGENT, HttpClient
+from annals.projections.outgoing.resolver import Resolver
 
 _LOG: Final = logging.getLogger("annals.callers")
 

@@ -8,10 +8,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
-from api.cli.outcome import InvalidInput
-from domain.decisions.commands import Command, ReplaceModel, WriteMethod, WriteTree
-from domain.model.source.includes import expand_includes
-from domain.values.json_text import InvalidJson, loads
+from annals.api.cli.outcome import InvalidInput
+from annals.domain.decisions.commands import Command, ReplaceModel, WriteMethod, WriteTree
+from annals.domain.model.source.includes import expand_includes
+from annals.domain.values.json_text import InvalidJson, loads
 
 #: Members of a modelsource document, including `groups`.
 _MODEL_MEMBERS: Final = {"$schema", "attributes", "description", "documentation", "groups", "labels"}

@@ -8,12 +8,12 @@ from typing import Annotated, Final
 from pydantic import AfterValidator, Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from api.cli.outcome import UsageError
-from api.settings.settings import ENV_PREFIX
-from domain.errors.http_errors import InvalidSubscription
-from projections.kafka.cluster import CertificateAuthorities, InsecureCredential, KafkaCluster
-from projections.outgoing import certificates
-from projections.subscriptions.contract import Credential
+from annals.api.cli.outcome import UsageError
+from annals.api.settings.settings import ENV_PREFIX
+from annals.domain.errors.http_errors import InvalidSubscription
+from annals.projections.kafka.cluster import CertificateAuthorities, InsecureCredential, KafkaCluster
+from annals.projections.outgoing import certificates
+from annals.projections.subscriptions.contract import Credential
 
 #: Scheme for brokers that are named without one: no TLS.
 _PLAINTEXT_SCHEME: Final = "kafka://"

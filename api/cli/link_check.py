@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from api.cli.surface_client import SurfaceClient
-from domain.errors.http_errors import InvalidLink, RemoteUnavailable
-from domain.replication.link import COLLECTION
-from projections.replication.log.link_status import EQUAL, UNKNOWN
+from annals.api.cli.surface_client import SurfaceClient
+from annals.domain.errors.http_errors import InvalidLink, RemoteUnavailable
+from annals.domain.replication.link import COLLECTION
+from annals.projections.replication.log.link_status import EQUAL, UNKNOWN
 
 
 class LinkCheck(NamedTuple):

@@ -6,19 +6,19 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from typing import Any
 
-from api.auth.callers import FixedCallerAuthenticator
-from api.cli.open_registry import open_local_registry
-from api.cli.surface_client import SurfaceClient
-from api.replication.representations import LinkApiContext
-from api.replication.routes import LinksRoutes
-from api.replication.wiring import PassiveReplication, build_link_context
-from api.settings.configured_links import parse_configured_links
-from api.settings.settings import Settings
-from domain.access.roles import CONSOLE
-from domain.errors.http_errors import InvalidLink
-from domain.errors.problems import NotFound
-from domain.replication.link import COLLECTION
-from projections.replication.link_state import LinkStates
+from annals.api.auth.callers import FixedCallerAuthenticator
+from annals.api.cli.open_registry import open_local_registry
+from annals.api.cli.surface_client import SurfaceClient
+from annals.api.replication.representations import LinkApiContext
+from annals.api.replication.routes import LinksRoutes
+from annals.api.replication.wiring import PassiveReplication, build_link_context
+from annals.api.settings.configured_links import parse_configured_links
+from annals.api.settings.settings import Settings
+from annals.domain.access.roles import CONSOLE
+from annals.domain.errors.http_errors import InvalidLink
+from annals.domain.errors.problems import NotFound
+from annals.domain.replication.link import COLLECTION
+from annals.projections.replication.link_state import LinkStates
 
 
 @contextmanager

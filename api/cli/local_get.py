@@ -8,10 +8,10 @@ from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Message, Scope
 
-from api.app import create_app
-from api.cli.outcome import StoreError
-from api.settings.settings import Settings
-from domain.access.roles import CONSOLE
+from annals.api.app import create_app
+from annals.api.cli.outcome import StoreError
+from annals.api.settings.settings import Settings
+from annals.domain.access.roles import CONSOLE
 
 
 async def get_body(settings: Settings, path: str) -> AsyncIterator[bytes]:

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import sys
-from importlib.metadata import version
 from typing import Annotated
 
 import typer
 
-from api.cli.outcome import EXIT_CODES_HELP, exit_outcome
-from api.cli.progress import STDERR
-from api.cli.verbs.cesql import cesql
-from api.cli.verbs.config import config
-from api.cli.verbs.export import export
-from api.cli.verbs.import_files import import_
-from api.cli.verbs.log import log
-from api.cli.verbs.publish import publish
-from api.cli.verbs.rebuild import rebuild
-from api.cli.verbs.replicate import replicate
-from api.cli.verbs.secrets import secrets
-from api.cli.verbs.segments import segments
-from api.cli.verbs.serve import serve
-from api.cli.verbs.spark import spark
-from api.cli.verbs.subscriptions import subscriptions
+from annals import __version__
+from annals.api.cli.outcome import EXIT_CODES_HELP, exit_outcome
+from annals.api.cli.progress import STDERR
+from annals.api.cli.verbs.cesql import cesql
+from annals.api.cli.verbs.config import config
+from annals.api.cli.verbs.export import export
+from annals.api.cli.verbs.import_files import import_
+from annals.api.cli.verbs.log import log
+from annals.api.cli.verbs.publish import publish
+from annals.api.cli.verbs.rebuild import rebuild
+from annals.api.cli.verbs.replicate import replicate
+from annals.api.cli.verbs.secrets import secrets
+from annals.api.cli.verbs.segments import segments
+from annals.api.cli.verbs.serve import serve
+from annals.api.cli.verbs.spark import spark
+from annals.api.cli.verbs.subscriptions import subscriptions
 
 app = typer.Typer(
     help="An event-sourced registry for schemas, messages and endpoints.\n\nStart with `annals serve`. "
@@ -38,7 +38,7 @@ app = typer.Typer(
 
 def _version(is_requested: bool) -> None:
     if is_requested:
-        typer.echo(f"annals {version('annals')}")
+        typer.echo(f"annals {__version__}")
         raise typer.Exit
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
-from api.cli.outcome import StoreError
-from api.registry.open_registry import Registry, open_registry
-from api.settings.settings import Settings, server_url
+from annals.api.cli.outcome import StoreError
+from annals.api.registry.open_registry import Registry, open_registry
+from annals.api.settings.settings import Settings, server_url
 
 
 @contextmanager

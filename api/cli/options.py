@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 from sqlalchemy.engine import make_url
 
-from api.cli.outcome import StoreError, UsageError
-from api.settings.settings import Settings
+from annals.api.cli.outcome import StoreError, UsageError
+from annals.api.settings.settings import Settings
 
 Database = Annotated[
     str | None,

@@ -11,11 +11,11 @@ import psycopg
 from pydantic import ValidationError
 from sqlalchemy.exc import DBAPIError, NoSuchModuleError
 
-from api.settings.settings import ENV_PREFIX
-from commands.store.damage import describe_damage
-from commands.store.mapper import UnreadableEvent
-from domain.errors.problems import Problem
-from domain.values.json_text import InvalidJson
+from annals.api.settings.settings import ENV_PREFIX
+from annals.commands.store.damage import describe_damage
+from annals.commands.store.mapper import UnreadableEvent
+from annals.domain.errors.problems import Problem
+from annals.domain.values.json_text import InvalidJson
 
 
 class ExitCode(IntEnum):

@@ -7,8 +7,8 @@ from urllib.parse import quote
 
 import httpx
 
-from api.cli.outcome import InvalidInput, StoreError
-from projections.audit.hash_comparison import HashQuery, HashSource
+from annals.api.cli.outcome import InvalidInput, StoreError
+from annals.projections.audit.hash_comparison import HashQuery, HashSource
 
 _TIMEOUT_SECONDS = 60
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from sqlalchemy import make_url
 
-from api.cli.kafka_settings import spark_kafka_options
-from api.cli.outcome import InvalidInput, StoreError, UsageError
-from projections.entities.rebuild import PrecomputedRows, RebuildReport
+from annals.api.cli.kafka_settings import spark_kafka_options
+from annals.api.cli.outcome import InvalidInput, StoreError, UsageError
+from annals.projections.entities.rebuild import PrecomputedRows, RebuildReport
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -50,7 +50,7 @@ class LogLocation(NamedTuple):
 
 
 class LogAnchors(NamedTuple):
-    """The hashes that a log has to match; see `spark_projections.verify_log.ChainAnchors`.
+    """The hashes that a log has to match; see `annals.spark_projections.verify_log.ChainAnchors`.
 
     head: position and chain hash in hex.
     """
@@ -89,9 +89,9 @@ def open_session(location: LogLocation) -> Iterator[SparkSession]:
         from pyspark.logger import PySparkLogger
         from pyspark.sql import SparkSession
 
-        from spark_projections.jars import MissingJars
-        from spark_projections.java import MissingJava
-        from spark_projections.session import session
+        from annals.spark_projections.jars import MissingJars
+        from annals.spark_projections.java import MissingJava
+        from annals.spark_projections.session import session
     except ImportError as error:
         raise UsageError(f"this needs Spark ({error.name} is missing): pip install 'annals[spark]'.") from None
     has_session = SparkSession.getActiveSession() is not None
@@ -114,18 +114,18 @@ def open_session(location: LogLocation) -> Iterator[SparkSession]:
 def read_log(spark: SparkSession, location: LogLocation) -> DataFrame:
     """The log at a location, up to its end. Raises: UsageError."""
     if location.source == "annals":
-        from spark_projections.sources import annals
+        from annals.spark_projections.sources import annals
 
         return annals.read(spark, _required_location(location), location.token)
     if location.source == "segments":
-        from spark_projections.sources import segments
+        from annals.spark_projections.sources import segments
 
         return segments.read(spark, _required_location(location))
     if location.source == "kafka":
-        from spark_projections.sources import kafka
+        from annals.spark_projections.sources import kafka
 
         return kafka.read(spark, *_topic_options(location))
-    from spark_projections.sources import postgres
+    from annals.spark_projections.sources import postgres
 
     return postgres.read(spark, _required_location(location))
 
@@ -133,7 +133,7 @@ def read_log(spark: SparkSession, location: LogLocation) -> DataFrame:
 def stream_log(spark: SparkSession, location: LogLocation) -> DataFrame:
     """The log of a registry or of a topic, as a stream. Raises: UsageError."""
     if location.source == "kafka":
-        from spark_projections.sources import kafka
+        from annals.spark_projections.sources import kafka
 
         return kafka.stream(spark, *_topic_options(location))
     reader = spark.readStream.format("annals").options(**({"token": location.token} if location.token else {}))
@@ -149,16 +149,16 @@ def rebuild_rows(
     max_leaves: int,
     anchors: LogAnchors,
 ) -> RebuildReport:
-    """The report of `replace` for the rows that Spark computed; see `spark_projections.rebuild`.
+    """The report of `replace` for the rows that Spark computed; see `annals.spark_projections.rebuild`.
 
     Raises: UsageError if something is missing, with what to do; InvalidInput if the events exist already; StoreError
     for a source that is not the original log.
     """
     with open_session(location) as spark:
-        from spark_projections.events import EventDestination
-        from spark_projections.log_schema import LogHead
-        from spark_projections.rebuild import rebuild
-        from spark_projections.verify_log import ChainAnchors, UnverifiedLog
+        from annals.spark_projections.events import EventDestination
+        from annals.spark_projections.log_schema import LogHead
+        from annals.spark_projections.rebuild import rebuild
+        from annals.spark_projections.verify_log import ChainAnchors, UnverifiedLog
 
         if stage_folder is None and not (spark.sparkContext.master or "").startswith("local"):
             raise UsageError("--stage is needed: a folder that this machine and the workers of the cluster reach.")
@@ -186,12 +186,12 @@ def _rebuild_log(
 ) -> tuple[DataFrame, Callable[[DataFrame], DataFrame] | None]:
     """The log at a location, and a function that limits it to complete interactions, if the rebuild has to call one."""
     if location.source == "segments":
-        from spark_projections.sources import segments
+        from annals.spark_projections.sources import segments
 
         return segments.read_verified(spark, _required_location(location)), None
     if location.source != "kafka":
         return read_log(spark, location), None
-    from spark_projections.sources import kafka
+    from annals.spark_projections.sources import kafka
 
     return kafka.read_rows(spark, *_topic_options(location)), kafka.whole_interactions
 

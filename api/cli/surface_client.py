@@ -8,10 +8,10 @@ from typing import Any
 
 from starlette.types import Message
 
-from api.dispatch import Surface
-from api.http.request import Request
-from domain.access.roles import CONSOLE, Caller
-from domain.values.json_text import dumps
+from annals.api.dispatch import Surface
+from annals.api.http.request import Request
+from annals.domain.access.roles import CONSOLE, Caller
+from annals.domain.values.json_text import dumps
 
 
 class SurfaceClient:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from api.compat.paths import CompatPathKind, CompatTarget
-from domain.access.roles import Caller, Role
-from domain.compat.legacy_apis import LegacyApi
-from domain.errors import problems
-from domain.errors.http_errors import Forbidden
+from annals.api.compat.paths import CompatPathKind, CompatTarget
+from annals.domain.access.roles import Caller, Role
+from annals.domain.compat.legacy_apis import LegacyApi
+from annals.domain.errors import problems
+from annals.domain.errors.http_errors import Forbidden
 
 _WRITER_ROLES: Final = frozenset((Role.WRITER, Role.ADMIN))
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from api.http.browsers.allowed_hosts import host_name
-from api.http.request import Request
-from domain.compat.legacy_apis import MESSAGECATALOG, SCHEMAREGISTRY, LegacyApi
+from annals.api.http.browsers.allowed_hosts import host_name
+from annals.api.http.request import Request
+from annals.domain.compat.legacy_apis import MESSAGECATALOG, SCHEMAREGISTRY, LegacyApi
 
 #: First path segments at the root that lead to a legacy API, unless the model uses the name (LEG-102, LEG-103).
 ALIASES: Final[Mapping[str, LegacyApi]] = {

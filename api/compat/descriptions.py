@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from api.openapi.builders import Schema
-from api.openapi.path_files import fill_placeholders, load_file, path_items
-from domain.compat.document_attributes import request_names
-from domain.compat.legacy_apis import LEGACY_APIS, LegacyApi
+from annals.api.openapi.builders import Schema
+from annals.api.openapi.path_files import fill_placeholders, load_file, path_items
+from annals.domain.compat.document_attributes import request_names
+from annals.domain.compat.legacy_apis import LEGACY_APIS, LegacyApi
 
 #: The maximum number of members in a page.
 MAX_LIMIT: Final = 10_000
@@ -29,6 +29,6 @@ def _fill_description(file: Schema, family: LegacyApi) -> Schema:
     return {**filled, "paths": path_items(filled)}
 
 
-_DESCRIPTION_FILE: Final = load_file("api.compat")
+_DESCRIPTION_FILE: Final = load_file("annals.api.compat")
 #: What each API has, by its name: `info`, `paths`, `headers`, `schemas` and `refused`, the statuses of all problems.
 DESCRIPTIONS: Final = {family.name: _fill_description(_DESCRIPTION_FILE, family) for family in LEGACY_APIS}

@@ -6,13 +6,13 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from api.http.base36 import base36
-from api.http.conditional import NotModified
-from api.http.request import Request
-from commands.store.log import WriteTransaction
-from domain.errors.http_errors import PreconditionFailed
-from projections.entities.query import View
-from projections.entities.rows import EntityRow
+from annals.api.http.base36 import base36
+from annals.api.http.conditional import NotModified
+from annals.api.http.request import Request
+from annals.commands.store.log import WriteTransaction
+from annals.domain.errors.http_errors import PreconditionFailed
+from annals.projections.entities.query import View
+from annals.projections.entities.rows import EntityRow
 
 _TAG: Final = re.compile(r'(W/)?"([^"]*)"')
 _CODING_SUFFIX: Final = re.compile(r"-(?:gzip|zstd)\Z")

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from api.compat.descriptions import DESCRIPTIONS
-from api.openapi.builders import Schema
-from api.openapi.content_encoding import add_coding_headers, add_coding_to_paths
-from api.openapi.path_files import COMPONENTS
-from api.openapi.problems import OWN_PROBLEM_NAME, PROBLEM_NAME, problem_response, problem_schemas
-from domain.compat.legacy_apis import LegacyApi
+from annals.api.compat.descriptions import DESCRIPTIONS
+from annals.api.openapi.builders import Schema
+from annals.api.openapi.content_encoding import add_coding_headers, add_coding_to_paths
+from annals.api.openapi.path_files import COMPONENTS
+from annals.api.openapi.problems import OWN_PROBLEM_NAME, PROBLEM_NAME, problem_response, problem_schemas
+from annals.domain.compat.legacy_apis import LegacyApi
 
 
 def compat_openapi_document(family: LegacyApi, base_url: str) -> dict[str, Any]:

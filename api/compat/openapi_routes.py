@@ -6,13 +6,13 @@ from typing import Final
 
 from starlette.types import Receive
 
-from api.compat.openapi import compat_openapi_document
-from api.compat.responses import json_response
-from api.http.methods import read_only_options
-from api.http.request import Request
-from api.http.response import Response
-from domain.compat.legacy_apis import LEGACY_APIS, LegacyApi
-from domain.errors import problems
+from annals.api.compat.openapi import compat_openapi_document
+from annals.api.compat.responses import json_response
+from annals.api.http.methods import read_only_options
+from annals.api.http.request import Request
+from annals.api.http.response import Response
+from annals.domain.compat.legacy_apis import LEGACY_APIS, LegacyApi
+from annals.domain.errors import problems
 
 #: The name below `/-/`. Each document is at `<name>.json` below it.
 COMPAT_OPENAPI: Final = "openapi"

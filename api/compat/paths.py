@@ -11,12 +11,12 @@ from enum import Enum
 from typing import Final, NamedTuple
 from urllib.parse import unquote
 
-from api.compat.descriptions import DESCRIPTIONS
-from api.openapi.builders import Schema
-from domain.compat import ids
-from domain.compat.legacy_apis import LEGACY_APIS, MESSAGECATALOG, LegacyApi, is_number
-from domain.errors import problems
-from domain.values import xid as xids
+from annals.api.compat.descriptions import DESCRIPTIONS
+from annals.api.openapi.builders import Schema
+from annals.domain.compat import ids
+from annals.domain.compat.legacy_apis import LEGACY_APIS, MESSAGECATALOG, LegacyApi, is_number
+from annals.domain.errors import problems
+from annals.domain.values import xid as xids
 
 
 class CompatPathKind(Enum):

@@ -11,24 +11,24 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from api.compat.access import check_read
-from api.compat.descriptions import MAX_LIMIT
-from api.compat.entity_tags import check_conditions, group_entity_tag
-from api.compat.paths import CompatPathKind, CompatTarget
-from api.compat.request_params import AFTER, ASOF, LIMIT, URI, query_params
-from api.compat.responses import document_response, json_response
-from api.http import conditional
-from api.http.asof import asof_suffix, escape_link_url, with_asof
-from api.http.request import Request
-from api.http.response import Response
-from api.registry.open_registry import Registry
-from api.xregistry.snapshots import Snapshot, Snapshots
-from domain.compat.errors import invalid_definition
-from domain.errors import problems
-from domain.values import xid as xids
-from projections.compat.definitions import group_object, member_ids, read_definition, version_by_uri
-from projections.compat.versions import CompatVersion, CompatVersions
-from projections.entities.query import View
+from annals.api.compat.access import check_read
+from annals.api.compat.descriptions import MAX_LIMIT
+from annals.api.compat.entity_tags import check_conditions, group_entity_tag
+from annals.api.compat.paths import CompatPathKind, CompatTarget
+from annals.api.compat.request_params import AFTER, ASOF, LIMIT, URI, query_params
+from annals.api.compat.responses import document_response, json_response
+from annals.api.http import conditional
+from annals.api.http.asof import asof_suffix, escape_link_url, with_asof
+from annals.api.http.request import Request
+from annals.api.http.response import Response
+from annals.api.registry.open_registry import Registry
+from annals.api.xregistry.snapshots import Snapshot, Snapshots
+from annals.domain.compat.errors import invalid_definition
+from annals.domain.errors import problems
+from annals.domain.values import xid as xids
+from annals.projections.compat.definitions import group_object, member_ids, read_definition, version_by_uri
+from annals.projections.compat.versions import CompatVersion, CompatVersions
+from annals.projections.entities.query import View
 
 
 class CompatReadContext(NamedTuple):

@@ -12,18 +12,18 @@ from urllib.parse import unquote_to_bytes
 
 from starlette.types import Receive
 
-from api.compat.paths import CompatTarget
-from api.http.limits import read_body
-from api.http.request import Request
-from domain.compat import formats
-from domain.compat.document_attributes import DocumentAttributes, request_names
-from domain.compat.errors import invalid_definition
-from domain.compat.legacy_apis import LegacyApi
-from domain.errors import problems
-from domain.errors.http_errors import BodyTooLarge, UnsupportedCoding, UnsupportedMediaType
-from domain.errors.problems import BadRequest
-from domain.values.header_values import InvalidHeaderValue, decode
-from domain.values.json_text import InvalidJson, loads
+from annals.api.compat.paths import CompatTarget
+from annals.api.http.limits import read_body
+from annals.api.http.request import Request
+from annals.domain.compat import formats
+from annals.domain.compat.document_attributes import DocumentAttributes, request_names
+from annals.domain.compat.errors import invalid_definition
+from annals.domain.compat.legacy_apis import LegacyApi
+from annals.domain.errors import problems
+from annals.domain.errors.http_errors import BodyTooLarge, UnsupportedCoding, UnsupportedMediaType
+from annals.domain.errors.problems import BadRequest
+from annals.domain.values.header_values import InvalidHeaderValue, decode
+from annals.domain.values.json_text import InvalidJson, loads
 
 #: Parameters that the code names; the descriptions say where each is.
 ASOF: Final = "asof"

@@ -8,16 +8,16 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from api.compat.urls import lookup_url, version_url
-from api.http.browsers.stored_content import SANDBOX_POLICY, attachment_headers, location_headers
-from api.http.conditional import NO_CACHE
-from api.http.problem_response import root_link
-from api.http.request import Request
-from api.http.response import JSON, Headers, Response
-from domain.compat.ids import encode_segment
-from domain.values.header_values import encode, encode_text
-from domain.values.json_text import dumps
-from projections.compat.definitions import CompatDefinition
+from annals.api.compat.urls import lookup_url, version_url
+from annals.api.http.browsers.stored_content import SANDBOX_POLICY, attachment_headers, location_headers
+from annals.api.http.conditional import NO_CACHE
+from annals.api.http.problem_response import root_link
+from annals.api.http.request import Request
+from annals.api.http.response import JSON, Headers, Response
+from annals.domain.compat.ids import encode_segment
+from annals.domain.values.header_values import encode, encode_text
+from annals.domain.values.json_text import dumps
+from annals.projections.compat.definitions import CompatDefinition
 
 #: Text that a header can hold, with one character for each byte.
 _HEADER_VALUE: Final = re.compile(r"[\t\x20-\x7e\x80-\xff]*\Z")

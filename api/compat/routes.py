@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from starlette.types import Receive
 
-from api.compat.openapi_routes import openapi_response
-from api.compat.paths import CompatPathKind, CompatTarget, resolve_path
-from api.compat.reading import CompatReadHandler
-from api.compat.writing import CompatWriteHandler
-from api.http.browsers.cross_origin import check_form
-from api.http.methods import MethodNotAllowed
-from api.http.problem_response import COMPAT, root_link
-from api.http.request import Request
-from api.http.response import Response
-from api.registry.open_registry import Registry
-from api.xregistry.snapshots import Snapshots
-from commands.store.registry_url import UNCONFIGURED_URL
-from domain.errors import problems
+from annals.api.compat.openapi_routes import openapi_response
+from annals.api.compat.paths import CompatPathKind, CompatTarget, resolve_path
+from annals.api.compat.reading import CompatReadHandler
+from annals.api.compat.writing import CompatWriteHandler
+from annals.api.http.browsers.cross_origin import check_form
+from annals.api.http.methods import MethodNotAllowed
+from annals.api.http.problem_response import COMPAT, root_link
+from annals.api.http.request import Request
+from annals.api.http.response import Response
+from annals.api.registry.open_registry import Registry
+from annals.api.xregistry.snapshots import Snapshots
+from annals.commands.store.registry_url import UNCONFIGURED_URL
+from annals.domain.errors import problems
 
 __all__ = ["COMPAT", "CompatRoutes"]
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from urllib.parse import quote
 
-from api.http.asof import with_asof
-from domain.compat.ids import encode_segment
-from domain.compat.legacy_apis import LegacyApi
-from domain.compat.uris import default_version_path
+from annals.api.http.asof import with_asof
+from annals.domain.compat.ids import encode_segment
+from annals.domain.compat.legacy_apis import LegacyApi
+from annals.domain.compat.uris import default_version_path
 
 
 def group_path(family: LegacyApi, group: str) -> str:

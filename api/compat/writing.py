@@ -13,11 +13,11 @@ from typing import Final
 
 from starlette.types import Receive
 
-from api.compat.access import check_write
-from api.compat.entity_tags import group_entity_tag, write_condition
-from api.compat.paths import CompatPathKind, CompatTarget
-from api.compat.reading import not_found
-from api.compat.request_params import (
+from annals.api.compat.access import check_write
+from annals.api.compat.entity_tags import group_entity_tag, write_condition
+from annals.api.compat.paths import CompatPathKind, CompatTarget
+from annals.api.compat.reading import not_found
+from annals.api.compat.request_params import (
     DRYRUN,
     parse_attributes,
     query_params,
@@ -25,32 +25,38 @@ from api.compat.request_params import (
     read_object,
     sent_content_type,
 )
-from api.compat.responses import json_response, no_content_response, post_response
-from api.compat.urls import group_path
-from api.http.methods import MethodNotAllowed
-from api.http.request import Request
-from api.http.response import Headers, Response
-from api.registry.definitions import DefinitionsCache
-from api.registry.header_attributes import CORRELATION_HEADER
-from api.registry.open_registry import Registry
-from api.xregistry.dryrun import dry_run, findings_headers
-from commands.pending_command import BuildAnswer as Built
-from commands.store.log import Recorded
-from commands.store.log import WriteTransaction as Transaction
-from domain.compat.catalog.attributes import FindSchema
-from domain.compat.errors import Conflict, invalid_definition, to_legacy_problem
-from domain.compat.legacy_apis import SCHEMAREGISTRY
-from domain.compat.request_extras import LegacyDeletion
-from domain.compat.uris import normalize_uri
-from domain.decisions.commands import Command, DeleteEntities
-from domain.decisions.compat.request_commands import group_command, message_command, schema_command
-from domain.errors import problems
-from domain.errors.http_errors import Forbidden
-from domain.errors.problems import CompatibilityUnknown, FormatUnknown, Problem
-from domain.registry.events import EntityCreated
-from projections.compat.definitions import CompatDefinition, group_format, group_object, read_definition, schema_by_uri
-from projections.compat.versions import CompatVersions
-from projections.entities.query import View
+from annals.api.compat.responses import json_response, no_content_response, post_response
+from annals.api.compat.urls import group_path
+from annals.api.http.methods import MethodNotAllowed
+from annals.api.http.request import Request
+from annals.api.http.response import Headers, Response
+from annals.api.registry.definitions import DefinitionsCache
+from annals.api.registry.header_attributes import CORRELATION_HEADER
+from annals.api.registry.open_registry import Registry
+from annals.api.xregistry.dryrun import dry_run, findings_headers
+from annals.commands.pending_command import BuildAnswer as Built
+from annals.commands.store.log import Recorded
+from annals.commands.store.log import WriteTransaction as Transaction
+from annals.domain.compat.catalog.attributes import FindSchema
+from annals.domain.compat.errors import Conflict, invalid_definition, to_legacy_problem
+from annals.domain.compat.legacy_apis import SCHEMAREGISTRY
+from annals.domain.compat.request_extras import LegacyDeletion
+from annals.domain.compat.uris import normalize_uri
+from annals.domain.decisions.commands import Command, DeleteEntities
+from annals.domain.decisions.compat.request_commands import group_command, message_command, schema_command
+from annals.domain.errors import problems
+from annals.domain.errors.http_errors import Forbidden
+from annals.domain.errors.problems import CompatibilityUnknown, FormatUnknown, Problem
+from annals.domain.registry.events import EntityCreated
+from annals.projections.compat.definitions import (
+    CompatDefinition,
+    group_format,
+    group_object,
+    read_definition,
+    schema_by_uri,
+)
+from annals.projections.compat.versions import CompatVersions
+from annals.projections.entities.query import View
 
 #: Problems that a strictly validating model raises (LEG-706).
 _MODEL_PROBLEMS: Final = (CompatibilityUnknown, FormatUnknown)

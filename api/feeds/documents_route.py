@@ -7,18 +7,18 @@ from typing import Final
 
 from starlette.types import Receive
 
-from api.feeds.feeds import Feeds
-from api.http import conditional
-from api.http.browsers.stored_content import ATTACHMENT, SANDBOX_POLICY
-from api.http.methods import read_only_options
-from api.http.problem_response import root_link
-from api.http.request import Request
-from api.http.response import Headers, Response
-from api.registry.open_registry import Registry
-from domain.access.roles import Caller
-from domain.errors import problems
-from projections.database import drivers
-from projections.log.documents import document_bytes, is_document_below
+from annals.api.feeds.feeds import Feeds
+from annals.api.http import conditional
+from annals.api.http.browsers.stored_content import ATTACHMENT, SANDBOX_POLICY
+from annals.api.http.methods import read_only_options
+from annals.api.http.problem_response import root_link
+from annals.api.http.request import Request
+from annals.api.http.response import Headers, Response
+from annals.api.registry.open_registry import Registry
+from annals.domain.access.roles import Caller
+from annals.domain.errors import problems
+from annals.projections.database import drivers
+from annals.projections.log.documents import document_bytes, is_document_below
 
 DOCUMENTS: Final = "documents"
 

@@ -10,17 +10,17 @@ from typing import Final
 
 from starlette.types import Receive
 
-from api.feeds.feeds import Feeds
-from api.feeds.formats import EVENT_FORMATS, negotiate_format
-from api.feeds.request_params import parse_feed_params
-from api.feeds.rights import visible_subjects
-from api.feeds.selection import SELECTION_PARAMS, parse_selection, selected_families
-from api.feeds.sources import EventFeedSource
-from api.http.methods import read_only_options
-from api.http.request import Request
-from api.http.response import Response
-from domain.errors import problems
-from projections.events.event_families import EventFamily
+from annals.api.feeds.feeds import Feeds
+from annals.api.feeds.formats import EVENT_FORMATS, negotiate_format
+from annals.api.feeds.request_params import parse_feed_params
+from annals.api.feeds.rights import visible_subjects
+from annals.api.feeds.selection import SELECTION_PARAMS, parse_selection, selected_families
+from annals.api.feeds.sources import EventFeedSource
+from annals.api.http.methods import read_only_options
+from annals.api.http.request import Request
+from annals.api.http.response import Response
+from annals.domain.errors import problems
+from annals.projections.events.event_families import EventFamily
 
 EVENTS: Final = "events"
 

@@ -17,19 +17,19 @@ from typing import Final, TypeVar
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
-from api.feeds.formats import FeedFormat, heartbeat
-from api.feeds.log_head_watcher import LogHeadWatcher
-from api.feeds.reader import FeedReader
-from api.feeds.request_params import MAX_LIMIT, FeedParams
-from api.feeds.shared_pieces import FeedPiece, SharedPieces
-from api.feeds.sources import FeedSource
-from api.http.asof import escape_link_url
-from api.http.problem_response import root_link
-from api.http.request import Request
-from api.http.response import Headers, Response
-from api.registry.open_registry import Registry
-from commands.store.hashes import Interaction
-from projections.log.reader import Log
+from annals.api.feeds.formats import FeedFormat, heartbeat
+from annals.api.feeds.log_head_watcher import LogHeadWatcher
+from annals.api.feeds.reader import FeedReader
+from annals.api.feeds.request_params import MAX_LIMIT, FeedParams
+from annals.api.feeds.shared_pieces import FeedPiece, SharedPieces
+from annals.api.feeds.sources import FeedSource
+from annals.api.http.asof import escape_link_url
+from annals.api.http.problem_response import root_link
+from annals.api.http.request import Request
+from annals.api.http.response import Headers, Response
+from annals.api.registry.open_registry import Registry
+from annals.commands.store.hashes import Interaction
+from annals.projections.log.reader import Log
 
 T = TypeVar("T")
 

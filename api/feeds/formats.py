@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from api.http.response import JSON
-from domain.errors.http_errors import NotAcceptable
-from projections.log.json_lines import LogLine
+from annals.api.http.response import JSON
+from annals.domain.errors.http_errors import NotAcceptable
+from annals.projections.log.json_lines import LogLine
 
 NDJSON: Final = "application/x-ndjson"
 EVENT_STREAM: Final = "text/event-stream"

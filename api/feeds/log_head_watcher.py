@@ -35,7 +35,7 @@ class LogHeadWatcher:
         self.is_stopped = False
 
     def committed(self, commands: int, refused: int, seconds: float) -> None:
-        """Makes waiting readers check the log soon; see `commands.command_bus.CommitListener`."""
+        """Makes waiting readers check the log soon; see `annals.commands.command_bus.CommitListener`."""
         self._in_loop(self._schedule_check)
 
     def stop(self) -> None:

@@ -7,19 +7,19 @@ from typing import Any, Final
 
 from starlette.types import Receive
 
-from api.feeds.feeds import Feeds
-from api.feeds.formats import LOG_FORMATS, negotiate_format
-from api.feeds.request_params import parse_feed_params
-from api.feeds.rights import check_reads_everything, visible_streams
-from api.feeds.sources import LogFeedSource
-from api.http import conditional
-from api.http.json_bodies import json_response
-from api.http.methods import read_only_options
-from api.http.query_params import is_switched_on, query_params, single_value
-from api.http.request import Request
-from api.http.response import Response
-from commands.store.hashes import NO_INTERACTION, Interaction
-from domain.errors import problems
+from annals.api.feeds.feeds import Feeds
+from annals.api.feeds.formats import LOG_FORMATS, negotiate_format
+from annals.api.feeds.request_params import parse_feed_params
+from annals.api.feeds.rights import check_reads_everything, visible_streams
+from annals.api.feeds.sources import LogFeedSource
+from annals.api.http import conditional
+from annals.api.http.json_bodies import json_response
+from annals.api.http.methods import read_only_options
+from annals.api.http.query_params import is_switched_on, query_params, single_value
+from annals.api.http.request import Request
+from annals.api.http.response import Response
+from annals.commands.store.hashes import NO_INTERACTION, Interaction
+from annals.domain.errors import problems
 
 LOG: Final = "log"
 HEAD: Final = "head"

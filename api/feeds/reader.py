@@ -6,8 +6,8 @@ import time
 from collections.abc import Iterator
 from typing import Final
 
-from api.feeds.formats import FeedFormat, PositionLines
-from api.feeds.sources import FeedSource
+from annals.api.feeds.formats import FeedFormat, PositionLines
+from annals.api.feeds.sources import FeedSource
 
 #: Approximate maximum of bytes, and maximum of positions, in one piece of a response.
 MAX_PIECE_BYTES: Final = 1 << 18

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from api.http.query_params import QueryParams, invalid_param, query_params, query_without, single_value
-from api.http.request import Request
+from annals.api.http.query_params import QueryParams, invalid_param, query_params, query_without, single_value
+from annals.api.http.request import Request
 
 #: Maximum number of events in a response that is built completely before it is sent.
 MAX_LIMIT: Final = 10_000

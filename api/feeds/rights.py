@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from domain.access.roles import Caller, Role
-from domain.errors.http_errors import Forbidden
-from domain.values import xid as xids
+from annals.domain.access.roles import Caller, Role
+from annals.domain.errors.http_errors import Forbidden
+from annals.domain.values import xid as xids
 
 #: Decides on a stream, or on the subject of an event.
 VisibilityTest = Callable[[str], bool]

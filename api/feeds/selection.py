@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Final
 
-from api.http.query_params import QueryParams, invalid_param, single_value
-from commands.store.clock import format_time
-from domain.model.validation.rfc3339 import to_utc
-from domain.subscriptions.filters import FilterError, parse_expression
-from projections.events.event_families import EventFamily, XRegistryFamily
-from projections.events.xregistry_events import ChangeEvent
-from projections.log.reader import Log
+from annals.api.http.query_params import QueryParams, invalid_param, single_value
+from annals.commands.store.clock import format_time
+from annals.domain.model.validation.rfc3339 import to_utc
+from annals.domain.subscriptions.filters import FilterError, parse_expression
+from annals.projections.events.event_families import EventFamily, XRegistryFamily
+from annals.projections.events.xregistry_events import ChangeEvent
+from annals.projections.log.reader import Log
 
 #: Whether a message passes one filter.
 MessageTest = Callable[[ChangeEvent], bool]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Final, Protocol
 
-from api.feeds.formats import PositionLines
-from api.feeds.rights import VisibilityTest, is_public_stream
-from api.feeds.selection import EventSelection
-from commands.store.hashes import Interaction, LogRow
-from projections.events.event_families import EventFamily, published_events
-from projections.events.feed import OpenLog, interactions, page_end
-from projections.log.json_lines import LogLine, log_lines
+from annals.api.feeds.formats import PositionLines
+from annals.api.feeds.rights import VisibilityTest, is_public_stream
+from annals.api.feeds.selection import EventSelection
+from annals.commands.store.hashes import Interaction, LogRow
+from annals.projections.events.event_families import EventFamily, published_events
+from annals.projections.events.feed import OpenLog, interactions, page_end
+from annals.projections.log.json_lines import LogLine, log_lines
 
 #: Number of skipped positions after which a reader learns how far the feed is, without waiting for a selected event.
 MAX_SILENT_POSITIONS: Final = 100

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Final
 from urllib.parse import quote
 
-from api.http.query_params import query_without
-from api.http.request import Request
+from annals.api.http.query_params import query_without
+from annals.api.http.request import Request
 
 #: Characters that end a URL in a Link header or are not allowed in it.
 _URL_ESCAPES: Final = str.maketrans({each: quote(each) for each in '<>" '})

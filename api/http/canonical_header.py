@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import quote
 
-from api.http.request import Request
-from api.http.response import Response
-from domain.decisions.replication.copy_rights import authority_url, link_of_copy
-from domain.replication.link import Link
-from domain.values import xid as xids
-from domain.values.json_text import loads
-from projections.entities.query import ViewPool
+from annals.api.http.request import Request
+from annals.api.http.response import Response
+from annals.domain.decisions.replication.copy_rights import authority_url, link_of_copy
+from annals.domain.replication.link import Link
+from annals.domain.values import xid as xids
+from annals.domain.values.json_text import loads
+from annals.projections.entities.query import ViewPool
 
 #: Seconds for which the links are cached. Other processes may change them.
 MAX_AGE_SECONDS: Final = 1.0

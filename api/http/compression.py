@@ -15,7 +15,7 @@ from typing import Final
 
 import zstandard
 
-from api.http.response import JSON, Compressor, Response
+from annals.api.http.response import JSON, Compressor, Response
 
 #: Smaller bodies (in bytes) are not compressed: the saving would be less than a packet.
 MIN_SIZE: Final = 1024

@@ -13,17 +13,17 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from hashlib import blake2s
-from importlib.metadata import version
 from typing import Final
 
-from api.http.base36 import base36
-from api.http.compression import VARY
-from api.http.problem_response import root_link
-from api.http.request import Request
-from api.http.response import Headers, Response
-from commands.store.log import WriteTransaction
-from domain.errors.http_errors import PreconditionFailed
-from projections.entities.rows import EntityRow
+from annals import __version__
+from annals.api.http.base36 import base36
+from annals.api.http.compression import VARY
+from annals.api.http.problem_response import root_link
+from annals.api.http.request import Request
+from annals.api.http.response import Headers, Response
+from annals.commands.store.log import WriteTransaction
+from annals.domain.errors.http_errors import PreconditionFailed
+from annals.projections.entities.rows import EntityRow
 
 #: A cache may store the response but has to revalidate it for each request.
 NO_CACHE: Final = (b"cache-control", b"no-cache")
@@ -34,7 +34,7 @@ _IF_MATCH: Final = b"if-match"
 _IF_NONE_MATCH: Final = b"if-none-match"
 _CONDITIONS: Final = frozenset((_IF_MATCH, _IF_NONE_MATCH))
 #: Another program version may render the same state differently.
-_VERSION: Final = version("annals")
+_VERSION: Final = __version__
 
 
 class NotModified(Exception):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from api.http.problem_response import root_link
-from api.http.request import Request
-from api.http.response import JSON, Response
-from domain.errors import problems
-from domain.values.json_text import InvalidJson, Json, dumps, loads
+from annals.api.http.problem_response import root_link
+from annals.api.http.request import Request
+from annals.api.http.response import JSON, Response
+from annals.domain.errors import problems
+from annals.domain.values.json_text import InvalidJson, Json, dumps, loads
 
 
 def parse_json(body: bytes) -> Any:

@@ -10,9 +10,9 @@ from urllib.parse import unquote_to_bytes
 from starlette import requests
 from starlette.types import Receive
 
-from api.http.request import Request
-from domain.errors.http_errors import BodyTooLarge
-from domain.errors.problems import BadRequest, TooLarge
+from annals.api.http.request import Request
+from annals.domain.errors.http_errors import BodyTooLarge
+from annals.domain.errors.problems import BadRequest, TooLarge
 
 T = TypeVar("T")
 MAX_BODY: Final = 256 << 20

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-from api.http.problem_response import root_link
-from api.http.request import READ_METHODS, Request
-from api.http.response import Response
-from domain.access.roles import Role
-from domain.errors import problems
-from domain.errors.http_errors import Forbidden
-from domain.errors.problems import Problem
-from domain.values import xid as xids
+from annals.api.http.problem_response import root_link
+from annals.api.http.request import READ_METHODS, Request
+from annals.api.http.response import Response
+from annals.domain.access.roles import Role
+from annals.domain.errors import problems
+from annals.domain.errors.http_errors import Forbidden
+from annals.domain.errors.problems import Problem
+from annals.domain.values import xid as xids
 
 #: Paths that a caller with roles in single Groups may read too: they show which Groups and attributes can exist.
 _DEFINITION_PATHS: Final = frozenset(("capabilities", "capabilitiesoffered", "model", "modelsource"))

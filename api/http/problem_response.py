@@ -9,11 +9,11 @@ from functools import lru_cache
 from typing import Final
 from urllib.parse import quote
 
-from api.http.request import Request
-from api.http.response import JSON, Response
-from domain.errors import problems
-from domain.errors.problems import Problem, ServerBusy
-from domain.values.json_text import Json, dumps
+from annals.api.http.request import Request
+from annals.api.http.response import JSON, Response
+from annals.domain.errors import problems
+from annals.domain.errors.problems import Problem, ServerBusy
+from annals.domain.values.json_text import Json, dumps
 
 PROBLEM_JSON: Final = (b"content-type", b"application/problem+json")
 #: Seconds to wait: a command holds the write lock only for a moment.

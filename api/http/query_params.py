@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 from urllib.parse import parse_qs, unquote_plus
 
-from api.http.request import Request
-from domain.errors.problems import BadRequest, Problem
+from annals.api.http.request import Request
+from annals.domain.errors.problems import BadRequest, Problem
 
 _SWITCH: Final = {"": True, "true": True, "false": False}
 

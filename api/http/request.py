@@ -12,8 +12,8 @@ from urllib.parse import unquote, urlsplit
 
 from starlette.types import Scope
 
-from api.http.connections.trusted_proxies import HOST_PATTERN, TrustedProxies
-from domain.access.roles import ANONYMOUS, Caller
+from annals.api.http.connections.trusted_proxies import HOST_PATTERN, TrustedProxies
+from annals.domain.access.roles import ANONYMOUS, Caller
 
 DETAILS_SUFFIX: Final = "$details"
 READ_METHODS: Final = frozenset(("GET", "HEAD", "OPTIONS"))

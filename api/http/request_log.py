@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import structlog
 
-from api.http.request import Request
+from annals.api.http.request import Request
 
 _STANDARD_LOGGER: Final = logging.getLogger("annals.http")
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from api.registry.definitions import RegistryDefinitions
-from api.xregistry.request.paths import PathKind, RequestTarget, resolve_path
-from domain.errors import problems
-from domain.messaging.effective_messages import (
+from annals.api.registry.definitions import RegistryDefinitions
+from annals.api.xregistry.request.paths import PathKind, RequestTarget, resolve_path
+from annals.domain.errors import problems
+from annals.domain.messaging.effective_messages import (
     MESSAGEGROUPS,
     MESSAGES,
     EffectiveMessage,
@@ -15,13 +15,13 @@ from domain.messaging.effective_messages import (
     effective_messages,
     group_references,
 )
-from domain.messaging.implied_values import add_implied_values
-from domain.messaging.resolve import ResolvedMessage, UnresolvedReference, resolve_message
-from domain.model import ResourceType
-from domain.values import xid as xids
-from domain.values.json_text import loads
-from projections.entities.query import View
-from projections.messaging.message_definitions import MessageDefinitions
+from annals.domain.messaging.implied_values import add_implied_values
+from annals.domain.messaging.resolve import ResolvedMessage, UnresolvedReference, resolve_message
+from annals.domain.model import ResourceType
+from annals.domain.values import xid as xids
+from annals.domain.values.json_text import loads
+from annals.projections.entities.query import View
+from annals.projections.messaging.message_definitions import MessageDefinitions
 
 _ENTITY_KINDS = frozenset((PathKind.RESOURCE, PathKind.VERSION))
 

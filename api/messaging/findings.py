@@ -15,27 +15,27 @@ from urllib.parse import quote
 
 from starlette.types import Receive
 
-from api.audit.formats import ListWrapper, TableLayout
-from api.audit.request_params import AuditParams
-from api.audit.request_params import parse_audit_params as common
-from api.audit.responses import TableContent, stream_table, subject_xid
-from api.http import conditional
-from api.http.methods import read_only_options
-from api.http.query_params import invalid_param, query_params, query_without, single_value
-from api.http.request import Request
-from api.http.response import Headers, Response
-from api.registry.open_registry import Registry
-from api.xregistry.request.paths import COLLECTION_KINDS, PathKind, resolve_path
-from api.xregistry.snapshots import Snapshot, Snapshots
-from commands.documents.document_checker import DocumentChecker
-from domain.decisions.changes.documents import digest
-from domain.decisions.checks.document_checks import FormatCheck
-from domain.errors import problems
-from domain.messaging.findings import L2, L3, Finding, SchemaCheck
-from domain.model import Model
-from domain.values import xid as xids
-from projections.entities.query import View
-from projections.messaging.findings import FindingCursor, LocatedFinding, read_findings
+from annals.api.audit.formats import ListWrapper, TableLayout
+from annals.api.audit.request_params import AuditParams
+from annals.api.audit.request_params import parse_audit_params as common
+from annals.api.audit.responses import TableContent, stream_table, subject_xid
+from annals.api.http import conditional
+from annals.api.http.methods import read_only_options
+from annals.api.http.query_params import invalid_param, query_params, query_without, single_value
+from annals.api.http.request import Request
+from annals.api.http.response import Headers, Response
+from annals.api.registry.open_registry import Registry
+from annals.api.xregistry.request.paths import COLLECTION_KINDS, PathKind, resolve_path
+from annals.api.xregistry.snapshots import Snapshot, Snapshots
+from annals.commands.documents.document_checker import DocumentChecker
+from annals.domain.decisions.changes.documents import digest
+from annals.domain.decisions.checks.document_checks import FormatCheck
+from annals.domain.errors import problems
+from annals.domain.messaging.findings import L2, L3, Finding, SchemaCheck
+from annals.domain.model import Model
+from annals.domain.values import xid as xids
+from annals.projections.entities.query import View
+from annals.projections.messaging.findings import FindingCursor, LocatedFinding, read_findings
 
 FINDINGS: Final = "findings"
 #: The accepted parameters. Others are refused, because a misspelt filter would return more than intended.

@@ -12,20 +12,20 @@ from typing import Any, Final
 
 from starlette.types import Receive
 
-from api.http.json_bodies import json_response, parse_required_json
-from api.http.limits import MAX_BODY, read_body
-from api.http.methods import check_caller, post_only_options
-from api.http.query_params import query_params
-from api.http.request import Request
-from api.http.response import Response
-from api.messaging.definitions import effective_messages_of, is_message_group, locate_messages
-from api.registry.open_registry import Registry
-from domain.errors import problems
-from domain.messaging.effective_messages import EffectiveMessage
-from domain.messaging.match import match_message
-from domain.messaging.message_parts import MessageParts, parse_message
-from domain.values.json_text import Json
-from projections.messaging.message_definitions import MessageDefinitions
+from annals.api.http.json_bodies import json_response, parse_required_json
+from annals.api.http.limits import MAX_BODY, read_body
+from annals.api.http.methods import check_caller, post_only_options
+from annals.api.http.query_params import query_params
+from annals.api.http.request import Request
+from annals.api.http.response import Response
+from annals.api.messaging.definitions import effective_messages_of, is_message_group, locate_messages
+from annals.api.registry.open_registry import Registry
+from annals.domain.errors import problems
+from annals.domain.messaging.effective_messages import EffectiveMessage
+from annals.domain.messaging.match import match_message
+from annals.domain.messaging.message_parts import MessageParts, parse_message
+from annals.domain.values.json_text import Json
+from annals.projections.messaging.message_definitions import MessageDefinitions
 
 MATCH: Final = "match"
 

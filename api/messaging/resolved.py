@@ -12,17 +12,17 @@ from typing import Final
 
 from starlette.types import Receive
 
-from api.http import conditional
-from api.http.json_bodies import json_response
-from api.http.methods import check_caller, read_only_options
-from api.http.query_params import query_params, single_value
-from api.http.request import Request
-from api.http.response import Response
-from api.messaging.definitions import is_message_group, locate_messages, resolved_message, resolved_messages
-from api.registry.open_registry import Registry
-from api.xregistry.snapshots import Snapshot, Snapshots
-from domain.errors import problems
-from projections.messaging.message_definitions import MessageDefinitions
+from annals.api.http import conditional
+from annals.api.http.json_bodies import json_response
+from annals.api.http.methods import check_caller, read_only_options
+from annals.api.http.query_params import query_params, single_value
+from annals.api.http.request import Request
+from annals.api.http.response import Response
+from annals.api.messaging.definitions import is_message_group, locate_messages, resolved_message, resolved_messages
+from annals.api.registry.open_registry import Registry
+from annals.api.xregistry.snapshots import Snapshot, Snapshots
+from annals.domain.errors import problems
+from annals.projections.messaging.message_definitions import MessageDefinitions
 
 RESOLVED: Final = "resolved"
 

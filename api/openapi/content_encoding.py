@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from api.http.compression import COMPRESSIBLE_TYPES
-from api.openapi.builders import CONTENT_ENCODING_NAME, Schema
+from annals.api.http.compression import COMPRESSIBLE_TYPES
+from annals.api.openapi.builders import CONTENT_ENCODING_NAME, Schema
 
 #: The media types of data that may be compressed, as descriptions name them.
 _COMPRESSED_TYPES: Final = tuple(type.decode().partition(";")[0] for type in COMPRESSIBLE_TYPES)

@@ -11,8 +11,8 @@ from typing import Any, Final
 from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 
-from api.openapi.problems import ALL_PROBLEM_TYPES, OWN_PROBLEM_NAME, PROBLEM_NAME
-from domain.values.json_text import dumps
+from annals.api.openapi.problems import ALL_PROBLEM_TYPES, OWN_PROBLEM_NAME, PROBLEM_NAME
+from annals.domain.values.json_text import dumps
 
 STYLE: Final = """
 :root { color-scheme: light dark; --line: #8884; --soft: #8882; --link: #0b57d0; --quiet: #5f6368 }
@@ -64,6 +64,6 @@ def _json_text(value: Any) -> str:
     return value if isinstance(value, str) else dumps(value).decode()
 
 
-_ENVIRONMENT: Final = Environment(loader=PackageLoader("api.openapi", ""), autoescape=True)
+_ENVIRONMENT: Final = Environment(loader=PackageLoader("annals.api.openapi", ""), autoescape=True)
 _ENVIRONMENT.filters["json_text"] = _json_text
 _ENVIRONMENT.globals.update(methods=_METHODS, problem_names=(PROBLEM_NAME, OWN_PROBLEM_NAME), style=Markup(STYLE))

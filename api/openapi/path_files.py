@@ -19,8 +19,8 @@ from typing import Any, Final
 
 import yaml
 
-from api.openapi.builders import STRING_SCHEMA, Schema, or_dry_run, response_headers
-from api.openapi.problems import OWN_PROBLEM_NAME, error_references
+from annals.api.openapi.builders import STRING_SCHEMA, Schema, or_dry_run, response_headers
+from annals.api.openapi.problems import OWN_PROBLEM_NAME, error_references
 
 FILE_NAME: Final = "openapi.yaml"
 _PLACEHOLDER: Final = re.compile(r"\$([A-Z_]+)")
@@ -91,4 +91,4 @@ def _response(*, dryrun: bool = False, **response: Any) -> Schema:
 
 
 #: The parts that the documents of all APIs have: `headers` and `schemas`.
-COMPONENTS: Final = load_file("api.openapi")
+COMPONENTS: Final = load_file("annals.api.openapi")

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from http import HTTPStatus
 from typing import Any, Final
 
-from domain.compat.errors import Conflict, InvalidDefinition, NoSuchVersion
-from domain.errors.http_errors import HttpProblem
-from domain.errors.problems import NO_SUBJECT, PROBLEM_TYPES, Problem
+from annals.domain.compat.errors import Conflict, InvalidDefinition, NoSuchVersion
+from annals.domain.errors.http_errors import HttpProblem
+from annals.domain.errors.problems import NO_SUBJECT, PROBLEM_TYPES, Problem
 
 Schema = dict[str, Any]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from commands.command_bus import CommitListener
+from annals.commands.command_bus import CommitListener
 
 
 class CommitListeners:
@@ -16,6 +16,6 @@ class CommitListeners:
         self._listeners.append(listener)
 
     def committed(self, commands: int, refused: int, seconds: float) -> None:
-        """See `commands.command_bus.CommitListener`."""
+        """See `annals.commands.command_bus.CommitListener`."""
         for listener in self._listeners:
             listener.committed(commands, refused, seconds)

@@ -10,10 +10,10 @@ from typing import Final
 
 from starlette.types import Receive
 
-from api.http.json_bodies import json_response
-from api.http.methods import read_only_options
-from api.http.request import Request
-from api.http.response import Response
+from annals.api.http.json_bodies import json_response
+from annals.api.http.methods import read_only_options
+from annals.api.http.request import Request
+from annals.api.http.response import Response
 
 #: The path of the registry and the path of its host. They are at the same root if the registry has no path of its own.
 DISCOVERY_PATHS: Final[tuple[tuple[str, ...], ...]] = ((".xregistry",), (".well-known", "xregistry"))

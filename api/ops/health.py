@@ -7,12 +7,12 @@ from typing import Final
 
 from starlette.types import Receive
 
-from api.http.json_bodies import json_response
-from api.http.methods import read_only_options
-from api.http.request import Request
-from api.http.response import Response
-from api.registry.open_registry import Registry
-from domain.values.json_text import Json
+from annals.api.http.json_bodies import json_response
+from annals.api.http.methods import read_only_options
+from annals.api.http.request import Request
+from annals.api.http.response import Response
+from annals.api.registry.open_registry import Registry
+from annals.domain.values.json_text import Json
 
 LIVEZ: Final = "livez"
 READYZ: Final = "readyz"

@@ -13,9 +13,9 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessColl
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from api.http.problem_response import COMPAT, OWN_PREFIX
-from api.http.request import Request
-from api.xregistry.request.paths import FIXED_PATHS
+from annals.api.http.problem_response import COMPAT, OWN_PREFIX
+from annals.api.http.request import Request
+from annals.api.xregistry.request.paths import FIXED_PATHS
 
 CONTENT_TYPE: Final = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
 
@@ -55,7 +55,7 @@ class ServerMetrics:
         histogram.observe(time.perf_counter() - started_at)
 
     def committed(self, commands: int, refused: int, seconds: float) -> None:
-        """See `commands.command_bus.CommitListener`."""
+        """See `annals.commands.command_bus.CommitListener`."""
         self._commands.labels("done").inc(commands - refused)
         self._commands.labels("refused").inc(refused)
         self._commits.observe(seconds)

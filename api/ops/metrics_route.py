@@ -7,12 +7,12 @@ from typing import Final
 
 from starlette.types import Receive
 
-from api.http.methods import read_only_options
-from api.http.problem_response import root_link
-from api.http.request import Request
-from api.http.response import Response
-from api.ops.metrics import CONTENT_TYPE, ServerMetrics
-from domain.errors.http_errors import Forbidden
+from annals.api.http.methods import read_only_options
+from annals.api.http.problem_response import root_link
+from annals.api.http.request import Request
+from annals.api.http.response import Response
+from annals.api.ops.metrics import CONTENT_TYPE, ServerMetrics
+from annals.domain.errors.http_errors import Forbidden
 
 METRICS: Final = "metrics"
 

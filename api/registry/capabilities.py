@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from domain.access.roles import Role
+from annals.domain.access.roles import Role
 
 #: The default of the `available` capability (core 1.0-rc4, "available Capability").
 AVAILABLE: Final = {"capabilities": False, "entities": True, "model": False}

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from threading import Lock
 
-from api.registry.capabilities import Capabilities
-from api.registry.header_attributes import HeaderCodec
-from domain.model import Model, ResourceType, compile_model
-from domain.values import xid as xids
-from domain.values.json_text import loads
-from projections.entities.query import View
-from projections.entities.rows import EntityRow
+from annals.api.registry.capabilities import Capabilities
+from annals.api.registry.header_attributes import HeaderCodec
+from annals.domain.model import Model, ResourceType, compile_model
+from annals.domain.values import xid as xids
+from annals.domain.values.json_text import loads
+from annals.projections.entities.query import View
+from annals.projections.entities.rows import EntityRow
 
 
 @dataclass(frozen=True, slots=True)

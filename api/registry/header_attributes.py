@@ -11,11 +11,11 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Final
 
-from api.http.response import Headers
-from domain.errors import problems
-from domain.model import ResourceType
-from domain.values.header_values import InvalidHeaderValue, decode, encode, encode_text
-from domain.values.json_text import InvalidJson, Json, dumps, loads
+from annals.api.http.response import Headers
+from annals.domain.errors import problems
+from annals.domain.model import ResourceType
+from annals.domain.values.header_values import InvalidHeaderValue, decode, encode, encode_text
+from annals.domain.values.json_text import InvalidJson, Json, dumps, loads
 
 HEADER_PREFIX: Final = "xregistry-"
 CORRELATION_HEADER: Final = b"xregistry-xregcorrelationid"

@@ -6,22 +6,22 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
 
-from api.http.streaming import StreamingPool
-from api.registry.definitions import DefinitionsCache
-from commands.command_bus import CommandBus, CommitListener
-from commands.documents.document_checker import CheckLimits, DocumentChecker
-from commands.store.append import NewSalt
-from commands.store.clock import Clock, utc_now
-from commands.store.correlation_ids import NewId
-from commands.store.log import Recorded, Store, WriteTransaction
-from commands.store.secrets import Vault
-from domain.decisions.commands import CreateRegistry
-from domain.decisions.world import DomainValidation
-from domain.model.builtin import default_source
-from projections.entities.apply import EntityProjection
-from projections.entities.publications import SqlPublications
-from projections.entities.query import ViewPool
-from projections.entities.rebuild import rebuild_if_stale
+from annals.api.http.streaming import StreamingPool
+from annals.api.registry.definitions import DefinitionsCache
+from annals.commands.command_bus import CommandBus, CommitListener
+from annals.commands.documents.document_checker import CheckLimits, DocumentChecker
+from annals.commands.store.append import NewSalt
+from annals.commands.store.clock import Clock, utc_now
+from annals.commands.store.correlation_ids import NewId
+from annals.commands.store.log import Recorded, Store, WriteTransaction
+from annals.commands.store.secrets import Vault
+from annals.domain.decisions.commands import CreateRegistry
+from annals.domain.decisions.world import DomainValidation
+from annals.domain.model.builtin import default_source
+from annals.projections.entities.apply import EntityProjection
+from annals.projections.entities.publications import SqlPublications
+from annals.projections.entities.query import ViewPool
+from annals.projections.entities.rebuild import rebuild_if_stale
 
 
 class RegistrySettings(Protocol):

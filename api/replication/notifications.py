@@ -18,19 +18,19 @@ from urllib.parse import unquote, urlsplit
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
-from api.feeds.formats import CLOUDEVENTS_BATCH
-from api.http.json_bodies import parse_json
-from api.http.limits import read_body
-from api.http.methods import MethodNotAllowed
-from api.http.problem_response import root_link
-from api.http.query_params import query_params
-from api.http.request import Request
-from api.http.response import Response
-from api.replication.representations import LinkApiContext
-from domain.errors import problems
-from domain.errors.http_errors import UnsupportedMediaType
-from domain.replication.link import EVENTS, Link
-from domain.replication.link_document import ID
+from annals.api.feeds.formats import CLOUDEVENTS_BATCH
+from annals.api.http.json_bodies import parse_json
+from annals.api.http.limits import read_body
+from annals.api.http.methods import MethodNotAllowed
+from annals.api.http.problem_response import root_link
+from annals.api.http.query_params import query_params
+from annals.api.http.request import Request
+from annals.api.http.response import Response
+from annals.api.replication.representations import LinkApiContext
+from annals.domain.errors import problems
+from annals.domain.errors.http_errors import UnsupportedMediaType
+from annals.domain.replication.link import EVENTS, Link
+from annals.domain.replication.link_document import ID
 
 #: Maximum size of a request in bytes: the size limit of a batch, and more than any single event.
 MAX_NOTIFICATION_BODY: Final = 1 << 20

@@ -10,16 +10,16 @@ from typing import Any, Final
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
-from api.feeds.formats import NDJSON
-from api.http.json_bodies import json_response
-from api.http.limits import MAX_BODY, check_unencoded
-from api.http.query_params import invalid_param, query_params, single_value
-from api.http.request import Request
-from api.http.response import Response
-from api.replication.representations import LinkApiContext, find_link
-from domain.errors.http_errors import BodyTooLarge, UnsupportedMediaType
-from domain.errors.problems import BadRequest
-from projections.replication.log.log_lines import BrokenFeed
+from annals.api.feeds.formats import NDJSON
+from annals.api.http.json_bodies import json_response
+from annals.api.http.limits import MAX_BODY, check_unencoded
+from annals.api.http.query_params import invalid_param, query_params, single_value
+from annals.api.http.request import Request
+from annals.api.http.response import Response
+from annals.api.replication.representations import LinkApiContext, find_link
+from annals.domain.errors.http_errors import BodyTooLarge, UnsupportedMediaType
+from annals.domain.errors.problems import BadRequest
+from annals.projections.replication.log.log_lines import BrokenFeed
 
 #: Number of pushes that are received at the same time; others wait.
 THREADS: Final = 4

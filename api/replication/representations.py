@@ -6,20 +6,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from api.registry.open_registry import Registry
-from api.replication.wiring import PassiveReplication
-from commands.store.clock import parse_time
-from domain.access.roles import Caller, Role
-from domain.errors import problems
-from domain.errors.http_errors import Forbidden
-from domain.replication.link import COLLECTION, Link
-from domain.replication.link_document import PROPERTIES
-from projections.entities.query import View
-from projections.replication.cycles import UPSTREAM_KEY
-from projections.replication.link_state import NOTIFIED_KEY, LinkProgress
-from projections.replication.log.link_status import DIFFERS, UNKNOWN
-from projections.replication.log.widened_scope import COMPLETE_KEY
-from projections.replication.standard.push import SENT_SCOPE_KEY
+from annals.api.registry.open_registry import Registry
+from annals.api.replication.wiring import PassiveReplication
+from annals.commands.store.clock import parse_time
+from annals.domain.access.roles import Caller, Role
+from annals.domain.errors import problems
+from annals.domain.errors.http_errors import Forbidden
+from annals.domain.replication.link import COLLECTION, Link
+from annals.domain.replication.link_document import PROPERTIES
+from annals.projections.entities.query import View
+from annals.projections.replication.cycles import UPSTREAM_KEY
+from annals.projections.replication.link_state import NOTIFIED_KEY, LinkProgress
+from annals.projections.replication.log.link_status import DIFFERS, UNKNOWN
+from annals.projections.replication.log.widened_scope import COMPLETE_KEY
+from annals.projections.replication.standard.push import SENT_SCOPE_KEY
 
 #: The states of a link.
 LINK_STATES: Final = ("active", "resting", "failing", "diverged", "promoted")

@@ -10,19 +10,19 @@ from typing import Any, Final
 
 from starlette.types import Receive
 
-from api.auth.callers import Authenticator
-from api.http.json_bodies import json_response, parse_required_json
-from api.http.limits import read_body
-from api.http.methods import MethodNotAllowed
-from api.http.problem_response import root_link
-from api.http.query_params import query_params
-from api.http.request import Request
-from api.http.response import NO_HEADERS, Headers, Response
-from api.registry.header_attributes import CORRELATION_HEADER
-from api.registry.open_registry import Registry
-from api.replication.notifications import LinkNotificationHandler
-from api.replication.receive import LogReceiveHandler
-from api.replication.representations import (
+from annals.api.auth.callers import Authenticator
+from annals.api.http.json_bodies import json_response, parse_required_json
+from annals.api.http.limits import read_body
+from annals.api.http.methods import MethodNotAllowed
+from annals.api.http.problem_response import root_link
+from annals.api.http.query_params import query_params
+from annals.api.http.request import Request
+from annals.api.http.response import NO_HEADERS, Headers, Response
+from annals.api.registry.header_attributes import CORRELATION_HEADER
+from annals.api.registry.open_registry import Registry
+from annals.api.replication.notifications import LinkNotificationHandler
+from annals.api.replication.receive import LogReceiveHandler
+from annals.api.replication.representations import (
     MAX_LINK_BODY,
     LinkApiContext,
     check_admin,
@@ -30,16 +30,16 @@ from api.replication.representations import (
     link_document,
     link_status_document,
 )
-from api.xregistry.dryrun import dry_run
-from commands.store.log import Recorded
-from domain.decisions.commands import ControlLink, DeleteLink, LinkCommand, WriteLink
-from domain.errors import problems
-from domain.errors.http_errors import InvalidLink, RemoteUnavailable
-from domain.registry.entities import Entity
-from domain.replication.link import COLLECTION, TYPE, Link
-from domain.replication.link_document import CREDENTIAL, ID, parse_link
-from projections.replication.log.log_lines import BrokenFeed
-from projections.replication.remote.remote_client import RemoteError
+from annals.api.xregistry.dryrun import dry_run
+from annals.commands.store.log import Recorded
+from annals.domain.decisions.commands import ControlLink, DeleteLink, LinkCommand, WriteLink
+from annals.domain.errors import problems
+from annals.domain.errors.http_errors import InvalidLink, RemoteUnavailable
+from annals.domain.registry.entities import Entity
+from annals.domain.replication.link import COLLECTION, TYPE, Link
+from annals.domain.replication.link_document import CREDENTIAL, ID, parse_link
+from annals.projections.replication.log.log_lines import BrokenFeed
+from annals.projections.replication.remote.remote_client import RemoteError
 
 LINKS: Final = "links"
 _EVENTS: Final = "events"

@@ -9,22 +9,22 @@ from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
-from api.registry.open_registry import Registry
-from api.settings.settings import Settings
-from api.subscriptions.wiring import build_guard
-from commands.store.log import Recorded
-from commands.store.registry_url import UNCONFIGURED_URL
-from domain.access.roles import Caller
-from domain.decisions.commands import Command
-from domain.replication.link import Link
-from projections.replication.cycles import check_cycle_promptly, upstream_registries
-from projections.replication.link_state import NOTIFIED_KEY, LinkProgress, LinkStates
-from projections.replication.link_worker import LinkWorkerContext
-from projections.replication.log.link_status import compare_registries
-from projections.replication.log.receive import receive
-from projections.replication.log.repair import repair
-from projections.replication.outbound_progress import outbound_progress
-from projections.replication.service import ReplicationService
+from annals.api.registry.open_registry import Registry
+from annals.api.settings.settings import Settings
+from annals.api.subscriptions.wiring import build_guard
+from annals.commands.store.log import Recorded
+from annals.commands.store.registry_url import UNCONFIGURED_URL
+from annals.domain.access.roles import Caller
+from annals.domain.decisions.commands import Command
+from annals.domain.replication.link import Link
+from annals.projections.replication.cycles import check_cycle_promptly, upstream_registries
+from annals.projections.replication.link_state import NOTIFIED_KEY, LinkProgress, LinkStates
+from annals.projections.replication.link_worker import LinkWorkerContext
+from annals.projections.replication.log.link_status import compare_registries
+from annals.projections.replication.log.receive import receive
+from annals.projections.replication.log.repair import repair
+from annals.projections.replication.outbound_progress import outbound_progress
+from annals.projections.replication.service import ReplicationService
 
 
 class PassiveReplication:
@@ -52,11 +52,14 @@ class PassiveReplication:
         self._states.update(link, None, **{NOTIFIED_KEY: time.time()})
 
     def receive(self, link: Link, after: int, lines: Iterable[bytes]) -> int:
-        """Receives a piece of another log; see `projections.replication.log.receive`."""
+        """Receives a piece of another log; see `annals.projections.replication.log.receive`."""
         return receive(link, self._context, after, lines)
 
     def upstream(self) -> Mapping[str, Any]:
-        """The id of this registry and of the registries that it follows; see `projections.replication.cycles`."""
+        """
+
+        The id of this registry and of the registries that it follows; see `annals.projections.replication.cycles`.
+        """
         return upstream_registries(self._context.readers.quick_view(), self._states)
 
     def check_cycle(self, link: Link, secrets: Mapping[str, str]) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from api.auth import json_settings
-from domain.errors.http_errors import InvalidLink
-from domain.replication.link_document import ID, parse_link
-from domain.values.json_text import InvalidJson, loads
+from annals.api.auth import json_settings
+from annals.domain.errors.http_errors import InvalidLink
+from annals.domain.replication.link_document import ID, parse_link
+from annals.domain.values.json_text import InvalidJson, loads
 
 
 def parse_configured_links(setting: str) -> Mapping[str, Mapping[str, Any]]:

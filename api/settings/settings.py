@@ -13,21 +13,21 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from api.auth import callers, json_settings
-from api.auth.jwt_keys import is_url
-from api.compat.aliases import families_by_host
-from api.http.browsers import cors
-from api.http.browsers.allowed_hosts import parse_hosts as host_names
-from api.http.connections import trusted_proxies as proxies
-from api.http.connections.connection_limits import ConnectionLimits, HeadLimits
-from api.http.limits import MAX_BODY
-from api.settings.configured_links import parse_configured_links
-from commands.store.secrets import parse_keys
-from domain.compat.legacy_apis import LegacyApi
-from domain.decisions.world import DomainValidation
-from domain.values import xid as xids
-from projections.entities.leaves import MAX_LEAVES
-from projections.outgoing.allow_list import parse_allow_list
+from annals.api.auth import callers, json_settings
+from annals.api.auth.jwt_keys import is_url
+from annals.api.compat.aliases import families_by_host
+from annals.api.http.browsers import cors
+from annals.api.http.browsers.allowed_hosts import parse_hosts as host_names
+from annals.api.http.connections import trusted_proxies as proxies
+from annals.api.http.connections.connection_limits import ConnectionLimits, HeadLimits
+from annals.api.http.limits import MAX_BODY
+from annals.api.settings.configured_links import parse_configured_links
+from annals.commands.store.secrets import parse_keys
+from annals.domain.compat.legacy_apis import LegacyApi
+from annals.domain.decisions.world import DomainValidation
+from annals.domain.values import xid as xids
+from annals.projections.entities.leaves import MAX_LEAVES
+from annals.projections.outgoing.allow_list import parse_allow_list
 
 ENV_PREFIX: Final = "ANNALS_"
 DEFAULT_HEAD_LIMITS: Final = HeadLimits()

@@ -8,27 +8,27 @@ from typing import Any, Final
 
 from starlette.types import Receive
 
-from api.http.query_params import query_params
-from api.http.request import Request
-from api.http.response import Response
-from api.subscriptions.context import (
+from annals.api.http.query_params import query_params
+from annals.api.http.request import Request
+from annals.api.http.response import Response
+from annals.api.subscriptions.context import (
     SubscriptionApiContext,
     check_writer,
     find_subscription,
     position_of_time,
     subscription_xid,
 )
-from api.subscriptions.request_params import read_optional_json, write_condition
-from api.subscriptions.responses import json_response
-from api.xregistry.dryrun import dry_run
-from commands.store.log import WriteTransaction as Transaction
-from domain.decisions.commands import ControlSubscription
-from domain.errors import problems
-from domain.errors.http_errors import ReplayRunning
-from domain.model.validation.rfc3339 import to_utc
-from domain.subscriptions.error_places import ErrorPlace
-from domain.subscriptions.subscription import Subscription
-from domain.values.json_text import Json
+from annals.api.subscriptions.request_params import read_optional_json, write_condition
+from annals.api.subscriptions.responses import json_response
+from annals.api.xregistry.dryrun import dry_run
+from annals.commands.store.log import WriteTransaction as Transaction
+from annals.domain.decisions.commands import ControlSubscription
+from annals.domain.errors import problems
+from annals.domain.errors.http_errors import ReplayRunning
+from annals.domain.model.validation.rfc3339 import to_utc
+from annals.domain.subscriptions.error_places import ErrorPlace
+from annals.domain.subscriptions.subscription import Subscription
+from annals.domain.values.json_text import Json
 
 _ACTION_NAMES: Final = frozenset(("pause", "resume", "verify", "replay"))
 _REPLAY_MEMBERS: Final = ("fromposition", "fromtime", "toposition", "parallel")

@@ -6,14 +6,14 @@ from functools import cache
 from importlib.util import find_spec
 from typing import Any, Final
 
-from commands.store.registry_url import UNCONFIGURED_URL
-from domain.compat import legacy_apis as compat
-from domain.subscriptions import credentials, event_families, filters
-from domain.subscriptions.member_types import describe_members
-from domain.subscriptions.protocol_settings import SETTINGS_BY_PROTOCOL
-from domain.subscriptions.sink_uris import AMQP, HTTP, KAFKA, MQTT3, MQTT5, NATS, PROTOCOLS, SCHEMES
-from domain.subscriptions.subscription_document import CONFIG_MEMBERS, SubscriptionSupport
-from projections.subscriptions.sinks import load_sinks
+from annals.commands.store.registry_url import UNCONFIGURED_URL
+from annals.domain.compat import legacy_apis as compat
+from annals.domain.subscriptions import credentials, event_families, filters
+from annals.domain.subscriptions.member_types import describe_members
+from annals.domain.subscriptions.protocol_settings import SETTINGS_BY_PROTOCOL
+from annals.domain.subscriptions.sink_uris import AMQP, HTTP, KAFKA, MQTT3, MQTT5, NATS, PROTOCOLS, SCHEMES
+from annals.domain.subscriptions.subscription_document import CONFIG_MEMBERS, SubscriptionSupport
+from annals.projections.subscriptions.sinks import load_sinks
 
 #: Media types of a subscription in requests. The first is the media type of responses.
 MEDIA_TYPES: Final = ("application/json", "application/cloudevents-subscription+json")

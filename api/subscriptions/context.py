@@ -7,19 +7,19 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from api.registry.open_registry import Registry
-from api.subscriptions.ports import Deliveries, NoDeliveries
-from commands.store.clock import format_time
-from domain.access.roles import Caller, Role
-from domain.decisions.subscriptions import COLLECTION, can_see_subscription
-from domain.errors import problems
-from domain.errors.http_errors import Forbidden
-from domain.model.validation.rfc3339 import to_utc
-from domain.subscriptions.subscription import Subscription
-from domain.subscriptions.subscription_document import SubscriptionSupport
-from projections.entities.query import View
-from projections.log.reader import Log
-from projections.outgoing.resolver import Resolver
+from annals.api.registry.open_registry import Registry
+from annals.api.subscriptions.ports import Deliveries, NoDeliveries
+from annals.commands.store.clock import format_time
+from annals.domain.access.roles import Caller, Role
+from annals.domain.decisions.subscriptions import COLLECTION, can_see_subscription
+from annals.domain.errors import problems
+from annals.domain.errors.http_errors import Forbidden
+from annals.domain.model.validation.rfc3339 import to_utc
+from annals.domain.subscriptions.subscription import Subscription
+from annals.domain.subscriptions.subscription_document import SubscriptionSupport
+from annals.projections.entities.query import View
+from annals.projections.log.reader import Log
+from annals.projections.outgoing.resolver import Resolver
 
 _MAX_TIME: Final = datetime.max.replace(tzinfo=UTC)
 _TIME_RESOLUTION: Final = timedelta(microseconds=1)

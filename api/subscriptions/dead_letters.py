@@ -8,16 +8,16 @@ from typing import Any, Final
 
 from starlette.types import Receive
 
-from api.http.query_params import invalid_param, query_params, single_value
-from api.http.request import Request
-from api.http.response import Response
-from api.subscriptions.context import SubscriptionApiContext, check_writer, find_subscription, subscription_xid
-from api.subscriptions.ports import JsonObject
-from api.subscriptions.responses import json_response
-from domain.decisions.commands import ControlSubscription
-from domain.errors import problems
-from domain.subscriptions.subscription import Subscription
-from projections.subscriptions.sequence import parse_sequence, position_of
+from annals.api.http.query_params import invalid_param, query_params, single_value
+from annals.api.http.request import Request
+from annals.api.http.response import Response
+from annals.api.subscriptions.context import SubscriptionApiContext, check_writer, find_subscription, subscription_xid
+from annals.api.subscriptions.ports import JsonObject
+from annals.api.subscriptions.responses import json_response
+from annals.domain.decisions.commands import ControlSubscription
+from annals.domain.errors import problems
+from annals.domain.subscriptions.subscription import Subscription
+from annals.projections.subscriptions.sequence import parse_sequence, position_of
 
 #: Default and maximum number of dead letters in a page.
 DEFAULT_LIMIT: Final = 100

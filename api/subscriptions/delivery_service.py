@@ -6,16 +6,16 @@ from functools import partial
 
 from prometheus_client import CollectorRegistry
 
-from api.registry.open_registry import Registry
-from api.settings.settings import Settings
-from api.subscriptions.secrets import StoredSecrets
-from api.subscriptions.wiring import build_event_families, build_guard, build_owner_rights
-from projections.outgoing.resolver import Resolver
-from projections.subscriptions.ports import DeliveryPorts
-from projections.subscriptions.service import DeliveryService
-from projections.subscriptions.sinks import load_sinks
-from projections.subscriptions.transport.token_renewal import TokenRenewal
-from projections.subscriptions.transport.webhook_handshake import WebhookHandshake, callback_url
+from annals.api.registry.open_registry import Registry
+from annals.api.settings.settings import Settings
+from annals.api.subscriptions.secrets import StoredSecrets
+from annals.api.subscriptions.wiring import build_event_families, build_guard, build_owner_rights
+from annals.projections.outgoing.resolver import Resolver
+from annals.projections.subscriptions.ports import DeliveryPorts
+from annals.projections.subscriptions.service import DeliveryService
+from annals.projections.subscriptions.sinks import load_sinks
+from annals.projections.subscriptions.transport.token_renewal import TokenRenewal
+from annals.projections.subscriptions.transport.webhook_handshake import WebhookHandshake, callback_url
 
 
 def build_delivery_service(

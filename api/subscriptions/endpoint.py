@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 from typing import Any, Final
 
-from api.registry.open_registry import Registry
-from api.subscriptions.config import subscription_config_types
-from domain.access.roles import CONSOLE, Caller
-from domain.decisions.commands import WriteMethod, WriteTree
-from domain.errors.problems import Problem
-from domain.values.json_text import loads
+from annals.api.registry.open_registry import Registry
+from annals.api.subscriptions.config import subscription_config_types
+from annals.domain.access.roles import CONSOLE, Caller
+from annals.domain.decisions.commands import WriteMethod, WriteTree
+from annals.domain.errors.problems import Problem
+from annals.domain.values.json_text import loads
 
 ENDPOINTS: Final = "endpoints"
 _LOG: Final = logging.getLogger("annals.subscriptions")

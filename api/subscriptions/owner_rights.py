@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from domain.access.roles import CONSOLE, Caller, Role
-from projections.subscriptions.state.subscriptions import StoredSubscriptions
+from annals.domain.access.roles import CONSOLE, Caller, Role
+from annals.projections.subscriptions.state.subscriptions import StoredSubscriptions
 
 #: Seconds for which the rights of an owner are cached.
 CACHE_SECONDS = 5.0

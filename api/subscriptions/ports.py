@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from domain.subscriptions.subscription import Subscription
+from annals.domain.subscriptions.subscription import Subscription
 
 #: The members of the JSON object of a status or a dead letter.
 JsonObject = Mapping[str, Any]

@@ -6,15 +6,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from api.subscriptions.actions import parse_replay_range
-from api.subscriptions.context import position_of_time
-from domain.subscriptions.error_places import ErrorPlace
-from domain.subscriptions.member_types import integer_type
-from domain.subscriptions.subscription_document import SubscriptionSupport, parse_preview
-from domain.values.json_text import Json
-from projections.log.reader import Log
-from projections.subscriptions.event_messages import EventMessage
-from projections.subscriptions.preview import ExpressionErrors, PreviewCounts
+from annals.api.subscriptions.actions import parse_replay_range
+from annals.api.subscriptions.context import position_of_time
+from annals.domain.subscriptions.error_places import ErrorPlace
+from annals.domain.subscriptions.member_types import integer_type
+from annals.domain.subscriptions.subscription_document import SubscriptionSupport, parse_preview
+from annals.domain.values.json_text import Json
+from annals.projections.log.reader import Log
+from annals.projections.subscriptions.event_messages import EventMessage
+from annals.projections.subscriptions.preview import ExpressionErrors, PreviewCounts
 
 #: Default and maximum number of matching events that a preview shows in full.
 DEFAULT_MATCHES: Final = 10

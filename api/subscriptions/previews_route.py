@@ -12,23 +12,23 @@ from typing import Any, Final
 
 from starlette.types import Receive
 
-from api.auth.callers import Authenticator
-from api.feeds.formats import NDJSON
-from api.http.json_bodies import json_response
-from api.http.limits import read_body
-from api.http.methods import MethodNotAllowed
-from api.http.problem_response import SUBSCRIPTIONS, root_link
-from api.http.query_params import query_params
-from api.http.request import Request
-from api.http.response import JSON, Response
-from api.subscriptions.context import SubscriptionApiContext, check_caller
-from api.subscriptions.previews import PreviewParams, parse_preview_params, preview_result
-from api.subscriptions.request_params import read_json
-from api.subscriptions.routes import with_problem_codes
-from domain.errors import problems
-from domain.values.json_text import dumps
-from projections.events.event_families import EventFamily
-from projections.subscriptions.preview import Preview
+from annals.api.auth.callers import Authenticator
+from annals.api.feeds.formats import NDJSON
+from annals.api.http.json_bodies import json_response
+from annals.api.http.limits import read_body
+from annals.api.http.methods import MethodNotAllowed
+from annals.api.http.problem_response import SUBSCRIPTIONS, root_link
+from annals.api.http.query_params import query_params
+from annals.api.http.request import Request
+from annals.api.http.response import JSON, Response
+from annals.api.subscriptions.context import SubscriptionApiContext, check_caller
+from annals.api.subscriptions.previews import PreviewParams, parse_preview_params, preview_result
+from annals.api.subscriptions.request_params import read_json
+from annals.api.subscriptions.routes import with_problem_codes
+from annals.domain.errors import problems
+from annals.domain.values.json_text import dumps
+from annals.projections.events.event_families import EventFamily
+from annals.projections.subscriptions.preview import Preview
 
 PREVIEWS: Final = SUBSCRIPTIONS
 

@@ -11,21 +11,21 @@ from urllib.parse import urlencode
 
 from starlette.types import Receive
 
-from api.http import conditional
-from api.http.asof import url_without_asof
-from api.http.query_params import invalid_param, query_params, single_value
-from api.http.request import Request
-from api.http.response import Headers, Response
-from api.subscriptions.context import SubscriptionApiContext, can_see, find_subscription
-from api.subscriptions.request_params import has_entity_tag
-from api.subscriptions.responses import entity_tag, json_response, subscription_document, subscription_headers
-from commands.store.clock import parse_time
-from commands.store.hashes import NO_INTERACTION
-from domain.access.roles import Caller
-from domain.decisions.world import Secret
-from domain.subscriptions.subscription import Subscription
-from projections.entities.query import View
-from projections.subscriptions.state.subscriptions import CreatedSubscription
+from annals.api.http import conditional
+from annals.api.http.asof import url_without_asof
+from annals.api.http.query_params import invalid_param, query_params, single_value
+from annals.api.http.request import Request
+from annals.api.http.response import Headers, Response
+from annals.api.subscriptions.context import SubscriptionApiContext, can_see, find_subscription
+from annals.api.subscriptions.request_params import has_entity_tag
+from annals.api.subscriptions.responses import entity_tag, json_response, subscription_document, subscription_headers
+from annals.commands.store.clock import parse_time
+from annals.commands.store.hashes import NO_INTERACTION
+from annals.domain.access.roles import Caller
+from annals.domain.decisions.world import Secret
+from annals.domain.subscriptions.subscription import Subscription
+from annals.projections.entities.query import View
+from annals.projections.subscriptions.state.subscriptions import CreatedSubscription
 
 #: Maximum number of subscriptions in a page.
 MAX_LIMIT: Final = 1000

@@ -8,18 +8,18 @@ from typing import Any, Final
 
 from starlette.types import Receive
 
-from api.http.json_bodies import parse_json, parse_required_json
-from api.http.limits import read_body
-from api.http.request import Request
-from api.subscriptions.config import MEDIA_TYPES
-from commands.store.log import WriteTransaction
-from domain.access.roles import Caller
-from domain.decisions.subscriptions import can_see_subscription
-from domain.errors.http_errors import PreconditionFailed, UnsupportedMediaType
-from domain.subscriptions import sink_uris
-from domain.subscriptions.error_places import ErrorPlace, invalid_subscription
-from domain.subscriptions.sink_uris import HTTP
-from projections.outgoing.resolver import ForbiddenAddress, Resolver
+from annals.api.http.json_bodies import parse_json, parse_required_json
+from annals.api.http.limits import read_body
+from annals.api.http.request import Request
+from annals.api.subscriptions.config import MEDIA_TYPES
+from annals.commands.store.log import WriteTransaction
+from annals.domain.access.roles import Caller
+from annals.domain.decisions.subscriptions import can_see_subscription
+from annals.domain.errors.http_errors import PreconditionFailed, UnsupportedMediaType
+from annals.domain.subscriptions import sink_uris
+from annals.domain.subscriptions.error_places import ErrorPlace, invalid_subscription
+from annals.domain.subscriptions.sink_uris import HTTP
+from annals.projections.outgoing.resolver import ForbiddenAddress, Resolver
 
 _TAG: Final = re.compile(r'(W/)?"([^"]*)"')
 

@@ -6,18 +6,18 @@ from collections.abc import Callable
 from copy import deepcopy
 from typing import Any, Final
 
-from api.http.conditional import NO_CACHE
-from api.http.problem_response import root_link
-from api.http.request import Request
-from api.http.response import JSON, Headers, Response
-from api.registry.header_attributes import CORRELATION_HEADER
-from api.subscriptions.context import subscription_xid
-from domain.access.roles import Caller
-from domain.decisions.world import Secret
-from domain.subscriptions.protocol_settings import HEADERS_PREFIX
-from domain.subscriptions.subscription import Subscription
-from domain.subscriptions.subscription_document import QUERY_SUFFIX
-from domain.values.json_text import dumps
+from annals.api.http.conditional import NO_CACHE
+from annals.api.http.problem_response import root_link
+from annals.api.http.request import Request
+from annals.api.http.response import JSON, Headers, Response
+from annals.api.registry.header_attributes import CORRELATION_HEADER
+from annals.api.subscriptions.context import subscription_xid
+from annals.domain.access.roles import Caller
+from annals.domain.decisions.world import Secret
+from annals.domain.subscriptions.protocol_settings import HEADERS_PREFIX
+from annals.domain.subscriptions.subscription import Subscription
+from annals.domain.subscriptions.subscription_document import QUERY_SUFFIX
+from annals.domain.values.json_text import dumps
 
 #: Returns a secret value; None if it is destroyed or cannot be decrypted.
 Reveal = Callable[[Secret], str | None]

@@ -12,18 +12,18 @@ from typing import Final
 
 from starlette.types import Receive
 
-from api.http.methods import MethodNotAllowed
-from api.http.request import Request
-from api.http.response import Response
-from api.subscriptions.actions import SubscriptionActionHandler
-from api.subscriptions.config import options_document
-from api.subscriptions.context import SubscriptionApiContext, check_caller, find_subscription
-from api.subscriptions.dead_letters import DeadLetterHandler
-from api.subscriptions.reading import SubscriptionReadHandler
-from api.subscriptions.responses import json_response
-from api.subscriptions.writing import SubscriptionWriteHandler
-from domain.errors import problems
-from domain.errors.problems import Problem
+from annals.api.http.methods import MethodNotAllowed
+from annals.api.http.request import Request
+from annals.api.http.response import Response
+from annals.api.subscriptions.actions import SubscriptionActionHandler
+from annals.api.subscriptions.config import options_document
+from annals.api.subscriptions.context import SubscriptionApiContext, check_caller, find_subscription
+from annals.api.subscriptions.dead_letters import DeadLetterHandler
+from annals.api.subscriptions.reading import SubscriptionReadHandler
+from annals.api.subscriptions.responses import json_response
+from annals.api.subscriptions.writing import SubscriptionWriteHandler
+from annals.domain.errors import problems
+from annals.domain.errors.problems import Problem
 
 Handler = Callable[[Request, Receive], Awaitable[Response]]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from api.subscriptions.context import subscription_xid
-from commands.store.engine import WRITING
-from commands.store.log import Store
-from domain.decisions.world import Secret
-from domain.subscriptions.subscription import Subscription
+from annals.api.subscriptions.context import subscription_xid
+from annals.commands.store.engine import WRITING
+from annals.commands.store.log import Store
+from annals.domain.decisions.world import Secret
+from annals.domain.subscriptions.subscription import Subscription
 
 
 class StoredSecrets:

@@ -6,22 +6,22 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from urllib.parse import urlsplit
 
-from api.auth.callers import parse_fixed_tokens
-from api.registry.open_registry import Registry
-from api.settings.settings import Settings
-from api.subscriptions.config import server_offer
-from api.subscriptions.context import SubscriptionApiContext
-from api.subscriptions.owner_rights import OwnerRights
-from api.subscriptions.ports import Deliveries, NoDeliveries
-from domain.compat.legacy_apis import LEGACY_APIS
-from projections.compat.events import CompatEvents
-from projections.events.event_families import EventFamily, XRegistryFamily
-from projections.events.xregistry_events import XRegistryEvents
-from projections.outgoing.destination_guard import DestinationGuard
-from projections.outgoing.resolver import Resolver
-from projections.subscriptions.delivery_status import StoredDeliveries as Tables
-from projections.subscriptions.ports import DeliveryPorts
-from projections.subscriptions.transport.webhook_handshake import WebhookHandshake
+from annals.api.auth.callers import parse_fixed_tokens
+from annals.api.registry.open_registry import Registry
+from annals.api.settings.settings import Settings
+from annals.api.subscriptions.config import server_offer
+from annals.api.subscriptions.context import SubscriptionApiContext
+from annals.api.subscriptions.owner_rights import OwnerRights
+from annals.api.subscriptions.ports import Deliveries, NoDeliveries
+from annals.domain.compat.legacy_apis import LEGACY_APIS
+from annals.projections.compat.events import CompatEvents
+from annals.projections.events.event_families import EventFamily, XRegistryFamily
+from annals.projections.events.xregistry_events import XRegistryEvents
+from annals.projections.outgoing.destination_guard import DestinationGuard
+from annals.projections.outgoing.resolver import Resolver
+from annals.projections.subscriptions.delivery_status import StoredDeliveries as Tables
+from annals.projections.subscriptions.ports import DeliveryPorts
+from annals.projections.subscriptions.transport.webhook_handshake import WebhookHandshake
 
 
 def build_subscription_context(

@@ -10,30 +10,30 @@ from uuid import uuid4
 
 from starlette.types import Receive
 
-from api.http.query_params import query_params
-from api.http.request import Request
-from api.http.response import Response
-from api.subscriptions.context import (
+from annals.api.http.query_params import query_params
+from annals.api.http.request import Request
+from annals.api.http.response import Response
+from annals.api.subscriptions.context import (
     SubscriptionApiContext,
     check_writer,
     find_subscription,
     position_of_time,
     subscription_xid,
 )
-from api.subscriptions.reading import SubscriptionReadHandler
-from api.subscriptions.request_params import check_addresses, read_json, write_condition
-from api.subscriptions.responses import json_response, subscription_document, subscription_headers
-from api.xregistry.dryrun import dry_run
-from commands.pending_command import BuildAnswer as Built
-from commands.store.log import Recorded
-from commands.store.log import WriteTransaction as Transaction
-from domain.access.roles import Caller
-from domain.decisions.commands import DeleteSubscription, WriteSubscription
-from domain.decisions.subscriptions import secret_pointer
-from domain.subscriptions.error_places import ErrorPlace, invalid_subscription
-from domain.subscriptions.subscription import Subscription
-from domain.subscriptions.subscription_document import SubscriptionDocument, parse_subscription
-from projections.entities.query import View
+from annals.api.subscriptions.reading import SubscriptionReadHandler
+from annals.api.subscriptions.request_params import check_addresses, read_json, write_condition
+from annals.api.subscriptions.responses import json_response, subscription_document, subscription_headers
+from annals.api.xregistry.dryrun import dry_run
+from annals.commands.pending_command import BuildAnswer as Built
+from annals.commands.store.log import Recorded
+from annals.commands.store.log import WriteTransaction as Transaction
+from annals.domain.access.roles import Caller
+from annals.domain.decisions.commands import DeleteSubscription, WriteSubscription
+from annals.domain.decisions.subscriptions import secret_pointer
+from annals.domain.subscriptions.error_places import ErrorPlace, invalid_subscription
+from annals.domain.subscriptions.subscription import Subscription
+from annals.domain.subscriptions.subscription_document import SubscriptionDocument, parse_subscription
+from annals.projections.entities.query import View
 
 _DRYRUN = "dryrun"
 

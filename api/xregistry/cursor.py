@@ -13,8 +13,8 @@ from binascii import crc32
 from dataclasses import dataclass
 from typing import Any
 
-from domain.errors.problems import BadRequest, Problem
-from projections.entities.filters.pages import PageKey
+from annals.domain.errors.problems import BadRequest, Problem
+from annals.projections.entities.filters.pages import PageKey
 
 
 @dataclass(frozen=True, slots=True)

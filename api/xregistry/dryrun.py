@@ -10,19 +10,19 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from api.feeds.formats import LOG_FORMATS, FeedFormat, negotiate_format
-from api.feeds.rights import VisibilityTest, is_public_stream, visible_streams
-from api.feeds.sources import LogFeedSource
-from api.http.problem_response import root_link
-from api.http.request import Request
-from api.http.response import Headers, Response
-from commands.command_bus import CommandBus
-from commands.pending_command import BuildAnswer as Built
-from commands.pending_command import Precondition
-from commands.store.log import Recorded, WriteTransaction
-from domain.access.roles import Caller
-from domain.decisions.commands import Command
-from projections.entities.query import View
+from annals.api.feeds.formats import LOG_FORMATS, FeedFormat, negotiate_format
+from annals.api.feeds.rights import VisibilityTest, is_public_stream, visible_streams
+from annals.api.feeds.sources import LogFeedSource
+from annals.api.http.problem_response import root_link
+from annals.api.http.request import Request
+from annals.api.http.response import Headers, Response
+from annals.commands.command_bus import CommandBus
+from annals.commands.pending_command import BuildAnswer as Built
+from annals.commands.pending_command import Precondition
+from annals.commands.store.log import Recorded, WriteTransaction
+from annals.domain.access.roles import Caller
+from annals.domain.decisions.commands import Command
+from annals.projections.entities.query import View
 
 #: The number of findings, from rules beyond the model, in what a request wrote.
 FINDINGS_HEADER: Final = b"annals-findings"

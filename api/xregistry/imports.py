@@ -11,17 +11,17 @@ from typing import Final
 
 from starlette.types import Receive
 
-from api.http.json_bodies import parse_required_json
-from api.http.limits import MAX_BODY, read_body
-from api.http.methods import check_caller, post_only_options
-from api.http.query_params import invalid_param, query_params, single_value
-from api.http.request import Request
-from api.http.response import Response
-from api.registry.open_registry import Registry
-from api.xregistry.writing import XRegistryWriteHandler
-from domain.errors import problems
-from domain.messaging.rc2 import DIALECTS, DialectMismatch, TranslatedDocument
-from domain.values.json_text import dumps
+from annals.api.http.json_bodies import parse_required_json
+from annals.api.http.limits import MAX_BODY, read_body
+from annals.api.http.methods import check_caller, post_only_options
+from annals.api.http.query_params import invalid_param, query_params, single_value
+from annals.api.http.request import Request
+from annals.api.http.response import Response
+from annals.api.registry.open_registry import Registry
+from annals.api.xregistry.writing import XRegistryWriteHandler
+from annals.domain.errors import problems
+from annals.domain.messaging.rc2 import DIALECTS, DialectMismatch, TranslatedDocument
+from annals.domain.values.json_text import dumps
 
 IMPORT: Final = "import"
 

@@ -10,20 +10,20 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from api.http.request import Request
-from api.http.response import Headers
-from api.xregistry.cursor import Cursor, parse_cursor
-from api.xregistry.render.filter_effects import FilterEffects
-from api.xregistry.render.json_members import split_members
-from api.xregistry.request.flags import PAGING_FLAGS, Flags
-from api.xregistry.request.paths import PathKind, RequestTarget
-from domain.filters import EntityFilter, PathScope, Sort, parse_filter, parse_sort
-from domain.model import Model
-from domain.values import xid as xids
-from projections.entities.filters.pages import BY_ID, CollectionMembers, PageKey
-from projections.entities.query import View
-from projections.entities.rows import EntityRow
-from projections.entities.xref import resource_types
+from annals.api.http.request import Request
+from annals.api.http.response import Headers
+from annals.api.xregistry.cursor import Cursor, parse_cursor
+from annals.api.xregistry.render.filter_effects import FilterEffects
+from annals.api.xregistry.render.json_members import split_members
+from annals.api.xregistry.request.flags import PAGING_FLAGS, Flags
+from annals.api.xregistry.request.paths import PathKind, RequestTarget
+from annals.domain.filters import EntityFilter, PathScope, Sort, parse_filter, parse_sort
+from annals.domain.model import Model
+from annals.domain.values import xid as xids
+from annals.projections.entities.filters.pages import BY_ID, CollectionMembers, PageKey
+from annals.projections.entities.query import View
+from annals.projections.entities.rows import EntityRow
+from annals.projections.entities.xref import resource_types
 
 #: Maximum number of members in a page, because a page is held in memory.
 MAX_PAGE: Final = 1000

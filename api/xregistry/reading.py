@@ -9,31 +9,37 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any, Final
 
-from api.http import conditional
-from api.http.limits import limit_rows
-from api.http.problem_response import root_link
-from api.http.request import Request
-from api.http.response import JSON, NO_HEADERS, Response
-from api.http.streaming import StreamingPool
-from api.registry.definitions import DefinitionsCache, RegistryDefinitions
-from api.xregistry.listing import filter_of, list_collection, types_with_xref
-from api.xregistry.render.documents import ReadDocument
-from api.xregistry.render.entities import CHUNK_SIZE, PART_SIZE, configuration_texts, encode_chunks
-from api.xregistry.render.explicit_values import without_defaults
-from api.xregistry.render.filter_effects import FilterEffects
-from api.xregistry.render.response import ResponseContent, document_response, json_headers, json_response, render_json
-from api.xregistry.request.flags import NO_FLAGS, Flags, parse_flags, requested_asof
-from api.xregistry.request.inline import CONFIGURATION_NAMES, NO_INLINE, InlineTree, inlined_types, parse_inline
-from api.xregistry.request.paths import COLLECTION_KINDS, PathKind, RequestTarget, resolve_path
-from api.xregistry.request.request_checks import check_method
-from api.xregistry.snapshots import Snapshot, Snapshots
-from domain.decisions.capabilities import offered_capabilities
-from domain.errors import problems
-from domain.values import xid as xids
-from domain.values.json_text import dumps
-from projections.entities.query import ListSubtree, View, ViewPool
-from projections.entities.rows import EntityRow
-from projections.entities.xref import without_resolved, xref_of
+from annals.api.http import conditional
+from annals.api.http.limits import limit_rows
+from annals.api.http.problem_response import root_link
+from annals.api.http.request import Request
+from annals.api.http.response import JSON, NO_HEADERS, Response
+from annals.api.http.streaming import StreamingPool
+from annals.api.registry.definitions import DefinitionsCache, RegistryDefinitions
+from annals.api.xregistry.listing import filter_of, list_collection, types_with_xref
+from annals.api.xregistry.render.documents import ReadDocument
+from annals.api.xregistry.render.entities import CHUNK_SIZE, PART_SIZE, configuration_texts, encode_chunks
+from annals.api.xregistry.render.explicit_values import without_defaults
+from annals.api.xregistry.render.filter_effects import FilterEffects
+from annals.api.xregistry.render.response import (
+    ResponseContent,
+    document_response,
+    json_headers,
+    json_response,
+    render_json,
+)
+from annals.api.xregistry.request.flags import NO_FLAGS, Flags, parse_flags, requested_asof
+from annals.api.xregistry.request.inline import CONFIGURATION_NAMES, NO_INLINE, InlineTree, inlined_types, parse_inline
+from annals.api.xregistry.request.paths import COLLECTION_KINDS, PathKind, RequestTarget, resolve_path
+from annals.api.xregistry.request.request_checks import check_method
+from annals.api.xregistry.snapshots import Snapshot, Snapshots
+from annals.domain.decisions.capabilities import offered_capabilities
+from annals.domain.errors import problems
+from annals.domain.values import xid as xids
+from annals.domain.values.json_text import dumps
+from annals.projections.entities.query import ListSubtree, View, ViewPool
+from annals.projections.entities.rows import EntityRow
+from annals.projections.entities.xref import without_resolved, xref_of
 
 
 class OutdatedDefinitions(Exception):

@@ -7,26 +7,26 @@ from typing import Final, NamedTuple
 
 from starlette.types import Receive
 
-from api.http import conditional
-from api.http.json_bodies import json_response
-from api.http.limits import read_body
-from api.http.methods import POST_METHODS, MethodNotAllowed, check_caller, post_only_options
-from api.http.query_params import QueryParams, invalid_param, query_params, single_value
-from api.http.request import Request
-from api.http.response import Response
-from api.registry.definitions import RegistryDefinitions
-from api.registry.header_attributes import CORRELATION_HEADER
-from api.registry.open_registry import Registry
-from api.xregistry.dryrun import dry_run, findings_headers
-from api.xregistry.request.flags import KNOWN_FLAGS
-from api.xregistry.request.paths import PathKind, RequestTarget, availability_name, resolve_path
-from commands.store.hashes import Interaction
-from commands.store.log import Recorded
-from domain.decisions.commands import Restore as Command
-from domain.errors import problems
-from domain.errors.problems import Problem
-from domain.registry.events import EntityCreated, EntityDeleted, EntityUpdated
-from domain.values import xid as xids
+from annals.api.http import conditional
+from annals.api.http.json_bodies import json_response
+from annals.api.http.limits import read_body
+from annals.api.http.methods import POST_METHODS, MethodNotAllowed, check_caller, post_only_options
+from annals.api.http.query_params import QueryParams, invalid_param, query_params, single_value
+from annals.api.http.request import Request
+from annals.api.http.response import Response
+from annals.api.registry.definitions import RegistryDefinitions
+from annals.api.registry.header_attributes import CORRELATION_HEADER
+from annals.api.registry.open_registry import Registry
+from annals.api.xregistry.dryrun import dry_run, findings_headers
+from annals.api.xregistry.request.flags import KNOWN_FLAGS
+from annals.api.xregistry.request.paths import PathKind, RequestTarget, availability_name, resolve_path
+from annals.commands.store.hashes import Interaction
+from annals.commands.store.log import Recorded
+from annals.domain.decisions.commands import Restore as Command
+from annals.domain.errors import problems
+from annals.domain.errors.problems import Problem
+from annals.domain.registry.events import EntityCreated, EntityDeleted, EntityUpdated
+from annals.domain.values import xid as xids
 
 RESTORE: Final = "restore"
 

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from starlette.types import Receive
 
-from api.http.canonical_header import CanonicalLinks
-from api.http.limits import MAX_BODY, read_body
-from api.http.methods import check_caller
-from api.http.problem_response import root_link
-from api.http.request import Request
-from api.http.response import Response
-from api.http.streaming import StreamingPool
-from api.registry.open_registry import Registry
-from api.xregistry.reading import XRegistryReadHandler
-from api.xregistry.request.paths import OFFERED_PATH, allow_header, resolve_path
-from api.xregistry.snapshots import Snapshots
-from api.xregistry.writing import XRegistryWriteHandler
+from annals.api.http.canonical_header import CanonicalLinks
+from annals.api.http.limits import MAX_BODY, read_body
+from annals.api.http.methods import check_caller
+from annals.api.http.problem_response import root_link
+from annals.api.http.request import Request
+from annals.api.http.response import Response
+from annals.api.http.streaming import StreamingPool
+from annals.api.registry.open_registry import Registry
+from annals.api.xregistry.reading import XRegistryReadHandler
+from annals.api.xregistry.request.paths import OFFERED_PATH, allow_header, resolve_path
+from annals.api.xregistry.snapshots import Snapshots
+from annals.api.xregistry.writing import XRegistryWriteHandler
 
 
 class XRegistryRoutes:

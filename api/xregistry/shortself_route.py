@@ -14,14 +14,14 @@ from typing import Final
 
 from starlette.types import Receive
 
-from api.http.problem_response import root_link
-from api.http.request import DETAILS_SUFFIX, Request
-from api.http.response import Response
-from api.registry.open_registry import Registry
-from api.xregistry.render.shortself import TOKEN_SEGMENT
-from domain.errors import problems
-from domain.registry.events import EntityCreated
-from domain.values import xid as xids
+from annals.api.http.problem_response import root_link
+from annals.api.http.request import DETAILS_SUFFIX, Request
+from annals.api.http.response import Response
+from annals.api.registry.open_registry import Registry
+from annals.api.xregistry.render.shortself import TOKEN_SEGMENT
+from annals.domain.errors import problems
+from annals.domain.registry.events import EntityCreated
+from annals.domain.values import xid as xids
 
 _TOKEN: Final = re.compile(r"[0-9a-z]{1,12}\Z")
 

@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 from email.utils import format_datetime
 from typing import Final, TypeVar
 
-from api.http.asof import url_without_asof
-from api.http.conditional import NO_CACHE
-from api.http.request import Request
-from api.http.response import Headers, Response
-from api.registry.definitions import DefinitionsCache, RegistryDefinitions, read_definitions
-from commands.store.clock import Clock, parse_time
-from commands.store.hashes import Interaction
-from projections.entities.query import View, ViewPool
+from annals.api.http.asof import url_without_asof
+from annals.api.http.conditional import NO_CACHE
+from annals.api.http.request import Request
+from annals.api.http.response import Headers, Response
+from annals.api.registry.definitions import DefinitionsCache, RegistryDefinitions, read_definitions
+from annals.commands.store.clock import Clock, parse_time
+from annals.commands.store.hashes import Interaction
+from annals.projections.entities.query import View, ViewPool
 
 K = TypeVar("K")
 V = TypeVar("V")

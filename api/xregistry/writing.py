@@ -11,37 +11,37 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from api.http import conditional
-from api.http.problem_response import root_link
-from api.http.request import Request
-from api.http.response import Response
-from api.registry.definitions import DefinitionsCache
-from api.registry.header_attributes import CORRELATION_HEADER
-from api.xregistry.dryrun import dry_run, findings_headers
-from api.xregistry.listing import filter_of, sort_of, types_with_xref
-from api.xregistry.reading import (
+from annals.api.http import conditional
+from annals.api.http.problem_response import root_link
+from annals.api.http.request import Request
+from annals.api.http.response import Response
+from annals.api.registry.definitions import DefinitionsCache
+from annals.api.registry.header_attributes import CORRELATION_HEADER
+from annals.api.xregistry.dryrun import dry_run, findings_headers
+from annals.api.xregistry.listing import filter_of, sort_of, types_with_xref
+from annals.api.xregistry.reading import (
     filter_entity,
     inlined_configuration,
     inlined_rows,
     parse_target_and_flags,
     subtree_lister,
 )
-from api.xregistry.render.filter_effects import FilterEffects
-from api.xregistry.render.response import ResponseContent, document_response, json_response
-from api.xregistry.request.flags import Flags
-from api.xregistry.request.inline import InlineTree, inlined_types, parse_inline
-from api.xregistry.request.parse import parse_command
-from api.xregistry.request.paths import COLLECTION_KINDS, PathKind, RequestTarget
-from commands.command_bus import CommandBus
-from commands.store.log import Recorded
-from commands.store.log import WriteTransaction as Transaction
-from domain.filters import Sort
-from domain.registry.events import EntityCreated
-from projections.entities.filters.by_document import sort_key_of
-from projections.entities.filters.pages import BY_ID
-from projections.entities.query import ListSubtree, View, ViewPool
-from projections.entities.rows import EntityRow
-from projections.entities.xref import without_resolved, xref_of
+from annals.api.xregistry.render.filter_effects import FilterEffects
+from annals.api.xregistry.render.response import ResponseContent, document_response, json_response
+from annals.api.xregistry.request.flags import Flags
+from annals.api.xregistry.request.inline import InlineTree, inlined_types, parse_inline
+from annals.api.xregistry.request.parse import parse_command
+from annals.api.xregistry.request.paths import COLLECTION_KINDS, PathKind, RequestTarget
+from annals.commands.command_bus import CommandBus
+from annals.commands.store.log import Recorded
+from annals.commands.store.log import WriteTransaction as Transaction
+from annals.domain.filters import Sort
+from annals.domain.registry.events import EntityCreated
+from annals.projections.entities.filters.by_document import sort_key_of
+from annals.projections.entities.filters.pages import BY_ID
+from annals.projections.entities.query import ListSubtree, View, ViewPool
+from annals.projections.entities.rows import EntityRow
+from annals.projections.entities.xref import without_resolved, xref_of
 
 #: Larger bodies (in bytes) are parsed, and responses with more rows are rendered, outside the event loop.
 LARGE_BODY: Final = 1 << 15

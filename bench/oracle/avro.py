@@ -16,11 +16,11 @@ from uuid import UUID
 import fastavro
 from fastavro.validation import validate
 
+from annals.domain.formats import avro
+from annals.domain.formats.contract import InvalidDocument
 from bench.oracle.avro_changes import changed, places
 from bench.oracle.avro_schemas import PRIMITIVES, document, label
 from bench.oracle.run import Member, Refusal
-from domain.formats import avro
-from domain.formats.contract import InvalidDocument
 
 MEMBERS: Final = 5
 DATA: Final = 8

@@ -11,11 +11,11 @@ from typing import Any, Final
 
 import jsonschema_rs
 
+from annals.domain.formats import jsonschema
+from annals.domain.formats.contract import InvalidDocument
 from bench.oracle import jsonschema_changes, jsonschema_schemas, jsonschema_values
 from bench.oracle.jsonschema_declared import Declared
 from bench.oracle.run import Member, Refusal
-from domain.formats import jsonschema
-from domain.formats.contract import InvalidDocument
 
 VALIDATORS: Final = {
     "draft-06": jsonschema_rs.Draft6Validator,

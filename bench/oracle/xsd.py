@@ -21,11 +21,11 @@ from xml.sax.saxutils import escape, quoteattr
 
 from xmlschema import XMLSchema10, XMLSchemaException
 
+from annals.domain.formats import xsd
+from annals.domain.formats.contract import InvalidDocument
 from bench.oracle import xsd_schemas as schemas
 from bench.oracle.run import Member, Refusal
 from bench.oracle.xsd_changes import changed
-from domain.formats import xsd
-from domain.formats.contract import InvalidDocument
 
 #: More than of other formats, as the library takes most of the time to build them.
 MEMBERS: Final = 10

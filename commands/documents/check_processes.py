@@ -15,11 +15,11 @@ from subprocess import PIPE
 from threading import Lock, Timer
 from typing import Any, Final, NamedTuple
 
-from commands.documents import check_server
-from commands.documents.check_server import CheckRequest
-from domain.decisions.checks.document_checks import CRASHED, OUT_OF_MEMORY, TIMED_OUT, CheckResult
-from domain.errors.problems import ServerBusy
-from domain.formats import Incompatibility
+from annals.commands.documents import check_server
+from annals.commands.documents.check_server import CheckRequest
+from annals.domain.decisions.checks.document_checks import CRASHED, OUT_OF_MEMORY, TIMED_OUT, CheckResult
+from annals.domain.errors.problems import ServerBusy
+from annals.domain.formats import Incompatibility
 
 #: Returns the bytes of a document by SHA-256; called in other threads.
 LoadDocument = Callable[[str], bytes]
@@ -41,7 +41,8 @@ _PASSED_VARIABLES: Final = (
     "DYLD_LIBRARY_PATH",
 )
 _START_CODE: Final = (
-    "import sys; sys.path[:] = sys.argv[2:]; from commands.documents.check_server import main; main(int(sys.argv[1]))"
+    "import sys; sys.path[:] = sys.argv[2:]; "
+    "from annals.commands.documents.check_server import main; main(int(sys.argv[1]))"
 )
 
 

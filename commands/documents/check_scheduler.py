@@ -8,15 +8,15 @@ from dataclasses import replace
 from threading import Lock
 from typing import Final
 
-from commands.documents.document_checker import DocumentChecker
-from commands.documents.resource_queues import ResourceQueues
-from commands.pending_command import PendingCommand
-from commands.store import sql
-from commands.store.log import Store
-from commands.store.mapper import require_bytes
-from domain.decisions.checks.document_checks import CheckResults, ChecksRequired
-from domain.decisions.checks.expected_checks import expected_checks
-from domain.decisions.commands import WriteTree
+from annals.commands.documents.document_checker import DocumentChecker
+from annals.commands.documents.resource_queues import ResourceQueues
+from annals.commands.pending_command import PendingCommand
+from annals.commands.store import sql
+from annals.commands.store.log import Store
+from annals.commands.store.mapper import require_bytes
+from annals.domain.decisions.checks.document_checks import CheckResults, ChecksRequired
+from annals.domain.decisions.checks.expected_checks import expected_checks
+from annals.domain.decisions.commands import WriteTree
 
 #: The maximum number of decisions for a command. It is decided again when its checks are done; the registry may have
 #: changed by then.

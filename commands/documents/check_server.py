@@ -19,8 +19,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, Final, NamedTuple
 
-from domain import formats
-from domain.decisions.checks.document_checks import (
+from annals.domain import formats
+from annals.domain.decisions.checks.document_checks import (
     OUT_OF_MEMORY,
     CheckResult,
     DocumentCheck,
@@ -28,7 +28,7 @@ from domain.decisions.checks.document_checks import (
     parse_document,
     run_check,
 )
-from domain.formats import DocumentLocation, Incompatibility, InvalidDocument
+from annals.domain.formats import DocumentLocation, Incompatibility, InvalidDocument
 
 #: The number of document bytes whose parsed forms a process caches, and the share of its memory (one part in
 #: CACHE_SHARE) that these may use.

@@ -15,10 +15,10 @@ from threading import Lock
 from time import monotonic
 from typing import Final, NamedTuple
 
-from commands.documents.check_processes import CheckClient, CheckProcessPool, CheckResponse, LoadDocument
-from commands.documents.check_server import CheckRequest, documents_of
-from domain import formats
-from domain.decisions.checks.document_checks import (
+from annals.commands.documents.check_processes import CheckClient, CheckProcessPool, CheckResponse, LoadDocument
+from annals.commands.documents.check_server import CheckRequest, documents_of
+from annals.domain import formats
+from annals.domain.decisions.checks.document_checks import (
     CRASHED,
     OUT_OF_MEMORY,
     TIMED_OUT,

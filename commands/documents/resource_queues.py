@@ -6,9 +6,9 @@ from collections import deque
 from collections.abc import Callable
 from threading import Lock
 
-from commands.pending_command import PendingCommand
-from domain.decisions.commands import Command
-from domain.values import xid as xids
+from annals.commands.pending_command import PendingCommand
+from annals.domain.decisions.commands import Command
+from annals.domain.values import xid as xids
 
 
 class ResourceQueues:

@@ -10,13 +10,13 @@ from typing import Any, Final, NamedTuple
 from eventsourcing.persistence import IntegrityError, StoredEvent
 from sqlalchemy import Connection
 
-from commands.store import hashes, sql, tables
-from commands.store.hashes import Interaction, LogRow
-from commands.store.mapper import after_image, stored_state
-from commands.store.sql_world import SqlWorld
-from domain.registry.entities import xref_target
-from domain.registry.events import SALT, EntityDeleted, EntityEvent
-from domain.values import xid as xids
+from annals.commands.store import hashes, sql, tables
+from annals.commands.store.hashes import Interaction, LogRow
+from annals.commands.store.mapper import after_image, stored_state
+from annals.commands.store.sql_world import SqlWorld
+from annals.domain.registry.entities import xref_target
+from annals.domain.registry.events import SALT, EntityDeleted, EntityEvent
+from annals.domain.values import xid as xids
 
 #: Returns random text that cannot be guessed.
 NewSalt = Callable[[], str]

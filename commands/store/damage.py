@@ -14,7 +14,7 @@ from typing import Final
 import psycopg
 from sqlalchemy.exc import DBAPIError
 
-from commands.store.mapper import UnknownTopic, UnreadableEvent
+from annals.commands.store.mapper import UnknownTopic, UnreadableEvent
 
 _LOG: Final = logging.getLogger("annals.store")
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 
-from commands.store.checkpoints import AUTOCHECKPOINT_PAGES, Checkpointer
+from annals.commands.store.checkpoints import AUTOCHECKPOINT_PAGES, Checkpointer
 
 #: Execution option of connections that write: their transactions start with the write lock.
 WRITING: Final = "annals_writing"

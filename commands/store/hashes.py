@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from hashlib import sha256
 from typing import Final, NamedTuple
 
-from domain.values.json_text import dumps
+from annals.domain.values.json_text import dumps
 
 #: Chain hash and state hash of an empty log.
 EMPTY_HASH: Final = bytes(32)
@@ -61,7 +61,7 @@ def extract_image(state: bytes) -> bytes:
 
 
 def entity_hash(image: bytes) -> bytes:
-    """SHA-256 of an entity's image (`commands.store.mapper.after_image`)."""
+    """SHA-256 of an entity's image (`annals.commands.store.mapper.after_image`)."""
     return sha256(image).digest()
 
 

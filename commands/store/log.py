@@ -11,8 +11,8 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from sqlalchemy import Connection
 
-from commands.store import hashes, registry_url, sql, tables
-from commands.store.append import (
+from annals.commands.store import hashes, registry_url, sql, tables
+from annals.commands.store.append import (
     MOVE_HEAD,
     EncodedEvent,
     NewSalt,
@@ -21,22 +21,22 @@ from commands.store.append import (
     encode_event,
     replaced_hash,
 )
-from commands.store.clock import Clock, format_time, parse_time, utc_now
-from commands.store.correlation_ids import NewId, UlidGenerator, adapt_new_id
-from commands.store.damage import DamageMonitor
-from commands.store.engine import WRITING, open_engine, take_write_lock
-from commands.store.hashes import Interaction
-from commands.store.mapper import EventMapper, UnreadableEvent, require_bytes
-from commands.store.migrations import upgrade
-from commands.store.recorder import LogRecorder
-from commands.store.secrets import Vault
-from commands.store.sql_world import START_COLUMNS, LinkCache, ModelCache, SqlWorld
-from domain.access.roles import Role
-from domain.compat.publications import Publications
-from domain.decisions.commands import Command, describe
-from domain.decisions.world import Context, Decision, DomainValidation, can_read_everything
-from domain.model import Model
-from domain.registry.events import EntityEvent
+from annals.commands.store.clock import Clock, format_time, parse_time, utc_now
+from annals.commands.store.correlation_ids import NewId, UlidGenerator, adapt_new_id
+from annals.commands.store.damage import DamageMonitor
+from annals.commands.store.engine import WRITING, open_engine, take_write_lock
+from annals.commands.store.hashes import Interaction
+from annals.commands.store.mapper import EventMapper, UnreadableEvent, require_bytes
+from annals.commands.store.migrations import upgrade
+from annals.commands.store.recorder import LogRecorder
+from annals.commands.store.secrets import Vault
+from annals.commands.store.sql_world import START_COLUMNS, LinkCache, ModelCache, SqlWorld
+from annals.domain.access.roles import Role
+from annals.domain.compat.publications import Publications
+from annals.domain.decisions.commands import Command, describe
+from annals.domain.decisions.world import Context, Decision, DomainValidation, can_read_everything
+from annals.domain.model import Model
+from annals.domain.registry.events import EntityEvent
 
 T = TypeVar("T")
 

@@ -12,10 +12,10 @@ from typing import Any, Final
 
 from eventsourcing.persistence import JSONTranscoder, Mapper, StoredEvent
 
-from commands.store.clock import format_time, parse_time
-from commands.store.hashes import LogRow
-from domain.registry.events import TOPICS, EntityDeleted, EntityEvent
-from domain.values.json_text import dumps, loads_trusted
+from annals.commands.store.clock import format_time, parse_time
+from annals.commands.store.hashes import LogRow
+from annals.domain.registry.events import TOPICS, EntityDeleted, EntityEvent
+from annals.domain.values.json_text import dumps, loads_trusted
 
 State = dict[str, Any]
 #: A newer topic, and the function that converts a state of the older one.

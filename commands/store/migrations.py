@@ -6,7 +6,7 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from commands.store import sql, tables
+from annals.commands.store import sql, tables
 
 #: The statement that migrates each schema to the next; each is quick, whatever the size of the store.
 _MIGRATIONS: Final = {"2": "ALTER TABLE interaction ADD COLUMN salt TEXT NOT NULL DEFAULT ''"}

@@ -9,7 +9,7 @@ import psycopg
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as NoConnection
 
-from commands.store.damage import describe_damage
+from annals.commands.store.damage import describe_damage
 
 #: Primary result codes of SQLite.
 _SQLITE_REASONS: Final = {

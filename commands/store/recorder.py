@@ -16,9 +16,9 @@ from eventsourcing.persistence import (
 )
 from sqlalchemy import Connection, Engine, Select, func, select
 
-from commands.store import sql, tables
-from commands.store.hashes import LogRow
-from commands.store.mapper import require_bytes
+from annals.commands.store import sql, tables
+from annals.commands.store.hashes import LogRow
+from annals.commands.store.mapper import require_bytes
 
 _LOG: Final = tables.log.c
 

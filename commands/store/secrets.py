@@ -17,8 +17,8 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from sqlalchemy import Connection
 
-from commands.store import sql, tables
-from domain.decisions.world import Secret
+from annals.commands.store import sql, tables
+from annals.domain.decisions.world import Secret
 
 #: Bytes of a key, and of the AES-256-GCM nonce, which must be different each time.
 KEY_BYTES: Final = 32

@@ -14,7 +14,7 @@ import psycopg
 from sqlalchemy import Connection, Table
 from sqlalchemy.dialects import postgresql
 
-from domain.values.json_text import dumps
+from annals.domain.values.json_text import dumps
 
 #: The maximum number of rows or keys in one statement: enough for cheap round trips, few enough to bound memory.
 CHUNK: Final = 1000

@@ -7,19 +7,19 @@ from typing import Any, Final
 
 from sqlalchemy import Connection
 
-from commands.store import sql
-from commands.store.mapper import EventMapper, require_bytes
-from commands.store.secrets import Vault
-from domain.compat.publications import NoPublications, Publications
-from domain.decisions.checks.document_checks import CheckResults, ChecksRequired, DocumentCheck
-from domain.decisions.world import Secret, StreamDifference
-from domain.model import Model, compile_model
-from domain.registry.entities import Entity, xref_target
-from domain.registry.events import EntityEvent
-from domain.registry.evolve import evolve
-from domain.replication import link as links
-from domain.replication.link import Link
-from domain.values import xid as xids
+from annals.commands.store import sql
+from annals.commands.store.mapper import EventMapper, require_bytes
+from annals.commands.store.secrets import Vault
+from annals.domain.compat.publications import NoPublications, Publications
+from annals.domain.decisions.checks.document_checks import CheckResults, ChecksRequired, DocumentCheck
+from annals.domain.decisions.world import Secret, StreamDifference
+from annals.domain.model import Model, compile_model
+from annals.domain.registry.entities import Entity, xref_target
+from annals.domain.registry.events import EntityEvent
+from annals.domain.registry.evolve import evolve
+from annals.domain.replication import link as links
+from annals.domain.replication.link import Link
+from annals.domain.values import xid as xids
 
 SELECT_HEADS: Final = (
     "SELECT h.tree_key, h.revision, h.hash, l.position, l.topic, l.state"
@@ -125,7 +125,7 @@ class LinkCache:
 
 
 class SqlWorld:
-    """A `domain.decisions.world.World` for one write transaction; each stream is read at most once."""
+    """A `annals.domain.decisions.world.World` for one write transaction; each stream is read at most once."""
 
     def __init__(
         self,

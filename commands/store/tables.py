@@ -30,7 +30,7 @@ _POSITION = BigInteger().with_variant(Integer, "sqlite")
 #: Text that compares by code point, like tree keys and ids everywhere.
 TEXT: Final = Text().with_variant(Text(collation="C"), "postgresql")
 
-#: Every event, by position: 1, 2, 3 ... without gaps, in commit order. state: JSON, see `commands.store.mapper`.
+#: Every event, by position: 1, 2, 3 ... without gaps, in commit order. state: JSON, see `annals.commands.store.mapper`.
 log: Final = Table(
     "log",
     METADATA,
@@ -63,7 +63,7 @@ head: Final = Table(
 )
 
 #: One row for each interaction that recorded something. folded: the correlation id case-folded. time: RFC 3339 in UTC
-#: with six digits, so that text order is time order. chain, state, salt: see `commands.store.hashes`.
+#: with six digits, so that text order is time order. chain, state, salt: see `annals.commands.store.hashes`.
 interaction: Final = Table(
     "interaction",
     METADATA,
@@ -88,7 +88,7 @@ document: Final = Table(
     Column("bytes", LargeBinary, nullable=False),
 )
 
-#: Encrypted secret values; see `commands.store.secrets`. The log refers to them. owner: xid of the owning entity.
+#: Encrypted secret values, to which the log refers; see `annals.commands.store.secrets`. owner: xid of the owning entity.
 secret: Final = Table(
     "secret",
     METADATA,

@@ -12,8 +12,8 @@ from typing import Any, Final, TypeVar, get_type_hints
 import psycopg
 from sqlalchemy import Connection
 
-from commands.store import sql, tables
-from commands.store.log import Store
+from annals.commands.store import sql, tables
+from annals.commands.store.log import Store
 
 T = TypeVar("T", bound=tuple[Any, ...])
 

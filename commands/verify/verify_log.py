@@ -9,17 +9,17 @@ from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Connection
 
-from commands.store import hashes as proof
-from commands.store import sql
-from commands.store.hashes import Interaction, LogRow, extract_image
-from commands.store.log import Store
-from commands.store.mapper import EventMapper, assemble_after_image
-from commands.verify.unchecked_rows import catch_unreadable, open_snapshot, storage_faults, unchecked_row
-from domain.compat.legacy_apis import document_hash
-from domain.registry.entities import xref_target
-from domain.registry.events import EntityDeleted, EntityEvent
-from domain.replication.link import COLLECTION
-from domain.values import xid as xids
+from annals.commands.store import hashes as proof
+from annals.commands.store import sql
+from annals.commands.store.hashes import Interaction, LogRow, extract_image
+from annals.commands.store.log import Store
+from annals.commands.store.mapper import EventMapper, assemble_after_image
+from annals.commands.verify.unchecked_rows import catch_unreadable, open_snapshot, storage_faults, unchecked_row
+from annals.domain.compat.legacy_apis import document_hash
+from annals.domain.registry.entities import xref_target
+from annals.domain.registry.events import EntityDeleted, EntityEvent
+from annals.domain.replication.link import COLLECTION
+from annals.domain.values import xid as xids
 
 #: Called with the position reached and the last position.
 ProgressCallback = Callable[[int, int], None]

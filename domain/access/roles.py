@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from domain.values import xid as xids
+from annals.domain.values import xid as xids
 
 
 class Role(StrEnum):

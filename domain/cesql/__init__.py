@@ -5,9 +5,9 @@ The payload of events does not belong here. Begin with `evaluation.py`.
 Spec: CloudEvents SQL Expression Language 1.0.0.
 """
 
-from domain.cesql.evaluation import CesqlExpression, EvaluationResult, compile_expression
-from domain.cesql.tokenizer import MAX_BYTES, MAX_PARENTHESES, ParseError
-from domain.cesql.values import CesqlValue, ContextAttributes, ErrorKind
+from annals.domain.cesql.evaluation import CesqlExpression, EvaluationResult, compile_expression
+from annals.domain.cesql.tokenizer import MAX_BYTES, MAX_PARENTHESES, ParseError
+from annals.domain.cesql.values import CesqlValue, ContextAttributes, ErrorKind
 
 __all__ = [
     "MAX_BYTES",

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from itertools import groupby, islice
 from typing import Final, Protocol, cast
 
-from domain.cesql import like_pattern, operators, values
-from domain.cesql.functions import apply_function, find_function
-from domain.cesql.parser import parse
-from domain.cesql.syntax import (
+from annals.domain.cesql import like_pattern, operators, values
+from annals.domain.cesql.functions import apply_function, find_function
+from annals.domain.cesql.parser import parse
+from annals.domain.cesql.syntax import (
     PRECEDENCE,
     BinaryStep,
     ChainStep,
@@ -30,8 +30,8 @@ from domain.cesql.syntax import (
     fold,
     walk,
 )
-from domain.cesql.tokenizer import ParseError
-from domain.cesql.values import (
+from annals.domain.cesql.tokenizer import ParseError
+from annals.domain.cesql.values import (
     DATA_MEMBER,
     MISSING,
     REQUIRED_ATTRIBUTES,

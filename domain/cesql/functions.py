@@ -9,7 +9,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from domain.cesql.values import MAX_INTEGER, MIN_INTEGER, CesqlValue, ErrorKind, ErrorValue, ValueOrError, cast_value
+from annals.domain.cesql.values import (
+    MAX_INTEGER,
+    MIN_INTEGER,
+    CesqlValue,
+    ErrorKind,
+    ErrorValue,
+    ValueOrError,
+    cast_value,
+)
 
 #: Maximum characters of a result, because a short expression could repeat a long attribute many times.
 MAX_RESULT: Final = 1 << 20

@@ -9,8 +9,16 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from domain.cesql.functions import CesqlFunction, apply_function
-from domain.cesql.values import MAX_INTEGER, MIN_INTEGER, CesqlValue, ErrorKind, ErrorValue, ValueOrError, cast_value
+from annals.domain.cesql.functions import CesqlFunction, apply_function
+from annals.domain.cesql.values import (
+    MAX_INTEGER,
+    MIN_INTEGER,
+    CesqlValue,
+    ErrorKind,
+    ErrorValue,
+    ValueOrError,
+    cast_value,
+)
 
 #: Functions of one value, and of two.
 UnaryFunction = Callable[[ValueOrError], ValueOrError]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from domain.cesql.syntax import (
+from annals.domain.cesql.syntax import (
     PRECEDENCE,
     BinaryStep,
     ChainStep,
@@ -24,8 +24,8 @@ from domain.cesql.syntax import (
     SyntaxNode,
     UnaryOperation,
 )
-from domain.cesql.tokenizer import MAX_BYTES, MAX_PARENTHESES, CesqlToken, ParseError, TokenKind, tokenize
-from domain.cesql.values import parse_integer
+from annals.domain.cesql.tokenizer import MAX_BYTES, MAX_PARENTHESES, CesqlToken, ParseError, TokenKind, tokenize
+from annals.domain.cesql.values import parse_integer
 
 _LEVELS: Final = {operator: level for level, operators in enumerate(PRECEDENCE) for operator in operators}
 _POSTFIX: Final = frozenset(("like", "in", "not"))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from domain.cesql.values import CesqlValue
+from annals.domain.cesql.values import CesqlValue
 
 T = TypeVar("T")
 

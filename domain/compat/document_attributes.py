@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from domain.compat.legacy_apis import MESSAGECATALOG, LegacyApi
+from annals.domain.compat.legacy_apis import MESSAGECATALOG, LegacyApi
 
 
 @dataclass(frozen=True, slots=True)

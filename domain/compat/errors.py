@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from domain.errors import problems
-from domain.errors.http_errors import HttpProblem
-from domain.errors.problems import Problem
+from annals.domain.errors import problems
+from annals.domain.errors.http_errors import HttpProblem
+from annals.domain.errors.problems import Problem
 
 
 class Conflict(HttpProblem, status=409):

@@ -12,7 +12,7 @@ import re
 from typing import Final
 from urllib.parse import quote, unquote_to_bytes
 
-from domain.values import xid as xids
+from annals.domain.values import xid as xids
 
 #: The prefix of escaped ids.
 _ESCAPE_PREFIX: Final = "_~"

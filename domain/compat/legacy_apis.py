@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from domain.values import xid as xids
+from annals.domain.values import xid as xids
 
 #: The private member of an entity that holds data which only the legacy APIs use; absent where there is none.
 FACADE: Final = "facade"

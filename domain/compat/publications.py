@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
-from domain.compat.legacy_apis import FACADE, LegacyApi, legacy_api_of, version_number
-from domain.compat.uris import normalize_uri
-from domain.registry.entities import Entity
-from domain.registry.events import EntityCreated, EntityDeleted, EntityEvent
-from domain.values import xid as xids
+from annals.domain.compat.legacy_apis import FACADE, LegacyApi, legacy_api_of, version_number
+from annals.domain.compat.uris import normalize_uri
+from annals.domain.registry.entities import Entity
+from annals.domain.registry.events import EntityCreated, EntityDeleted, EntityEvent
+from annals.domain.values import xid as xids
 
 #: The private member of a deletion with the number of the deleted Version, where that is not its versionid.
 NUMBER: Final = "number"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from domain.compat.legacy_apis import LegacyApi
-from domain.values.json_text import Json
+from annals.domain.compat.legacy_apis import LegacyApi
+from annals.domain.values.json_text import Json
 
 
 @dataclass(frozen=True, slots=True)

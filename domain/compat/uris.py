@@ -11,9 +11,9 @@ from ipaddress import AddressValueError, IPv6Address
 from typing import Final, NamedTuple
 from urllib.parse import unquote
 
-from domain.compat.ids import decode_segment, encode_segment, to_legacy_id, to_registry_id
-from domain.compat.legacy_apis import LegacyApi, is_number, legacy_api_of
-from domain.values import xid as xids
+from annals.domain.compat.ids import decode_segment, encode_segment, to_legacy_id, to_registry_id
+from annals.domain.compat.legacy_apis import LegacyApi, is_number, legacy_api_of
+from annals.domain.values import xid as xids
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 #: Splits any reference into its parts, as in appendix B of RFC 3986.

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from domain import formats
-from domain.access.roles import Role
-from domain.decisions.changes.after_images import AfterImage
-from domain.decisions.changes.change_set import ChangeSet
-from domain.decisions.commands import IGNORES
-from domain.decisions.rules.ancestry import MODES
-from domain.errors.problems import (
+from annals.domain import formats
+from annals.domain.access.roles import Role
+from annals.domain.decisions.changes.after_images import AfterImage
+from annals.domain.decisions.changes.change_set import ChangeSet
+from annals.domain.decisions.commands import IGNORES
+from annals.domain.decisions.rules.ancestry import MODES
+from annals.domain.errors.problems import (
     ActionNotSupported,
     CapabilityError,
     CapabilityMissingValue,
@@ -23,10 +23,10 @@ from domain.errors.problems import (
     CapabilityWildcard,
     Problem,
 )
-from domain.model.spec_attributes import SPECVERSION
-from domain.replication import LINK
-from domain.values import xid as xids
-from domain.values.json_text import Json, dumps
+from annals.domain.model.spec_attributes import SPECVERSION
+from annals.domain.replication import LINK
+from annals.domain.values import xid as xids
+from annals.domain.values.json_text import Json, dumps
 
 #: What a registry can enable. Lists name their possible members, booleans their possible values.
 OFFERED: Final[dict[str, tuple[Any, ...]]] = {

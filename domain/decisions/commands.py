@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from domain.compat.request_extras import LegacyDeletion, LegacyWrite
-from domain.registry.events import EntityEvent
-from domain.replication.foreign_interaction import ForeignInteraction
-from domain.values.json_text import Json
+from annals.domain.compat.request_extras import LegacyDeletion, LegacyWrite
+from annals.domain.registry.events import EntityEvent
+from annals.domain.replication.foreign_interaction import ForeignInteraction
+from annals.domain.values.json_text import Json
 
 #: The `ignore` values that a command may carry (FLAG table of core 1.0-rc4, "Ignore Flag").
 IGNORES = ("capabilities", "defaultversionid", "defaultversionsticky", "epoch", "id", "modelsource", "readonly")

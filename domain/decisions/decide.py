@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, assert_never
 
-from domain.compat.errors import to_legacy_problem
-from domain.compat.request_extras import LegacyDeletion, LegacyWrite
-from domain.decisions import capabilities, replace_model, subscriptions
-from domain.decisions.changes.change_set import ChangeSet
-from domain.decisions.commands import (
+from annals.domain.compat.errors import to_legacy_problem
+from annals.domain.compat.request_extras import LegacyDeletion, LegacyWrite
+from annals.domain.decisions import capabilities, replace_model, subscriptions
+from annals.domain.decisions.changes.change_set import ChangeSet
+from annals.domain.decisions.commands import (
     Command,
     ControlLink,
     ControlSubscription,
@@ -28,27 +28,27 @@ from domain.decisions.commands import (
     WriteSubscription,
     WriteTree,
 )
-from domain.decisions.compat.delete import apply_legacy_delete, forget_retained_versions
-from domain.decisions.compat.imports import check_imports, remove_importers
-from domain.decisions.compat.outdated_values import drop_outdated_values
-from domain.decisions.compat.version_numbers import number_versions
-from domain.decisions.compat.write import apply_legacy_write
-from domain.decisions.delete import delete_entities
-from domain.decisions.replace_model import check_stored_entities
-from domain.decisions.replication import decide_links as links
-from domain.decisions.replication.copy_rights import check_copies
-from domain.decisions.replication.repair import repair
-from domain.decisions.restore import restore
-from domain.decisions.rules.complete_resources import complete_resources
-from domain.decisions.rules.constraints import check_constraints
-from domain.decisions.rules.domain_rules import check_domain_rules
-from domain.decisions.rules.formats import check_documents
-from domain.decisions.rules.matchversions import check_matching_versions
-from domain.decisions.world import Context, Decision, World
-from domain.decisions.write import write_tree
-from domain.errors.problems import Problem
-from domain.model import compile_model
-from domain.values import xid as xids
+from annals.domain.decisions.compat.delete import apply_legacy_delete, forget_retained_versions
+from annals.domain.decisions.compat.imports import check_imports, remove_importers
+from annals.domain.decisions.compat.outdated_values import drop_outdated_values
+from annals.domain.decisions.compat.version_numbers import number_versions
+from annals.domain.decisions.compat.write import apply_legacy_write
+from annals.domain.decisions.delete import delete_entities
+from annals.domain.decisions.replace_model import check_stored_entities
+from annals.domain.decisions.replication import decide_links as links
+from annals.domain.decisions.replication.copy_rights import check_copies
+from annals.domain.decisions.replication.repair import repair
+from annals.domain.decisions.restore import restore
+from annals.domain.decisions.rules.complete_resources import complete_resources
+from annals.domain.decisions.rules.constraints import check_constraints
+from annals.domain.decisions.rules.domain_rules import check_domain_rules
+from annals.domain.decisions.rules.formats import check_documents
+from annals.domain.decisions.rules.matchversions import check_matching_versions
+from annals.domain.decisions.world import Context, Decision, World
+from annals.domain.decisions.write import write_tree
+from annals.domain.errors.problems import Problem
+from annals.domain.model import compile_model
+from annals.domain.values import xid as xids
 
 #: Steps after everything in a request is written, in this order. One returns the number of findings that it lets pass.
 RULES: Final[tuple[Callable[[ChangeSet], int | None], ...]] = (

@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from domain.decisions.changes.change_set import ChangeSet
-from domain.decisions.commands import DeleteEntities
-from domain.decisions.rules.epochs import check_epoch, parse_epoch
-from domain.decisions.rules.ids import take_id
-from domain.decisions.rules.readonly import check_writable, is_skipped
-from domain.decisions.rules.removal import check_removable
-from domain.decisions.write import request_default_version
-from domain.decisions.xrefs import check_no_xref
-from domain.errors.problems import BadFlag, BadRequest, MisplacedEpoch, NotFound
-from domain.registry.entities import Entity
-from domain.values import xid as xids
-from domain.values.json_text import Json
+from annals.domain.decisions.changes.change_set import ChangeSet
+from annals.domain.decisions.commands import DeleteEntities
+from annals.domain.decisions.rules.epochs import check_epoch, parse_epoch
+from annals.domain.decisions.rules.ids import take_id
+from annals.domain.decisions.rules.readonly import check_writable, is_skipped
+from annals.domain.decisions.rules.removal import check_removable
+from annals.domain.decisions.write import request_default_version
+from annals.domain.decisions.xrefs import check_no_xref
+from annals.domain.errors.problems import BadFlag, BadRequest, MisplacedEpoch, NotFound
+from annals.domain.registry.entities import Entity
+from annals.domain.values import xid as xids
+from annals.domain.values.json_text import Json
 
 
 def delete_entities(changes: ChangeSet, command: DeleteEntities) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from domain.access.roles import RANK, Caller, Role
-from domain.decisions.commands import (
+from annals.domain.access.roles import RANK, Caller, Role
+from annals.domain.decisions.commands import (
     Command,
     ControlSubscription,
     DeleteEntities,
@@ -16,7 +16,7 @@ from domain.decisions.commands import (
     WriteSubscription,
     WriteTree,
 )
-from domain.values import xid as xids
+from annals.domain.values import xid as xids
 
 
 def role_for(caller: Caller, command: Command) -> Role | None:

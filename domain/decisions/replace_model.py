@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from domain.decisions import capabilities
-from domain.decisions.changes.after_images import AfterImage
-from domain.decisions.changes.change_set import ChangeSet
-from domain.decisions.changes.drafts import ResourceDraft, VersionDraft
-from domain.decisions.rules.stored_entities import StoredEntityErrors
-from domain.decisions.write_resource import check_version_order
-from domain.decisions.xrefs import is_of_same_type
-from domain.errors.problems import (
+from annals.domain.decisions import capabilities
+from annals.domain.decisions.changes.after_images import AfterImage
+from annals.domain.decisions.changes.change_set import ChangeSet
+from annals.domain.decisions.changes.drafts import ResourceDraft, VersionDraft
+from annals.domain.decisions.rules.stored_entities import StoredEntityErrors
+from annals.domain.decisions.write_resource import check_version_order
+from annals.domain.decisions.xrefs import is_of_same_type
+from annals.domain.errors.problems import (
     CapabilityError,
     HasdocumentViolation,
     MalformedXref,
@@ -22,12 +22,12 @@ from domain.errors.problems import (
     ModelError,
     Problem,
 )
-from domain.model import GroupType, Model, compile_model
-from domain.model.compare import changed_types, related_types
-from domain.model.group_constraints import group_constraints
-from domain.registry.entities import Entity
-from domain.values import xid as xids
-from domain.values.json_text import Json
+from annals.domain.model import GroupType, Model, compile_model
+from annals.domain.model.compare import changed_types, related_types
+from annals.domain.model.group_constraints import group_constraints
+from annals.domain.registry.entities import Entity
+from annals.domain.values import xid as xids
+from annals.domain.values.json_text import Json
 
 
 def replace_model(changes: ChangeSet, source: Json, *, patch: bool = False) -> None:

@@ -11,22 +11,22 @@ from functools import cached_property
 from itertools import groupby
 from typing import Any, Final
 
-from domain.access.roles import Role
-from domain.decisions import capabilities, replace_model, xrefs
-from domain.decisions.changes.change_set import ChangeSet
-from domain.decisions.changes.drafts import DefaultVersionRequest, EntityDraft, ResourceDraft
-from domain.decisions.commands import Restore
-from domain.decisions.compat import restore as compat_restore
-from domain.decisions.delete import delete_entity
-from domain.decisions.rules.readonly import check_writable
-from domain.decisions.world import StreamDifference, World
-from domain.decisions.write_resource import add_version
-from domain.errors.problems import HasdocumentViolation, NotFound
-from domain.model import Level, Model, ResourceType
-from domain.registry.entities import Attributes, Entity, xref_target
-from domain.registry.explicit_values import DEFAULT_MARKS, join_marks, retain_marks
-from domain.values import xid as xids
-from domain.values.json_text import dumps
+from annals.domain.access.roles import Role
+from annals.domain.decisions import capabilities, replace_model, xrefs
+from annals.domain.decisions.changes.change_set import ChangeSet
+from annals.domain.decisions.changes.drafts import DefaultVersionRequest, EntityDraft, ResourceDraft
+from annals.domain.decisions.commands import Restore
+from annals.domain.decisions.compat import restore as compat_restore
+from annals.domain.decisions.delete import delete_entity
+from annals.domain.decisions.rules.readonly import check_writable
+from annals.domain.decisions.world import StreamDifference, World
+from annals.domain.decisions.write_resource import add_version
+from annals.domain.errors.problems import HasdocumentViolation, NotFound
+from annals.domain.model import Level, Model, ResourceType
+from annals.domain.registry.entities import Attributes, Entity, xref_target
+from annals.domain.registry.explicit_values import DEFAULT_MARKS, join_marks, retain_marks
+from annals.domain.values import xid as xids
+from annals.domain.values.json_text import dumps
 
 #: Attributes that result from the Versions of a Resource, or from the time of the write.
 _SETTLED_NAMES: Final = frozenset({"modifiedat", "defaultversionid", "defaultversionsticky"})

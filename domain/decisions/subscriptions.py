@@ -9,19 +9,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from domain.access.roles import Role
-from domain.decisions.commands import ControlSubscription, DeleteSubscription, SubscriptionCommand, WriteSubscription
-from domain.decisions.world import Context, Decision, Secret, World, changed_members, event_members
-from domain.errors.http_errors import QuotaExceeded
-from domain.errors.problems import NotFound
-from domain.registry.entities import Entity
-from domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityUpdated
-from domain.subscriptions import credentials, sink_uris
-from domain.subscriptions.error_places import ErrorPlace, invalid_subscription
-from domain.subscriptions.protocol_settings import HEADERS_PREFIX, SIGNINGKEY
-from domain.subscriptions.subscription import TYPE, Subscription
-from domain.subscriptions.subscription_document import QUERY_SUFFIX
-from domain.values.json_text import Json
+from annals.domain.access.roles import Role
+from annals.domain.decisions.commands import (
+    ControlSubscription,
+    DeleteSubscription,
+    SubscriptionCommand,
+    WriteSubscription,
+)
+from annals.domain.decisions.world import Context, Decision, Secret, World, changed_members, event_members
+from annals.domain.errors.http_errors import QuotaExceeded
+from annals.domain.errors.problems import NotFound
+from annals.domain.registry.entities import Entity
+from annals.domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityUpdated
+from annals.domain.subscriptions import credentials, sink_uris
+from annals.domain.subscriptions.error_places import ErrorPlace, invalid_subscription
+from annals.domain.subscriptions.protocol_settings import HEADERS_PREFIX, SIGNINGKEY
+from annals.domain.subscriptions.subscription import TYPE, Subscription
+from annals.domain.subscriptions.subscription_document import QUERY_SUFFIX
+from annals.domain.values.json_text import Json
 
 COLLECTION: Final = "/" + TYPE
 #: The properties that define where a subscription starts; if they change, it starts again (SUB-502).

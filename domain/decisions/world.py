@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, Protocol
 
-from domain.access.roles import Role
-from domain.compat.publications import Publications
-from domain.decisions.checks.document_checks import CheckResults, DocumentCheck
-from domain.model import Model
-from domain.registry.entities import Entity
-from domain.registry.events import EntityEvent
-from domain.replication.link import Link
-from domain.values.json_text import differing_names
+from annals.domain.access.roles import Role
+from annals.domain.compat.publications import Publications
+from annals.domain.decisions.checks.document_checks import CheckResults, DocumentCheck
+from annals.domain.model import Model
+from annals.domain.registry.entities import Entity
+from annals.domain.registry.events import EntityEvent
+from annals.domain.replication.link import Link
+from annals.domain.values.json_text import differing_names
 
 #: Whether rules beyond the model are skipped, are counted, or refuse a command.
 DomainValidation = Literal["off", "warn", "strict"]
@@ -29,10 +29,9 @@ def can_read_everything(xid: str) -> bool:
 class Context:
     """The values that one interaction shares: its time, its correlation id, the caller and its role at the target.
 
-    domainvalidation: the effect of the rules of `domain.messaging.findings`. can_read: whether the caller may see an
-    entity.
-    position: of the log's last event before this interaction. link: id of the link that writes; empty for all other
-    callers.
+    domainvalidation: the effect of the rules of `annals.domain.messaging.findings`. can_read: whether the caller may
+    see an entity. position: of the log's last event before this interaction. link: id of the link that writes; empty
+    for all other callers.
     """
 
     now: datetime

@@ -9,13 +9,13 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
-from domain.decisions import capabilities, replace_model, xrefs
-from domain.decisions.changes.change_set import ChangeSet, xids_in_tree
-from domain.decisions.changes.drafts import DefaultVersionRequest, ResourceDraft
-from domain.decisions.commands import WriteMethod, WriteTree
-from domain.decisions.rules.ids import check_id, take_id
-from domain.decisions.rules.readonly import check_writable, is_skipped, sets_readonly
-from domain.decisions.write_resource import (
+from annals.domain.decisions import capabilities, replace_model, xrefs
+from annals.domain.decisions.changes.change_set import ChangeSet, xids_in_tree
+from annals.domain.decisions.changes.drafts import DefaultVersionRequest, ResourceDraft
+from annals.domain.decisions.commands import WriteMethod, WriteTree
+from annals.domain.decisions.rules.ids import check_id, take_id
+from annals.domain.decisions.rules.readonly import check_writable, is_skipped, sets_readonly
+from annals.domain.decisions.write_resource import (
     RESOURCE_MEMBERS,
     WriteOptions,
     map_of_objects,
@@ -24,8 +24,8 @@ from domain.decisions.write_resource import (
     write_resource,
     write_version,
 )
-from domain.decisions.xrefs import check_no_xref
-from domain.errors.problems import (
+from annals.domain.decisions.xrefs import check_no_xref
+from annals.domain.errors.problems import (
     BadDefaultversionid,
     BadFlag,
     DefaultversionidRequest,
@@ -38,8 +38,8 @@ from domain.errors.problems import (
     UnknownGroupType,
     UnknownResourceType,
 )
-from domain.values import xid as xids
-from domain.values.json_text import Json
+from annals.domain.values import xid as xids
+from annals.domain.values.json_text import Json
 
 #: The nested collections of a body: entries by id, by plural.
 NestedCollections = dict[str, dict[str, dict[str, Json]]]

@@ -9,18 +9,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from domain.decisions import xrefs
-from domain.decisions.changes.change_set import ChangeSet
-from domain.decisions.changes.documents import encode_document, implied_contenttype, take_document
-from domain.decisions.changes.drafts import DefaultVersionRequest, ResourceDraft, VersionDraft
-from domain.decisions.rules.ancestry import is_semver
-from domain.decisions.rules.constraints import constraint_defaults
-from domain.decisions.rules.ids import check_id, check_version_id, take_id
-from domain.decisions.rules.readonly import set_readonly
-from domain.errors.problems import BadRequest, InvalidAttribute, UnknownAttribute, VersionidNotAllowed
-from domain.model import ResourceType
-from domain.values import xid as xids
-from domain.values.json_text import Json
+from annals.domain.decisions import xrefs
+from annals.domain.decisions.changes.change_set import ChangeSet
+from annals.domain.decisions.changes.documents import encode_document, implied_contenttype, take_document
+from annals.domain.decisions.changes.drafts import DefaultVersionRequest, ResourceDraft, VersionDraft
+from annals.domain.decisions.rules.ancestry import is_semver
+from annals.domain.decisions.rules.constraints import constraint_defaults
+from annals.domain.decisions.rules.ids import check_id, check_version_id, take_id
+from annals.domain.decisions.rules.readonly import set_readonly
+from annals.domain.errors.problems import BadRequest, InvalidAttribute, UnknownAttribute, VersionidNotAllowed
+from annals.domain.model import ResourceType
+from annals.domain.values import xid as xids
+from annals.domain.values.json_text import Json
 
 #: Members of a Resource that only a response sets; in a request they are ignored (ENT-150).
 NAVIGATION: Final = ("self", "shortself", "xid", "metaurl", "versionsurl", "versionscount")

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from domain.decisions.changes.change_set import ChangeSet
-from domain.decisions.changes.drafts import ResourceDraft
-from domain.decisions.rules.epochs import check_epoch
-from domain.decisions.rules.ids import take_id
-from domain.errors.problems import ExtraXrefAttribute, MalformedXref, Problem
-from domain.model.validation import targets
-from domain.model.validation.value_errors import InvalidXref
-from domain.values import xid as xids
-from domain.values.json_text import Json
+from annals.domain.decisions.changes.change_set import ChangeSet
+from annals.domain.decisions.changes.drafts import ResourceDraft
+from annals.domain.decisions.rules.epochs import check_epoch
+from annals.domain.decisions.rules.ids import take_id
+from annals.domain.errors.problems import ExtraXrefAttribute, MalformedXref, Problem
+from annals.domain.model.validation import targets
+from annals.domain.model.validation.value_errors import InvalidXref
+from annals.domain.values import xid as xids
+from annals.domain.values.json_text import Json
 
 #: What a meta may have next to its xref: ids, and the members of a copied response.
 _NAVIGATION: Final = frozenset({"self", "shortself", "xid", "defaultversionurl"})

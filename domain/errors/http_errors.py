@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
-from domain.errors.problems import NO_SUBJECT, REQUEST_PATH, Problem
+from annals.domain.errors.problems import NO_SUBJECT, REQUEST_PATH, Problem
 
 #: Where these types are explained, relative to the root of the registry.
 DOCS_PATH: Final = "/-/docs"

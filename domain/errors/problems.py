@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import ClassVar, Final
 
-from domain.values.json_text import dumps
+from annals.domain.values.json_text import dumps
 
 SPEC: Final = "https://github.com/xregistry/spec/blob/main/core/spec.md"
 HTTP: Final = "https://github.com/xregistry/spec/blob/main/core/http.md"

@@ -6,8 +6,8 @@ Evaluation in SQL does not belong here. Begin with `syntax.py`.
 Spec: core 1.0-rc4, "Filter Flag", "Sort Flag", "Dot-Notation in Filters".
 """
 
-from domain.filters.parser import EXCLUDE_ALL, parse_filter, parse_sort
-from domain.filters.syntax import (
+from annals.domain.filters.parser import EXCLUDE_ALL, parse_filter, parse_sort
+from annals.domain.filters.syntax import (
     Conjunction,
     DerivedAttribute,
     EntityFilter,

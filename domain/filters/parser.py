@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
-from domain.errors import problems
-from domain.filters.comparison import fold_text, text_sort_key
-from domain.filters.syntax import (
+from annals.domain.errors import problems
+from annals.domain.filters.comparison import fold_text, text_sort_key
+from annals.domain.filters.syntax import (
     Conjunction,
     DerivedAttribute,
     EntityFilter,
@@ -21,13 +21,13 @@ from domain.filters.syntax import (
     depth,
     is_above,
 )
-from domain.model import Model
-from domain.model.level import Level
-from domain.model.validation.rfc3339 import to_utc
-from domain.model.validation.values import SCALARS
-from domain.values import dot_path
-from domain.values import xid as xids
-from domain.values.dot_path import PathWildcard, Step
+from annals.domain.model import Model
+from annals.domain.model.level import Level
+from annals.domain.model.validation.rfc3339 import to_utc
+from annals.domain.model.validation.values import SCALARS
+from annals.domain.values import dot_path
+from annals.domain.values import xid as xids
+from annals.domain.values.dot_path import PathWildcard, Step
 
 EXCLUDE_ALL: Final = "excludeall"
 #: Maximum expressions of one request, because databases limit the size of a query.

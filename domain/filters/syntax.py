@@ -8,8 +8,8 @@ from decimal import Decimal
 from enum import Enum
 from functools import cached_property
 
-from domain.values import xid as xids
-from domain.values.dot_path import PathWildcard, Step
+from annals.domain.values import xid as xids
+from annals.domain.values.dot_path import PathWildcard, Step
 
 
 class Operator(Enum):

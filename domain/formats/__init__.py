@@ -14,7 +14,7 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Final, cast
 
-from domain.formats.contract import DocumentLocation, Incompatibility, InvalidDocument, SchemaFormat
+from annals.domain.formats.contract import DocumentLocation, Incompatibility, InvalidDocument, SchemaFormat
 
 __all__ = [
     "COMPATIBILITIES",

@@ -31,7 +31,7 @@ from graphql import (
 from graphql import parse as parse_document
 from graphql.validation.validate import validate_sdl
 
-from domain.formats.contract import (
+from annals.domain.formats.contract import (
     MAX_FRAGMENT,
     MAX_INCOMPATIBILITIES,
     DocumentLocation,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from domain.formats.contract import MAX_FRAGMENT, DocumentLocation, InvalidDocument
-from domain.values import json_text
+from annals.domain.formats.contract import MAX_FRAGMENT, DocumentLocation, InvalidDocument
+from annals.domain.values import json_text
 
 
 def load_json(document: bytes) -> Any:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from domain.messaging.resolve import (
+from annals.domain.messaging.resolve import (
     DefinitionLookup,
     MessageDefinition,
     ResolvedMessage,
@@ -17,7 +17,7 @@ from domain.messaging.resolve import (
     resolve_message,
     unresolved_reason,
 )
-from domain.values import xid as xids
+from annals.domain.values import xid as xids
 
 MESSAGES: Final = "messages"
 MESSAGEGROUPS: Final = "messagegroups"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from domain.registry.entities import Attributes
+from annals.domain.registry.entities import Attributes
 
 #: Media types of data by the name of its schema's format, in lower case.
 MEDIA_TYPES: Final = {

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final, NamedTuple
 
-from domain.messaging.message_parts import MessagePart, MessageParts, PartValues, fold_name
-from domain.messaging.templates import Bindings, match_templates, placeholder_names
-from domain.model.validation import rfc3339
-from domain.model.validation.values import string_form
-from domain.registry.entities import Attributes
-from domain.values import timestamps as instants
+from annals.domain.messaging.message_parts import MessagePart, MessageParts, PartValues, fold_name
+from annals.domain.messaging.templates import Bindings, match_templates, placeholder_names
+from annals.domain.model.validation import rfc3339
+from annals.domain.model.validation.values import string_form
+from annals.domain.registry.entities import Attributes
+from annals.domain.values import timestamps as instants
 
 #: "The current time", which matches every time (CloudEvents attribute `time`).
 _ANY_TIME: Final = "0000-01-01T00:00:00Z"

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Final
 
-from domain.messaging.findings import names
-from domain.model.validation.values import string_form
-from domain.values.json_text import Json
+from annals.domain.messaging.findings import names
+from annals.domain.model.validation.values import string_form
+from annals.domain.values.json_text import Json
 
 #: Values by name.
 PartValues = dict[str, list[str]]

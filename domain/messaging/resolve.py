@@ -14,8 +14,8 @@ from enum import StrEnum
 from functools import reduce
 from typing import Any, Final, Protocol
 
-from domain.registry.entities import Attributes
-from domain.registry.explicit_values import explicit_values
+from annals.domain.registry.entities import Attributes
+from annals.domain.registry.explicit_values import explicit_values
 
 BASE: Final = "basemessageuri"
 #: The attributes that a message inherits (MS-15): all that the message registry itself defines, except the reference.
@@ -50,7 +50,7 @@ class UnresolvedReference:
 class MessageDefinition:
     """A message as it is stored: one Version of it.
 
-    xid: of the Version. marks: its defaults, see `domain.registry.explicit_values`.
+    xid: of the Version. marks: its defaults, see `annals.domain.registry.explicit_values`.
     """
 
     xid: str

@@ -4,7 +4,7 @@ How a new model affects stored entities is in `decisions/replace_model.py`.
 Begin with `compile.py`, `types.py` and `level.py`.
 """
 
-from domain.model.compile import compile_model
-from domain.model.types import GroupType, Level, Model, ResourceType
+from annals.domain.model.compile import compile_model
+from annals.domain.model.types import GroupType, Level, Model, ResourceType
 
 __all__ = ["GroupType", "Level", "Model", "ResourceType", "compile_model"]

@@ -9,13 +9,13 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from domain.errors.problems import ModelRequiredTrue, ModelScalarDefault
-from domain.model.compiled_attributes import CHARSETS
-from domain.model.model_errors import ModelPath, checked_aspects, model_error, object_members
-from domain.model.spec_attributes import Definition, Definitions
-from domain.model.validation import targets, values
-from domain.model.validation.value_errors import InvalidValue
-from domain.values import dot_path
+from annals.domain.errors.problems import ModelRequiredTrue, ModelScalarDefault
+from annals.domain.model.compiled_attributes import CHARSETS
+from annals.domain.model.model_errors import ModelPath, checked_aspects, model_error, object_members
+from annals.domain.model.spec_attributes import Definition, Definitions
+from annals.domain.model.validation import targets, values
+from annals.domain.model.validation.value_errors import InvalidValue
+from annals.domain.values import dot_path
 
 #: Aspects of an attribute with the kinds of their values, in the order in which a full model writes them.
 ASPECTS: Final = {

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Any, Final
 
-from domain.model.constraints import parse_constraint_key
-from domain.model.types import Model
-from domain.values import xid as xids
+from annals.domain.model.constraints import parse_constraint_key
+from annals.domain.model.types import Model
+from annals.domain.values import xid as xids
 
 #: Aspects that are descriptions only.
 _DESCRIPTIVE_ASPECTS: Final = frozenset(

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from domain.model import attribute_definitions, constraints, spec_attributes, typemap
-from domain.model.model_errors import ModelPath, checked_aspects, model_error, object_members
-from domain.model.source import imports, includes, overlay
-from domain.model.source.includes import Include
-from domain.model.spec_attributes import RESOURCE_DEFAULTS, Definitions, SpecAttributes
-from domain.model.types import Model
-from domain.model.validation.targets import Types
-from domain.values import xid as xids
+from annals.domain.model import attribute_definitions, constraints, spec_attributes, typemap
+from annals.domain.model.model_errors import ModelPath, checked_aspects, model_error, object_members
+from annals.domain.model.source import imports, includes, overlay
+from annals.domain.model.source.includes import Include
+from annals.domain.model.spec_attributes import RESOURCE_DEFAULTS, Definitions, SpecAttributes
+from annals.domain.model.types import Model
+from annals.domain.model.validation.targets import Types
+from annals.domain.values import xid as xids
 
 _DOCUMENTATION_ASPECTS: Final = {"description": "string", "documentation": "url", "icon": "url", "labels": "labels"}
 _ORIGIN_ASPECTS: Final = {"modelversion": "string", "modelcompatiblewith": "uri"}

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
-from domain.model.spec_attributes import Definition, Definitions
-from domain.model.validation import values
-from domain.model.validation.targets import Types
-from domain.model.validation.value_errors import NO_VALUE, InvalidValue, MissingValues, UnknownName, ValuePath
-from domain.model.validation.values import ValueCheck
-from domain.values import xid as xids
+from annals.domain.model.spec_attributes import Definition, Definitions
+from annals.domain.model.validation import values
+from annals.domain.model.validation.targets import Types
+from annals.domain.model.validation.value_errors import NO_VALUE, InvalidValue, MissingValues, UnknownName, ValuePath
+from annals.domain.model.validation.values import ValueCheck
+from annals.domain.values import xid as xids
 
 #: Map keys, and attribute names if `namecharset` is `extended` (ENT-12).
 MAP_KEY: Final = re.compile(r"[a-z0-9][a-z0-9:_.\-]{0,62}\Z")

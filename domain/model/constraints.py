@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from domain.model.attribute_definitions import check_enum, check_value
-from domain.model.model_errors import ModelPath, checked_aspects, model_error, object_members
-from domain.model.spec_attributes import Definition, Definitions
-from domain.model.validation import values
-from domain.model.validation.targets import Types
-from domain.values import dot_path
+from annals.domain.model.attribute_definitions import check_enum, check_value
+from annals.domain.model.model_errors import ModelPath, checked_aspects, model_error, object_members
+from annals.domain.model.spec_attributes import Definition, Definitions
+from annals.domain.model.validation import values
+from annals.domain.model.validation.targets import Types
+from annals.domain.values import dot_path
 
 ASPECTS: Final = {"default": "any", "enum": "array", "equals": "string"}
 

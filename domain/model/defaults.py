@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from domain.model.spec_attributes import Definition, Definitions
-from domain.model.validation.values import fold_value
-from domain.registry.explicit_values import DefaultMarks
+from annals.domain.model.spec_attributes import Definition, Definitions
+from annals.domain.model.validation.values import fold_value
+from annals.domain.registry.explicit_values import DefaultMarks
 
 
 def assumed_defaults(definitions: Definitions, values: Mapping[str, Any]) -> DefaultMarks:
-    """Marks (see `domain.registry.explicit_values`) of the values that equal their defaults; an array is one value."""
+    """
+
+    Marks (see `annals.domain.registry.explicit_values`) of the values that equal their defaults; an array is one value.
+    """
     definitions_in_force = dict(_active_definitions(definitions, values))
     wildcard = definitions_in_force.pop("*", None)
     marks: DefaultMarks = {}

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from domain.errors.problems import InvalidAttribute, ModelError
-from domain.model import constraints
-from domain.model.model_errors import model_error, object_members
-from domain.model.types import GroupType
+from annals.domain.errors.problems import InvalidAttribute, ModelError
+from annals.domain.model import constraints
+from annals.domain.model.model_errors import model_error, object_members
+from annals.domain.model.types import GroupType
 
 #: Constraints by the Resource type and the path of the attribute that they apply to.
 ConstraintsByPath = dict[tuple[str, ...], dict[str, Any]]

@@ -6,17 +6,17 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from domain.errors.problems import InvalidAttribute
-from domain.model.compiled_attributes import AttributeRules, CompiledAttributes
-from domain.model.defaults import assumed_defaults, has_defaults
-from domain.model.spec_attributes import Definitions, SpecAttributes
-from domain.model.validation import targets
-from domain.model.validation.targets import Types
-from domain.model.validation.value_errors import InvalidValue, MissingValues
-from domain.model.validation.values import ValueCheck
-from domain.registry.entities import Attributes
-from domain.registry.explicit_values import DefaultMarks
-from domain.values import dot_path, timestamps
+from annals.domain.errors.problems import InvalidAttribute
+from annals.domain.model.compiled_attributes import AttributeRules, CompiledAttributes
+from annals.domain.model.defaults import assumed_defaults, has_defaults
+from annals.domain.model.spec_attributes import Definitions, SpecAttributes
+from annals.domain.model.validation import targets
+from annals.domain.model.validation.targets import Types
+from annals.domain.model.validation.value_errors import InvalidValue, MissingValues
+from annals.domain.model.validation.values import ValueCheck
+from annals.domain.registry.entities import Attributes
+from annals.domain.registry.explicit_values import DefaultMarks
+from annals.domain.values import dot_path, timestamps
 
 _MEDIA_TYPE: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+/[!#$%&'*+.^_`|~0-9A-Za-z-]+[ \t]*(?:;.*)?\Z")
 

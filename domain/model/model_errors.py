@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from domain.errors.problems import ModelError, Problem
-from domain.model import compiled_attributes
-from domain.model.validation import values
-from domain.model.validation.value_errors import InvalidValue
-from domain.values import dot_path
+from annals.domain.errors.problems import ModelError, Problem
+from annals.domain.model import compiled_attributes
+from annals.domain.model.validation import values
+from annals.domain.model.validation.value_errors import InvalidValue
+from annals.domain.values import dot_path
 
 #: A place in a model, as steps from its root.
 ModelPath = tuple[str | int, ...]

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from domain.model.model_errors import ModelPath, check_kind, model_error
+from annals.domain.model.model_errors import ModelPath, check_kind, model_error
 
 DOCUMENT_FORMS: Final = ("binary", "json", "string")
 _IMPLICIT_FORMS: Final = {"application/json": "json", "*+json": "json", "text/plain": "string"}

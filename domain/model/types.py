@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from domain.model import constraints, spec_attributes, typemap
-from domain.model.level import Level
-from domain.model.spec_attributes import RESOURCE_DEFAULTS, Definitions
-from domain.model.validation.targets import Types
-from domain.registry.entities import Entity
-from domain.values import xid as xids
+from annals.domain.model import constraints, spec_attributes, typemap
+from annals.domain.model.level import Level
+from annals.domain.model.spec_attributes import RESOURCE_DEFAULTS, Definitions
+from annals.domain.model.validation.targets import Types
+from annals.domain.registry.entities import Entity
+from annals.domain.values import xid as xids
 
 __all__ = ["GroupType", "Level", "Model", "ResourceType"]
 

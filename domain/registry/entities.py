@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from domain.values import xid as xids
+from annals.domain.values import xid as xids
 
 #: The attributes of an entity as the API shows them, without those that a request adds: absolute URLs, `self`, `xid`.
 Attributes = dict[str, Any]

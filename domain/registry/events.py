@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from domain.values import xid as xids
+from annals.domain.values import xid as xids
 
 #: The private member that makes an event's image impossible to guess: random text, new with each event. Therefore a
 #: hash of the image reveals nothing about it once the image itself is destroyed. Decisions never see this member.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from domain.registry.entities import Entity
-from domain.registry.events import SALT, EntityDeleted, EntityEvent
+from annals.domain.registry.entities import Entity
+from annals.domain.registry.events import SALT, EntityDeleted, EntityEvent
 
 
 def evolve(event: EntityEvent, position: int = 0) -> Entity | None:

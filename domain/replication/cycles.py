@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from domain.replication.link import Link
-from domain.replication.scope import LinkScope
+from annals.domain.replication.link import Link
+from annals.domain.replication.scope import LinkScope
 
 #: The maximum number of links in a chain, and of links of one registry.
 MAX_DEPTH: Final = 8

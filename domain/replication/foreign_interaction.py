@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from domain.registry.events import EntityEvent
+from annals.domain.registry.events import EntityEvent
 
 
 @dataclass(frozen=True, slots=True)

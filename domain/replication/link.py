@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from domain.registry.entities import Entity
-from domain.replication.scope import LinkScope
+from annals.domain.registry.entities import Entity
+from annals.domain.replication.scope import LinkScope
 
 #: A name that no type of the model can have.
 TYPE: Final = "-.links"

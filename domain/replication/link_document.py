@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from domain.errors.http_errors import InvalidLink
-from domain.replication.link import EVENTS, KAFKA, LOG, MODES, PULL, PUSH
-from domain.subscriptions import filters
-from domain.subscriptions.error_places import ErrorPlace
-from domain.subscriptions.filters import FilterError
-from domain.subscriptions.member_types import (
+from annals.domain.errors.http_errors import InvalidLink
+from annals.domain.replication.link import EVENTS, KAFKA, LOG, MODES, PULL, PUSH
+from annals.domain.subscriptions import filters
+from annals.domain.subscriptions.error_places import ErrorPlace
+from annals.domain.subscriptions.filters import FilterError
+from annals.domain.subscriptions.member_types import (
     BOOLEAN,
     TEXT,
     Member,
@@ -27,8 +27,8 @@ from domain.subscriptions.member_types import (
     parse_members,
     parse_object,
 )
-from domain.values import xid as xids
-from domain.values.json_text import Json
+from annals.domain.values import xid as xids
+from annals.domain.values.json_text import Json
 
 #: Properties that the server sets; in a request they are ignored.
 SERVER_MEMBERS: Final = ("id", "status")

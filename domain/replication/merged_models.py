@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
-from domain.replication.scope import LinkScope
+from annals.domain.replication.scope import LinkScope
 
 
 def merge_models(

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from domain.access.roles import group_of
-from domain.subscriptions import filters
-from domain.values import xid as xids
+from annals.domain.access.roles import group_of
+from annals.domain.subscriptions import filters
+from annals.domain.values import xid as xids
 
 
 @dataclass(frozen=True, slots=True)

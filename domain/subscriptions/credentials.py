@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from domain.subscriptions import sink_uris
-from domain.subscriptions.error_places import ErrorPlace
-from domain.subscriptions.member_types import (
+from annals.domain.subscriptions import sink_uris
+from annals.domain.subscriptions.error_places import ErrorPlace
+from annals.domain.subscriptions.member_types import (
     TEXT,
     Member,
     MemberTable,
@@ -20,9 +20,9 @@ from domain.subscriptions.member_types import (
     parse_time,
     pattern_type,
 )
-from domain.subscriptions.protocol_settings import rename_aliases
-from domain.subscriptions.sink_uris import HTTP
-from domain.values.json_text import Json
+from annals.domain.subscriptions.protocol_settings import rename_aliases
+from annals.domain.subscriptions.sink_uris import HTTP
+from annals.domain.values.json_text import Json
 
 #: The prefix of the names of secret values.
 PREFIX: Final = "sinkcredential."

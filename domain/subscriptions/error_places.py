@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from domain.errors.http_errors import InvalidMember, InvalidSubscription
-from domain.values.json_pointer import join_pointer
+from annals.domain.errors.http_errors import InvalidMember, InvalidSubscription
+from annals.domain.values.json_pointer import join_pointer
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from domain.compat import legacy_apis as compat
+from annals.domain.compat import legacy_apis as compat
 
 XREGISTRY: Final = "xregistry"
 #: The prefix of the event types in each family.

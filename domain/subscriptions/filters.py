@@ -10,12 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from domain import cesql
-from domain.cesql import ContextAttributes
-from domain.cesql.values import DATA_MEMBER, canonical_string
-from domain.subscriptions import index_conditions as needed
-from domain.subscriptions.index_conditions import IndexConditions
-from domain.values.json_pointer import join_pointer
+from annals.domain import cesql
+from annals.domain.cesql import ContextAttributes
+from annals.domain.cesql.values import DATA_MEMBER, canonical_string
+from annals.domain.subscriptions import index_conditions as needed
+from annals.domain.subscriptions.index_conditions import IndexConditions
+from annals.domain.values.json_pointer import join_pointer
 
 #: The maximum nesting depth of filters, and their maximum number in one subscription (SUB-408).
 MAX_DEPTH: Final = 32

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from functools import reduce
 from typing import Final, NamedTuple
 
-from domain.cesql import like_pattern
-from domain.cesql.syntax import (
+from annals.domain.cesql import like_pattern
+from annals.domain.cesql.syntax import (
     BinaryStep,
     ChainStep,
     ContextAttribute,
@@ -21,7 +21,7 @@ from domain.cesql.syntax import (
     OperatorChain,
     SyntaxNode,
 )
-from domain.cesql.values import SPEC_ATTRIBUTES
+from annals.domain.cesql.values import SPEC_ATTRIBUTES
 
 #: The number of characters of a prefix that the index compares; the filter itself compares the rest.
 _MAX_PREFIX_LENGTH: Final = 128

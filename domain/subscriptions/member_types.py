@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final
 
-from domain.model.validation.rfc3339 import to_utc
-from domain.subscriptions.error_places import ErrorPlace
-from domain.values.json_text import Json
+from annals.domain.model.validation.rfc3339 import to_utc
+from annals.domain.subscriptions.error_places import ErrorPlace
+from annals.domain.values.json_text import Json
 
 #: Returns the value to store. Raises: InvalidSubscription.
 ParseMember = Callable[[Any, ErrorPlace], Json]

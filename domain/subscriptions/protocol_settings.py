@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 from urllib.parse import unquote
 
-from domain.subscriptions import sink_uris
-from domain.subscriptions.error_places import ErrorPlace
-from domain.subscriptions.member_types import (
+from annals.domain.subscriptions import sink_uris
+from annals.domain.subscriptions.error_places import ErrorPlace
+from annals.domain.subscriptions.member_types import (
     BOOLEAN,
     TEXT,
     Member,
@@ -27,8 +27,8 @@ from domain.subscriptions.member_types import (
     parse_object,
     pattern_type,
 )
-from domain.subscriptions.sink_uris import AMQP, HTTP, KAFKA, MQTT3, MQTT5, NATS, SinkAddress
-from domain.values.json_text import Json
+from annals.domain.subscriptions.sink_uris import AMQP, HTTP, KAFKA, MQTT3, MQTT5, NATS, SinkAddress
+from annals.domain.values.json_text import Json
 
 #: The prefix of the names of secret headers, and the name of the signing key.
 HEADERS_PREFIX: Final = "protocolsettings.headers."

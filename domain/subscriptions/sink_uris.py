@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from typing import Any, Final
 
-from domain.subscriptions.error_places import ErrorPlace
-from domain.subscriptions.member_types import parse_line
+from annals.domain.subscriptions.error_places import ErrorPlace
+from annals.domain.subscriptions.member_types import parse_line
 
 HTTP: Final = "HTTP"
 MQTT3: Final = "MQTT3"

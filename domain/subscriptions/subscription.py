@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from domain.registry.entities import Entity
+from annals.domain.registry.entities import Entity
 
 TYPE: Final = "subscriptions"
 

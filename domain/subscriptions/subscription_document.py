@@ -9,14 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from domain.errors.http_errors import QuotaExceeded
-from domain.model.validation import uris
-from domain.subscriptions import credentials, event_families, filters, sink_uris
-from domain.subscriptions.error_places import ErrorPlace, invalid_subscription
-from domain.subscriptions.member_types import choice_type, parse_line, parse_object, parse_time
-from domain.subscriptions.protocol_settings import HEADERS_PREFIX, SIGNINGKEY, is_secret_header, parse_settings
-from domain.subscriptions.sink_uris import HTTP, SinkAddress
-from domain.values.json_text import Json
+from annals.domain.errors.http_errors import QuotaExceeded
+from annals.domain.model.validation import uris
+from annals.domain.subscriptions import credentials, event_families, filters, sink_uris
+from annals.domain.subscriptions.error_places import ErrorPlace, invalid_subscription
+from annals.domain.subscriptions.member_types import choice_type, parse_line, parse_object, parse_time
+from annals.domain.subscriptions.protocol_settings import HEADERS_PREFIX, SIGNINGKEY, is_secret_header, parse_settings
+from annals.domain.subscriptions.sink_uris import HTTP, SinkAddress
+from annals.domain.values.json_text import Json
 
 #: The properties, in the order in which responses have them.
 PROPERTIES: Final = (

@@ -10,11 +10,11 @@ from collections.abc import Collection, Hashable, Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from domain.cesql import ContextAttributes
-from domain.cesql.values import canonical_string
-from domain.subscriptions import index_conditions
-from domain.subscriptions.filters import Filter
-from domain.subscriptions.index_conditions import IndexCondition, IndexConditions
+from annals.domain.cesql import ContextAttributes
+from annals.domain.cesql.values import canonical_string
+from annals.domain.subscriptions import index_conditions
+from annals.domain.subscriptions.filters import Filter
+from annals.domain.subscriptions.index_conditions import IndexCondition, IndexConditions
 
 K = TypeVar("K", bound=Hashable)
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final, Literal
 
-from domain.registry.events import EntityDeleted, EntityEvent
-from domain.values import dot_path
-from domain.values.json_text import dumps
+from annals.domain.registry.events import EntityDeleted, EntityEvent
+from annals.domain.values import dot_path
+from annals.domain.values.json_text import dumps
 
 #: The kind of change of an entity between two moments.
 ChangeKind = Literal["created", "deleted", "changed"]

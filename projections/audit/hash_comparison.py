@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from domain.values import xid as xids
+from annals.domain.values import xid as xids
 
 #: Query parameters of `/-/hash`: values by name.
 HashQuery = dict[str, list[str]]

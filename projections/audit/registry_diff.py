@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from domain.values import xid as xids
-from projections.audit.entity_diff import EntityDiff, diff_entity, unless_deleted
-from projections.audit.trail import AuditTrail, batches
-from projections.database.drivers import Database
+from annals.domain.values import xid as xids
+from annals.projections.audit.entity_diff import EntityDiff, diff_entity, unless_deleted
+from annals.projections.audit.trail import AuditTrail, batches
+from annals.projections.database.drivers import Database
 
 #: The positions of an entity's last event at each of the two moments.
 LastPositions = tuple[int | None, int | None]

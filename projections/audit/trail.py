@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from commands.store.hashes import Interaction, LogRow
-from commands.store.mapper import EventMapper
-from domain.registry.events import EntityEvent
-from domain.values import xid as xids
-from projections.database.drivers import Database
-from projections.log.reader import stored_event, stored_interaction
+from annals.commands.store.hashes import Interaction, LogRow
+from annals.commands.store.mapper import EventMapper
+from annals.domain.registry.events import EntityEvent
+from annals.domain.values import xid as xids
+from annals.projections.database.drivers import Database
+from annals.projections.log.reader import stored_event, stored_interaction
 
 #: The number of rows held in memory at once.
 BATCH: Final = 100

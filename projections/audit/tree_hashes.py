@@ -1,9 +1,9 @@
 """Hashes of parts of the registry's tree as of a position, by which two registries find their differences.
 
-The hash of a part is a sum like the state hash (`commands.store.hashes`), over the entities in a range of tree keys.
-The hashes of adjacent parts therefore add up, and the hash of the whole tree is the state hash. `head` has the hash of
-each entity that has not changed since the position; other hashes are computed from the images at the position. The cost
-is that of the range and of the changes in it since the position: the log is not read.
+The hash of a part is a sum like the state hash (`annals.commands.store.hashes`), over the entities in a range of tree
+keys. The hashes of adjacent parts therefore add up, and the hash of the whole tree is the state hash. `head` has the
+hash of each entity that has not changed since the position; other hashes are computed from the images at the position.
+The cost is that of the range and of the changes in it since the position: the log is not read.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from itertools import groupby, islice
 from typing import Any, Final, NamedTuple
 
-from commands.store import hashes
-from commands.store.mapper import assemble_after_image, require_bytes
-from domain.values import xid as xids
-from projections.audit.trail import batches
-from projections.database.drivers import Database
-from projections.log.reader import Log
+from annals.commands.store import hashes
+from annals.commands.store.mapper import assemble_after_image, require_bytes
+from annals.domain.values import xid as xids
+from annals.projections.audit.trail import batches
+from annals.projections.database.drivers import Database
+from annals.projections.log.reader import Log
 
 _IN_TREE: Final = "".join(
     " AND NOT (h.tree_key >= '{}' AND h.tree_key < '{}')".format(*xids.subtree(start[:-1]))

@@ -10,17 +10,17 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final
 
-from domain.compat import formats
-from domain.compat.catalog import attributes as catalog
-from domain.compat.catalog import groups, version_formats
-from domain.compat.ids import encode_segment, to_legacy_id
-from domain.compat.legacy_apis import FACADE, SCHEMAREGISTRY, LegacyApi
-from domain.decisions.compat import group_formats
-from domain.values import xid as xids
-from domain.values.json_text import dumps, loads_trusted
-from projections.compat.versions import CompatVersion, CompatVersions
-from projections.entities.query import View
-from projections.entities.rows import EntityRow
+from annals.domain.compat import formats
+from annals.domain.compat.catalog import attributes as catalog
+from annals.domain.compat.catalog import groups, version_formats
+from annals.domain.compat.ids import encode_segment, to_legacy_id
+from annals.domain.compat.legacy_apis import FACADE, SCHEMAREGISTRY, LegacyApi
+from annals.domain.decisions.compat import group_formats
+from annals.domain.values import xid as xids
+from annals.domain.values.json_text import dumps, loads_trusted
+from annals.projections.compat.versions import CompatVersion, CompatVersions
+from annals.projections.entities.query import View
+from annals.projections.entities.rows import EntityRow
 
 _JSON: Final = "application/json"
 

@@ -12,14 +12,14 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from commands.store.hashes import Interaction, LogRow
-from commands.store.mapper import EventMapper
-from commands.store.registry_url import UNCONFIGURED_URL
-from domain.compat.legacy_apis import LegacyApi, legacy_api_of, version_number
-from domain.compat.uris import entity_path
-from domain.registry.events import TOPICS, EntityDeleted, EntityEvent, EntityRefreshed
-from domain.values.json_text import loads
-from projections.events.xregistry_events import ChangeEvent
+from annals.commands.store.hashes import Interaction, LogRow
+from annals.commands.store.mapper import EventMapper
+from annals.commands.store.registry_url import UNCONFIGURED_URL
+from annals.domain.compat.legacy_apis import LegacyApi, legacy_api_of, version_number
+from annals.domain.compat.uris import entity_path
+from annals.domain.registry.events import TOPICS, EntityDeleted, EntityEvent, EntityRefreshed
+from annals.domain.values.json_text import loads
+from annals.projections.events.xregistry_events import ChangeEvent
 
 UPDATED: Final = "updated.v1"
 DELETED: Final = "deleted.v1"

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from commands.store.registry_url import UNCONFIGURED_URL
-from domain.compat.legacy_apis import FACADE, LegacyApi, legacy_api_of, version_number
-from domain.compat.uris import VersionLocation, entity_path, locate_version, normalize_uri, uri_candidates
-from domain.values import xid as xids
-from domain.values.json_text import Json, dumps, loads, loads_trusted
-from projections.entities import xref
-from projections.entities.query import View
-from projections.entities.rows import EntityRow
+from annals.commands.store.registry_url import UNCONFIGURED_URL
+from annals.domain.compat.legacy_apis import FACADE, LegacyApi, legacy_api_of, version_number
+from annals.domain.compat.uris import VersionLocation, entity_path, locate_version, normalize_uri, uri_candidates
+from annals.domain.values import xid as xids
+from annals.domain.values.json_text import Json, dumps, loads, loads_trusted
+from annals.projections.entities import xref
+from annals.projections.entities.query import View
+from annals.projections.entities.rows import EntityRow
 
 #: Members of the façade that a Version of a Resource with an xref does not share with its target's Version.
 _VERSION_MEMBERS: Final = ("number", "id", "uri")

@@ -14,8 +14,8 @@ import psycopg
 from psycopg.pq import TransactionStatus
 from sqlalchemy import URL, make_url
 
-from projections.database.drivers import Database, PostgresDatabase, SqliteDatabase, Values
-from projections.database.prepared_statements import PreparedStatements
+from annals.projections.database.drivers import Database, PostgresDatabase, SqliteDatabase, Values
+from annals.projections.database.prepared_statements import PreparedStatements
 
 #: Bytes of a SQLite file that readers map into memory: hot pages are read without a system call.
 MMAP_BYTES: Final = 1 << 30

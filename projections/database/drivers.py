@@ -16,7 +16,7 @@ import psycopg
 from psycopg.pq import TransactionStatus
 from sqlalchemy import Connection, Table
 
-from domain.values.json_text import dumps
+from annals.domain.values.json_text import dumps
 
 Values = Sequence[Any]
 

@@ -11,17 +11,17 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from domain.compat.publications import LiveVersion, Publication, affects_publications, fold_publications
-from domain.registry.events import EntityCreated, EntityDeleted, EntityEvent
-from domain.values import json_text
-from domain.values import xid as xids
-from projections.database import drivers
-from projections.database.drivers import Database, Values
-from projections.entities.leaves import MAX_LEAVES, OMITTED_PATH, PRESENT_LEAF, UNINDEXED_TYPES, Leaf, leaves
-from projections.entities.publications import retained_publications
-from projections.entities.rows import EntityRow, entity_row, publication_row, stored_row
-from projections.entities.tables import ReadModelTables, tables
-from projections.log.positions import delete_position, save_position
+from annals.domain.compat.publications import LiveVersion, Publication, affects_publications, fold_publications
+from annals.domain.registry.events import EntityCreated, EntityDeleted, EntityEvent
+from annals.domain.values import json_text
+from annals.domain.values import xid as xids
+from annals.projections.database import drivers
+from annals.projections.database.drivers import Database, Values
+from annals.projections.entities.leaves import MAX_LEAVES, OMITTED_PATH, PRESENT_LEAF, UNINDEXED_TYPES, Leaf, leaves
+from annals.projections.entities.publications import retained_publications
+from annals.projections.entities.rows import EntityRow, entity_row, publication_row, stored_row
+from annals.projections.entities.tables import ReadModelTables, tables
+from annals.projections.log.positions import delete_position, save_position
 
 PositionedEvents = Sequence[tuple[int, EntityEvent]]
 

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
-from commands.store.damage import UnreadableRow
-from domain.values import xid as xids
-from projections.database.connections import ReadConnection
-from projections.log.positions import checked_position
+from annals.commands.store.damage import UnreadableRow
+from annals.domain.values import xid as xids
+from annals.projections.database.connections import ReadConnection
+from annals.projections.log.positions import checked_position
 
 _IS_MEMBER: Final = "type = ? AND tree_key > ? AND tree_key < ?"
 #: The position of the last event of the entity at a tree key.

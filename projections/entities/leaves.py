@@ -26,9 +26,9 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import Any, Final
 
-from domain.filters.comparison import number_remainder, text_sort_key
-from domain.values import xid as xids
-from domain.values.dot_path import Step
+from annals.domain.filters.comparison import number_remainder, text_sort_key
+from annals.domain.values import xid as xids
+from annals.domain.values.dot_path import Step
 
 #: Types without leaves, because no filter reaches them.
 UNINDEXED_TYPES: Final = frozenset((xids.MODEL, xids.CAPABILITIES))

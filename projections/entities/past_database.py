@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from sqlalchemy import Table
 
-from projections.database.drivers import Database, Values
-from projections.entities.rows import EntityRow
+from annals.projections.database.drivers import Database, Values
+from annals.projections.entities.rows import EntityRow
 
 _COLUMNS: Final = ", ".join(EntityRow._fields)
 _PAST_ENTITY_TABLE: Final = (

@@ -7,15 +7,15 @@ from typing import Any, Final
 
 from sqlalchemy import Connection
 
-from commands.store.mapper import EventMapper
-from domain.compat.legacy_apis import LegacyApi
-from domain.compat.publications import Publication
-from domain.registry.entities import Entity
-from domain.values import xid as xids
-from domain.values.json_text import loads_trusted
-from projections.database import drivers
-from projections.database.drivers import Database, Values
-from projections.entities.rows import EntityRow, index_key, stored_row
+from annals.commands.store.mapper import EventMapper
+from annals.domain.compat.legacy_apis import LegacyApi
+from annals.domain.compat.publications import Publication
+from annals.domain.registry.entities import Entity
+from annals.domain.values import xid as xids
+from annals.domain.values.json_text import loads_trusted
+from annals.projections.database import drivers
+from annals.projections.database.drivers import Database, Values
+from annals.projections.entities.rows import EntityRow, index_key, stored_row
 
 _PUBLICATION_COLUMNS: Final = ", ".join(f"p.{name}" for name in Publication._fields)
 _ENTITY_COLUMNS: Final = ", ".join(f"h.{name}" for name in EntityRow._fields)
@@ -111,7 +111,7 @@ _NOT_GONE_YET: Final = "(p.gone IS NULL OR p.gone > ?)"
 
 
 class SqlPublications:
-    """`domain.compat.publications.Publications` on the connection of a write transaction."""
+    """`annals.domain.compat.publications.Publications` on the connection of a write transaction."""
 
     def __init__(self, connection: Connection, mapper: EventMapper) -> None:
         self._db = drivers.database_of(connection)

@@ -13,30 +13,30 @@ from typing import Any, Final
 
 from sqlalchemy import Connection
 
-from commands.store.mapper import require_bytes
-from domain.filters import EntityFilter, Sort
-from domain.values.xid import CAPABILITIES, MODEL, REGISTRY, join, segments, subtree, tree_key, type_of
-from projections.audit.registry_diff import RegistryDiff
-from projections.audit.trail import AuditTrail
-from projections.audit.tree_hashes import TreeHashes
-from projections.database import drivers
-from projections.database.connections import ReadConnection, connect
-from projections.database.drivers import Database
-from projections.entities import xref
-from projections.entities.collection_stream import ENTITY_SINCE, CollectionStream, stream_collection
-from projections.entities.filters.by_index import RowOverrides
-from projections.entities.filters.missing_attributes import MissingAttributeCache
-from projections.entities.filters.pages import CollectionMembers, past_overrides
-from projections.entities.filters.scan import ScannedMembers, ScanSelection
-from projections.entities.filters.selection import Selection
-from projections.entities.past_database import PastDatabase
-from projections.entities.publications import StoredPublications
-from projections.entities.rows import EntityRow, stored_row
-from projections.entities.stored_links import StoredLinks
-from projections.entities.tables import tables
-from projections.log.positions import checked_position, read_position
-from projections.log.reader import Log
-from projections.subscriptions.state.subscriptions import StoredSubscriptions
+from annals.commands.store.mapper import require_bytes
+from annals.domain.filters import EntityFilter, Sort
+from annals.domain.values.xid import CAPABILITIES, MODEL, REGISTRY, join, segments, subtree, tree_key, type_of
+from annals.projections.audit.registry_diff import RegistryDiff
+from annals.projections.audit.trail import AuditTrail
+from annals.projections.audit.tree_hashes import TreeHashes
+from annals.projections.database import drivers
+from annals.projections.database.connections import ReadConnection, connect
+from annals.projections.database.drivers import Database
+from annals.projections.entities import xref
+from annals.projections.entities.collection_stream import ENTITY_SINCE, CollectionStream, stream_collection
+from annals.projections.entities.filters.by_index import RowOverrides
+from annals.projections.entities.filters.missing_attributes import MissingAttributeCache
+from annals.projections.entities.filters.pages import CollectionMembers, past_overrides
+from annals.projections.entities.filters.scan import ScannedMembers, ScanSelection
+from annals.projections.entities.filters.selection import Selection
+from annals.projections.entities.past_database import PastDatabase
+from annals.projections.entities.publications import StoredPublications
+from annals.projections.entities.rows import EntityRow, stored_row
+from annals.projections.entities.stored_links import StoredLinks
+from annals.projections.entities.tables import tables
+from annals.projections.log.positions import checked_position, read_position
+from annals.projections.log.reader import Log
+from annals.projections.subscriptions.state.subscriptions import StoredSubscriptions
 
 _COLUMNS: Final = ", ".join(EntityRow._fields)
 _ROW_WIDTH: Final = len(EntityRow._fields)

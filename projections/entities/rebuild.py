@@ -21,17 +21,17 @@ from sqlalchemy import Connection, inspect
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.schema import CreateIndex
 
-from commands.store import hashes
-from commands.store.engine import WRITING
-from commands.store.log import LogEnd, Store
-from commands.store.mapper import assemble_after_image
-from domain.values import xid as xids
-from projections.database import drivers
-from projections.database.drivers import Values
-from projections.entities.apply import EntityProjection
-from projections.entities.leaves import MAX_LEAVES
-from projections.entities.tables import ReadModelTables, tables
-from projections.log import positions
+from annals.commands.store import hashes
+from annals.commands.store.engine import WRITING
+from annals.commands.store.log import LogEnd, Store
+from annals.commands.store.mapper import assemble_after_image
+from annals.domain.values import xid as xids
+from annals.projections.database import drivers
+from annals.projections.database.drivers import Values
+from annals.projections.entities.apply import EntityProjection
+from annals.projections.entities.leaves import MAX_LEAVES
+from annals.projections.entities.tables import ReadModelTables, tables
+from annals.projections.log import positions
 
 #: Events per transaction: on SQLite, writers wait some tens of milliseconds for one.
 BATCH: Final = 500

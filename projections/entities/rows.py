@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
-from commands.store.damage import UnreadableRow
-from domain.compat.publications import Publication
-from domain.registry.events import EntityEvent
-from domain.values import xid as xids
-from domain.values.json_text import dumps
+from annals.commands.store.damage import UnreadableRow
+from annals.domain.compat.publications import Publication
+from annals.domain.registry.events import EntityEvent
+from annals.domain.values import xid as xids
+from annals.domain.values.json_text import dumps
 
 
 class EntityRow(NamedTuple):

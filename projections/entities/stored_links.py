@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from commands.store.damage import report_once
-from commands.store.hashes import LogRow
-from commands.store.mapper import EventMapper, UnreadableEvent, require_bytes
-from commands.store.secrets import Vault
-from domain.decisions.world import Secret
-from domain.registry.evolve import evolve
-from domain.replication.link import COLLECTION, Link
-from domain.values import xid as xids
-from projections.database.drivers import Database
-from projections.subscriptions.state.subscriptions import reveal_secret
+from annals.commands.store.damage import report_once
+from annals.commands.store.hashes import LogRow
+from annals.commands.store.mapper import EventMapper, UnreadableEvent, require_bytes
+from annals.commands.store.secrets import Vault
+from annals.domain.decisions.world import Secret
+from annals.domain.registry.evolve import evolve
+from annals.domain.replication.link import COLLECTION, Link
+from annals.domain.values import xid as xids
+from annals.projections.database.drivers import Database
+from annals.projections.subscriptions.state.subscriptions import reveal_secret
 
 _EVENT_COLUMNS: Final = ", ".join(f"l.{name}" for name in LogRow._fields)
 _SELECT_LIVE: Final = f"SELECT {_EVENT_COLUMNS} FROM head h JOIN log l ON l.position = h.position WHERE h.live AND "

@@ -28,9 +28,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.schema import CreateTable
 
-from commands.store.tables import TEXT
-from domain.filters.comparison import NO_REMAINDER
-from projections.log.positions import POSITIONS
+from annals.commands.store.tables import TEXT
+from annals.domain.filters.comparison import NO_REMAINDER
+from annals.projections.log.positions import POSITIONS
 
 
 @dataclass(frozen=True, slots=True, eq=False)

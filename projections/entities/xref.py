@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
-from domain.values import xid as xids
-from domain.values.json_text import Json, dumps, loads
-from projections.database.drivers import Database
-from projections.entities.filters.sql import SqlFragment, and_, between
-from projections.entities.rows import EntityRow, stored_row
+from annals.domain.values import xid as xids
+from annals.domain.values.json_text import Json, dumps, loads
+from annals.projections.database.drivers import Database
+from annals.projections.entities.filters.sql import SqlFragment, and_, between
+from annals.projections.entities.rows import EntityRow, stored_row
 
 #: The `private` of a Version shown through an xref; no stored row has it.
 RESOLVED_XREF: Final = '{"pointed":true}'

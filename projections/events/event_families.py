@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Protocol
 
-from commands.store.hashes import Interaction, LogRow
-from projections.events.xregistry_events import PREFIX, ChangeEvent, XRegistryEvents
+from annals.commands.store.hashes import Interaction, LogRow
+from annals.projections.events.xregistry_events import PREFIX, ChangeEvent, XRegistryEvents
 
 
 class EventFamily(Protocol):

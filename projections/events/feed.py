@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Final
 
-from commands.store.hashes import Interaction, LogRow
-from projections.log.reader import Log
+from annals.commands.store.hashes import Interaction, LogRow
+from annals.projections.log.reader import Log
 
 #: Returns the log on a connection that the calling thread may use now.
 OpenLog = Callable[[], Log]

@@ -14,11 +14,18 @@ from typing import Any, Final, NamedTuple
 import orjson
 from cloudevents.core.v1.event import CloudEvent
 
-from commands.store.hashes import Interaction, LogRow, extract_image
-from commands.store.mapper import EventMapper
-from commands.store.registry_url import UNCONFIGURED_URL
-from domain.registry.events import TOPICS, EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
-from domain.values import xid as xids
+from annals.commands.store.hashes import Interaction, LogRow, extract_image
+from annals.commands.store.mapper import EventMapper
+from annals.commands.store.registry_url import UNCONFIGURED_URL
+from annals.domain.registry.events import (
+    TOPICS,
+    EntityCreated,
+    EntityDeleted,
+    EntityEvent,
+    EntityRefreshed,
+    EntityUpdated,
+)
+from annals.domain.values import xid as xids
 
 #: The prefix of every event type.
 PREFIX: Final = "io.xregistry."

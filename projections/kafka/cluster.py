@@ -13,14 +13,14 @@ from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition, errors
 from kafka.net.compat import KafkaNetClient
 from kafka.net.selector import NetworkSelector
 
-from domain.subscriptions.sink_uris import KAFKA
-from projections.kafka.records import RecordPosition, record_position
-from projections.outgoing import certificates
-from projections.outgoing.resolver import Resolver
-from projections.subscriptions.contract import Credential, SinkTarget
-from projections.subscriptions.sinks.kafka.producer import ReportingConnectionManager, resolver_proxy_url
-from projections.subscriptions.sinks.kafka.sink import producer_config
-from projections.subscriptions.transport.connect import target_address
+from annals.domain.subscriptions.sink_uris import KAFKA
+from annals.projections.kafka.records import RecordPosition, record_position
+from annals.projections.outgoing import certificates
+from annals.projections.outgoing.resolver import Resolver
+from annals.projections.subscriptions.contract import Credential, SinkTarget
+from annals.projections.subscriptions.sinks.kafka.producer import ReportingConnectionManager, resolver_proxy_url
+from annals.projections.subscriptions.sinks.kafka.sink import producer_config
+from annals.projections.subscriptions.transport.connect import target_address
 
 #: The maximum seconds for connecting, and the seconds after which brokers that acknowledge nothing count as
 #: unreachable.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from projections.kafka.cluster import TopicContents
-from projections.kafka.progress import PublishingProgress
-from projections.kafka.records import EVENTS, LOG, PublishedCounts, RecordPosition
+from annals.projections.kafka.cluster import TopicContents
+from annals.projections.kafka.progress import PublishingProgress
+from annals.projections.kafka.records import EVENTS, LOG, PublishedCounts, RecordPosition
 
 _REMEDY = "publish under another prefix, or delete the topics, so that they are created again"
 

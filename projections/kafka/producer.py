@@ -15,9 +15,9 @@ from typing import Final
 
 from kafka import KafkaProducer, errors
 
-from projections.kafka.cluster import ACKNOWLEDGE_SECONDS, KafkaCluster
-from projections.kafka.records import PublishedRecord
-from projections.subscriptions.sinks.kafka.outcomes import is_final
+from annals.projections.kafka.cluster import ACKNOWLEDGE_SECONDS, KafkaCluster
+from annals.projections.kafka.records import PublishedRecord
+from annals.projections.subscriptions.sinks.kafka.outcomes import is_final
 
 #: The maximum bytes of records in flight, unless a single record has more.
 MAX_IN_FLIGHT_BYTES: Final = 8 << 20

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from commands.store.engine import WRITING
-from commands.store.hashes import Interaction
-from commands.store.log import Store
-from projections.database import drivers
-from projections.events import feed
-from projections.kafka.records import TOPICS, PublishedCounts, PublishedRecord, RecordBuilder
-from projections.log import positions
-from projections.log.reader import Log
+from annals.commands.store.engine import WRITING
+from annals.commands.store.hashes import Interaction
+from annals.commands.store.log import Store
+from annals.projections.database import drivers
+from annals.projections.events import feed
+from annals.projections.kafka.records import TOPICS, PublishedCounts, PublishedRecord, RecordBuilder
+from annals.projections.log import positions
+from annals.projections.log.reader import Log
 
 #: The maximum number of events in one window. It is acknowledged as a whole before the next one is sent.
 WINDOW_EVENTS = 500

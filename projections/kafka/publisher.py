@@ -10,13 +10,13 @@ from typing import Final
 
 from kafka import errors
 
-from projections.kafka.cluster import KafkaCluster
-from projections.kafka.log_agreement import find_start
-from projections.kafka.producer import Producer, PublishingStopped, RecordFailed
-from projections.kafka.progress import PublishingProgress
-from projections.kafka.records import TOPICS, PublishedCounts
-from projections.subscriptions.contract import DeliveryResult
-from projections.subscriptions.sinks.kafka.outcomes import error_outcome
+from annals.projections.kafka.cluster import KafkaCluster
+from annals.projections.kafka.log_agreement import find_start
+from annals.projections.kafka.producer import Producer, PublishingStopped, RecordFailed
+from annals.projections.kafka.progress import PublishingProgress
+from annals.projections.kafka.records import TOPICS, PublishedCounts
+from annals.projections.subscriptions.contract import DeliveryResult
+from annals.projections.subscriptions.sinks.kafka.outcomes import error_outcome
 
 #: Seconds between polls of an unchanged log, and before reconnecting to brokers.
 POLL_SECONDS: Final = 0.2

@@ -14,12 +14,12 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from commands.store.hashes import Interaction, LogRow
-from domain.values import xid as xids
-from projections.events.xregistry_events import ChangeEvent, XRegistryEvents
-from projections.log.documents import referenced_document
-from projections.log.table_rows import SCHEMA_VERSION, LogTableRow, table_rows
-from projections.subscriptions.sinks.kafka import records
+from annals.commands.store.hashes import Interaction, LogRow
+from annals.domain.values import xid as xids
+from annals.projections.events.xregistry_events import ChangeEvent, XRegistryEvents
+from annals.projections.log.documents import referenced_document
+from annals.projections.log.table_rows import SCHEMA_VERSION, LogTableRow, table_rows
+from annals.projections.subscriptions.sinks.kafka import records
 
 #: The topics, by the part of their names after the prefix.
 LOG: Final = "log"

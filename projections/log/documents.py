@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from commands.store.hashes import LogRow
-from commands.store.mapper import EventMapper, require_bytes
-from domain.compat.legacy_apis import document_hash
-from domain.values import xid as xids
-from projections.database.drivers import Database
+from annals.commands.store.hashes import LogRow
+from annals.commands.store.mapper import EventMapper, require_bytes
+from annals.domain.compat.legacy_apis import document_hash
+from annals.domain.values import xid as xids
+from annals.projections.database.drivers import Database
 
 _SELECT_BYTES: Final = "SELECT bytes FROM document WHERE sha256 = ?"
 _HAS_REFERENCE: Final = (

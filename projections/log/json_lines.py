@@ -6,9 +6,9 @@ from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
-from commands.store.hashes import Interaction, LogRow
-from domain.values.json_text import dumps
-from projections.log.documents import referenced_document
+from annals.commands.store.hashes import Interaction, LogRow
+from annals.domain.values.json_text import dumps
+from annals.projections.log.documents import referenced_document
 
 #: The kind of the line before the events of an interaction.
 INTERACTION: Final = "interaction"

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from sqlalchemy import BigInteger, Column, MetaData, Table, Text
 
-from commands.store.damage import UnreadableRow
-from projections.database.drivers import Database
+from annals.commands.store.damage import UnreadableRow
+from annals.projections.database.drivers import Database
 
 #: One row for each projection that has started: its name and the last position that it applied.
 POSITIONS: Final = Table(

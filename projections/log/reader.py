@@ -7,15 +7,15 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from commands.store.clock import format_time
-from commands.store.hashes import NO_INTERACTION, Interaction, LogRow
-from commands.store.mapper import UnreadableEvent, require_bytes
-from domain.errors.problems import BadRequest, Problem
-from domain.model.validation.rfc3339 import to_utc
-from domain.replication.link import COLLECTION
-from domain.values import xid as xids
-from projections.database.drivers import Database
-from projections.log.documents import document_bytes
+from annals.commands.store.clock import format_time
+from annals.commands.store.hashes import NO_INTERACTION, Interaction, LogRow
+from annals.commands.store.mapper import UnreadableEvent, require_bytes
+from annals.domain.errors.problems import BadRequest, Problem
+from annals.domain.model.validation.rfc3339 import to_utc
+from annals.domain.replication.link import COLLECTION
+from annals.domain.values import xid as xids
+from annals.projections.database.drivers import Database
+from annals.projections.log.documents import document_bytes
 
 _INTERACTION_COLUMNS: Final = ", ".join(Interaction._fields)
 _EVENT_COLUMNS: Final = ", ".join(LogRow._fields)

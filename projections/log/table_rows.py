@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from commands.store.hashes import Interaction, LogRow
-from commands.store.mapper import UPCASTS, EventMapper, Upcast, after_image
-from commands.store.mapper import stored_state as stored
-from domain.registry.events import EntityEvent
+from annals.commands.store.hashes import Interaction, LogRow
+from annals.commands.store.mapper import UPCASTS, EventMapper, Upcast, after_image
+from annals.commands.store.mapper import stored_state as stored
+from annals.domain.registry.events import EntityEvent
 
 #: The version of this table. It changes with the columns, and readers refuse a version that they do not know.
 SCHEMA_VERSION: Final = 2

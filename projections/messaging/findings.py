@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from domain.messaging.findings import (
+from annals.domain.messaging.findings import (
     MESSAGES,
     BaseChains,
     Finding,
@@ -14,12 +14,12 @@ from domain.messaging.findings import (
     entity_findings,
     kinds_by_type,
 )
-from domain.model import Model
-from domain.values import xid as xids
-from domain.values.json_text import loads
-from projections.entities.query import View
-from projections.entities.rows import EntityRow
-from projections.entities.xref import RESOLVED_XREF, resource_types
+from annals.domain.model import Model
+from annals.domain.values import xid as xids
+from annals.domain.values.json_text import loads
+from annals.projections.entities.query import View
+from annals.projections.entities.rows import EntityRow
+from annals.projections.entities.xref import RESOLVED_XREF, resource_types
 
 #: The number of cached entities that others refer to: neighbours share their Groups and their bases.
 CACHE_SIZE: Final = 256

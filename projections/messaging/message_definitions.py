@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from domain.messaging.effective_messages import MESSAGES
-from domain.messaging.resolve import MessageDefinition
-from domain.registry.explicit_values import DEFAULT_MARKS
-from domain.values import xid as xids
-from domain.values.json_text import loads
-from projections.entities.query import View
-from projections.entities.rows import EntityRow
-from projections.entities.xref import xref_of
+from annals.domain.messaging.effective_messages import MESSAGES
+from annals.domain.messaging.resolve import MessageDefinition
+from annals.domain.registry.explicit_values import DEFAULT_MARKS
+from annals.domain.values import xid as xids
+from annals.domain.values.json_text import loads
+from annals.projections.entities.query import View
+from annals.projections.entities.rows import EntityRow
+from annals.projections.entities.xref import xref_of
 
 
 class MessageDefinitions:

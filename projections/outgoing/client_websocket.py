@@ -14,7 +14,7 @@ from wsproto.frame_protocol import CloseReason, FrameDecoder, FrameProtocol, Opc
 from wsproto.handshake import H11Handshake
 from wsproto.utilities import ProtocolError
 
-from domain.subscriptions.sink_uris import SinkAddress
+from annals.domain.subscriptions.sink_uris import SinkAddress
 
 #: Largest accepted frame in bytes. A server sends little but acknowledgements.
 _MAX_FRAME_BYTES: Final = 1 << 20

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from ipaddress import ip_address
 from typing import Final
 
-from domain.errors.http_errors import InvalidSubscription
-from domain.subscriptions.error_places import ErrorPlace
-from domain.subscriptions.sink_uris import parse_sink
-from projections.outgoing import dns
-from projections.outgoing.allow_list import (
+from annals.domain.errors.http_errors import InvalidSubscription
+from annals.domain.subscriptions.error_places import ErrorPlace
+from annals.domain.subscriptions.sink_uris import parse_sink
+from annals.projections.outgoing import dns
+from annals.projections.outgoing.allow_list import (
     IpAddress,
     is_port_allowed_by_default,
     is_public,
@@ -23,8 +23,8 @@ from projections.outgoing.allow_list import (
     parse_allow_list,
     parse_ip_literal,
 )
-from projections.outgoing.dns import LookUp
-from projections.outgoing.resolver import ForbiddenAddress
+from annals.projections.outgoing.dns import LookUp
+from annals.projections.outgoing.resolver import ForbiddenAddress
 
 
 class DestinationRefused(ForbiddenAddress):

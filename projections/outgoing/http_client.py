@@ -16,11 +16,11 @@ from typing import Final, Protocol, runtime_checkable
 
 import httpcore
 
-from domain.errors.http_errors import InvalidSubscription
-from domain.subscriptions.error_places import ErrorPlace
-from domain.subscriptions.sink_uris import HTTP, SinkAddress, parse_sink
-from projections.outgoing import certificates
-from projections.outgoing.resolver import ForbiddenAddress, Resolver
+from annals.domain.errors.http_errors import InvalidSubscription
+from annals.domain.subscriptions.error_places import ErrorPlace
+from annals.domain.subscriptions.sink_uris import HTTP, SinkAddress, parse_sink
+from annals.projections.outgoing import certificates
+from annals.projections.outgoing.resolver import ForbiddenAddress, Resolver
 
 #: The maximum bytes read of a response, and the maximum seconds for its body after its status has arrived.
 MAX_BODY_BYTES: Final = 64 * 1024

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from domain.errors.http_errors import InvalidLink
-from domain.replication.cycles import cycle_text, describe_link, find_path, parse_hops
-from domain.replication.link import LOG, PUSH, Link
-from projections.entities.query import View
-from projections.replication.link_state import LinkStates
-from projections.replication.link_worker import LinkWorkerContext
-from projections.replication.remote.remote_client import RemoteClient, RemoteError
+from annals.domain.errors.http_errors import InvalidLink
+from annals.domain.replication.cycles import cycle_text, describe_link, find_path, parse_hops
+from annals.domain.replication.link import LOG, PUSH, Link
+from annals.projections.entities.query import View
+from annals.projections.replication.link_state import LinkStates
+from annals.projections.replication.link_worker import LinkWorkerContext
+from annals.projections.replication.remote.remote_client import RemoteClient, RemoteError
 
 #: The name of the link's fact that holds the other registry's answer.
 UPSTREAM_KEY: Final = "upstream"

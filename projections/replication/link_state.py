@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, Final
 
-from commands.store.damage import report_once
-from domain.values.json_text import InvalidJson, dumps, loads
-from projections.database.drivers import Database
-from projections.replication import tables
-from projections.subscriptions.state import delivery_store
-from projections.subscriptions.state.delivery_store import DeliveryStore
+from annals.commands.store.damage import report_once
+from annals.domain.values.json_text import InvalidJson, dumps, loads
+from annals.projections.database.drivers import Database
+from annals.projections.replication import tables
+from annals.projections.subscriptions.state import delivery_store
+from annals.projections.subscriptions.state.delivery_store import DeliveryStore
 
 #: The subject that replaces more subjects than can be stored.
 ALL_SUBJECTS: Final = "*"

@@ -9,16 +9,16 @@ from threading import Event
 from typing import Any, Final, Protocol
 from weakref import WeakSet
 
-from commands.store.log import Recorded
-from commands.store.registry_url import UNCONFIGURED_URL
-from domain.access.roles import Caller, Role
-from domain.decisions.commands import Command
-from domain.replication.link import Link
-from domain.replication.link_document import CREDENTIAL
-from projections.entities.query import ViewPool
-from projections.outgoing.resolver import Resolver
-from projections.replication.link_state import LinkStates
-from projections.replication.remote.remote_client import RemoteClient
+from annals.commands.store.log import Recorded
+from annals.commands.store.registry_url import UNCONFIGURED_URL
+from annals.domain.access.roles import Caller, Role
+from annals.domain.decisions.commands import Command
+from annals.domain.replication.link import Link
+from annals.domain.replication.link_document import CREDENTIAL
+from annals.projections.entities.query import ViewPool
+from annals.projections.outgoing.resolver import Resolver
+from annals.projections.replication.link_state import LinkStates
+from annals.projections.replication.remote.remote_client import RemoteClient
 
 #: Submits a command to the registry's CommandBus; the future gives the result.
 SubmitCommand = Callable[[Command, Caller], "Future[Recorded]"]

@@ -5,21 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from domain.replication.link import EVENTS, KAFKA, LOG, MESSAGECATALOG, PULL, PUSH, SCHEMAREGISTRY, XREGISTRY, Link
-from projections.replication.compat.notified_pull import NotifiedLegacyPull
-from projections.replication.compat.pull import LegacyPull
-from projections.replication.compat.push import LegacyPush
-from projections.replication.link_worker import LinkWorker, LinkWorkerContext
-from projections.replication.log.log_pull import LogPull
-from projections.replication.log.log_push import LogPush
-from projections.replication.log.notified_log_pull import NotifiedLogPull
-from projections.replication.standard.pull import StandardPull
-from projections.replication.standard.push import StandardPush
+from annals.domain.replication.link import (
+    EVENTS,
+    KAFKA,
+    LOG,
+    MESSAGECATALOG,
+    PULL,
+    PUSH,
+    SCHEMAREGISTRY,
+    XREGISTRY,
+    Link,
+)
+from annals.projections.replication.compat.notified_pull import NotifiedLegacyPull
+from annals.projections.replication.compat.pull import LegacyPull
+from annals.projections.replication.compat.push import LegacyPush
+from annals.projections.replication.link_worker import LinkWorker, LinkWorkerContext
+from annals.projections.replication.log.log_pull import LogPull
+from annals.projections.replication.log.log_push import LogPush
+from annals.projections.replication.log.notified_log_pull import NotifiedLogPull
+from annals.projections.replication.standard.pull import StandardPull
+from annals.projections.replication.standard.push import StandardPush
 
 
 def _kafka_pull(link: Link, context: LinkWorkerContext) -> LinkWorker:
     # Imported here, so that only links that need Kafka load its client.
-    from projections.replication.log.kafka_pull import KafkaPull
+    from annals.projections.replication.log.kafka_pull import KafkaPull
 
     return KafkaPull(link, context)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from projections.log.reader import Log
-from projections.replication.link_state import LinkProgress
+from annals.projections.log.reader import Log
+from annals.projections.replication.link_state import LinkProgress
 
 
 def outbound_progress(progress: LinkProgress, log: Log) -> LinkProgress:

@@ -9,15 +9,15 @@ from collections.abc import Callable, Sequence
 from threading import Event, Lock, Thread
 from typing import Final
 
-from domain.errors.http_errors import Diverged
-from domain.errors.problems import Problem
-from domain.replication.link import EVENTS, Link
-from projections.replication import tables
-from projections.replication.link_state import NOTIFIED_KEY
-from projections.replication.link_worker import LinkWorkerContext
-from projections.replication.link_workers import LINK_WORKERS
-from projections.replication.store_outage import DATABASE_ERRORS, StoreOutage, error_text
-from projections.subscriptions.state.leases import Leases
+from annals.domain.errors.http_errors import Diverged
+from annals.domain.errors.problems import Problem
+from annals.domain.replication.link import EVENTS, Link
+from annals.projections.replication import tables
+from annals.projections.replication.link_state import NOTIFIED_KEY
+from annals.projections.replication.link_worker import LinkWorkerContext
+from annals.projections.replication.link_workers import LINK_WORKERS
+from annals.projections.replication.store_outage import DATABASE_ERRORS, StoreOutage, error_text
+from annals.projections.subscriptions.state.leases import Leases
 
 #: Seconds between checks which links exist, and which of them this process holds.
 POLL_SECONDS: Final = 1.0
@@ -69,7 +69,7 @@ class ReplicationService:
         self._context.states.close()
 
     def committed(self, commands: int, refused: int, seconds: float) -> None:
-        """Wakes the links after a commit; see `commands.command_bus.CommitListener`."""
+        """Wakes the links after a commit; see `annals.commands.command_bus.CommitListener`."""
         for link_thread in self._link_threads():
             link_thread.context.woken.set()
 

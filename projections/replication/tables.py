@@ -9,8 +9,8 @@ from typing import Final
 
 from sqlalchemy import BigInteger, Column, MetaData, Table
 
-from commands.store.tables import TEXT
-from projections.subscriptions.state.tables import lease_tables
+from annals.commands.store.tables import TEXT
+from annals.projections.subscriptions.state.tables import lease_tables
 
 METADATA: Final = MetaData()
 

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, get_type_hints
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from projections.log.table_rows import LogTableRow
+from annals.projections.log.table_rows import LogTableRow
 
 #: The size of the heaviest column, in characters or bytes, after which a row group ends, however few its rows are.
 _MAX_GROUP_BYTES: Final = 1 << 26

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 from pyarrow import fs
 
-from projections.segments.manifest import DataFile, ManifestEntry, SegmentRange, parse_entry
+from annals.projections.segments.manifest import DataFile, ManifestEntry, SegmentRange, parse_entry
 
 _MANIFEST: Final = "manifest"
 _KINDS: Final = ("log", "documents", _MANIFEST)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Iterator
 
-from projections.log.documents import referenced_document
-from projections.log.table_rows import LogTableRow, log_row
+from annals.projections.log.documents import referenced_document
+from annals.projections.log.table_rows import LogTableRow, log_row
 
 
 def document_hash_of(row: LogTableRow) -> str | None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import NamedTuple
 
-from commands.store.hashes import EMPTY_HASH
-from projections.database.drivers import Database
-from projections.log.reader import Log
-from projections.segments.folder import SegmentFolder
-from projections.segments.manifest import SegmentRange
+from annals.commands.store.hashes import EMPTY_HASH
+from annals.projections.database.drivers import Database
+from annals.projections.log.reader import Log
+from annals.projections.segments.folder import SegmentFolder
+from annals.projections.segments.manifest import SegmentRange
 
 
 class SegmentsMismatch(Exception):

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from projections.log.table_rows import KNOWN_VERSIONS
+from annals.projections.log.table_rows import KNOWN_VERSIONS
 
 # As many digits as the largest position has, so that names sort by position.
 _NAME: Final = re.compile(r"([0-9]{19})-([0-9]{19})\b")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from projections.log.table_rows import LogTableRow
-from projections.segments.columns import DocumentRow, document_rows, log_rows
-from projections.segments.folder import SegmentFolder
+from annals.projections.log.table_rows import LogTableRow
+from annals.projections.segments.columns import DocumentRow, document_rows, log_rows
+from annals.projections.segments.folder import SegmentFolder
 
 
 def rows(folder: SegmentFolder) -> Iterator[LogTableRow]:

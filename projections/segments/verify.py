@@ -6,18 +6,18 @@ from collections.abc import Iterator
 from contextlib import closing
 from hashlib import sha256
 
-from commands.store.mapper import UnreadableEvent
-from commands.verify.verify_log import VerificationFinding
-from projections.database.connections import connect
-from projections.log.table_rows import LogTableRow
-from projections.segments.columns import document_rows, log_rows
-from projections.segments.folder import SegmentFolder
-from projections.segments.known_documents import KnownDocuments, document_hash_of
-from projections.segments.log_agreement import SegmentsMismatch, matching_end
-from projections.segments.manifest import ManifestEntry, SegmentRange, UnreadableManifestEntry
-from projections.segments.verify_chain import ChainVerifier
-from projections.segments.verify_files import BROKEN_CHAIN, find_missing_segment, verify_file
-from projections.segments.write import ProgressCallback
+from annals.commands.store.mapper import UnreadableEvent
+from annals.commands.verify.verify_log import VerificationFinding
+from annals.projections.database.connections import connect
+from annals.projections.log.table_rows import LogTableRow
+from annals.projections.segments.columns import document_rows, log_rows
+from annals.projections.segments.folder import SegmentFolder
+from annals.projections.segments.known_documents import KnownDocuments, document_hash_of
+from annals.projections.segments.log_agreement import SegmentsMismatch, matching_end
+from annals.projections.segments.manifest import ManifestEntry, SegmentRange, UnreadableManifestEntry
+from annals.projections.segments.verify_chain import ChainVerifier
+from annals.projections.segments.verify_files import BROKEN_CHAIN, find_missing_segment, verify_file
+from annals.projections.segments.write import ProgressCallback
 
 
 def verify_segments(

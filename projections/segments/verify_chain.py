@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from commands.store.hashes import EMPTY_HASH, ChainHasher, Interaction
-from commands.verify.verify_log import VerificationFinding
-from projections.log.table_rows import LogTableRow, interaction_of, log_row
+from annals.commands.store.hashes import EMPTY_HASH, ChainHasher, Interaction
+from annals.commands.verify.verify_log import VerificationFinding
+from annals.projections.log.table_rows import LogTableRow, interaction_of, log_row
 
 
 class _OpenInteraction(NamedTuple):

@@ -8,10 +8,10 @@ from functools import partial
 from hashlib import sha256
 from typing import Final
 
-from commands.store.hashes import EMPTY_HASH
-from commands.verify.verify_log import VerificationFinding
-from projections.segments.folder import SegmentFolder
-from projections.segments.manifest import DataFile, ManifestEntry, SegmentRange
+from annals.commands.store.hashes import EMPTY_HASH
+from annals.commands.verify.verify_log import VerificationFinding
+from annals.projections.segments.folder import SegmentFolder
+from annals.projections.segments.manifest import DataFile, ManifestEntry, SegmentRange
 
 #: The number of bytes read together.
 _READ_BYTES: Final = 1 << 20

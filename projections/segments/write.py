@@ -9,24 +9,24 @@ from itertools import islice
 from tempfile import TemporaryFile
 from typing import Final, NamedTuple
 
-from commands.store.hashes import Interaction
-from commands.verify.verify_log import VerificationFinding
-from projections.database.connections import ReadConnection, connect
-from projections.log import documents
-from projections.log.reader import Log
-from projections.log.table_rows import SCHEMA_VERSION, LogTableRow, table_rows
-from projections.segments.columns import (
+from annals.commands.store.hashes import Interaction
+from annals.commands.verify.verify_log import VerificationFinding
+from annals.projections.database.connections import ReadConnection, connect
+from annals.projections.log import documents
+from annals.projections.log.reader import Log
+from annals.projections.log.table_rows import SCHEMA_VERSION, LogTableRow, table_rows
+from annals.projections.segments.columns import (
     DOCUMENT_FILE_SCHEMA,
     LOG_FILE_SCHEMA,
     DocumentRow,
     document_hashes,
     write_table,
 )
-from projections.segments.folder import SegmentFolder
-from projections.segments.known_documents import KnownDocuments, document_hash_of
-from projections.segments.log_agreement import SegmentsEnd, matching_end
-from projections.segments.manifest import ManifestEntry, SegmentRange
-from projections.segments.verify_chain import ChainVerifier
+from annals.projections.segments.folder import SegmentFolder
+from annals.projections.segments.known_documents import KnownDocuments, document_hash_of
+from annals.projections.segments.log_agreement import SegmentsEnd, matching_end
+from annals.projections.segments.manifest import ManifestEntry, SegmentRange
+from annals.projections.segments.verify_chain import ChainVerifier
 
 #: Called with the position reached and the last position.
 ProgressCallback = Callable[[int, int], None]

@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 
 from cloudevents.core.v1.event import CloudEvent
 
-from projections.outgoing.resolver import Resolver
+from annals.projections.outgoing.resolver import Resolver
 
 
 class DeliveryResult(Enum):

@@ -12,19 +12,19 @@ from datetime import UTC, datetime
 from threading import Lock
 from typing import Any, Final, Protocol
 
-from commands.store.clock import format_time
-from domain.subscriptions.subscription import Subscription
-from projections.database.drivers import Database
-from projections.events.event_families import EventFamily
-from projections.log.reader import Log
-from projections.subscriptions.decisions.delivery_plan import DeliveryPlan
-from projections.subscriptions.event_messages import EventMessageReader
-from projections.subscriptions.ports import DeliveryPorts
-from projections.subscriptions.sequence import parse_sequence, position_of, sequence_text
-from projections.subscriptions.state import delivery_queries, tables
-from projections.subscriptions.state.delivery_record import DeadLetter, DeliveryRecord, SavedDelivery
-from projections.subscriptions.state.delivery_store import DeliveryStore, create_tables
-from projections.subscriptions.workers.consent_checker import hash_secret
+from annals.commands.store.clock import format_time
+from annals.domain.subscriptions.subscription import Subscription
+from annals.projections.database.drivers import Database
+from annals.projections.events.event_families import EventFamily
+from annals.projections.log.reader import Log
+from annals.projections.subscriptions.decisions.delivery_plan import DeliveryPlan
+from annals.projections.subscriptions.event_messages import EventMessageReader
+from annals.projections.subscriptions.ports import DeliveryPorts
+from annals.projections.subscriptions.sequence import parse_sequence, position_of, sequence_text
+from annals.projections.subscriptions.state import delivery_queries, tables
+from annals.projections.subscriptions.state.delivery_record import DeadLetter, DeliveryRecord, SavedDelivery
+from annals.projections.subscriptions.state.delivery_store import DeliveryStore, create_tables
+from annals.projections.subscriptions.workers.consent_checker import hash_secret
 
 Members = Mapping[str, Any]
 

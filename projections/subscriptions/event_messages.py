@@ -14,15 +14,15 @@ from typing import Any, Final
 
 from cloudevents.core.v1.event import CloudEvent
 
-from commands.store.hashes import Interaction, LogRow
-from domain.model.validation.rfc3339 import to_utc
-from domain.subscriptions import filters
-from domain.subscriptions.subscription import Subscription
-from domain.subscriptions.subscription_index import SubscriptionInterest
-from projections.events.event_families import EventFamily, XRegistryFamily, published_events
-from projections.events.feed import OpenLog, interactions
-from projections.events.xregistry_events import ChangeEvent
-from projections.subscriptions.sequence import position_of, sequence_of, sequence_text
+from annals.commands.store.hashes import Interaction, LogRow
+from annals.domain.model.validation.rfc3339 import to_utc
+from annals.domain.subscriptions import filters
+from annals.domain.subscriptions.subscription import Subscription
+from annals.domain.subscriptions.subscription_index import SubscriptionInterest
+from annals.projections.events.event_families import EventFamily, XRegistryFamily, published_events
+from annals.projections.events.feed import OpenLog, interactions
+from annals.projections.events.xregistry_events import ChangeEvent
+from annals.projections.subscriptions.sequence import position_of, sequence_of, sequence_text
 
 #: Largest size of an event on the wire, in bytes.
 MAX_EVENT_BYTES: Final = 64 << 10

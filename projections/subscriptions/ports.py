@@ -9,9 +9,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple, Protocol
 
-from domain.subscriptions.subscription import Subscription
-from projections.outgoing.resolver import Resolver
-from projections.subscriptions.contract import SINKS, OpenSink, SinkTarget
+from annals.domain.subscriptions.subscription import Subscription
+from annals.projections.outgoing.resolver import Resolver
+from annals.projections.subscriptions.contract import SINKS, OpenSink, SinkTarget
 
 #: Whether a subscription's owner may now read the entity that an event is about: (owner, xid) (SUB-911).
 MayRead = Callable[[str, str], bool]

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, Final
 
-from domain import cesql
-from domain.subscriptions.error_places import ErrorPlace
-from domain.subscriptions.subscription import Subscription
-from projections.events.event_families import EventFamily
-from projections.events.feed import OpenLog
-from projections.subscriptions.event_messages import EventMessage, EventMessageReader, SubscriptionFilter
+from annals.domain import cesql
+from annals.domain.subscriptions.error_places import ErrorPlace
+from annals.domain.subscriptions.subscription import Subscription
+from annals.projections.events.event_families import EventFamily
+from annals.projections.events.feed import OpenLog
+from annals.projections.subscriptions.event_messages import EventMessage, EventMessageReader, SubscriptionFilter
 
 #: Time limit of a preview in seconds. A partial result says where to continue.
 MAX_SECONDS: Final = 20.0

@@ -9,12 +9,12 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry
 
-from projections.events.event_families import EventFamily, XRegistryFamily
-from projections.events.xregistry_events import XRegistryEvents
-from projections.subscriptions.delivery_status import StoredDeliveries
-from projections.subscriptions.ports import LEASE_SECONDS, DeliveryPorts
-from projections.subscriptions.workers.deliverer import WRITE_DELAY_SECONDS, Deliverer
-from projections.subscriptions.workers.metrics import DeliveryMetrics
+from annals.projections.events.event_families import EventFamily, XRegistryFamily
+from annals.projections.events.xregistry_events import XRegistryEvents
+from annals.projections.subscriptions.delivery_status import StoredDeliveries
+from annals.projections.subscriptions.ports import LEASE_SECONDS, DeliveryPorts
+from annals.projections.subscriptions.workers.deliverer import WRITE_DELAY_SECONDS, Deliverer
+from annals.projections.subscriptions.workers.metrics import DeliveryMetrics
 
 #: Seconds that a stopping server waits for running attempts.
 _GRACE_SECONDS: Final = 15.0
@@ -64,7 +64,7 @@ class DeliveryService:
         return self._deliverer.lags()
 
     def committed(self, commands: int, refused: int, seconds: float) -> None:
-        """Wakes the deliverer after a commit; see `commands.command_bus.CommitListener`."""
+        """Wakes the deliverer after a commit; see `annals.commands.command_bus.CommitListener`."""
         self._deliverer.committed()
 
     def _run(self) -> None:

@@ -10,12 +10,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from spark_projections.analysis.changes import changes
-from spark_projections.analysis.deprecations import deprecations
-from spark_projections.analysis.events import events, interactions
-from spark_projections.analysis.states import entities, entities_history
-from spark_projections.analysis.versions import versions
-from spark_projections.events import xregistry_events
+from annals.spark_projections.analysis.changes import changes
+from annals.spark_projections.analysis.deprecations import deprecations
+from annals.spark_projections.analysis.events import events, interactions
+from annals.spark_projections.analysis.states import entities, entities_history
+from annals.spark_projections.analysis.versions import versions
+from annals.spark_projections.events import xregistry_events
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

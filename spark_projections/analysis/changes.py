@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from pyspark.sql import functions as f
 
-from domain.registry.events import EntityEvent
-from domain.values.json_text import dumps
-from projections.audit.entity_diff import ABSENT, diff_entity, unless_deleted
-from projections.log.table_rows import event_of
-from spark_projections.analysis.events import events_with_state
-from spark_projections.arrow_batches import Batches
+from annals.domain.registry.events import EntityEvent
+from annals.domain.values.json_text import dumps
+from annals.projections.audit.entity_diff import ABSENT, diff_entity, unless_deleted
+from annals.projections.log.table_rows import event_of
+from annals.spark_projections.analysis.events import events_with_state
+from annals.spark_projections.arrow_batches import Batches
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

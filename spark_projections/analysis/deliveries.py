@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from projections.subscriptions.sequence import MAX_MESSAGES_PER_POSITION
-from spark_projections.sources.postgres import query
+from annals.projections.subscriptions.sequence import MAX_MESSAGES_PER_POSITION
+from annals.spark_projections.sources.postgres import query
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as f
 
-from spark_projections.analysis.events import STRICT_JSON, events_with_state, is_outside_tree, owner_columns, xid_depth
+from annals.spark_projections.analysis.events import (
+    STRICT_JSON,
+    events_with_state,
+    is_outside_tree,
+    owner_columns,
+    xid_depth,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as f
 
-from domain.registry.events import TOPICS
-from domain.values import xid as xids
-from spark_projections.upcast_log import upcast_log
+from annals.domain.registry.events import TOPICS
+from annals.domain.values import xid as xids
+from annals.spark_projections.upcast_log import upcast_log
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

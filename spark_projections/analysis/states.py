@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
-from spark_projections import read_model
-from spark_projections.analysis.events import owner_columns
+from annals.spark_projections import read_model
+from annals.spark_projections.analysis.events import owner_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as f
 
-from spark_projections.analysis.events import STRICT_JSON, events_with_state, xid_depth
-from spark_projections.analysis.states import entities_history
+from annals.spark_projections.analysis.events import STRICT_JSON, events_with_state, xid_depth
+from annals.spark_projections.analysis.states import entities_history
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -9,8 +9,8 @@ sees the tables at one position of the log or at the next, never in between. doc
 
 from __future__ import annotations
 
-from spark_projections.live.follow import follow
-from spark_projections.live.manifest import LiveTablesError
-from spark_projections.live.tables import changes, entities, position, register
+from annals.spark_projections.live.follow import follow
+from annals.spark_projections.live.manifest import LiveTablesError
+from annals.spark_projections.live.tables import changes, entities, position, register
 
 __all__ = ["LiveTablesError", "changes", "entities", "follow", "position", "register"]

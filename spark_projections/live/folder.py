@@ -7,8 +7,8 @@ from uuid import uuid4
 
 from py4j.protocol import Py4JJavaError
 
-from spark_projections.hadoop_paths import hadoop_folder
-from spark_projections.live.manifest import EMPTY_MANIFEST, Manifest, Run, parse_manifest
+from annals.spark_projections.hadoop_paths import hadoop_folder
+from annals.spark_projections.live.manifest import EMPTY_MANIFEST, Manifest, Run, parse_manifest
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

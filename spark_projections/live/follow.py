@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from spark_projections.hadoop_paths import with_s3a_scheme
-from spark_projections.live.folder import LiveTableFolder
-from spark_projections.live.micro_batch import KEEP_SECONDS, MicroBatch, apply_batch
+from annals.spark_projections.hadoop_paths import with_s3a_scheme
+from annals.spark_projections.live.folder import LiveTableFolder
+from annals.spark_projections.live.micro_batch import KEEP_SECONDS, MicroBatch, apply_batch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -7,13 +7,20 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import functions as f
 
-from spark_projections.analysis.changes import changes
-from spark_projections.live.folder import CHANGES, ENTITIES, HELD_EVENTS, STATES, LiveTableFolder
-from spark_projections.live.manifest import LiveTablesError, Manifest, Run
-from spark_projections.live.runs import LARGE_RUN, entity_rows_of, last_events, live_rows, newest_rows, split_runs
-from spark_projections.log_schema import LogHead
-from spark_projections.sources.kafka import first_missing
-from spark_projections.verify_log import LOG_START, verify_log
+from annals.spark_projections.analysis.changes import changes
+from annals.spark_projections.live.folder import CHANGES, ENTITIES, HELD_EVENTS, STATES, LiveTableFolder
+from annals.spark_projections.live.manifest import LiveTablesError, Manifest, Run
+from annals.spark_projections.live.runs import (
+    LARGE_RUN,
+    entity_rows_of,
+    last_events,
+    live_rows,
+    newest_rows,
+    split_runs,
+)
+from annals.spark_projections.log_schema import LogHead
+from annals.spark_projections.sources.kafka import first_missing
+from annals.spark_projections.verify_log import LOG_START, verify_log
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as f
 
-from domain.registry.events import EntityDeleted
-from spark_projections.analysis.events import events_with_state, is_outside_tree
-from spark_projections.analysis.states import entities
+from annals.domain.registry.events import EntityDeleted
+from annals.spark_projections.analysis.events import events_with_state, is_outside_tree
+from annals.spark_projections.analysis.states import entities
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from spark_projections.live.manifest import Run
+    from annals.spark_projections.live.manifest import Run
 
 #: A run of `changes` with so many rows is never merged again.
 LARGE_RUN: Final = 1_000_000

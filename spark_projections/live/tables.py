@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from spark_projections.analysis.changes import changes as changes_of
-from spark_projections.analysis.states import entities as entities_of
-from spark_projections.live.folder import LiveTableFolder
-from spark_projections.live.manifest import Manifest
-from spark_projections.live.runs import live_rows, newest_rows
-from spark_projections.log_schema import LOG_SCHEMA
+from annals.spark_projections.analysis.changes import changes as changes_of
+from annals.spark_projections.analysis.states import entities as entities_of
+from annals.spark_projections.live.folder import LiveTableFolder
+from annals.spark_projections.live.manifest import Manifest
+from annals.spark_projections.live.runs import live_rows, newest_rows
+from annals.spark_projections.log_schema import LOG_SCHEMA
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -22,10 +22,10 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from projections.log.table_rows import LogTableRow
-from spark_projections.arrow_batches import record_batch
-from spark_projections.log_schema import ARROW_SCHEMA, LOG_SCHEMA, LogHead
-from spark_projections.sources.remote_log import RemoteLog, RemoteLogError
+from annals.projections.log.table_rows import LogTableRow
+from annals.spark_projections.arrow_batches import record_batch
+from annals.spark_projections.log_schema import ARROW_SCHEMA, LOG_SCHEMA, LogHead
+from annals.spark_projections.sources.remote_log import RemoteLog, RemoteLogError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

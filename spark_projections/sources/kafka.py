@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
-from projections.kafka.records import SCHEMA
-from projections.log.table_rows import KNOWN_VERSIONS
-from spark_projections.log_schema import LOG_SCHEMA, with_salt
+from annals.projections.kafka.records import SCHEMA
+from annals.projections.log.table_rows import KNOWN_VERSIONS
+from annals.spark_projections.log_schema import LOG_SCHEMA, with_salt
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from sqlalchemy import make_url
 
-from spark_projections.log_schema import LOG_SCHEMA
+from annals.spark_projections.log_schema import LOG_SCHEMA
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession

@@ -13,8 +13,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx
 
-from projections.log.table_rows import LogTableRow
-from spark_projections.log_schema import LogHead
+from annals.projections.log.table_rows import LogTableRow
+from annals.spark_projections.log_schema import LogHead
 
 #: Consecutive failures before a reader gives up; every received row resets the count.
 MAX_FAILURES: Final = 6

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
-from projections.segments.folder import open_folder
-from projections.segments.manifest import ManifestEntry, UnreadableManifestEntry
-from projections.segments.verify_files import verify_log_files
-from spark_projections.hadoop_paths import spark_uri
-from spark_projections.log_schema import LOG_SCHEMA, with_salt
-from spark_projections.verify_log import UnverifiedLog, file_name_column
+from annals.projections.segments.folder import open_folder
+from annals.projections.segments.manifest import ManifestEntry, UnreadableManifestEntry
+from annals.projections.segments.verify_files import verify_log_files
+from annals.spark_projections.hadoop_paths import spark_uri
+from annals.spark_projections.log_schema import LOG_SCHEMA, with_salt
+from annals.spark_projections.verify_log import UnverifiedLog, file_name_column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

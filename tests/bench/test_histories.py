@@ -11,24 +11,24 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from api.registry.open_registry import open_registry
-from api.settings.settings import Settings
+from annals.api.registry.open_registry import open_registry
+from annals.api.settings.settings import Settings
+from annals.commands.store.log import Store
+from annals.commands.verify.verify_log import verify_log as walk
+from annals.commands.verify.verify_log import verify_row_hashes
+from annals.domain.decisions.commands import Command
+from annals.domain.decisions.world import Context
+from annals.projections.entities.rebuild import rebuild
+from annals.projections.entities.tables import tables
+from annals.projections.entities.verify.verify_history import verify_history
+from annals.projections.kafka.records import EVENTS as TOLD
+from annals.projections.kafka.records import LOG
+from annals.projections.log.table_rows import LogTableRow, table_rows
+from annals.projections.segments.folder import open_folder
+from annals.projections.segments.verify import verify_segments
+from annals.projections.segments.write import SegmentSize, append_segments
 from bench.histories import CALLERS, REGISTRYID, URL, Told, fill, interactions, publish, salts, write_segments
 from bench.stocking import stock
-from commands.store.log import Store
-from commands.verify.verify_log import verify_log as walk
-from commands.verify.verify_log import verify_row_hashes
-from domain.decisions.commands import Command
-from domain.decisions.world import Context
-from projections.entities.rebuild import rebuild
-from projections.entities.tables import tables
-from projections.entities.verify.verify_history import verify_history
-from projections.kafka.records import EVENTS as TOLD
-from projections.kafka.records import LOG
-from projections.log.table_rows import LogTableRow, table_rows
-from projections.segments.folder import open_folder
-from projections.segments.verify import verify_segments
-from projections.segments.write import SegmentSize, append_segments
 from tests.projections.kafka.conftest import broker
 from tests.projections.kafka.rig import PARTITIONS, Rig
 from tests.support.brokers.kafka import Kafka

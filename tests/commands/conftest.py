@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from commands.store.log import Store
+from annals.commands.store.log import Store
 
 
 @pytest.fixture

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from sqlalchemy import MetaData
 
-from commands.command_bus import CommandBus, handle
-from commands.pending_command import PendingCommand
-from commands.store.correlation_ids import adapt_new_id
-from commands.store.log import Recorded, Store
-from commands.verify.verify_log import verify_log, verify_row_hashes
-from domain.decisions.commands import (
+from annals.commands.command_bus import CommandBus, handle
+from annals.commands.pending_command import PendingCommand
+from annals.commands.store.correlation_ids import adapt_new_id
+from annals.commands.store.log import Recorded, Store
+from annals.commands.verify.verify_log import verify_log, verify_row_hashes
+from annals.domain.decisions.commands import (
     Command,
     CreateRegistry,
     DeleteEntities,
@@ -24,8 +24,8 @@ from domain.decisions.commands import (
     WriteMethod,
     WriteTree,
 )
-from domain.errors.problems import Problem
-from projections.entities.apply import EntityProjection
+from annals.domain.errors.problems import Problem
+from annals.projections.entities.apply import EntityProjection
 
 FILES = {"singular": "file", "attributes": {"*": {"type": "any"}}}
 MODEL: dict[str, Any] = {"groups": {"dirs": {"singular": "dir", "resources": {"files": FILES}}}}

@@ -9,14 +9,14 @@ from threading import Event, Thread
 import pytest
 from sqlalchemy import Connection, text
 
-from commands.command_bus import CommandBus, handle
-from commands.pending_command import BuildAnswer, PendingCommand
-from commands.store.log import Recorded, Store, WriteTransaction
-from commands.verify.verify_log import verify_log
-from domain.decisions.commands import Command
-from domain.decisions.world import Context, Decision, World
-from domain.errors.problems import ServerBusy
-from domain.registry.events import EntityEvent
+from annals.commands.command_bus import CommandBus, handle
+from annals.commands.pending_command import BuildAnswer, PendingCommand
+from annals.commands.store.log import Recorded, Store, WriteTransaction
+from annals.commands.verify.verify_log import verify_log
+from annals.domain.decisions.commands import Command
+from annals.domain.decisions.world import Context, Decision, World
+from annals.domain.errors.problems import ServerBusy
+from annals.domain.registry.events import EntityEvent
 from tests.support.small_decider import Refused, decide, refuse, write
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from sqlalchemy import text
 
-from commands.command_bus import handle
-from commands.pending_command import PendingCommand
-from commands.store.log import Recorded, Store
-from commands.verify.verify_log import verify_log
+from annals.commands.command_bus import handle
+from annals.commands.pending_command import PendingCommand
+from annals.commands.store.log import Recorded, Store
+from annals.commands.verify.verify_log import verify_log
 from tests.support.small_decider import decide, write
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -9,8 +9,8 @@ import os
 import sys
 from threading import Thread
 
-from commands.command_bus import CommandBus
-from commands.store.log import Store
+from annals.commands.command_bus import CommandBus
+from annals.commands.store.log import Store
 from tests.support.small_decider import decide, write
 
 

@@ -23,8 +23,8 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from commands.store.log import Store
-from commands.verify.verify_log import verify_log, verify_row_hashes
+from annals.commands.store.log import Store
+from annals.commands.verify.verify_log import verify_log, verify_row_hashes
 from tests.support.made_up import cases, repeatable
 from tests.support.serving import serving
 

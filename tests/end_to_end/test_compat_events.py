@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from cloudevents.core.v1.event import CloudEvent
 
-from domain.compat.legacy_apis import LEGACY_APIS, MESSAGECATALOG, SCHEMAREGISTRY
-from domain.model.builtin import default_source
-from projections.outgoing.destination_guard import DestinationGuard
+from annals.domain.compat.legacy_apis import LEGACY_APIS, MESSAGECATALOG, SCHEMAREGISTRY
+from annals.domain.model.builtin import default_source
+from annals.projections.outgoing.destination_guard import DestinationGuard
 from tests.api.subscriptions.test_deliveries import delivering, sinks, subscribed
 from tests.end_to_end.test_broker_walkthrough import Place, place
 from tests.support.polling import until

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 
-from commands.store.log import Store
-from commands.verify.verify_log import verify_log, verify_row_hashes
-from domain.registry.events import EntityEvent
+from annals.commands.store.log import Store
+from annals.commands.verify.verify_log import verify_log, verify_row_hashes
+from annals.domain.registry.events import EntityEvent
 from tests.support.serving import serving
 
 CLIENTS = 32

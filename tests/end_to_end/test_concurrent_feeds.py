@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 
-from projections.entities.query import ViewPool
-from projections.events.xregistry_events import XRegistryEvents
+from annals.projections.entities.query import ViewPool
+from annals.projections.events.xregistry_events import XRegistryEvents
 from tests.support.serving import serving
 
 WRITERS = 16

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from domain.compat.legacy_apis import MESSAGECATALOG, SCHEMAREGISTRY
-from domain.model.builtin import default_source
+from annals.domain.compat.legacy_apis import MESSAGECATALOG, SCHEMAREGISTRY
+from annals.domain.model.builtin import default_source
 from tests.support.registries.in_process import create, serving
 
 CE = {"envelope": "CloudEvents/1.0", "envelopemetadata": {"type": {"value": "t"}}}

@@ -16,26 +16,26 @@ from typing import Any, Final
 import pytest
 from sqlalchemy import Table
 
-from api.cli.outcome import exit_outcome
-from commands.store import tables as written
-from commands.store.log import Store
-from commands.verify.verify_log import verify_log, verify_row_hashes
-from projections.entities.query import ViewPool
-from projections.entities.tables import tables
-from projections.entities.verify.verify_history import verify_history
-from projections.entities.verify.verify_index import verify_index
-from projections.log.positions import POSITIONS
-from projections.replication import tables as replication
-from projections.replication.compat.sent_objects import SentObjects
-from projections.replication.link_state import LinkStates
-from projections.subscriptions.delivery_status import StoredDeliveries
-from projections.subscriptions.ports import DeliveryPorts
-from projections.subscriptions.state import delivery_queries
-from projections.subscriptions.state import tables as deliveries
-from projections.subscriptions.state.delivery_store import DeliveryStore, create_tables
-from projections.subscriptions.state.leases import Leases
-from projections.subscriptions.state.subscription_changes import read_changes, read_living
-from projections.subscriptions.workers.consent_checker import hash_secret
+from annals.api.cli.outcome import exit_outcome
+from annals.commands.store import tables as written
+from annals.commands.store.log import Store
+from annals.commands.verify.verify_log import verify_log, verify_row_hashes
+from annals.projections.entities.query import ViewPool
+from annals.projections.entities.tables import tables
+from annals.projections.entities.verify.verify_history import verify_history
+from annals.projections.entities.verify.verify_index import verify_index
+from annals.projections.log.positions import POSITIONS
+from annals.projections.replication import tables as replication
+from annals.projections.replication.compat.sent_objects import SentObjects
+from annals.projections.replication.link_state import LinkStates
+from annals.projections.subscriptions.delivery_status import StoredDeliveries
+from annals.projections.subscriptions.ports import DeliveryPorts
+from annals.projections.subscriptions.state import delivery_queries
+from annals.projections.subscriptions.state import tables as deliveries
+from annals.projections.subscriptions.state.delivery_store import DeliveryStore, create_tables
+from annals.projections.subscriptions.state.leases import Leases
+from annals.projections.subscriptions.state.subscription_changes import read_changes, read_living
+from annals.projections.subscriptions.workers.consent_checker import hash_secret
 from tests.support.delivery_rig import UncheckedResolver
 from tests.support.registries.in_process import create as new
 from tests.support.registries.in_process import serving

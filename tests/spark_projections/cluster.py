@@ -10,7 +10,7 @@ from typing import Final
 
 import pyspark
 
-from spark_projections.java import java_home
+from annals.spark_projections.java import java_home
 from tests.support.ports import free_port, wait_for_port
 from tests.support.spark_archive import options
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_projections.jars import CONNECTORS, MissingJars, connector_jars
-from spark_projections.java import MissingJava, java_home
-from spark_projections.session import SparkSettings, session
+from annals.spark_projections.jars import CONNECTORS, MissingJars, connector_jars
+from annals.spark_projections.java import MissingJava, java_home
+from annals.spark_projections.session import SparkSettings, session
 from tests.spark_projections.registry import Past, past
 
 #: A small heap, few tasks, and no web page about it.

@@ -14,10 +14,10 @@ from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from projections.log.table_rows import LogTableRow
-from spark_projections import analysis, live
-from spark_projections.live.folder import LiveTableFolder
-from spark_projections.log_schema import LOG_SCHEMA
+from annals.projections.log.table_rows import LogTableRow
+from annals.spark_projections import analysis, live
+from annals.spark_projections.live.folder import LiveTableFolder
+from annals.spark_projections.log_schema import LOG_SCHEMA
 from tests.support.serving import environment
 
 #: Files whose appearance a process is killed at: a micro-batch is planned, parts of it are written, it is in force.
@@ -35,7 +35,7 @@ def started(
 ) -> subprocess.Popen[str]:
     """`annals spark live` with its tables and its checkpoint below a folder. conf: more settings of Spark."""
     places = ("--to", str(home / "tables"), "--checkpoint", str(home / "checkpoint"))
-    command = [sys.executable, "-m", "api.cli", "spark", "live", *places, *(("--once",) if once else ()), *options]
+    command = [sys.executable, "-m", "annals", "spark", "live", *places, *(("--once",) if once else ()), *options]
     env = environment(**_SETTINGS, ANNALS_SPARK_CONF=json.dumps({**_CONF, **conf}), **settings)
     pipe = subprocess.PIPE
     return subprocess.Popen(command, cwd=home, env=env, text=True, start_new_session=True, stdout=pipe, stderr=pipe)

@@ -11,11 +11,11 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any, Final, NamedTuple
 
-from commands.store import hashes
-from commands.store.clock import format_time
-from commands.store.hashes import NO_INTERACTION, ChainHasher, Interaction, LogRow
-from commands.store.mapper import after_image, stored_state
-from domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
+from annals.commands.store import hashes
+from annals.commands.store.clock import format_time
+from annals.commands.store.hashes import NO_INTERACTION, ChainHasher, Interaction, LogRow
+from annals.commands.store.mapper import after_image, stored_state
+from annals.domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
 
 GROUPS: Final = 50
 #: Schemas that an import brings, and how many interactions there are for one import.

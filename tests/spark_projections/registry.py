@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import httpx
 from pyspark.sql import DataFrame
 
-from projections.database.connections import connect
-from projections.events.feed import interactions
-from projections.log.reader import Log
-from projections.log.table_rows import LogTableRow, table_rows
+from annals.projections.database.connections import connect
+from annals.projections.events.feed import interactions
+from annals.projections.log.reader import Log
+from annals.projections.log.table_rows import LogTableRow, table_rows
 from tests.data import SCENARIOS, read
 from tests.support.serving import serving
 

@@ -6,8 +6,8 @@ import json
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
-from api.app import create_app
-from api.settings.settings import Settings
+from annals.api.app import create_app
+from annals.api.settings.settings import Settings
 from tests.support.registries.requests import Moment, Registry, Request
 
 CALLERS: Final = ("ada", "ben", "ci")

@@ -49,7 +49,7 @@ class Cluster(NamedTuple):
         }
         told = {"MASTER": self.master, "MEMORY": "600m", "CONF": json.dumps(conf)}
         env = environment(**{f"ANNALS_SPARK_{name}": value for name, value in told.items()}, **settings)
-        command = [sys.executable, "-m", "api.cli", *arguments]
+        command = [sys.executable, "-m", "annals", *arguments]
         done = subprocess.run(command, cwd=self.home, env=env, capture_output=True, text=True, timeout=500)
         with (self.home / "driver.log").open("a") as said:
             said.write(done.stdout + done.stderr)

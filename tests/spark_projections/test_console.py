@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from projections.segments.folder import open_folder
-from projections.segments.write import append_segments
+from annals.projections.segments.folder import open_folder
+from annals.projections.segments.write import append_segments
 from tests.spark_projections.conftest import needs
 from tests.spark_projections.registry import Past, change
 from tests.support.console import Annals, annals, folder

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from commands.store.mapper import UPCASTS, State, Upcast
-from domain.values.json_text import dumps, loads_trusted
-from projections.log.table_rows import LogTableRow
-from spark_projections import analysis, read_model
-from spark_projections.log_schema import LOG_SCHEMA
+from annals.commands.store.mapper import UPCASTS, State, Upcast
+from annals.domain.values.json_text import dumps, loads_trusted
+from annals.projections.log.table_rows import LogTableRow
+from annals.spark_projections import analysis, read_model
+from annals.spark_projections.log_schema import LOG_SCHEMA
 from tests.spark_projections.registry import rows
 from tests.spark_projections.story import tell
 

@@ -22,19 +22,19 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 from sqlalchemy import Connection, select
 
-from commands.store import hashes
-from commands.store.log import Store
-from commands.store.mapper import assemble_after_image
-from projections.entities.rebuild import PrecomputedRows, RebuildReport
-from projections.entities.rebuild import rebuild as make_anew
-from projections.entities.tables import tables
-from projections.segments.folder import open_folder
-from projections.segments.write import SegmentSize, append_segments
-from spark_projections.events import xregistry_events
-from spark_projections.load import compute_read_model
-from spark_projections.rebuild import rebuild
-from spark_projections.sources import kafka, postgres, segments
-from spark_projections.verify_log import UnverifiedLog
+from annals.commands.store import hashes
+from annals.commands.store.log import Store
+from annals.commands.store.mapper import assemble_after_image
+from annals.projections.entities.rebuild import PrecomputedRows, RebuildReport
+from annals.projections.entities.rebuild import rebuild as make_anew
+from annals.projections.entities.tables import tables
+from annals.projections.segments.folder import open_folder
+from annals.projections.segments.write import SegmentSize, append_segments
+from annals.spark_projections.events import xregistry_events
+from annals.spark_projections.load import compute_read_model
+from annals.spark_projections.rebuild import rebuild
+from annals.spark_projections.sources import kafka, postgres, segments
+from annals.spark_projections.verify_log import UnverifiedLog
 from tests.spark_projections.conftest import needs
 from tests.spark_projections.registry import Past, past
 from tests.support.brokers import kafka as brokers

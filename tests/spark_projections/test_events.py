@@ -9,11 +9,11 @@ import httpx
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from projections.segments.folder import open_folder
-from projections.segments.write import append_segments as write_segments
-from spark_projections import analysis
-from spark_projections.events import EventDestination, write_events, xregistry_events
-from spark_projections.log_schema import LOG_SCHEMA
+from annals.projections.segments.folder import open_folder
+from annals.projections.segments.write import append_segments as write_segments
+from annals.spark_projections import analysis
+from annals.spark_projections.events import EventDestination, write_events, xregistry_events
+from annals.spark_projections.log_schema import LOG_SCHEMA
 from tests.spark_projections.registry import Past, past
 from tests.support.serving import annals
 

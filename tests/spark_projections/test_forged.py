@@ -15,14 +15,14 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from sqlalchemy import create_engine
 
-from api.cli.main import main
-from commands.store.hashes import EMPTY_HASH, ChainHasher
-from projections.log.table_rows import LogTableRow, interaction_of, log_row
-from projections.segments.folder import open_folder
-from projections.segments.write import SegmentSize, append_segments
-from spark_projections.log_schema import LOG_SCHEMA, LogHead
-from spark_projections.sources import annals, segments
-from spark_projections.verify_log import ChainAnchors, UnverifiedLog, verify_log
+from annals.api.cli.main import main
+from annals.commands.store.hashes import EMPTY_HASH, ChainHasher
+from annals.projections.log.table_rows import LogTableRow, interaction_of, log_row
+from annals.projections.segments.folder import open_folder
+from annals.projections.segments.write import SegmentSize, append_segments
+from annals.spark_projections.log_schema import LOG_SCHEMA, LogHead
+from annals.spark_projections.sources import annals, segments
+from annals.spark_projections.verify_log import ChainAnchors, UnverifiedLog, verify_log
 from tests.projections.segments.test_verify import entry, file, flip, forged, told
 from tests.spark_projections.conftest import needs
 from tests.spark_projections.registry import Past, rows

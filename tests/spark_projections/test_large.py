@@ -15,18 +15,18 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from commands.store import tables as logged
-from commands.store.hashes import Interaction, LogRow
-from commands.store.log import Store
-from projections.database import drivers
-from projections.entities.tables import tables
-from projections.events.xregistry_events import XRegistryEvents
-from projections.kafka.records import LOG, PublishedCounts, RecordBuilder
-from projections.log.table_rows import LogTableRow, interaction_of, log_row
-from projections.segments.folder import open_folder
-from projections.segments.write import append_segments
-from spark_projections.rebuild import rebuild
-from spark_projections.sources import kafka, segments
+from annals.commands.store import tables as logged
+from annals.commands.store.hashes import Interaction, LogRow
+from annals.commands.store.log import Store
+from annals.projections.database import drivers
+from annals.projections.entities.tables import tables
+from annals.projections.events.xregistry_events import XRegistryEvents
+from annals.projections.kafka.records import LOG, PublishedCounts, RecordBuilder
+from annals.projections.log.table_rows import LogTableRow, interaction_of, log_row
+from annals.projections.segments.folder import open_folder
+from annals.projections.segments.write import append_segments
+from annals.spark_projections.rebuild import rebuild
+from annals.spark_projections.sources import kafka, segments
 from tests.spark_projections.conftest import needs
 from tests.spark_projections.long import Log, interactions
 from tests.spark_projections.test_equality import replaced, state

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from projections.entities.rebuild import rebuild as make_anew
-from projections.segments.folder import open_folder
-from projections.segments.write import append_segments
-from spark_projections import live
-from spark_projections.events import EventDestination
-from spark_projections.hadoop_paths import spark_uri
-from spark_projections.rebuild import rebuild
-from spark_projections.sources import segments
+from annals.projections.entities.rebuild import rebuild as make_anew
+from annals.projections.segments.folder import open_folder
+from annals.projections.segments.write import append_segments
+from annals.spark_projections import live
+from annals.spark_projections.events import EventDestination
+from annals.spark_projections.hadoop_paths import spark_uri
+from annals.spark_projections.rebuild import rebuild
+from annals.spark_projections.sources import segments
 from tests.support.registries.recorded import Registry
 from tests.support.s3 import BUCKET, CLIENT, S3, s3_store
 from tests.support.segment_logs import grow

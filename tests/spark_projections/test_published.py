@@ -7,13 +7,13 @@ from contextlib import closing
 from pyspark.sql import SparkSession
 from sqlalchemy import select
 
-from commands.store.log import Store
-from projections.entities.query import ViewPool
-from projections.entities.rows import PUBLICATION_COLUMNS
-from projections.entities.tables import tables
-from projections.log.table_rows import table_rows
-from spark_projections.log_schema import LOG_SCHEMA
-from spark_projections.published_rows import published_rows
+from annals.commands.store.log import Store
+from annals.projections.entities.query import ViewPool
+from annals.projections.entities.rows import PUBLICATION_COLUMNS
+from annals.projections.entities.tables import tables
+from annals.projections.log.table_rows import table_rows
+from annals.spark_projections.log_schema import LOG_SCHEMA
+from annals.spark_projections.published_rows import published_rows
 from tests.projections.compat.test_properties import STORY, check
 
 

@@ -12,14 +12,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 
-from commands.store.log import Store
-from projections.database import drivers
-from projections.entities.rebuild import RebuildDiverged, rebuild
-from projections.log.reader import Log
-from projections.log.table_rows import table_rows
-from spark_projections.load import compute_read_model
-from spark_projections.log_schema import LOG_SCHEMA
-from spark_projections.rebuild import rebuild as rebuild_from
+from annals.commands.store.log import Store
+from annals.projections.database import drivers
+from annals.projections.entities.rebuild import RebuildDiverged, rebuild
+from annals.projections.log.reader import Log
+from annals.projections.log.table_rows import table_rows
+from annals.spark_projections.load import compute_read_model
+from annals.spark_projections.log_schema import LOG_SCHEMA
+from annals.spark_projections.rebuild import rebuild as rebuild_from
 from tests.projections.entities.test_rebuild import INTERACTIONS, record
 from tests.support.registries.recorded import Registry
 

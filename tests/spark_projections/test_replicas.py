@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from projections.segments.folder import open_folder
-from projections.segments.write import SegmentSize, append_segments
-from spark_projections.rebuild import rebuild
-from spark_projections.sources import segments
+from annals.projections.segments.folder import open_folder
+from annals.projections.segments.write import SegmentSize, append_segments
+from annals.spark_projections.rebuild import rebuild
+from annals.spark_projections.sources import segments
 from tests.spark_projections.test_equality import forget, model, replaced
 from tests.support.registries.linked import linked, party
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from spark_projections import jars
-from spark_projections.jars import MissingJars
-from spark_projections.java import MissingJava, java_home
-from spark_projections.session import SparkSettings, _spark_config
+from annals.spark_projections import jars
+from annals.spark_projections.jars import MissingJars
+from annals.spark_projections.java import MissingJava, java_home
+from annals.spark_projections.session import SparkSettings, _spark_config
 
 #: A program that says what an old Java says.
 OLD = """#!/bin/sh

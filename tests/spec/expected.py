@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any, Final
 
-from domain.errors.problems import PROBLEM_TYPES, REQUEST_PATH, REQUEST_URL
+from annals.domain.errors.problems import PROBLEM_TYPES, REQUEST_PATH, REQUEST_URL
 from tests.support.registries.requests import BASE, MIDNIGHT, REGISTRYID, Answer, Request
 
 JSON: Final = "application/json; charset=utf-8"

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
-from domain.decisions.commands import Command, DeleteEntities, WriteMethod, WriteTree
-from domain.decisions.world import Decision
-from domain.errors.problems import Problem
-from domain.values.xid import event_order
+from annals.domain.decisions.commands import Command, DeleteEntities, WriteMethod, WriteTree
+from annals.domain.decisions.world import Decision
+from annals.domain.errors.problems import Problem
+from annals.domain.values.xid import event_order
 from tests.support.registries.memory import MemoryRegistry
 
 PLAIN = {"hasdocument": False}

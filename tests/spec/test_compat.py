@@ -20,9 +20,9 @@ from urllib.parse import unquote
 import pytest
 import yaml
 
-from api.openapi.problems import ALL_PROBLEM_TYPES
-from domain.compat.legacy_apis import LEGACY_APIS, MESSAGECATALOG, SCHEMAREGISTRY
-from domain.model.builtin import default_source
+from annals.api.openapi.problems import ALL_PROBLEM_TYPES
+from annals.domain.compat.legacy_apis import LEGACY_APIS, MESSAGECATALOG, SCHEMAREGISTRY
+from annals.domain.model.builtin import default_source
 from tests.spec.expected import expectation, said
 from tests.spec.stages import DATABASES, staged
 from tests.spec.test_http import MODELS as SMALL

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 import yaml
 
-from domain.compat.legacy_apis import LEGACY_APIS
-from projections.compat.events import CompatEvents
-from projections.database.connections import connect
-from projections.events import event_families
-from projections.log.reader import Log
+from annals.domain.compat.legacy_apis import LEGACY_APIS
+from annals.projections.compat.events import CompatEvents
+from annals.projections.database.connections import connect
+from annals.projections.events import event_families
+from annals.projections.log.reader import Log
 from tests.support.registries.requests import BASE, Registry, Request, serving
 
 #: Headers of a document, for the registry and for an older API.

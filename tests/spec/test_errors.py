@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from domain.errors import problems
-from domain.errors.problems import PROBLEM_TYPES, Problem
+from annals.domain.errors import problems
+from annals.domain.errors.problems import PROBLEM_TYPES, Problem
 from tests.spec.test_http import ROWS
 
 #: Name, status, subject and arguments; `-` is none. A subject in angle brackets is told when the error is raised.

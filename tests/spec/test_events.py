@@ -20,8 +20,8 @@ from urllib.parse import urlencode
 import pytest
 import yaml
 
-from domain.values import xid as xids
-from projections.events.xregistry_events import PREFIX, ChangeEvent
+from annals.domain.values import xid as xids
+from annals.projections.events.xregistry_events import PREFIX, ChangeEvent
 from tests.spec.test_changes import MACROS, MODEL, ROWS, path, significant
 from tests.support.feed import end, told
 from tests.support.registries.requests import BASE, Registry, Request, Stage, serving

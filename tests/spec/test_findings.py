@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 import yaml
 
-from domain import formats
-from domain.decisions.changes.change_set import ChangeSet
-from domain.decisions.commands import WriteMethod, WriteTree
-from domain.decisions.decide import decide
-from domain.decisions.rules.domain_rules import ChangedEntities
-from domain.decisions.world import Context, Decision, DomainValidation
-from domain.errors.problems import Problem
-from domain.messaging.findings import VALIDATORS, Finding, ValidatedEntity, change_findings, entity_findings
-from domain.messaging.findings import kinds_by_type as judged_types
-from domain.model.builtin import default_source
+from annals.domain import formats
+from annals.domain.decisions.changes.change_set import ChangeSet
+from annals.domain.decisions.commands import WriteMethod, WriteTree
+from annals.domain.decisions.decide import decide
+from annals.domain.decisions.rules.domain_rules import ChangedEntities
+from annals.domain.decisions.world import Context, Decision, DomainValidation
+from annals.domain.errors.problems import Problem
+from annals.domain.messaging.findings import VALIDATORS, Finding, ValidatedEntity, change_findings, entity_findings
+from annals.domain.messaging.findings import kinds_by_type as judged_types
+from annals.domain.model.builtin import default_source
 from tests.spec.test_http import Loader
 from tests.support.registries.memory import START, MemoryRegistry
 

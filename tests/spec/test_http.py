@@ -28,7 +28,7 @@ from typing import Any
 import pytest
 import yaml
 
-from domain.model.builtin import default_source
+from annals.domain.model.builtin import default_source
 from tests.spec.expected import KEYS, expectation, said
 from tests.spec.stages import DATABASES, staged
 from tests.support.registries.requests import BASE, Answer, Registry, Request, Stage, serving

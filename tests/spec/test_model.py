@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from domain.errors.problems import Problem
-from domain.model import Level, Model, compile_model
+from annals.domain.errors.problems import Problem
+from annals.domain.model import Level, Model, compile_model
 
 TABLE = yaml.load(Path(__file__).with_name("model.yaml").read_text(), yaml.CSafeLoader)
 XID = "/somewhere"

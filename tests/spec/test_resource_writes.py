@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from domain.decisions.commands import WriteMethod, WriteTree
-from domain.errors.problems import Problem
+from annals.domain.decisions.commands import WriteMethod, WriteTree
+from annals.domain.errors.problems import Problem
 from tests.support.registries.memory import MemoryRegistry
 
 MODEL = {

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from commands.store.log import Store
-from domain.model.builtin import default_source
-from domain.registry.explicit_values import DEFAULT_MARKS
+from annals.commands.store.log import Store
+from annals.domain.model.builtin import default_source
+from annals.domain.registry.explicit_values import DEFAULT_MARKS
 from tests.data import HISTORIES, SCENARIOS, STORES, read, with_two_versions
 from tests.support.feed import end, told
 from tests.support.registries.in_process import Api, create, serving

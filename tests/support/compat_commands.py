@@ -5,10 +5,10 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any
 
-from domain.compat.legacy_apis import MESSAGECATALOG, SCHEMAREGISTRY, LegacyApi
-from domain.compat.request_extras import LegacyDeletion, LegacyWrite
-from domain.decisions.commands import DeleteEntities, WriteMethod, WriteTree
-from domain.model.builtin import default_source
+from annals.domain.compat.legacy_apis import MESSAGECATALOG, SCHEMAREGISTRY, LegacyApi
+from annals.domain.compat.request_extras import LegacyDeletion, LegacyWrite
+from annals.domain.decisions.commands import DeleteEntities, WriteMethod, WriteTree
+from annals.domain.model.builtin import default_source
 
 URL = "https://registry.example"
 #: A schema format that nobody checks.

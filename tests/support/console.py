@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from api.cli.main import main
+from annals.api.cli.main import main
 
 
 class Ended(NamedTuple):

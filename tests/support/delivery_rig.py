@@ -14,20 +14,20 @@ from typing import Any
 
 from cloudevents.core.v1.event import CloudEvent
 
-from commands.store.log import Store
-from domain.decisions.commands import DeleteEntities
-from domain.decisions.world import Decision
-from domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityUpdated
-from domain.subscriptions.subscription import Subscription
-from domain.values import xid as xids
-from projections.events.event_families import XRegistryFamily
-from projections.events.xregistry_events import XRegistryEvents
-from projections.outgoing.resolver import Resolver
-from projections.subscriptions.contract import DELIVERED, Outcome, Sink, SinkTarget
-from projections.subscriptions.delivery_status import StoredDeliveries
-from projections.subscriptions.ports import DeliveryClock, DeliveryPorts
-from projections.subscriptions.service import DeliveryService
-from projections.subscriptions.workers.deliverer import Deliverer
+from annals.commands.store.log import Store
+from annals.domain.decisions.commands import DeleteEntities
+from annals.domain.decisions.world import Decision
+from annals.domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityUpdated
+from annals.domain.subscriptions.subscription import Subscription
+from annals.domain.values import xid as xids
+from annals.projections.events.event_families import XRegistryFamily
+from annals.projections.events.xregistry_events import XRegistryEvents
+from annals.projections.outgoing.resolver import Resolver
+from annals.projections.subscriptions.contract import DELIVERED, Outcome, Sink, SinkTarget
+from annals.projections.subscriptions.delivery_status import StoredDeliveries
+from annals.projections.subscriptions.ports import DeliveryClock, DeliveryPorts
+from annals.projections.subscriptions.service import DeliveryService
+from annals.projections.subscriptions.workers.deliverer import Deliverer
 
 COMMAND = DeleteEntities("/dirs")
 FAMILIES = (XRegistryFamily(XRegistryEvents()),)
@@ -192,7 +192,7 @@ class Rig:
 
     def subscription(self, id: str = "s") -> Subscription:
         event = self._events[f"/subscriptions/{id}"]
-        from domain.registry.evolve import evolve
+        from annals.domain.registry.evolve import evolve
 
         entity = evolve(event, self.position)
         assert entity is not None

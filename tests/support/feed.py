@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 
-from projections.database.connections import connect
-from projections.events.xregistry_events import ChangeEvent, XRegistryEvents
-from projections.log.reader import Log
+from annals.projections.database.connections import connect
+from annals.projections.events.xregistry_events import ChangeEvent, XRegistryEvents
+from annals.projections.log.reader import Log
 
 
 def told(url: str, after: int = 0) -> list[ChangeEvent]:

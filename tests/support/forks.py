@@ -17,7 +17,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 _CONTEXT = get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["api.cli.main", "tests.support.forks"])
+_CONTEXT.set_forkserver_preload(["annals.api.cli.main", "tests.support.forks"])
 
 
 class Fork:
@@ -75,7 +75,7 @@ def _run(arguments: Sequence[str], cwd: str, environment: Mapping[str, str], fil
         os.close(file)
     sys.argv = ["annals", *arguments]
 
-    from api.cli.main import main  # by the process that this one is a fork of
+    from annals.api.cli.main import main  # by the process that this one is a fork of
 
     try:
         main()

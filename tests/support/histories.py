@@ -17,7 +17,7 @@ from hypothesis import HealthCheck
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from domain.decisions.commands import Command, DeleteEntities, ReplaceModel, WriteMethod, WriteTree
+from annals.domain.decisions.commands import Command, DeleteEntities, ReplaceModel, WriteMethod, WriteTree
 from tests.support.registries.requests import Request, emptied
 from tests.support.stores import schema_of
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from sqlalchemy import Engine, select
 
-from commands.store import tables
-from projections.log.table_rows import LogTableRow
+from annals.commands.store import tables
+from annals.projections.log.table_rows import LogTableRow
 from tests.support.registries.recorded import Registry
 
 #: Text that is easily spoilt on the way: beyond ASCII and the Basic Plane, quotes, a NUL, line ends.

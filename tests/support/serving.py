@@ -73,7 +73,7 @@ def _started(
     if not within:
         return Fork(arguments, cwd, given, said, said)
     with said.open("a") as log:
-        command = [*within, sys.executable, "-m", "api.cli", *arguments]
+        command = [*within, sys.executable, "-m", "annals", *arguments]
         return subprocess.Popen(command, cwd=cwd, env=given, stderr=log, stdout=log)
 
 

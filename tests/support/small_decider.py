@@ -5,10 +5,10 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import Any
 
-from domain.decisions.commands import Command, DeleteEntities, WriteMethod, WriteTree
-from domain.decisions.world import Context, Decision, World
-from domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityUpdated
-from domain.values import xid as xids
+from annals.domain.decisions.commands import Command, DeleteEntities, WriteMethod, WriteTree
+from annals.domain.decisions.world import Context, Decision, World
+from annals.domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityUpdated
+from annals.domain.values import xid as xids
 
 
 class Refused(Exception):

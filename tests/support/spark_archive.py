@@ -31,7 +31,7 @@ def make() -> None:
     """
     from pyspark.sql import functions as f
 
-    from spark_projections.session import SparkSettings, session
+    from annals.spark_projections.session import SparkSettings, session
 
     os.environ[OPTIONS] = f'{QUICK} -XX:ArchiveClassesAtExit="{ARCHIVE}" -Xlog:disable'
     spark = session(SparkSettings(master="local[1]", memory="700m", conf={"spark.ui.enabled": "false"}), [])

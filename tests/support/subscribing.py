@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import httpx
 
-from api.subscriptions.ports import NoDeliveries
-from domain.subscriptions.subscription import Subscription
+from annals.api.subscriptions.ports import NoDeliveries
+from annals.domain.subscriptions.subscription import Subscription
 from tests.support.registries.in_process import Api
 
 KEY: Final = b64encode(bytes(32)).decode()

@@ -10,10 +10,17 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from api.cli.outcome import InvalidInput, UsageError
-from domain.cesql import CesqlExpression, ContextAttributes, ErrorKind, EvaluationResult, ParseError, compile_expression
-from domain.cesql.values import DATA_MEMBER
-from domain.values.json_text import InvalidJson, dumps, loads
+from annals.api.cli.outcome import InvalidInput, UsageError
+from annals.domain.cesql import (
+    CesqlExpression,
+    ContextAttributes,
+    ErrorKind,
+    EvaluationResult,
+    ParseError,
+    compile_expression,
+)
+from annals.domain.cesql.values import DATA_MEMBER
+from annals.domain.values.json_text import InvalidJson, dumps, loads
 
 Text = Annotated[str | None, typer.Argument(metavar="EXPRESSION", help="The expression.")]
 EventFile = Annotated[

@@ -6,8 +6,8 @@ from itertools import chain
 
 import typer
 
-from api.cli.options import Database, PublicUrl, load_settings
-from api.settings.settings import list_settings
+from annals.api.cli.options import Database, PublicUrl, load_settings
+from annals.api.settings.settings import list_settings
 
 
 def config(database: Database = None, public_url: PublicUrl = None) -> None:
@@ -16,7 +16,7 @@ def config(database: Database = None, public_url: PublicUrl = None) -> None:
     You can save the output as an .env file. The value of a setting comes from the first of these that has it: a flag,
     the environment, .env in the current folder, the default.
     """
-    from api.cli.kafka_settings import KafkaSettings
+    from annals.api.cli.kafka_settings import KafkaSettings
 
     registry = load_settings(database=database, public_url=public_url)
     for setting in chain(list_settings(registry), list_settings(KafkaSettings())):

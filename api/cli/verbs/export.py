@@ -10,11 +10,11 @@ from typing import Annotated, BinaryIO
 
 import typer
 
-from api.cli.local_get import get_body
-from api.cli.options import Database, PublicUrl, load_settings, require_store
-from api.cli.outcome import UsageError
-from api.cli.progress import ReportProgress, progress_bar
-from api.settings.settings import Settings
+from annals.api.cli.local_get import get_body
+from annals.api.cli.options import Database, PublicUrl, load_settings, require_store
+from annals.api.cli.outcome import UsageError
+from annals.api.cli.progress import ReportProgress, progress_bar
+from annals.api.settings.settings import Settings
 
 Output = Annotated[Path | None, typer.Option("--output", "-o", dir_okay=False, help="File to write; default: stdout.")]
 

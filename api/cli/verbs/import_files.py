@@ -7,19 +7,19 @@ from typing import Annotated
 
 import typer
 
-from api.cli.document_files import DocumentFile, DocumentKind, import_command, read_document_file
-from api.cli.open_registry import open_local_registry
-from api.cli.options import Database, PublicUrl, load_settings
-from api.cli.outcome import InvalidInput, UsageError, problem_line
-from api.cli.progress import progress_bar
-from api.registry.open_registry import Registry
-from commands.store.log import Store
-from domain.access.roles import CONSOLE
-from domain.errors.problems import Problem
-from domain.messaging.rc2 import DIALECTS, DialectMismatch
-from domain.registry.entities import Attributes
-from domain.values import xid as xids
-from domain.values.json_text import InvalidJson, loads
+from annals.api.cli.document_files import DocumentFile, DocumentKind, import_command, read_document_file
+from annals.api.cli.open_registry import open_local_registry
+from annals.api.cli.options import Database, PublicUrl, load_settings
+from annals.api.cli.outcome import InvalidInput, UsageError, problem_line
+from annals.api.cli.progress import progress_bar
+from annals.api.registry.open_registry import Registry
+from annals.commands.store.log import Store
+from annals.domain.access.roles import CONSOLE
+from annals.domain.errors.problems import Problem
+from annals.domain.messaging.rc2 import DIALECTS, DialectMismatch
+from annals.domain.registry.entities import Attributes
+from annals.domain.values import xid as xids
+from annals.domain.values.json_text import InvalidJson, loads
 
 Files = Annotated[
     list[Path], typer.Argument(metavar="FILE...", exists=True, dir_okay=False, readable=True, help="JSON documents.")

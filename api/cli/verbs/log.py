@@ -9,20 +9,20 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from api.cli.options import Database, load_settings, require_store
-from api.cli.outcome import InvalidInput, StoreError
-from api.cli.progress import progress_bar
-from api.cli.tables import Column, print_json
-from api.cli.tables import print_rows as show_lines
-from api.cli.verbs.log_hash import hash_
-from api.cli.verbs.log_history import CHANGE_STYLES, diff, history, interaction
-from commands.store.log import Store
-from commands.verify.verify_log import verify_log as walk
-from commands.verify.verify_log import verify_row_hashes
-from domain.registry.events import EntityEvent
-from domain.values.json_text import dumps
-from projections.entities.verify.verify_history import verify_history
-from projections.entities.verify.verify_index import verify_index
+from annals.api.cli.options import Database, load_settings, require_store
+from annals.api.cli.outcome import InvalidInput, StoreError
+from annals.api.cli.progress import progress_bar
+from annals.api.cli.tables import Column, print_json
+from annals.api.cli.tables import print_rows as show_lines
+from annals.api.cli.verbs.log_hash import hash_
+from annals.api.cli.verbs.log_history import CHANGE_STYLES, diff, history, interaction
+from annals.commands.store.log import Store
+from annals.commands.verify.verify_log import verify_log as walk
+from annals.commands.verify.verify_log import verify_row_hashes
+from annals.domain.registry.events import EntityEvent
+from annals.domain.values.json_text import dumps
+from annals.projections.entities.verify.verify_history import verify_history
+from annals.projections.entities.verify.verify_index import verify_index
 
 log: Final = typer.Typer(no_args_is_help=True, help="Read and verify the log, which has every change in order.")
 for _verb in (history, interaction, diff):

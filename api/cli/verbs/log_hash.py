@@ -7,16 +7,16 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from api.audit.tree_hash_params import HashResult, hash_tree_parts, parse_hash_params
-from api.cli.options import Database
-from api.cli.outcome import InvalidInput
-from api.cli.remote_registry import RemoteRegistry
-from api.cli.tables import Column, print_rows
-from api.cli.verbs.log_history import PathArgument, open_view, parse_path_argument
-from commands.store.log import Store
-from projections.audit.hash_comparison import HashDifference, HashQuery, HashSource, first_difference
-from projections.audit.tree_hashes import part_members
-from projections.entities.query import View
+from annals.api.audit.tree_hash_params import HashResult, hash_tree_parts, parse_hash_params
+from annals.api.cli.options import Database
+from annals.api.cli.outcome import InvalidInput
+from annals.api.cli.remote_registry import RemoteRegistry
+from annals.api.cli.tables import Column, print_rows
+from annals.api.cli.verbs.log_history import PathArgument, open_view, parse_path_argument
+from annals.commands.store.log import Store
+from annals.projections.audit.hash_comparison import HashDifference, HashQuery, HashSource, first_difference
+from annals.projections.audit.tree_hashes import part_members
+from annals.projections.entities.query import View
 
 AsOf = Annotated[str | None, typer.Option("--asof", help="A moment: a position, a time or a correlation id.")]
 Against = Annotated[str | None, typer.Option("--against", metavar="URL", help="Root of a registry to compare with.")]

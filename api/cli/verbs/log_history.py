@@ -10,17 +10,17 @@ from urllib.parse import urlencode
 
 import typer
 
-from api.audit import queries
-from api.audit.formats import ListWrapper, TableFormat, TableLayout, write_table
-from api.audit.representations import DIFFERENCE_TABLE, action_name, interaction_members, revision_table
-from api.audit.request_params import AuditParams, parse_audit_params
-from api.cli.options import Database, load_settings, require_store
-from api.cli.outcome import InvalidInput
-from api.cli.tables import Column, print_rows
-from commands.store.log import Store
-from projections.audit.entity_diff import EntityDiff
-from projections.audit.trail import Revision
-from projections.entities.query import View
+from annals.api.audit import queries
+from annals.api.audit.formats import ListWrapper, TableFormat, TableLayout, write_table
+from annals.api.audit.representations import DIFFERENCE_TABLE, action_name, interaction_members, revision_table
+from annals.api.audit.request_params import AuditParams, parse_audit_params
+from annals.api.cli.options import Database, load_settings, require_store
+from annals.api.cli.outcome import InvalidInput
+from annals.api.cli.tables import Column, print_rows
+from annals.commands.store.log import Store
+from annals.projections.audit.entity_diff import EntityDiff
+from annals.projections.audit.trail import Revision
+from annals.projections.entities.query import View
 
 PathArgument = Annotated[str, typer.Argument(help="The xid of an entity or collection; / is the registry.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object per line, as the HTTP API does.")]

@@ -10,20 +10,20 @@ from typing import Annotated, Final, Literal
 import typer
 from kafka import errors
 
-from api.cli.kafka_settings import kafka_cluster
-from api.cli.options import Database, load_settings, require_store
-from api.cli.outcome import InvalidInput, StoreError, UsageError
-from api.cli.progress import STDERR, progress_bar
-from api.cli.stop_signals import stop_event
-from commands.store.log import Store
-from projections.events.xregistry_events import XRegistryEvents
-from projections.kafka.log_agreement import TopicsDiverged
-from projections.kafka.producer import RecordFailed
-from projections.kafka.progress import PublishingProgress
-from projections.kafka.publisher import Publisher
-from projections.kafka.records import PublishedCounts, RecordBuilder
-from projections.subscriptions.contract import DeliveryResult
-from projections.subscriptions.sinks.kafka.outcomes import error_outcome
+from annals.api.cli.kafka_settings import kafka_cluster
+from annals.api.cli.options import Database, load_settings, require_store
+from annals.api.cli.outcome import InvalidInput, StoreError, UsageError
+from annals.api.cli.progress import STDERR, progress_bar
+from annals.api.cli.stop_signals import stop_event
+from annals.commands.store.log import Store
+from annals.projections.events.xregistry_events import XRegistryEvents
+from annals.projections.kafka.log_agreement import TopicsDiverged
+from annals.projections.kafka.producer import RecordFailed
+from annals.projections.kafka.progress import PublishingProgress
+from annals.projections.kafka.publisher import Publisher
+from annals.projections.kafka.records import PublishedCounts, RecordBuilder
+from annals.projections.subscriptions.contract import DeliveryResult
+from annals.projections.subscriptions.sinks.kafka.outcomes import error_outcome
 
 Brokers = Annotated[
     str, typer.Option("--kafka", metavar="HOST:PORT,...", help="Bootstrap servers; prefix them with SSL:// for TLS.")

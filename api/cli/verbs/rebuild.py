@@ -9,16 +9,16 @@ from typing import Annotated, Final, Literal
 
 import typer
 
-from api.cli.options import Database, load_settings
-from api.cli.outcome import StoreError, UsageError
-from api.cli.progress import STDERR, progress_bar
-from api.cli.spark_session import EventsOutput, LogAnchors, LogLocation, SourceKind, rebuild_rows
-from api.cli.verbs.log import open_store
-from commands.store.log import Store
-from projections.database.drivers import database_of
-from projections.entities.rebuild import RebuildDiverged, RebuildReport
-from projections.entities.rebuild import rebuild as make_anew
-from projections.log.reader import Log
+from annals.api.cli.options import Database, load_settings
+from annals.api.cli.outcome import StoreError, UsageError
+from annals.api.cli.progress import STDERR, progress_bar
+from annals.api.cli.spark_session import EventsOutput, LogAnchors, LogLocation, SourceKind, rebuild_rows
+from annals.api.cli.verbs.log import open_store
+from annals.commands.store.log import Store
+from annals.projections.database.drivers import database_of
+from annals.projections.entities.rebuild import RebuildDiverged, RebuildReport
+from annals.projections.entities.rebuild import rebuild as make_anew
+from annals.projections.log.reader import Log
 
 Engine = Annotated[Literal["process", "spark"], typer.Option("--engine", help="What computes the rows.")]
 From = Annotated[SourceKind, typer.Option("--from", help="Where Spark reads the log.")]

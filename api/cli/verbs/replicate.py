@@ -16,15 +16,15 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from api.cli.link_check import LinkCheck, check_link
-from api.cli.link_requests import open_link_client
-from api.cli.options import Database, load_settings, require_store
-from api.cli.outcome import InvalidInput, UsageError
-from api.cli.surface_client import SurfaceClient
-from api.cli.tables import Column, print_json, printable_text
-from api.cli.tables import print_rows as show_lines
-from domain.replication.link import COLLECTION
-from domain.values.json_text import InvalidJson, dumps, loads
+from annals.api.cli.link_check import LinkCheck, check_link
+from annals.api.cli.link_requests import open_link_client
+from annals.api.cli.options import Database, load_settings, require_store
+from annals.api.cli.outcome import InvalidInput, UsageError
+from annals.api.cli.surface_client import SurfaceClient
+from annals.api.cli.tables import Column, print_json, printable_text
+from annals.api.cli.tables import print_rows as show_lines
+from annals.domain.replication.link import COLLECTION
+from annals.domain.values.json_text import InvalidJson, dumps, loads
 
 replicate: Final = typer.Typer(no_args_is_help=True, help="Copy from and to other registries.")
 

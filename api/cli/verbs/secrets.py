@@ -7,10 +7,10 @@ from typing import Final
 
 import typer
 
-from api.cli.options import Database, load_settings, require_store
-from api.cli.outcome import StoreError, UsageError
-from commands.store.log import Store
-from commands.store.secrets import NoMasterKey, Vault
+from annals.api.cli.options import Database, load_settings, require_store
+from annals.api.cli.outcome import StoreError, UsageError
+from annals.commands.store.log import Store
+from annals.commands.store.secrets import NoMasterKey, Vault
 
 secrets: Final = typer.Typer(no_args_is_help=True, help="Manage the encrypted secrets of the registry.")
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from api.cli.options import Database, load_settings, require_store
-from api.cli.outcome import InvalidInput, StoreError, UsageError
-from api.cli.progress import progress_bar
-from api.cli.tables import Column, print_rows
+from annals.api.cli.options import Database, load_settings, require_store
+from annals.api.cli.outcome import InvalidInput, StoreError, UsageError
+from annals.api.cli.progress import progress_bar
+from annals.api.cli.tables import Column, print_rows
 
 if TYPE_CHECKING:
-    from projections.segments.folder import SegmentFolder
+    from annals.projections.segments.folder import SegmentFolder
 
 segments: Final = typer.Typer(
     no_args_is_help=True,
@@ -60,8 +60,8 @@ def write(
     """
     settings = require_store(load_settings(database=database))
     with _open_folder(folder) as segment_folder:
-        from projections.segments.write import SegmentSize
-        from projections.segments.write import append_segments as add
+        from annals.projections.segments.write import SegmentSize
+        from annals.projections.segments.write import append_segments as add
 
         with progress_bar("Writing") as report:
             result = add(settings.database, segment_folder, SegmentSize(events, group, full), report)
@@ -95,8 +95,8 @@ def verify(folder: FolderOption, database: Database = None) -> None:
     """
     settings = require_store(load_settings(database=database)) if database else None
     with _open_folder(folder) as segment_folder:
-        from projections.segments.verify import compare_with_store
-        from projections.segments.verify import verify_segments as walk
+        from annals.projections.segments.verify import compare_with_store
+        from annals.projections.segments.verify import verify_segments as walk
 
         with progress_bar("Verifying") as report:
             findings = [
@@ -116,10 +116,10 @@ def verify(folder: FolderOption, database: Database = None) -> None:
 def _open_folder(uri: str) -> Iterator[SegmentFolder]:
     """The folder at a path or a URI, with its errors turned into errors of the command line."""
     try:
-        from projections.segments.folder import ConcurrentWriteError, open_folder
-        from projections.segments.log_agreement import SegmentsMismatch
-        from projections.segments.manifest import UnreadableManifestEntry
-        from projections.segments.write import DamagedLog
+        from annals.projections.segments.folder import ConcurrentWriteError, open_folder
+        from annals.projections.segments.log_agreement import SegmentsMismatch
+        from annals.projections.segments.manifest import UnreadableManifestEntry
+        from annals.projections.segments.write import DamagedLog
     except ImportError as error:
         raise UsageError(f"{error}; segments need more packages: pip install 'annals[segments]'.") from None
     try:

@@ -15,13 +15,13 @@ import typer
 import uvicorn
 from starlette.applications import Starlette
 
-from api.app import create_app
-from api.cli.link_requests import ensure_configured_links
-from api.cli.open_registry import open_local_registry
-from api.cli.options import Database, PublicUrl, load_settings
-from api.cli.outcome import StoreError, UsageError
-from api.http.connections.protocol import BoundedConfig, BoundedProtocol
-from api.settings.settings import Settings, mask_password, server_url
+from annals.api.app import create_app
+from annals.api.cli.link_requests import ensure_configured_links
+from annals.api.cli.open_registry import open_local_registry
+from annals.api.cli.options import Database, PublicUrl, load_settings
+from annals.api.cli.outcome import StoreError, UsageError
+from annals.api.http.connections.protocol import BoundedConfig, BoundedProtocol
+from annals.api.settings.settings import Settings, mask_password, server_url
 
 Host = Annotated[str | None, typer.Option("--host", help="Address to listen on; 0.0.0.0 for all.")]
 Port = Annotated[int | None, typer.Option("--port", help="Port to listen on; 0 selects a free one.")]

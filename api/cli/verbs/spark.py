@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
-from api.cli.options import load_settings
-from api.cli.spark_session import LogLocation, open_session, parse_location, read_log, stream_log
-from api.cli.stop_signals import stop_event
+from annals.api.cli.options import load_settings
+from annals.api.cli.spark_session import LogLocation, open_session, parse_location, read_log, stream_log
+from annals.api.cli.stop_signals import stop_event
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -70,7 +70,7 @@ def shell(source: Source = None, token: Token = None) -> None:
     Example: annals spark shell --from /var/lib/annals/segments
     """
     with _open_spark(source, token) as (session, log_rows):
-        from spark_projections.analysis import TABLES
+        from annals.spark_projections.analysis import TABLES
 
         code.interact(_BANNER.format(", ".join(TABLES)), local={"spark": session, "log": log_rows}, exitmsg="")
 
@@ -95,7 +95,7 @@ def live(
     """
     location = LogLocation(source, brokers=brokers, prefix=prefix, registry=registry, token=token)
     with open_session(location) as session, stop_event() as stop:
-        from spark_projections import live as tables
+        from annals.spark_projections import live as tables
 
         log_stream = stream_log(session, location)
         query = tables.follow(
@@ -118,8 +118,8 @@ def _open_spark(source: str | None, token: str | None) -> Iterator[tuple[SparkSe
     settings = load_settings()
     location = parse_location(source or settings.database, token)
     with open_session(location) as session:
-        from spark_projections import analysis
-        from spark_projections.analysis import deliveries
+        from annals.spark_projections import analysis
+        from annals.spark_projections.analysis import deliveries
 
         # Cached, because otherwise each table would read the whole log from the registry again.
         log_rows = read_log(session, location).cache() if location.source == "annals" else read_log(session, location)

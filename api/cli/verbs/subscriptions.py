@@ -14,17 +14,17 @@ from urllib.parse import urlencode
 
 import typer
 
-from api.cli.open_registry import open_local_registry
-from api.cli.options import Database, PublicUrl, load_settings, require_store
-from api.cli.outcome import UsageError
-from api.cli.surface_client import SurfaceClient
-from api.cli.tables import Column, print_json, printable_text
-from api.cli.tables import print_rows as show_lines
-from api.settings.settings import Settings
-from api.subscriptions.routes import SubscriptionsRoutes
-from api.subscriptions.wiring import build_subscription_context, open_deliveries
-from domain.access.roles import ANONYMOUS, CONSOLE, Caller, Role
-from domain.values.json_text import dumps
+from annals.api.cli.open_registry import open_local_registry
+from annals.api.cli.options import Database, PublicUrl, load_settings, require_store
+from annals.api.cli.outcome import UsageError
+from annals.api.cli.surface_client import SurfaceClient
+from annals.api.cli.tables import Column, print_json, printable_text
+from annals.api.cli.tables import print_rows as show_lines
+from annals.api.settings.settings import Settings
+from annals.api.subscriptions.routes import SubscriptionsRoutes
+from annals.api.subscriptions.wiring import build_subscription_context, open_deliveries
+from annals.domain.access.roles import ANONYMOUS, CONSOLE, Caller, Role
+from annals.domain.values.json_text import dumps
 
 subscriptions: Final = typer.Typer(no_args_is_help=True, help="Manage subscriptions and their deliveries.")
 

@@ -13,8 +13,8 @@ from typing import Final
 
 from starlette.types import Scope
 
-from domain.errors.http_errors import MisdirectedRequest
-from domain.errors.problems import BadRequest
+from annals.domain.errors.http_errors import MisdirectedRequest
+from annals.domain.errors.problems import BadRequest
 
 ANY_HOST: Final = "*"
 _LOOPBACK: Final = frozenset(("localhost", "*.localhost"))

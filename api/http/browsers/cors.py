@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import Final
 from urllib.parse import urlsplit
 
-from api.http.problem_response import root_link
-from api.http.request import Request
-from api.http.response import Headers, Response
+from annals.api.http.problem_response import root_link
+from annals.api.http.request import Request
+from annals.api.http.response import Headers, Response
 
 ANY_ORIGIN: Final = "*"
 _ALLOW_METHODS: Final = (b"access-control-allow-methods", b"GET, HEAD, OPTIONS, PUT, PATCH, POST, DELETE")

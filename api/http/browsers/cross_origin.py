@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import Final
 from urllib.parse import urlsplit
 
-from api.http.browsers.cors import Cors
-from api.http.request import Request
-from domain.errors.http_errors import CrossOrigin, UnsupportedMediaType
+from annals.api.http.browsers.cors import Cors
+from annals.api.http.request import Request
+from annals.domain.errors.http_errors import CrossOrigin, UnsupportedMediaType
 
 #: Values of `Sec-Fetch-Site` for a page of this server, and for an address typed by a user.
 _SAME_SITE: Final = frozenset(("same-origin", "none"))

@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from api.http.request import Request
-from api.http.response import Headers
-from domain.errors.http_errors import ForbiddenDestination
-from domain.values.header_values import encode_text
+from annals.api.http.request import Request
+from annals.api.http.response import Headers
+from annals.domain.errors.http_errors import ForbiddenDestination
+from annals.domain.values.header_values import encode_text
 
 #: Header of every stored document: its scripts do not run, and it has no origin.
 SANDBOX_POLICY: Final = (b"content-security-policy", b"sandbox; default-src 'none'")

@@ -18,12 +18,12 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from api.http.connections.connection_limits import ConnectionLimits
-from api.http.connections.gathered_writes import GatheredWrites
-from api.http.connections.request_head import RequestHead, find_block_end
-from api.http.response import Response
-from domain.errors.http_errors import RequestTimeout, TooManyConnections
-from domain.errors.problems import BadRequest, Problem
+from annals.api.http.connections.connection_limits import ConnectionLimits
+from annals.api.http.connections.gathered_writes import GatheredWrites
+from annals.api.http.connections.request_head import RequestHead, find_block_end
+from annals.api.http.response import Response
+from annals.domain.errors.http_errors import RequestTimeout, TooManyConnections
+from annals.domain.errors.problems import BadRequest, Problem
 
 #: Maximum bytes of a chunked body that the parser receives at once.
 _PIECE_BYTES: Final = 16 << 10

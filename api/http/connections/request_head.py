@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from api.http.connections.connection_limits import HeadLimits
-from domain.errors.http_errors import HeadersTooLarge, UriTooLong
-from domain.errors.problems import Problem
+from annals.api.http.connections.connection_limits import HeadLimits
+from annals.domain.errors.http_errors import HeadersTooLarge, UriTooLong
+from annals.domain.errors.problems import Problem
 
 #: The end of a head, and of a chunked body.
 _HEAD_END: Final = b"\r\n\r\n"

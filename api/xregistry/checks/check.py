@@ -10,26 +10,26 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from api.http.query_params import invalid_param
-from api.xregistry.request.paths import RequestTarget
-from domain.decisions.capabilities import INITIAL, EnabledFormats
-from domain.decisions.changes.documents import digest
-from domain.decisions.checks.document_checks import (
+from annals.api.http.query_params import invalid_param
+from annals.api.xregistry.request.paths import RequestTarget
+from annals.domain.decisions.capabilities import INITIAL, EnabledFormats
+from annals.domain.decisions.changes.documents import digest
+from annals.domain.decisions.checks.document_checks import (
     CheckResult,
     CheckResults,
     CompatibilityCheck,
     DocumentCheck,
     FormatCheck,
 )
-from domain.decisions.rules import ancestry
-from domain.decisions.rules.ancestry import VersionLineage
-from domain.decisions.rules.document_errors import incompatibility_entry, members_of_location
-from domain.decisions.rules.formats import NO_RULE
-from domain.errors.problems import NotFound
-from domain.values import xid as xids
-from domain.values.json_text import loads
-from projections.entities.query import View
-from projections.entities.xref import xref_of
+from annals.domain.decisions.rules import ancestry
+from annals.domain.decisions.rules.ancestry import VersionLineage
+from annals.domain.decisions.rules.document_errors import incompatibility_entry, members_of_location
+from annals.domain.decisions.rules.formats import NO_RULE
+from annals.domain.errors.problems import NotFound
+from annals.domain.values import xid as xids
+from annals.domain.values.json_text import loads
+from annals.projections.entities.query import View
+from annals.projections.entities.xref import xref_of
 
 _TRANSITIVE: Final = "_transitive"
 

@@ -9,18 +9,18 @@ from typing import Final
 
 from starlette.types import Receive
 
-from api.http.limits import read_body
-from api.http.methods import check_caller, post_only_options
-from api.http.problem_response import root_link
-from api.http.query_params import query_params, single_value
-from api.http.request import Request
-from api.http.response import JSON, Response
-from api.registry.open_registry import Registry
-from api.xregistry.checks.check import CandidateVersion, load_candidate
-from api.xregistry.request.paths import PathKind, resolve_path
-from domain.decisions.checks.document_checks import CheckResults
-from domain.errors import problems
-from domain.values.json_text import dumps
+from annals.api.http.limits import read_body
+from annals.api.http.methods import check_caller, post_only_options
+from annals.api.http.problem_response import root_link
+from annals.api.http.query_params import query_params, single_value
+from annals.api.http.request import Request
+from annals.api.http.response import JSON, Response
+from annals.api.registry.open_registry import Registry
+from annals.api.xregistry.checks.check import CandidateVersion, load_candidate
+from annals.api.xregistry.request.paths import PathKind, resolve_path
+from annals.domain.decisions.checks.document_checks import CheckResults
+from annals.domain.errors import problems
+from annals.domain.values.json_text import dumps
 
 CHECK: Final = "check"
 

@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from api.openapi.builders import STRING_SCHEMA
-from api.openapi.content_encoding import add_coding_headers, add_coding_to_paths
-from api.openapi.path_files import COMPONENTS
-from api.openapi.problems import problem_responses, problem_schemas
-from api.registry.capabilities import Capabilities
-from api.xregistry.openapi import flags
-from api.xregistry.openapi.operations import CONDITIONS, document_response, header_parameters, operation
-from api.xregistry.openapi.path_templates import PathTemplate, path_templates
-from api.xregistry.openapi.schemas import (
+from annals.api.openapi.builders import STRING_SCHEMA
+from annals.api.openapi.content_encoding import add_coding_headers, add_coding_to_paths
+from annals.api.openapi.path_files import COMPONENTS
+from annals.api.openapi.problems import problem_responses, problem_schemas
+from annals.api.registry.capabilities import Capabilities
+from annals.api.xregistry.openapi import flags
+from annals.api.xregistry.openapi.operations import CONDITIONS, document_response, header_parameters, operation
+from annals.api.xregistry.openapi.path_templates import PathTemplate, path_templates
+from annals.api.xregistry.openapi.schemas import (
     CAPABILITIES,
     CAPABILITIESOFFERED,
     MODEL,
@@ -25,10 +25,10 @@ from api.xregistry.openapi.schemas import (
     model_schemas,
     object_schema,
 )
-from api.xregistry.request.paths import allow_header, availability_name
-from domain.decisions.capabilities import AVAILABLE, OFFERED
-from domain.model import Model
-from domain.model.spec_attributes import SPECVERSION
+from annals.api.xregistry.request.paths import allow_header, availability_name
+from annals.domain.decisions.capabilities import AVAILABLE, OFFERED
+from annals.domain.model import Model
+from annals.domain.model.spec_attributes import SPECVERSION
 
 DESCRIPTION: Final = (
     "The server generates this document from the model and the enabled capabilities, and it changes with them. "

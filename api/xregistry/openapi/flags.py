@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from api.registry.capabilities import Capabilities
-from api.xregistry.request.flags import KNOWN_FLAGS, OWN_FLAGS, PAGING_FLAGS, VERSIONED_KINDS
-from api.xregistry.request.paths import COLLECTION_KINDS, PathKind
+from annals.api.registry.capabilities import Capabilities
+from annals.api.xregistry.request.flags import KNOWN_FLAGS, OWN_FLAGS, PAGING_FLAGS, VERSIONED_KINDS
+from annals.api.xregistry.request.paths import COLLECTION_KINDS, PathKind
 
 Parameter = dict[str, Any]
 

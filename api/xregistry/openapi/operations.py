@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from api.openapi.builders import CONTENT_ENCODING_NAME, WRITE_HEADERS, json_content, or_dry_run, response_headers
-from api.openapi.problems import error_responses
-from api.registry.capabilities import Capabilities
-from api.registry.header_attributes import HEADER_PREFIX, SCALAR_TYPES
-from api.xregistry.openapi import flags
-from api.xregistry.openapi.path_templates import PathTemplate
-from api.xregistry.openapi.schemas import (
+from annals.api.openapi.builders import CONTENT_ENCODING_NAME, WRITE_HEADERS, json_content, or_dry_run, response_headers
+from annals.api.openapi.problems import error_responses
+from annals.api.registry.capabilities import Capabilities
+from annals.api.registry.header_attributes import HEADER_PREFIX, SCALAR_TYPES
+from annals.api.xregistry.openapi import flags
+from annals.api.xregistry.openapi.path_templates import PathTemplate
+from annals.api.xregistry.openapi.schemas import (
     WRITE_SUFFIX,
     Schema,
     attribute_schema,
@@ -19,8 +19,8 @@ from api.xregistry.openapi.schemas import (
     object_schema,
     schema_reference,
 )
-from api.xregistry.request.paths import COLLECTION_KINDS, PathKind
-from domain.model import ResourceType
+from annals.api.xregistry.request.paths import COLLECTION_KINDS, PathKind
+from annals.domain.model import ResourceType
 
 Operation = dict[str, Any]
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from api.xregistry.openapi.schemas import CAPABILITIES, CAPABILITIESOFFERED, MODEL, MODELSOURCE, REGISTRY
-from api.xregistry.request.paths import PathKind, methods_of
-from domain.model import GroupType, Model, ResourceType
+from annals.api.xregistry.openapi.schemas import CAPABILITIES, CAPABILITIESOFFERED, MODEL, MODELSOURCE, REGISTRY
+from annals.api.xregistry.request.paths import PathKind, methods_of
+from annals.domain.model import GroupType, Model, ResourceType
 
 _FIXED_TEMPLATES: Final = {
     PathKind.REGISTRY: ("/", REGISTRY),

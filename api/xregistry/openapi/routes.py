@@ -8,16 +8,16 @@ from typing import Final
 
 from starlette.types import Receive
 
-from api.http.methods import read_only_options
-from api.http.problem_response import root_link
-from api.http.request import Request
-from api.http.response import JSON, Response
-from api.openapi.builders import Schema
-from api.openapi.html_page import PAGE_POLICY, render_page
-from api.registry.definitions import RegistryDefinitions
-from api.registry.open_registry import Registry
-from api.xregistry.openapi.document import openapi_document
-from domain.values.json_text import dumps
+from annals.api.http.methods import read_only_options
+from annals.api.http.problem_response import root_link
+from annals.api.http.request import Request
+from annals.api.http.response import JSON, Response
+from annals.api.openapi.builders import Schema
+from annals.api.openapi.html_page import PAGE_POLICY, render_page
+from annals.api.registry.definitions import RegistryDefinitions
+from annals.api.registry.open_registry import Registry
+from annals.api.xregistry.openapi.document import openapi_document
+from annals.domain.values.json_text import dumps
 
 OPENAPI: Final = "openapi.json"
 DOCS: Final = "docs"

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from domain.model import GroupType, Model, ResourceType
-from domain.model.spec_attributes import Definition, Definitions
-from domain.values.json_text import InvalidJson, loads
+from annals.domain.model import GroupType, Model, ResourceType
+from annals.domain.model.spec_attributes import Definition, Definitions
+from annals.domain.values.json_text import InvalidJson, loads
 
 Schema = dict[str, Any]
 

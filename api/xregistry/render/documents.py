@@ -9,9 +9,9 @@ from base64 import b64encode
 from collections.abc import Callable
 from typing import Final
 
-from api.xregistry.render.json_members import json_string
-from domain.model import ResourceType
-from domain.values.json_text import InvalidJson, loads
+from annals.api.xregistry.render.json_members import json_string
+from annals.domain.model import ResourceType
+from annals.domain.values.json_text import InvalidJson, loads
 
 #: Returns the bytes of a document by its SHA-256.
 ReadDocument = Callable[[str], bytes]

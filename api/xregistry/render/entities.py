@@ -13,17 +13,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from api.http.asof import with_asof
-from api.xregistry.render import splices
-from api.xregistry.render.documents import ReadDocument, document_member
-from api.xregistry.render.filter_effects import FilterEffects
-from api.xregistry.render.json_members import MemberTexts, join_members, parse_string, split_members
-from api.xregistry.render.shortself import shortself_url
-from api.xregistry.render.splices import Splice, StoredTexts
-from api.xregistry.request.inline import CONFIGURATION_NAMES, NO_INLINE, InlineTree
-from domain.model import GroupType, ResourceType
-from domain.values import xid as xids
-from projections.entities.rows import EntityRow
+from annals.api.http.asof import with_asof
+from annals.api.xregistry.render import splices
+from annals.api.xregistry.render.documents import ReadDocument, document_member
+from annals.api.xregistry.render.filter_effects import FilterEffects
+from annals.api.xregistry.render.json_members import MemberTexts, join_members, parse_string, split_members
+from annals.api.xregistry.render.shortself import shortself_url
+from annals.api.xregistry.render.splices import Splice, StoredTexts
+from annals.api.xregistry.request.inline import CONFIGURATION_NAMES, NO_INLINE, InlineTree
+from annals.domain.model import GroupType, ResourceType
+from annals.domain.values import xid as xids
+from annals.projections.entities.rows import EntityRow
 
 #: Version attributes that the document view leaves out.
 VALIDATION_ATTRIBUTES: Final = (

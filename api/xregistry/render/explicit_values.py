@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from domain.registry.explicit_values import DEFAULT_MARKS, explicit_values
-from domain.values.json_text import dumps, loads
-from projections.entities.rows import EntityRow
+from annals.domain.registry.explicit_values import DEFAULT_MARKS, explicit_values
+from annals.domain.values.json_text import dumps, loads
+from annals.projections.entities.rows import EntityRow
 
 
 def without_defaults(rows: Iterable[EntityRow]) -> Iterator[EntityRow]:

@@ -9,10 +9,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Final
 from urllib.parse import quote
 
-from domain.filters import EXCLUDE_ALL, depth, remaining_filters
-from domain.values import xid as xids
-from projections.entities.filters.selection import FilterState, Selection
-from projections.entities.rows import EntityRow
+from annals.domain.filters import EXCLUDE_ALL, depth, remaining_filters
+from annals.domain.values import xid as xids
+from annals.projections.entities.filters.selection import FilterState, Selection
+from annals.projections.entities.rows import EntityRow
 
 _SAFE_CHARACTERS: Final = "=*!:/@"
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from domain.values.json_text import Json, dumps, loads
+from annals.domain.values.json_text import Json, dumps, loads
 
 #: Members of an object by name, in order; values are JSON text.
 MemberTexts = dict[str, str]

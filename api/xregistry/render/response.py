@@ -10,26 +10,26 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from api.http.asof import asof_suffix, with_asof
-from api.http.browsers.stored_content import SANDBOX_POLICY, location_headers
-from api.http.problem_response import root_link
-from api.http.response import JSON, NO_HEADERS, Headers, Response
-from api.registry.definitions import RegistryDefinitions
-from api.registry.header_attributes import HeaderCodec, contenttype_headers
-from api.xregistry.render.documents import ReadDocument
-from api.xregistry.render.entities import PeekableRows, RenderEntity, Renderer, RenderOptions
-from api.xregistry.render.filter_effects import FilterEffects
-from api.xregistry.render.json_members import parse_string, split_members
-from api.xregistry.render.shortself import shortself_url
-from api.xregistry.render.splices import StoredTexts, splice_versions
-from api.xregistry.request.flags import Flags
-from api.xregistry.request.inline import NO_INLINE, InlineTree
-from api.xregistry.request.paths import COLLECTION_KINDS, PathKind, RequestTarget
-from domain.model import ResourceType
-from domain.values import xid as xids
-from domain.values.header_values import encode
-from domain.values.json_text import Json, loads_trusted
-from projections.entities.rows import EntityRow
+from annals.api.http.asof import asof_suffix, with_asof
+from annals.api.http.browsers.stored_content import SANDBOX_POLICY, location_headers
+from annals.api.http.problem_response import root_link
+from annals.api.http.response import JSON, NO_HEADERS, Headers, Response
+from annals.api.registry.definitions import RegistryDefinitions
+from annals.api.registry.header_attributes import HeaderCodec, contenttype_headers
+from annals.api.xregistry.render.documents import ReadDocument
+from annals.api.xregistry.render.entities import PeekableRows, RenderEntity, Renderer, RenderOptions
+from annals.api.xregistry.render.filter_effects import FilterEffects
+from annals.api.xregistry.render.json_members import parse_string, split_members
+from annals.api.xregistry.render.shortself import shortself_url
+from annals.api.xregistry.render.splices import StoredTexts, splice_versions
+from annals.api.xregistry.request.flags import Flags
+from annals.api.xregistry.request.inline import NO_INLINE, InlineTree
+from annals.api.xregistry.request.paths import COLLECTION_KINDS, PathKind, RequestTarget
+from annals.domain.model import ResourceType
+from annals.domain.values import xid as xids
+from annals.domain.values.header_values import encode
+from annals.domain.values.json_text import Json, loads_trusted
+from annals.projections.entities.rows import EntityRow
 
 
 @dataclass(frozen=True, slots=True)

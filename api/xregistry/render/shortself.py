@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from api.http.base36 import base36
-from domain.values import xid as xids
-from projections.entities.rows import EntityRow
+from annals.api.http.base36 import base36
+from annals.domain.values import xid as xids
+from annals.projections.entities.rows import EntityRow
 
 #: Name of the surface below `/-/`, and the index of the token among the segments of a path.
 SHORTSELF_PATH: Final = "s"

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote_plus
 
-from api.http.request import READ_METHODS
-from api.registry.capabilities import Capabilities
-from api.xregistry.request.paths import COLLECTION_KINDS, PathKind, RequestTarget
-from domain.errors import problems
-from domain.model.spec_attributes import SPECVERSION
+from annals.api.http.request import READ_METHODS
+from annals.api.registry.capabilities import Capabilities
+from annals.api.xregistry.request.paths import COLLECTION_KINDS, PathKind, RequestTarget
+from annals.domain.errors import problems
+from annals.domain.model.spec_attributes import SPECVERSION
 
 #: Flags that this registry supports. Other parameters are ignored.
 KNOWN_FLAGS: Final = frozenset(

@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from api.registry.capabilities import Capabilities
-from api.xregistry.request.paths import PathKind, RequestTarget
-from domain.errors import problems
-from domain.model import GroupType, Model, ResourceType
+from annals.api.registry.capabilities import Capabilities
+from annals.api.xregistry.request.paths import PathKind, RequestTarget
+from annals.domain.errors import problems
+from annals.domain.model import GroupType, Model, ResourceType
 
 #: The names of inlined parts, each with the parts inlined below it.
 InlineTree = dict[str, "InlineTree"]

@@ -7,16 +7,23 @@ from __future__ import annotations
 
 from typing import Final
 
-from api.http.browsers.cross_origin import check_form
-from api.http.json_bodies import parse_required_json
-from api.http.request import Request
-from api.registry.definitions import RegistryDefinitions
-from api.registry.header_attributes import HEADER_PREFIX, xregistry_headers
-from api.xregistry.request.flags import Flags
-from api.xregistry.request.paths import COLLECTION_KINDS, PathKind, RequestTarget
-from domain.decisions.commands import Command, DeleteEntities, ReplaceModel, WriteCapabilities, WriteMethod, WriteTree
-from domain.errors import problems
-from domain.values.json_text import Json
+from annals.api.http.browsers.cross_origin import check_form
+from annals.api.http.json_bodies import parse_required_json
+from annals.api.http.request import Request
+from annals.api.registry.definitions import RegistryDefinitions
+from annals.api.registry.header_attributes import HEADER_PREFIX, xregistry_headers
+from annals.api.xregistry.request.flags import Flags
+from annals.api.xregistry.request.paths import COLLECTION_KINDS, PathKind, RequestTarget
+from annals.domain.decisions.commands import (
+    Command,
+    DeleteEntities,
+    ReplaceModel,
+    WriteCapabilities,
+    WriteMethod,
+    WriteTree,
+)
+from annals.domain.errors import problems
+from annals.domain.values.json_text import Json
 
 #: Kinds whose metadata is in the body, so that metadata in headers is an error.
 _VERSIONED: Final = frozenset(

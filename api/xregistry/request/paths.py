@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
-from api.registry.capabilities import Capabilities
-from domain.decisions.rules.ids import check_id
-from domain.errors import problems
-from domain.model import GroupType, Model, ResourceType
-from domain.values import xid as xids
+from annals.api.registry.capabilities import Capabilities
+from annals.domain.decisions.rules.ids import check_id
+from annals.domain.errors import problems
+from annals.domain.model import GroupType, Model, ResourceType
+from annals.domain.values import xid as xids
 
 
 class PathKind(Enum):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from api.http.methods import MethodNotAllowed
-from api.http.request import READ_METHODS, Request
-from api.registry.capabilities import Capabilities
-from api.xregistry.request.paths import METHODS, RequestTarget, allow_header, availability_name
-from domain.errors import problems
+from annals.api.http.methods import MethodNotAllowed
+from annals.api.http.request import READ_METHODS, Request
+from annals.api.registry.capabilities import Capabilities
+from annals.api.xregistry.request.paths import METHODS, RequestTarget, allow_header, availability_name
+from annals.domain.errors import problems
 
 
 def check_method(request: Request, target: RequestTarget, capabilities: Capabilities) -> None:

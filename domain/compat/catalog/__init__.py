@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from domain.compat.catalog import amqp, cloudevents, mqtt, nats
-from domain.compat.catalog.metaschema import Metaschema
+from annals.domain.compat.catalog import amqp, cloudevents, mqtt, nats
+from annals.domain.compat.catalog.metaschema import Metaschema
 
 METASCHEMAS: Final[Mapping[str, Metaschema]] = {
     "CloudEvents": cloudevents,

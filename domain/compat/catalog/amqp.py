@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from domain.compat import uris
-from domain.compat.catalog import metaschema
-from domain.compat.catalog.metaschema import Section, Sections, one_of, parsable_by
-from domain.compat.catalog.value_mapping import (
+from annals.domain.compat import uris
+from annals.domain.compat.catalog import metaschema
+from annals.domain.compat.catalog.metaschema import Section, Sections, one_of, parsable_by
+from annals.domain.compat.catalog.value_mapping import (
     STRING,
     PropertyTypes,
     add_leftover,
@@ -22,9 +22,9 @@ from domain.compat.catalog.value_mapping import (
     property_object,
     section_leftovers,
 )
-from domain.messaging.findings.unchecked_values import as_mapping
-from domain.model.compiled_attributes import MAP_KEY
-from domain.values.json_text import Json
+from annals.domain.messaging.findings.unchecked_values import as_mapping
+from annals.domain.model.compiled_attributes import MAP_KEY
+from annals.domain.values.json_text import Json
 
 PROTOCOL: Final = "AMQP/1.0"
 DATASCHEMA: Final = ("applicationdata", "dataschema")

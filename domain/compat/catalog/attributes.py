@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from domain.compat.catalog import METASCHEMAS, cloudevents
-from domain.compat.catalog.metaschema import Sections
-from domain.compat.catalog.value_mapping import add_leftover, as_reference, section_leftovers
-from domain.messaging.findings.unchecked_values import as_mapping
-from domain.values.json_text import Json
+from annals.domain.compat.catalog import METASCHEMAS, cloudevents
+from annals.domain.compat.catalog.metaschema import Sections
+from annals.domain.compat.catalog.value_mapping import add_leftover, as_reference, section_leftovers
+from annals.domain.messaging.findings.unchecked_values import as_mapping
+from annals.domain.values.json_text import Json
 
 
 class MappedDefinition(NamedTuple):

@@ -9,20 +9,20 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from domain.compat import uris
-from domain.compat.catalog import metaschema
-from domain.compat.catalog.metaschema import MalformedDefinition, Section, Sections, one_of, parsable_by
-from domain.compat.catalog.value_mapping import (
+from annals.domain.compat import uris
+from annals.domain.compat.catalog import metaschema
+from annals.domain.compat.catalog.metaschema import MalformedDefinition, Section, Sections, one_of, parsable_by
+from annals.domain.compat.catalog.value_mapping import (
     PropertyTypes,
     as_media_type,
     document_value,
     open_properties,
     section_leftovers,
 )
-from domain.compat.ids import NONCHARACTERS
-from domain.messaging.findings.unchecked_values import as_mapping
-from domain.values import xid as xids
-from domain.values.json_text import Json
+from annals.domain.compat.ids import NONCHARACTERS
+from annals.domain.messaging.findings.unchecked_values import as_mapping
+from annals.domain.values import xid as xids
+from annals.domain.values.json_text import Json
 
 ENVELOPE: Final = "CloudEvents/1.0"
 DATASCHEMA: Final = ("attributes", "dataschema")

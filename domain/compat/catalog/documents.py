@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from domain.compat.catalog import METASCHEMAS
-from domain.compat.catalog.metaschema import MalformedDefinition, Sections, check_sections, without_nulls
-from domain.values import json_text
-from domain.values.json_text import InvalidJson, Json
+from annals.domain.compat.catalog import METASCHEMAS
+from annals.domain.compat.catalog.metaschema import MalformedDefinition, Sections, check_sections, without_nulls
+from annals.domain.values import json_text
+from annals.domain.values.json_text import InvalidJson, Json
 
 __all__ = ["MAX_DEPTH", "DefinitionDocument", "MalformedDefinition", "parse_definition"]
 

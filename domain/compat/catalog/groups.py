@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from domain.compat.catalog import amqp, cloudevents
-from domain.messaging.findings import names
-from domain.messaging.findings.unchecked_values import as_text
-from domain.values.json_text import Json
+from annals.domain.compat.catalog import amqp, cloudevents
+from annals.domain.messaging.findings import names
+from annals.domain.messaging.findings.unchecked_values import as_text
+from annals.domain.values.json_text import Json
 
 #: The format of a Group whose attributes declare none.
 XREGISTRY_FORMAT: Final = "xRegistry"

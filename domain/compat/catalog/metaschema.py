@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Final, Protocol
 
-from domain.messaging.findings import unchecked_values
-from domain.messaging.findings.kafka import is_base64
-from domain.model.validation import rfc3339, uris
-from domain.values.json_pointer import join_pointer
-from domain.values.json_text import Json
+from annals.domain.messaging.findings import unchecked_values
+from annals.domain.messaging.findings.kafka import is_base64
+from annals.domain.model.validation import rfc3339, uris
+from annals.domain.values.json_pointer import join_pointer
+from annals.domain.values.json_text import Json
 
 #: Returns why a value is invalid, as the end of a sentence; None where it is valid.
 LiteralCheck = Callable[[Any], str | None]

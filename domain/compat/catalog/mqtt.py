@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from domain.compat import uris
-from domain.compat.catalog import metaschema
-from domain.compat.catalog.metaschema import MalformedDefinition, Section, Sections, one_of, parsable_by
-from domain.compat.catalog.value_mapping import (
+from annals.domain.compat import uris
+from annals.domain.compat.catalog import metaschema
+from annals.domain.compat.catalog.metaschema import MalformedDefinition, Section, Sections, one_of, parsable_by
+from annals.domain.compat.catalog.value_mapping import (
     add_leftover,
     as_scalar,
     as_template,
@@ -20,10 +20,10 @@ from domain.compat.catalog.value_mapping import (
     has_plain_placeholders,
     section_leftovers,
 )
-from domain.messaging.findings import names
-from domain.messaging.findings.topics import is_topic
-from domain.messaging.findings.unchecked_values import as_mapping, as_sequence
-from domain.values.json_text import Json
+from annals.domain.messaging.findings import names
+from annals.domain.messaging.findings.topics import is_topic
+from annals.domain.messaging.findings.unchecked_values import as_mapping, as_sequence
+from annals.domain.values.json_text import Json
 
 DATASCHEMA: Final = ("payload", "dataschema")
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from domain.compat.catalog.metaschema import Sections
-from domain.compat.catalog.value_mapping import (
+from annals.domain.compat.catalog.metaschema import Sections
+from annals.domain.compat.catalog.value_mapping import (
     as_media_type,
     as_template,
     as_text,
@@ -18,9 +18,9 @@ from domain.compat.catalog.value_mapping import (
     has_value,
     section_leftovers,
 )
-from domain.messaging.findings import names
-from domain.messaging.findings.unchecked_values import as_mapping, as_sequence
-from domain.values.json_text import Json
+from annals.domain.messaging.findings import names
+from annals.domain.messaging.findings.unchecked_values import as_mapping, as_sequence
+from annals.domain.values.json_text import Json
 
 SECTIONS: Final = None
 DATASCHEMA: Final = ("payload", "dataschema")

@@ -12,12 +12,12 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from domain.compat.catalog.metaschema import Sections, has_braces, is_integer
-from domain.messaging import templates
-from domain.messaging.findings.unchecked_values import as_mapping, parse_media_type
-from domain.model.validation import rfc3339, uris
-from domain.model.validation.values import MAX_HEADER_BYTES
-from domain.values.json_text import InvalidJson, Json, loads, number_text
+from annals.domain.compat.catalog.metaschema import Sections, has_braces, is_integer
+from annals.domain.messaging import templates
+from annals.domain.messaging.findings.unchecked_values import as_mapping, parse_media_type
+from annals.domain.model.validation import rfc3339, uris
+from annals.domain.model.validation.values import MAX_HEADER_BYTES
+from annals.domain.values.json_text import InvalidJson, Json, loads, number_text
 
 
 class PropertyTypes(NamedTuple):

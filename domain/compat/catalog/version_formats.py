@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from domain.compat.catalog import METASCHEMAS
-from domain.compat.catalog.groups import declared_formats
-from domain.compat.legacy_apis import without_members
-from domain.values.json_text import Json
+from annals.domain.compat.catalog import METASCHEMAS
+from annals.domain.compat.catalog.groups import declared_formats
+from annals.domain.compat.legacy_apis import without_members
+from annals.domain.values.json_text import Json
 
 #: The façade member of a Version with the format of its document, where the attributes do not declare it.
 FORMAT: Final = "format"

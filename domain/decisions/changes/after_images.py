@@ -10,15 +10,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from domain.compat.legacy_apis import FACADE, version_number
-from domain.compat.publications import NUMBER
-from domain.decisions.changes.drafts import EntityDraft, GroupDraft, ResourceDraft, VersionDraft
-from domain.model import GroupType, Model
-from domain.model.spec_attributes import SPECVERSION
-from domain.registry.entities import Attributes, Entity
-from domain.registry.events import DeletionReason
-from domain.replication import LINK
-from domain.values import xid as xids
+from annals.domain.compat.legacy_apis import FACADE, version_number
+from annals.domain.compat.publications import NUMBER
+from annals.domain.decisions.changes.drafts import EntityDraft, GroupDraft, ResourceDraft, VersionDraft
+from annals.domain.model import GroupType, Model
+from annals.domain.model.spec_attributes import SPECVERSION
+from annals.domain.registry.entities import Attributes, Entity
+from annals.domain.registry.events import DeletionReason
+from annals.domain.replication import LINK
+from annals.domain.values import xid as xids
 
 #: Names that a Resource has in addition to its default Version's attributes.
 _RESOURCE_ONLY: Final = frozenset({"meta", "versionscount"})

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
-from domain.compat.publications import NUMBER, Publication
-from domain.decisions.changes.after_images import (
+from annals.domain.compat.publications import NUMBER, Publication
+from annals.domain.decisions.changes.after_images import (
     AfterImage,
     cascaded_after_image,
     group_after_images,
@@ -18,15 +18,15 @@ from domain.decisions.changes.after_images import (
     resource_after_images,
     version_after_images,
 )
-from domain.decisions.changes.documents import digest
-from domain.decisions.changes.drafts import GroupDraft, ResourceDraft, VersionDraft
-from domain.decisions.world import Context, World
-from domain.errors.problems import BadRequest, NotFound, Problem, UnknownGroupType, UnknownResourceType
-from domain.model import GroupType, Level, Model, ResourceType
-from domain.registry.entities import Attributes, Entity
-from domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
-from domain.values import timestamps
-from domain.values import xid as xids
+from annals.domain.decisions.changes.documents import digest
+from annals.domain.decisions.changes.drafts import GroupDraft, ResourceDraft, VersionDraft
+from annals.domain.decisions.world import Context, World
+from annals.domain.errors.problems import BadRequest, NotFound, Problem, UnknownGroupType, UnknownResourceType
+from annals.domain.model import GroupType, Level, Model, ResourceType
+from annals.domain.registry.entities import Attributes, Entity
+from annals.domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
+from annals.domain.values import timestamps
+from annals.domain.values import xid as xids
 
 D = TypeVar("D", GroupDraft, ResourceDraft, VersionDraft)
 

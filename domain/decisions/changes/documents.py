@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-from domain.errors.problems import InvalidAttribute, OneResource
-from domain.model import ResourceType
-from domain.values.json_text import Json, dumps
+from annals.domain.errors.problems import InvalidAttribute, OneResource
+from annals.domain.model import ResourceType
+from annals.domain.values.json_text import Json, dumps
 
 
 @dataclass(frozen=True, slots=True)

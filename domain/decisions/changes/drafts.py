@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from domain.compat.legacy_apis import FACADE, version_number
-from domain.decisions.rules.epochs import check_epoch
-from domain.errors.problems import InvalidAttribute
-from domain.model import Level, ResourceType
-from domain.registry.entities import Attributes, Entity
-from domain.registry.events import DeletionReason
-from domain.registry.explicit_values import (
+from annals.domain.compat.legacy_apis import FACADE, version_number
+from annals.domain.decisions.rules.epochs import check_epoch
+from annals.domain.errors.problems import InvalidAttribute
+from annals.domain.model import Level, ResourceType
+from annals.domain.registry.entities import Attributes, Entity
+from annals.domain.registry.events import DeletionReason
+from annals.domain.registry.explicit_values import (
     DEFAULT_MARKS,
     DefaultMarks,
     explicit_values,
@@ -26,9 +26,9 @@ from domain.registry.explicit_values import (
     retain_marks,
     unchanged_marks,
 )
-from domain.replication import LINK
-from domain.values import timestamps
-from domain.values import xid as xids
+from annals.domain.replication import LINK
+from annals.domain.values import timestamps
+from annals.domain.values import xid as xids
 
 _TOUCH_NAMES: Final = frozenset({"epoch", "modifiedat"})
 

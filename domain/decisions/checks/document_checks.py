@@ -10,9 +10,9 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from domain import formats
-from domain.formats import Incompatibility, InvalidDocument
-from domain.formats.contract import NewerSide
+from annals.domain import formats
+from annals.domain.formats import Incompatibility, InvalidDocument
+from annals.domain.formats.contract import NewerSide
 
 
 class FormatCheck(NamedTuple):

@@ -11,13 +11,13 @@ from base64 import b64decode
 from collections.abc import Iterator, Mapping, MutableMapping
 from typing import Any
 
-from domain import formats
-from domain.decisions.changes.documents import digest, encode_document
-from domain.decisions.checks.document_checks import DocumentCheck, FormatCheck
-from domain.decisions.commands import WriteTree
-from domain.model import GroupType, Model, ResourceType
-from domain.values import xid as xids
-from domain.values.json_text import Json
+from annals.domain import formats
+from annals.domain.decisions.changes.documents import digest, encode_document
+from annals.domain.decisions.checks.document_checks import DocumentCheck, FormatCheck
+from annals.domain.decisions.commands import WriteTree
+from annals.domain.model import GroupType, Model, ResourceType
+from annals.domain.values import xid as xids
+from annals.domain.values.json_text import Json
 
 
 def expected_checks(command: WriteTree, model: Model) -> tuple[frozenset[DocumentCheck], dict[str, bytes]]:

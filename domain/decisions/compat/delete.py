@@ -5,20 +5,20 @@ Rules LEG-210, LEG-213, LEG-707; rows S4, S6, S9, S12 and M4, M6, M9, M12.
 
 from __future__ import annotations
 
-from domain.compat.errors import NoSuchVersion
-from domain.compat.legacy_apis import FACADE, legacy_api_of
-from domain.compat.publications import Publication
-from domain.decisions.changes.change_set import ChangeSet
-from domain.decisions.changes.drafts import ResourceDraft
-from domain.decisions.commands import DeleteEntities
-from domain.decisions.compat.version_numbers import USED_NUMBERS
-from domain.decisions.delete import delete_entities
-from domain.decisions.rules.readonly import check_writable
-from domain.decisions.rules.removal import check_removable
-from domain.decisions.write_resource import add_version
-from domain.decisions.xrefs import check_no_xref
-from domain.registry.explicit_values import DEFAULT_MARKS
-from domain.values import xid as xids
+from annals.domain.compat.errors import NoSuchVersion
+from annals.domain.compat.legacy_apis import FACADE, legacy_api_of
+from annals.domain.compat.publications import Publication
+from annals.domain.decisions.changes.change_set import ChangeSet
+from annals.domain.decisions.changes.drafts import ResourceDraft
+from annals.domain.decisions.commands import DeleteEntities
+from annals.domain.decisions.compat.version_numbers import USED_NUMBERS
+from annals.domain.decisions.delete import delete_entities
+from annals.domain.decisions.rules.readonly import check_writable
+from annals.domain.decisions.rules.removal import check_removable
+from annals.domain.decisions.write_resource import add_version
+from annals.domain.decisions.xrefs import check_no_xref
+from annals.domain.registry.explicit_values import DEFAULT_MARKS
+from annals.domain.values import xid as xids
 
 
 def apply_legacy_delete(changes: ChangeSet, command: DeleteEntities) -> None:

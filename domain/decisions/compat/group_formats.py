@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from domain.compat import formats
-from domain.compat.catalog import groups
-from domain.compat.errors import Conflict, InvalidDefinition
-from domain.compat.legacy_apis import FACADE, SCHEMAREGISTRY, LegacyApi
-from domain.compat.request_extras import LegacyWrite
-from domain.compat.uris import is_absolute
-from domain.decisions.changes.drafts import ResourceDraft
-from domain.registry.entities import Entity
-from domain.values.json_text import Json
+from annals.domain.compat import formats
+from annals.domain.compat.catalog import groups
+from annals.domain.compat.errors import Conflict, InvalidDefinition
+from annals.domain.compat.legacy_apis import FACADE, SCHEMAREGISTRY, LegacyApi
+from annals.domain.compat.request_extras import LegacyWrite
+from annals.domain.compat.uris import is_absolute
+from annals.domain.decisions.changes.drafts import ResourceDraft
+from annals.domain.registry.entities import Entity
+from annals.domain.values.json_text import Json
 
 _CLOUDEVENTS: Final = "CloudEvents"
 

@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from domain.access.roles import ANONYMOUS, Role
-from domain.compat.legacy_apis import FACADE, legacy_api_of, without_members
-from domain.compat.request_extras import LegacyWrite
-from domain.compat.uris import is_absolute, normalize_uri
-from domain.decisions.changes.change_set import ChangeSet
-from domain.decisions.changes.drafts import ResourceDraft
-from domain.decisions.world import Context, World
-from domain.errors.problems import Problem, Readonly
-from domain.registry.events import EntityEvent, EntityRefreshed
-from domain.values import xid as xids
+from annals.domain.access.roles import ANONYMOUS, Role
+from annals.domain.compat.legacy_apis import FACADE, legacy_api_of, without_members
+from annals.domain.compat.request_extras import LegacyWrite
+from annals.domain.compat.uris import is_absolute, normalize_uri
+from annals.domain.decisions.changes.change_set import ChangeSet
+from annals.domain.decisions.changes.drafts import ResourceDraft
+from annals.domain.decisions.world import Context, World
+from annals.domain.errors.problems import Problem, Readonly
+from annals.domain.registry.events import EntityEvent, EntityRefreshed
+from annals.domain.values import xid as xids
 
 #: The legacy APIs' member of an imported definition: the name of the caller who imported it.
 IMPORTER: Final = "importer"

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from domain.compat import formats
-from domain.compat.catalog import METASCHEMAS, version_formats
-from domain.compat.catalog.attributes import to_document
-from domain.compat.catalog.groups import XREGISTRY_FORMAT
-from domain.compat.errors import Conflict
-from domain.compat.legacy_apis import FACADE, MESSAGECATALOG, SCHEMAREGISTRY, legacy_api_of, without_members
-from domain.decisions.changes.change_set import ChangeSet
-from domain.decisions.changes.drafts import GroupDraft, ResourceDraft, VersionDraft
-from domain.decisions.compat import group_formats
-from domain.values import xid as xids
+from annals.domain.compat import formats
+from annals.domain.compat.catalog import METASCHEMAS, version_formats
+from annals.domain.compat.catalog.attributes import to_document
+from annals.domain.compat.catalog.groups import XREGISTRY_FORMAT
+from annals.domain.compat.errors import Conflict
+from annals.domain.compat.legacy_apis import FACADE, MESSAGECATALOG, SCHEMAREGISTRY, legacy_api_of, without_members
+from annals.domain.decisions.changes.change_set import ChangeSet
+from annals.domain.decisions.changes.drafts import GroupDraft, ResourceDraft, VersionDraft
+from annals.domain.decisions.compat import group_formats
+from annals.domain.values import xid as xids
 
 #: The attributes of a Group that determine its format.
 _FORMAT_ATTRIBUTES: Final = ("format", "envelope", "protocol")

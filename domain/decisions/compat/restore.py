@@ -6,11 +6,11 @@ gets its number back, because it is the same Version. In a later lifetime anothe
 
 from __future__ import annotations
 
-from domain.compat.legacy_apis import FACADE, legacy_api_of, version_number, without_members
-from domain.decisions.changes.change_set import ChangeSet
-from domain.decisions.changes.drafts import GroupDraft, ResourceDraft, VersionDraft
-from domain.decisions.compat.version_numbers import USED_NUMBERS
-from domain.registry.entities import Entity
+from annals.domain.compat.legacy_apis import FACADE, legacy_api_of, version_number, without_members
+from annals.domain.decisions.changes.change_set import ChangeSet
+from annals.domain.decisions.changes.drafts import GroupDraft, ResourceDraft, VersionDraft
+from annals.domain.decisions.compat.version_numbers import USED_NUMBERS
+from annals.domain.registry.entities import Entity
 
 #: The names under which a Version is published permanently; all other members are its content.
 _PUBLISHED_NAMES = ("number", "id", "uri")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from domain.compat.errors import Conflict
-from domain.compat.legacy_apis import FACADE
-from domain.compat.publications import Publication
-from domain.compat.request_extras import LegacyWrite
-from domain.compat.uris import (
+from annals.domain.compat.errors import Conflict
+from annals.domain.compat.legacy_apis import FACADE
+from annals.domain.compat.publications import Publication
+from annals.domain.compat.request_extras import LegacyWrite
+from annals.domain.compat.uris import (
     VersionLocation,
     compose_uri,
     entity_path,
@@ -17,11 +17,11 @@ from domain.compat.uris import (
     locate_version,
     normalize_uri,
 )
-from domain.decisions.changes.change_set import ChangeSet
-from domain.decisions.changes.drafts import ResourceDraft
-from domain.decisions.compat.version_numbers import USED_NUMBERS, next_number
-from domain.registry.entities import Entity
-from domain.values import xid as xids
+from annals.domain.decisions.changes.change_set import ChangeSet
+from annals.domain.decisions.changes.drafts import ResourceDraft
+from annals.domain.decisions.compat.version_numbers import USED_NUMBERS, next_number
+from annals.domain.registry.entities import Entity
+from annals.domain.values import xid as xids
 
 
 class PublishedVersion(NamedTuple):

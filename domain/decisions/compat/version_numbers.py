@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from domain.compat.legacy_apis import FACADE, legacy_api_of, number_from_id, without_members
-from domain.compat.number_ranges import NumberRanges
-from domain.compat.publications import Publication
-from domain.compat.uris import normalize_uri
-from domain.decisions.changes.change_set import ChangeSet
-from domain.decisions.changes.drafts import ResourceDraft, VersionDraft
-from domain.decisions.rules import ancestry
-from domain.values import xid as xids
+from annals.domain.compat.legacy_apis import FACADE, legacy_api_of, number_from_id, without_members
+from annals.domain.compat.number_ranges import NumberRanges
+from annals.domain.compat.publications import Publication
+from annals.domain.compat.uris import normalize_uri
+from annals.domain.decisions.changes.change_set import ChangeSet
+from annals.domain.decisions.changes.drafts import ResourceDraft, VersionDraft
+from annals.domain.decisions.rules import ancestry
+from annals.domain.values import xid as xids
 
 #: The member of a Resource's `facade` with the numbers of its deleted Versions, in the notation of `NumberRanges`.
 USED_NUMBERS: Final = "used"

@@ -7,25 +7,30 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from domain.compat.catalog import version_formats
-from domain.compat.errors import Conflict
-from domain.compat.legacy_apis import FACADE, MESSAGECATALOG, SCHEMAREGISTRY
-from domain.compat.request_extras import LegacyWrite
-from domain.compat.uris import compose_uri, entity_path, normalize_uri
-from domain.decisions.changes.change_set import ChangeSet
-from domain.decisions.changes.documents import digest
-from domain.decisions.changes.drafts import ResourceDraft, VersionDraft
-from domain.decisions.commands import WriteTree
-from domain.decisions.compat import group_formats
-from domain.decisions.compat.imports import IMPORTER, new_importer
-from domain.decisions.compat.uri_conflicts import PublishedVersion, check_uri_path, find_published, published_versions
-from domain.decisions.compat.version_numbers import next_number
-from domain.decisions.rules.ids import check_id
-from domain.decisions.rules.readonly import check_writable
-from domain.decisions.write_resource import WriteOptions, write_version
-from domain.decisions.xrefs import check_no_xref
-from domain.registry.entities import Attributes, Entity
-from domain.values import xid as xids
+from annals.domain.compat.catalog import version_formats
+from annals.domain.compat.errors import Conflict
+from annals.domain.compat.legacy_apis import FACADE, MESSAGECATALOG, SCHEMAREGISTRY
+from annals.domain.compat.request_extras import LegacyWrite
+from annals.domain.compat.uris import compose_uri, entity_path, normalize_uri
+from annals.domain.decisions.changes.change_set import ChangeSet
+from annals.domain.decisions.changes.documents import digest
+from annals.domain.decisions.changes.drafts import ResourceDraft, VersionDraft
+from annals.domain.decisions.commands import WriteTree
+from annals.domain.decisions.compat import group_formats
+from annals.domain.decisions.compat.imports import IMPORTER, new_importer
+from annals.domain.decisions.compat.uri_conflicts import (
+    PublishedVersion,
+    check_uri_path,
+    find_published,
+    published_versions,
+)
+from annals.domain.decisions.compat.version_numbers import next_number
+from annals.domain.decisions.rules.ids import check_id
+from annals.domain.decisions.rules.readonly import check_writable
+from annals.domain.decisions.write_resource import WriteOptions, write_version
+from annals.domain.decisions.xrefs import check_no_xref
+from annals.domain.registry.entities import Attributes, Entity
+from annals.domain.values import xid as xids
 
 #: The Group attributes that a legacy API sets, by their registry names; all others stay unchanged.
 _GROUP_ATTRIBUTES: Final = {

@@ -13,15 +13,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from domain.decisions.commands import ReplaceModel
-from domain.decisions.world import World
-from domain.errors.http_errors import Diverged
-from domain.registry.entities import Entity
-from domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed
-from domain.replication.foreign_interaction import ForeignInteraction
-from domain.replication.link import Link
-from domain.replication.merged_models import merge_models
-from domain.values import xid as xids
+from annals.domain.decisions.commands import ReplaceModel
+from annals.domain.decisions.world import World
+from annals.domain.errors.http_errors import Diverged
+from annals.domain.registry.entities import Entity
+from annals.domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed
+from annals.domain.replication.foreign_interaction import ForeignInteraction
+from annals.domain.replication.link import Link
+from annals.domain.replication.merged_models import merge_models
+from annals.domain.values import xid as xids
 
 
 def local_events(interaction: ForeignInteraction, link: Link, world: World) -> list[EntityEvent]:

@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from domain.decisions.capabilities import DATA_CAPABILITIES
-from domain.decisions.world import Context, World
-from domain.errors.http_errors import NotReceiving
-from domain.errors.problems import Problem, Readonly
-from domain.registry.entities import Entity
-from domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed
-from domain.replication import LINK
-from domain.replication.link import COLLECTION, LOG, Link
-from domain.values import xid as xids
+from annals.domain.decisions.capabilities import DATA_CAPABILITIES
+from annals.domain.decisions.world import Context, World
+from annals.domain.errors.http_errors import NotReceiving
+from annals.domain.errors.problems import Problem, Readonly
+from annals.domain.registry.entities import Entity
+from annals.domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed
+from annals.domain.replication import LINK
+from annals.domain.replication.link import COLLECTION, LOG, Link
+from annals.domain.values import xid as xids
 
 #: The attributes of a Group that differ when an entity below it is added or removed.
 _TOUCH_NAMES: Final = frozenset(("epoch", "modifiedat"))

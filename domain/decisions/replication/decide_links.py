@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from domain.access.roles import Role
-from domain.decisions.commands import ControlLink, DeleteLink, LinkCommand, WriteLink
-from domain.decisions.world import Context, Decision, Secret, World, changed_members, event_members
-from domain.errors.http_errors import Forbidden, InvalidLink
-from domain.errors.problems import NotFound
-from domain.registry.entities import Entity
-from domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityUpdated
-from domain.replication.link import KAFKA, TYPE, Link
-from domain.replication.scope import LinkScope
+from annals.domain.access.roles import Role
+from annals.domain.decisions.commands import ControlLink, DeleteLink, LinkCommand, WriteLink
+from annals.domain.decisions.world import Context, Decision, Secret, World, changed_members, event_members
+from annals.domain.errors.http_errors import Forbidden, InvalidLink
+from annals.domain.errors.problems import NotFound
+from annals.domain.registry.entities import Entity
+from annals.domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityUpdated
+from annals.domain.replication.link import KAFKA, TYPE, Link
+from annals.domain.replication.scope import LinkScope
 
 #: The attributes of a link that cannot change, because its copies came from this source.
 _FIXED_MEMBERS: Final = ("url", "dialect", "mode", "remote")

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from domain.decisions.commands import Repair
-from domain.decisions.replication.append_foreign import registry_recount
-from domain.decisions.world import Context, Decision, World, event_members
-from domain.errors.http_errors import Diverged
-from domain.errors.problems import NotFound
-from domain.registry.entities import Entity
-from domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityUpdated
-from domain.replication.link import Link
-from domain.values import xid as xids
-from domain.values.json_text import differing_names
+from annals.domain.decisions.commands import Repair
+from annals.domain.decisions.replication.append_foreign import registry_recount
+from annals.domain.decisions.world import Context, Decision, World, event_members
+from annals.domain.errors.http_errors import Diverged
+from annals.domain.errors.problems import NotFound
+from annals.domain.registry.entities import Entity
+from annals.domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityUpdated
+from annals.domain.replication.link import Link
+from annals.domain.values import xid as xids
+from annals.domain.values.json_text import differing_names
 
 
 def repair(command: Repair, world: World, context: Context) -> Decision:

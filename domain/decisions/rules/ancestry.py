@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 from itertools import islice
 from typing import Any, Final
 
-from domain.values import timestamps
+from annals.domain.values import timestamps
 
 _SEMVER: Final = re.compile(
     r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from domain.decisions.changes.drafts import ResourceDraft, VersionDraft
+from annals.domain.decisions.changes.drafts import ResourceDraft, VersionDraft
 
 
 def ancestors_of(resource: ResourceDraft, version: VersionDraft, *, all_ancestors: bool) -> list[VersionDraft]:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from domain.decisions.changes.change_set import ChangeSet
-from domain.decisions.changes.drafts import ResourceDraft, VersionDraft
-from domain.decisions.rules import ancestry
-from domain.decisions.rules.ancestry import VersionLineage
-from domain.errors.problems import (
+from annals.domain.decisions.changes.change_set import ChangeSet
+from annals.domain.decisions.changes.drafts import ResourceDraft, VersionDraft
+from annals.domain.decisions.rules import ancestry
+from annals.domain.decisions.rules.ancestry import VersionLineage
+from annals.domain.errors.problems import (
     AncestorCircularReference,
     MultipleRoots,
     SetdefaultversionstickyFalse,

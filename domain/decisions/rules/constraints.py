@@ -10,14 +10,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from domain.decisions.changes.change_set import ChangeSet
-from domain.decisions.changes.drafts import GroupDraft, ResourceDraft
-from domain.decisions.rules.equality import comparable_value
-from domain.errors.problems import ConstraintFailure
-from domain.model.group_constraints import ConstraintsByPath, group_constraints
-from domain.registry.entities import Attributes
-from domain.values import dot_path
-from domain.values import xid as xids
+from annals.domain.decisions.changes.change_set import ChangeSet
+from annals.domain.decisions.changes.drafts import GroupDraft, ResourceDraft
+from annals.domain.decisions.rules.equality import comparable_value
+from annals.domain.errors.problems import ConstraintFailure
+from annals.domain.model.group_constraints import ConstraintsByPath, group_constraints
+from annals.domain.registry.entities import Attributes
+from annals.domain.values import dot_path
+from annals.domain.values import xid as xids
 
 
 def check_constraints(changes: ChangeSet) -> None:

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from domain.decisions.changes.drafts import ResourceDraft, VersionDraft
-from domain.decisions.checks.document_checks import CheckResult
-from domain.errors.problems import CompatibilityViolation, FormatViolation, Problem
-from domain.formats import DocumentLocation, Incompatibility
+from annals.domain.decisions.changes.drafts import ResourceDraft, VersionDraft
+from annals.domain.decisions.checks.document_checks import CheckResult
+from annals.domain.errors.problems import CompatibilityViolation, FormatViolation, Problem
+from annals.domain.formats import DocumentLocation, Incompatibility
 
 
 def format_violation(version: VersionDraft, result: CheckResult) -> Problem:

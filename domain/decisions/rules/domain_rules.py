@@ -1,6 +1,7 @@
 """Rules beyond the model, for the entities that a command wrote and for the messages that these affect.
 
-Rules V-01 to V-13, V-16: see `domain.messaging.findings`. All checks of inline schemas are requested in one call.
+Rules V-01 to V-13, V-16: see `annals.domain.messaging.findings`. All checks of inline schemas are requested in one
+call.
 """
 
 from __future__ import annotations
@@ -9,13 +10,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
-from domain.decisions.changes.change_set import ChangeSet
-from domain.decisions.changes.documents import digest
-from domain.decisions.changes.drafts import GroupDraft, ResourceDraft, VersionDraft
-from domain.decisions.checks.document_checks import FormatCheck
-from domain.decisions.world import can_read_everything
-from domain.errors.problems import InvalidAttribute, Problem, RequiredAttributeMissing
-from domain.messaging.findings import (
+from annals.domain.decisions.changes.change_set import ChangeSet
+from annals.domain.decisions.changes.documents import digest
+from annals.domain.decisions.changes.drafts import GroupDraft, ResourceDraft, VersionDraft
+from annals.domain.decisions.checks.document_checks import FormatCheck
+from annals.domain.decisions.world import can_read_everything
+from annals.domain.errors.problems import InvalidAttribute, Problem, RequiredAttributeMissing
+from annals.domain.messaging.findings import (
     L2,
     MESSAGES,
     BaseChains,
@@ -29,10 +30,10 @@ from domain.messaging.findings import (
     membership_findings,
     referenced_xids,
 )
-from domain.messaging.findings.agreement import BINDING
-from domain.messaging.findings.types_with_rules import GROUP_TYPES
-from domain.registry.entities import Attributes
-from domain.values import xid as xids
+from annals.domain.messaging.findings.agreement import BINDING
+from annals.domain.messaging.findings.types_with_rules import GROUP_TYPES
+from annals.domain.registry.entities import Attributes
+from annals.domain.values import xid as xids
 
 #: The maximum number of findings in an error.
 MAX_LISTED: Final = 1000

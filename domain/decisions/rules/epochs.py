@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from domain.errors.problems import InvalidAttribute, MismatchedEpoch
-from domain.values.json_text import Json
+from annals.domain.errors.problems import InvalidAttribute, MismatchedEpoch
+from annals.domain.values.json_text import Json
 
 
 def check_epoch(xid: str, requested: Json, current: int | None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from domain.model.validation.values import fold_value
+from annals.domain.model.validation.values import fold_value
 
 #: Attributes of Versions that core defines as case-insensitive.
 _FOLDED_PATHS: Final = frozenset({("format",)})

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from domain.decisions import capabilities
-from domain.decisions.capabilities import EnabledFormats
-from domain.decisions.changes.change_set import ChangeSet
-from domain.decisions.changes.drafts import ResourceDraft, VersionDraft
-from domain.decisions.rules.compared_versions import affects_descendants, ancestors_of, versions_to_check
-from domain.decisions.rules.stored_entities import StoredEntityErrors
-from domain.decisions.rules.version_checks import VersionCheck, compatibility_violations, format_check
-from domain.errors.problems import (
+from annals.domain.decisions import capabilities
+from annals.domain.decisions.capabilities import EnabledFormats
+from annals.domain.decisions.changes.change_set import ChangeSet
+from annals.domain.decisions.changes.drafts import ResourceDraft, VersionDraft
+from annals.domain.decisions.rules.compared_versions import affects_descendants, ancestors_of, versions_to_check
+from annals.domain.decisions.rules.stored_entities import StoredEntityErrors
+from annals.domain.decisions.rules.version_checks import VersionCheck, compatibility_violations, format_check
+from annals.domain.errors.problems import (
     CompatibilityUnknown,
     FormatExternal,
     FormatUnknown,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import MutableMapping
 
-from domain.errors.problems import MalformedId, MismatchedId
-from domain.values.json_text import Json
-from domain.values.xid import ID
+from annals.domain.errors.problems import MalformedId, MismatchedId
+from annals.domain.values.json_text import Json
+from annals.domain.values.xid import ID
 
 _RESERVED_VERSION_IDS = frozenset({"null", "request"})
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from domain.decisions.changes.change_set import ChangeSet
-from domain.decisions.changes.drafts import ResourceDraft
-from domain.decisions.rules.equality import comparable_value
-from domain.errors.problems import MismatchedVersionAttribute
-from domain.values import dot_path
-from domain.values.json_text import dumps
+from annals.domain.decisions.changes.change_set import ChangeSet
+from annals.domain.decisions.changes.drafts import ResourceDraft
+from annals.domain.decisions.rules.equality import comparable_value
+from annals.domain.errors.problems import MismatchedVersionAttribute
+from annals.domain.values import dot_path
+from annals.domain.values.json_text import dumps
 
 
 def check_matching_versions(changes: ChangeSet) -> None:

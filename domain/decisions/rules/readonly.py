@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from domain.access.roles import Role
-from domain.decisions.changes.change_set import ChangeSet
-from domain.decisions.changes.drafts import ResourceDraft
-from domain.errors.problems import BadFlag, InvalidAttribute, Readonly
-from domain.registry.entities import Entity
-from domain.values.json_text import Json
+from annals.domain.access.roles import Role
+from annals.domain.decisions.changes.change_set import ChangeSet
+from annals.domain.decisions.changes.drafts import ResourceDraft
+from annals.domain.errors.problems import BadFlag, InvalidAttribute, Readonly
+from annals.domain.registry.entities import Entity
+from annals.domain.values.json_text import Json
 
 
 def is_readonly(entity: Entity | None) -> bool:

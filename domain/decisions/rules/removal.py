@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from domain.errors.problems import BadRequest
-from domain.registry.entities import Attributes, Entity
-from domain.values import timestamps
+from annals.domain.errors.problems import BadRequest
+from annals.domain.registry.entities import Attributes, Entity
+from annals.domain.values import timestamps
 
 
 def check_removable(entity: Entity, now: datetime) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from domain.errors.problems import ModelComplianceError, Problem
+from annals.domain.errors.problems import ModelComplianceError, Problem
 
 #: The maximum number of entities that an error names; a longer list helps nobody.
 MAX_NAMED: Final = 20

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from domain.decisions.changes.drafts import ResourceDraft, VersionDraft
-from domain.decisions.checks.document_checks import CheckResults, CompatibilityCheck, DocumentCheck, FormatCheck
-from domain.decisions.rules import document_errors
-from domain.errors.problems import Problem
+from annals.domain.decisions.changes.drafts import ResourceDraft, VersionDraft
+from annals.domain.decisions.checks.document_checks import CheckResults, CompatibilityCheck, DocumentCheck, FormatCheck
+from annals.domain.decisions.rules import document_errors
+from annals.domain.errors.problems import Problem
 
 _NOT_VALIDATED_REASON: Final = "the format was not validated"
 #: The maximum number of incompatibilities in one error.

@@ -16,12 +16,12 @@ from typing import Final
 
 import fastavro
 
-from domain.formats.avro.canonical import canonical_json, parsing_canonical_form
-from domain.formats.avro.resolution import find_incompatibilities
-from domain.formats.avro.schema import AvroSchema
-from domain.formats.avro.schema_reader import read_schema
-from domain.formats.contract import Incompatibility, InvalidDocument, NewerSide
-from domain.formats.json_document import load_json
+from annals.domain.formats.avro.canonical import canonical_json, parsing_canonical_form
+from annals.domain.formats.avro.resolution import find_incompatibilities
+from annals.domain.formats.avro.schema import AvroSchema
+from annals.domain.formats.avro.schema_reader import read_schema
+from annals.domain.formats.contract import Incompatibility, InvalidDocument, NewerSide
+from annals.domain.formats.json_document import load_json
 
 __all__ = ["MAX_BYTES", "canonical_form", "incompatibilities", "parse"]
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from domain.formats.avro.schema import PRIMITIVE_TYPES, AvroSchema, AvroType
-from domain.values import json_text
+from annals.domain.formats.avro.schema import PRIMITIVE_TYPES, AvroSchema, AvroType
+from annals.domain.values import json_text
 
 
 def canonical_json(schema: AvroSchema) -> Any:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
-from domain.formats.avro.schema import AvroType, RecordField, invalid_document, shorten_name
-from domain.values.json_pointer import join_pointer
+from annals.domain.formats.avro.schema import AvroType, RecordField, invalid_document, shorten_name
+from annals.domain.values.json_pointer import join_pointer
 
 _FIRST_BRANCH_HINT: Final = ", which is the first of its union"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from domain.formats.avro.schema import AvroType
+from annals.domain.formats.avro.schema import AvroType
 
 #: A field, by its pointer; or a record, by its index, of which a default gives no relevant field.
 _Node = str | int

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final, TypeGuard
 
-from domain.formats.avro.schema import PRIMITIVE_TYPES, invalid_document, shorten_name
+from annals.domain.formats.avro.schema import PRIMITIVE_TYPES, invalid_document, shorten_name
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _FULLNAME: Final = re.compile(rf"{_NAME.pattern}(?:\.{_NAME.pattern})*", re.ASCII)

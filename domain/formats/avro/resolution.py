@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from domain.formats.avro.schema import (
+from annals.domain.formats.avro.schema import (
     NAMED_TYPES,
     PRIMITIVE_TYPES,
     AvroSchema,
@@ -19,7 +19,7 @@ from domain.formats.avro.schema import (
     TypeReference,
     shorten_name,
 )
-from domain.formats.contract import MAX_INCOMPATIBILITIES, Incompatibility
+from annals.domain.formats.contract import MAX_INCOMPATIBILITIES, Incompatibility
 
 #: The promotions (writer, reader) that Avro allows.
 _PROMOTIONS: Final = frozenset(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from domain.formats.contract import MAX_FRAGMENT, DocumentLocation, InvalidDocument
-from domain.values import json_text
+from annals.domain.formats.contract import MAX_FRAGMENT, DocumentLocation, InvalidDocument
+from annals.domain.values import json_text
 
 PRIMITIVE_TYPES: Final = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 _MAX_NAME_LENGTH: Final = 100

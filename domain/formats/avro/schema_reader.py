@@ -10,10 +10,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-from domain.formats.avro.defaults import DefaultChecker
-from domain.formats.avro.endless_defaults import find_endless_default
-from domain.formats.avro.names import aliases, fullname, is_name, qualify_name
-from domain.formats.avro.schema import (
+from annals.domain.formats.avro.defaults import DefaultChecker
+from annals.domain.formats.avro.endless_defaults import find_endless_default
+from annals.domain.formats.avro.names import aliases, fullname, is_name, qualify_name
+from annals.domain.formats.avro.schema import (
     NAMED_TYPES,
     PRIMITIVE_TYPES,
     AvroSchema,

@@ -12,15 +12,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from domain.formats.contract import MAX_INCOMPATIBILITIES, DocumentLocation, Incompatibility, InvalidDocument, NewerSide
-from domain.formats.json_document import load_json
-from domain.formats.jsonschema import drafts
-from domain.formats.jsonschema.comparison import MAX_STEPS, STEPS_PER_NODE, JsonSchemaComparison, StepLimitExceeded
-from domain.formats.jsonschema.empty_cases import has_no_values
-from domain.formats.jsonschema.graph import build_graph
-from domain.formats.jsonschema.keyword_rules import keyword_incompatibilities
-from domain.formats.jsonschema.node import SchemaNode
-from domain.formats.jsonschema.normal_form import normal_form
+from annals.domain.formats.contract import (
+    MAX_INCOMPATIBILITIES,
+    DocumentLocation,
+    Incompatibility,
+    InvalidDocument,
+    NewerSide,
+)
+from annals.domain.formats.json_document import load_json
+from annals.domain.formats.jsonschema import drafts
+from annals.domain.formats.jsonschema.comparison import (
+    MAX_STEPS,
+    STEPS_PER_NODE,
+    JsonSchemaComparison,
+    StepLimitExceeded,
+)
+from annals.domain.formats.jsonschema.empty_cases import has_no_values
+from annals.domain.formats.jsonschema.graph import build_graph
+from annals.domain.formats.jsonschema.keyword_rules import keyword_incompatibilities
+from annals.domain.formats.jsonschema.node import SchemaNode
+from annals.domain.formats.jsonschema.normal_form import normal_form
 
 __all__ = ["SchemaGraph", "canonical_form", "incompatibilities", "parse"]
 

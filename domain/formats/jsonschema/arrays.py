@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from domain.formats.contract import Incompatibility
-from domain.formats.jsonschema.comparison import JsonSchemaComparison
-from domain.formats.jsonschema.node import SchemaNode
-from domain.formats.jsonschema.writer_cases import WriterCase
+from annals.domain.formats.contract import Incompatibility
+from annals.domain.formats.jsonschema.comparison import JsonSchemaComparison
+from annals.domain.formats.jsonschema.node import SchemaNode
+from annals.domain.formats.jsonschema.writer_cases import WriterCase
 
 
 def array_incompatibilities(

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from domain.formats.contract import MAX_INCOMPATIBILITIES, Incompatibility
-from domain.formats.jsonschema.instance_validation import accepts_value
-from domain.formats.jsonschema.locations import json_fragment
-from domain.formats.jsonschema.node import SchemaNode
-from domain.formats.jsonschema.schema_equality import SchemaEquality
-from domain.formats.jsonschema.writer_cases import SchemaNodes, WriterCase, writer_cases
+from annals.domain.formats.contract import MAX_INCOMPATIBILITIES, Incompatibility
+from annals.domain.formats.jsonschema.instance_validation import accepts_value
+from annals.domain.formats.jsonschema.locations import json_fragment
+from annals.domain.formats.jsonschema.node import SchemaNode
+from annals.domain.formats.jsonschema.schema_equality import SchemaEquality
+from annals.domain.formats.jsonschema.writer_cases import SchemaNodes, WriterCase, writer_cases
 
 #: Maximum steps of a comparison, and further steps for each schema in the two documents.
 MAX_STEPS: Final = 10_000

@@ -13,9 +13,9 @@ from jsonschema.exceptions import best_match
 from referencing import Specification
 from referencing.jsonschema import DRAFT4, DRAFT6, DRAFT7, DRAFT201909, DRAFT202012
 
-from domain.formats.contract import DocumentLocation, InvalidDocument
-from domain.formats.jsonschema.locations import json_fragment
-from domain.values.json_pointer import join_pointer
+from annals.domain.formats.contract import DocumentLocation, InvalidDocument
+from annals.domain.formats.jsonschema.locations import json_fragment
+from annals.domain.values.json_pointer import join_pointer
 
 _NAME: Final = re.compile(r"jsonschema/draft[-/](04|06|07|2019-09|2020-12)", re.IGNORECASE)
 #: The library with the better error messages is 200 times slower, so it explains documents up to this size in bytes.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from domain.formats.jsonschema.comparison import JsonSchemaComparison
-from domain.formats.jsonschema.instance_validation import accepts_value
-from domain.formats.jsonschema.writer_cases import SchemaNodes, WriterCase
+from annals.domain.formats.jsonschema.comparison import JsonSchemaComparison
+from annals.domain.formats.jsonschema.instance_validation import accepts_value
+from annals.domain.formats.jsonschema.writer_cases import SchemaNodes, WriterCase
 
 
 def has_no_values(comparison: JsonSchemaComparison, case: WriterCase, known: WriterCase | None) -> bool:

@@ -11,14 +11,14 @@ from urllib.parse import urljoin
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
-from domain.formats.contract import DocumentLocation, InvalidDocument
-from domain.formats.jsonschema import drafts
-from domain.formats.jsonschema.drafts import JsonSchemaDraft
-from domain.formats.jsonschema.keywords import SubschemaFactory, fill_node
-from domain.formats.jsonschema.locations import json_fragment
-from domain.formats.jsonschema.node import SchemaNode
-from domain.formats.jsonschema.values import is_pattern
-from domain.values.json_pointer import join_pointer
+from annals.domain.formats.contract import DocumentLocation, InvalidDocument
+from annals.domain.formats.jsonschema import drafts
+from annals.domain.formats.jsonschema.drafts import JsonSchemaDraft
+from annals.domain.formats.jsonschema.keywords import SubschemaFactory, fill_node
+from annals.domain.formats.jsonschema.locations import json_fragment
+from annals.domain.formats.jsonschema.node import SchemaNode
+from annals.domain.formats.jsonschema.values import is_pattern
+from annals.domain.values.json_pointer import join_pointer
 
 #: Errors besides `Unresolvable` that the resolver raises for invalid references.
 _LIBRARY_ERRORS: Final = (ValueError, TypeError, LookupError, AttributeError)

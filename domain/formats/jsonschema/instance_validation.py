@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from typing import Any
 
-from domain.formats.jsonschema.node import SchemaNode
-from domain.formats.jsonschema.values import (
+from annals.domain.formats.jsonschema.node import SchemaNode
+from annals.domain.formats.jsonschema.values import (
     equality_key,
     has_format,
     is_multiple,

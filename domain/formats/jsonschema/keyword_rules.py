@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from typing import Final
 
-from domain.formats.contract import Incompatibility
-from domain.formats.jsonschema.arrays import array_incompatibilities
-from domain.formats.jsonschema.comparison import JsonSchemaComparison
-from domain.formats.jsonschema.node import SchemaNode
-from domain.formats.jsonschema.objects import object_incompatibilities
-from domain.formats.jsonschema.values import KINDS, NUMBERS, is_multiple
-from domain.formats.jsonschema.writer_cases import WriterCase
+from annals.domain.formats.contract import Incompatibility
+from annals.domain.formats.jsonschema.arrays import array_incompatibilities
+from annals.domain.formats.jsonschema.comparison import JsonSchemaComparison
+from annals.domain.formats.jsonschema.node import SchemaNode
+from annals.domain.formats.jsonschema.objects import object_incompatibilities
+from annals.domain.formats.jsonschema.values import KINDS, NUMBERS, is_multiple
+from annals.domain.formats.jsonschema.writer_cases import WriterCase
 
 _TYPE_NAMES: Final = ("null", "boolean", "object", "array", "string")
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from domain.formats.jsonschema.node import NO_NODES, NumberBound, SchemaNode
-from domain.formats.jsonschema.values import KINDS, equality_key, kinds_of_type, to_decimal
+from annals.domain.formats.jsonschema.node import NO_NODES, NumberBound, SchemaNode
+from annals.domain.formats.jsonschema.values import KINDS, equality_key, kinds_of_type, to_decimal
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
-from domain.formats.contract import MAX_FRAGMENT
+from annals.domain.formats.contract import MAX_FRAGMENT
 
 
 def json_fragment(value: Any) -> str:

@@ -8,9 +8,9 @@ from decimal import Decimal
 from operator import attrgetter
 from typing import Any, Final
 
-from domain.formats.contract import DocumentLocation
-from domain.formats.jsonschema.locations import json_fragment
-from domain.values.json_pointer import join_pointer
+from annals.domain.formats.contract import DocumentLocation
+from annals.domain.formats.jsonschema.locations import json_fragment
+from annals.domain.values.json_pointer import join_pointer
 
 #: A bound, and whether it is exclusive.
 NumberBound = tuple[Decimal, bool]

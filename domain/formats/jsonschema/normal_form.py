@@ -5,8 +5,8 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any, Final
 
-from domain.formats.jsonschema.values import to_decimal
-from domain.values import json_text
+from annals.domain.formats.jsonschema.values import to_decimal
+from annals.domain.values import json_text
 
 _SCHEMA_KEYWORDS: Final = frozenset(
     {"additionalItems", "additionalProperties", "contains", "contentSchema", "else", "if", "items", "not"}

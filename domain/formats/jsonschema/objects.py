@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from domain.formats.contract import Incompatibility
-from domain.formats.jsonschema.comparison import JsonSchemaComparison
-from domain.formats.jsonschema.instance_validation import accepts_value
-from domain.formats.jsonschema.node import SchemaNode
-from domain.formats.jsonschema.values import matches_pattern
-from domain.formats.jsonschema.writer_cases import SchemaNodes, WriterCase
+from annals.domain.formats.contract import Incompatibility
+from annals.domain.formats.jsonschema.comparison import JsonSchemaComparison
+from annals.domain.formats.jsonschema.instance_validation import accepts_value
+from annals.domain.formats.jsonschema.node import SchemaNode
+from annals.domain.formats.jsonschema.values import matches_pattern
+from annals.domain.formats.jsonschema.writer_cases import SchemaNodes, WriterCase
 
 
 def object_incompatibilities(

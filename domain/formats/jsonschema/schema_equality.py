@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from domain.formats.jsonschema.node import SchemaNode
+from annals.domain.formats.jsonschema.node import SchemaNode
 
 #: Two nodes by identity.
 NodePair = tuple[int, int]

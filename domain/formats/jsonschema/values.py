@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import jsonschema_rs
 
-from domain.formats.jsonschema.patterns import to_unicode_pattern
+from annals.domain.formats.jsonschema.patterns import to_unicode_pattern
 
 #: The kinds of values. Every JSON Schema type is a set of kinds; `number` has two.
 KINDS: Final = frozenset({"null", "boolean", "object", "array", "string", "integer", "fraction"})

@@ -16,10 +16,10 @@ from functools import cached_property
 from itertools import islice
 from typing import Any, Final
 
-from domain.formats.contract import DocumentLocation
-from domain.formats.jsonschema.instance_validation import accepts_value
-from domain.formats.jsonschema.node import NumberBound, SchemaNode
-from domain.formats.jsonschema.values import KINDS, NUMBERS, equality_key, matches_pattern
+from annals.domain.formats.contract import DocumentLocation
+from annals.domain.formats.jsonschema.instance_validation import accepts_value
+from annals.domain.formats.jsonschema.node import NumberBound, SchemaNode
+from annals.domain.formats.jsonschema.values import KINDS, NUMBERS, equality_key, matches_pattern
 
 #: The maximum number of cases. A writer with more is compared as one case, which finds fewer changes compatible.
 MAX_CASES: Final = 64

@@ -14,12 +14,12 @@ from typing import Any, Final
 
 from json_structure import SchemaValidator
 
-from domain.formats.contract import DocumentLocation, InvalidDocument
-from domain.formats.json_document import load_json
-from domain.formats.jsonschema import SchemaGraph, incompatibilities
-from domain.formats.jsonschema.locations import json_fragment
-from domain.formats.jsonstructure.graph import build_graph
-from domain.formats.jsonstructure.normal_form import normal_form
+from annals.domain.formats.contract import DocumentLocation, InvalidDocument
+from annals.domain.formats.json_document import load_json
+from annals.domain.formats.jsonschema import SchemaGraph, incompatibilities
+from annals.domain.formats.jsonschema.locations import json_fragment
+from annals.domain.formats.jsonstructure.graph import build_graph
+from annals.domain.formats.jsonstructure.normal_form import normal_form
 
 __all__ = ["SchemaGraph", "canonical_form", "incompatibilities", "parse"]
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from domain.formats.contract import DocumentLocation, InvalidDocument
-from domain.formats.jsonschema.graph import refuse_cycles
-from domain.formats.jsonschema.locations import json_fragment
-from domain.formats.jsonschema.node import SchemaNode
-from domain.formats.jsonschema.values import is_pattern
-from domain.formats.jsonstructure import types
-from domain.values.json_pointer import join_pointer
-from domain.values.json_text import dumps
+from annals.domain.formats.contract import DocumentLocation, InvalidDocument
+from annals.domain.formats.jsonschema.graph import refuse_cycles
+from annals.domain.formats.jsonschema.locations import json_fragment
+from annals.domain.formats.jsonschema.node import SchemaNode
+from annals.domain.formats.jsonschema.values import is_pattern
+from annals.domain.formats.jsonstructure import types
+from annals.domain.values.json_pointer import join_pointer
+from annals.domain.values.json_text import dumps
 
 _NOT_FOUND: Final = object()
 

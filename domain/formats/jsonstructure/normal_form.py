@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from domain.formats.jsonschema.normal_form import normalize_data
-from domain.values.json_text import dumps
+from annals.domain.formats.jsonschema.normal_form import normalize_data
+from annals.domain.values.json_text import dumps
 
 
 def normal_form(document: Any) -> bytes:

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable
 from decimal import Decimal
 from typing import Any, Final, TypeGuard
 
-from domain.formats.jsonschema.node import NumberBound, SchemaNode
-from domain.formats.jsonschema.values import NUMBERS, equality_key, kinds_of_type, to_decimal
-from domain.values import json_text
-from domain.values.json_pointer import join_pointer
+from annals.domain.formats.jsonschema.node import NumberBound, SchemaNode
+from annals.domain.formats.jsonschema.values import NUMBERS, equality_key, kinds_of_type, to_decimal
+from annals.domain.values import json_text
+from annals.domain.values.json_pointer import join_pointer
 
 #: Types that are numbers in JSON, with their bounds.
 _INTEGER_BOUNDS: Final = {f"int{bits}": (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for bits in (8, 16, 32)} | {

@@ -15,10 +15,10 @@ from typing import Any, NoReturn
 from jsonschema_path.paths import SchemaPath
 from referencing.exceptions import Unresolvable
 
-from domain.formats.contract import DocumentLocation, InvalidDocument
-from domain.formats.openapi.load import load_document
-from domain.formats.openapi.locations import json_fragment, location_at, path_in_default, reference_pointer
-from domain.formats.openapi.metaschema import VALIDATORS, metaschema_error, with_supported_patterns
+from annals.domain.formats.contract import DocumentLocation, InvalidDocument
+from annals.domain.formats.openapi.load import load_document
+from annals.domain.formats.openapi.locations import json_fragment, location_at, path_in_default, reference_pointer
+from annals.domain.formats.openapi.metaschema import VALIDATORS, metaschema_error, with_supported_patterns
 
 __all__ = ["canonical_form", "parse"]
 

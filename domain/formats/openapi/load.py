@@ -9,8 +9,8 @@ from typing import Any, Final, NoReturn
 
 import yaml
 
-from domain.formats.contract import DocumentLocation, InvalidDocument, decode_text
-from domain.formats.openapi.locations import json_fragment
+from annals.domain.formats.contract import DocumentLocation, InvalidDocument, decode_text
+from annals.domain.formats.openapi.locations import json_fragment
 
 #: Maximum values of a document with all YAML aliases expanded.
 _MAX_NODES: Final = 300_000

@@ -6,8 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from domain.formats.contract import MAX_FRAGMENT, DocumentLocation
-from domain.values.json_pointer import join_pointer
+from annals.domain.formats.contract import MAX_FRAGMENT, DocumentLocation
+from annals.domain.values.json_pointer import join_pointer
 
 
 def location_at(document: Any, path: Sequence[Any]) -> DocumentLocation:

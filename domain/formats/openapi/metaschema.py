@@ -14,7 +14,7 @@ from openapi_spec_validator import (
     OpenAPIV32SpecValidator,
 )
 
-from domain.formats.jsonschema.values import supported_spelling
+from annals.domain.formats.jsonschema.values import supported_spelling
 
 VALIDATORS: Final[Mapping[str, Any]] = {
     "2.0": OpenAPIV2SpecValidator,

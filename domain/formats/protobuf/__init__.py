@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from domain.formats.contract import Incompatibility, InvalidDocument, NewerSide
-from domain.formats.protobuf.comparison import find_incompatibilities
-from domain.formats.protobuf.descriptor_reader import document_from_descriptor
-from domain.formats.protobuf.imports import compile_source
-from domain.formats.protobuf.model import ProtoDocument
-from domain.formats.protobuf.normal_form import normal_form
-from domain.formats.protobuf.source import ProtoSource, read_source
+from annals.domain.formats.contract import Incompatibility, InvalidDocument, NewerSide
+from annals.domain.formats.protobuf.comparison import find_incompatibilities
+from annals.domain.formats.protobuf.descriptor_reader import document_from_descriptor
+from annals.domain.formats.protobuf.imports import compile_source
+from annals.domain.formats.protobuf.model import ProtoDocument
+from annals.domain.formats.protobuf.normal_form import normal_form
+from annals.domain.formats.protobuf.source import ProtoSource, read_source
 
 __all__ = ["ProtoDocument", "canonical_form", "incompatibilities", "parse"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from domain.formats.protobuf.source import ProtoToken
+from annals.domain.formats.protobuf.source import ProtoToken
 
 
 def blank_out(text: str, parts: Iterable[Sequence[ProtoToken]]) -> str:

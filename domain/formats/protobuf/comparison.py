@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
-from domain.formats.contract import MAX_INCOMPATIBILITIES, Incompatibility, NewerSide
-from domain.formats.protobuf.model import (
+from annals.domain.formats.contract import MAX_INCOMPATIBILITIES, Incompatibility, NewerSide
+from annals.domain.formats.protobuf.model import (
     ProtoDocument,
     ProtoEnum,
     ProtoField,
@@ -23,7 +23,7 @@ from domain.formats.protobuf.model import (
     Reservations,
     ReservedRange,
 )
-from domain.formats.protobuf.wire_types import is_same_type, is_wider, may_become_repeated, reads_as_zero
+from annals.domain.formats.protobuf.wire_types import is_same_type, is_wider, may_become_repeated, reads_as_zero
 
 
 def find_incompatibilities(

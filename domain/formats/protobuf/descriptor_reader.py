@@ -7,9 +7,9 @@ from typing import Final
 
 from google.protobuf import descriptor_pb2 as d
 
-from domain.formats.protobuf import features
-from domain.formats.protobuf.features import Features
-from domain.formats.protobuf.model import (
+from annals.domain.formats.protobuf import features
+from annals.domain.formats.protobuf.features import Features
+from annals.domain.formats.protobuf.model import (
     ProtoDocument,
     ProtoEnum,
     ProtoEnumValue,

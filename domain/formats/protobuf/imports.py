@@ -13,10 +13,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from domain.formats.contract import InvalidDocument
-from domain.formats.protobuf.blanking import blank_out, custom_options
-from domain.formats.protobuf.protoc import CompilerError, CompilerResult, compile_text, well_known_imports
-from domain.formats.protobuf.source import ProtoSource, ProtoStatement, ProtoToken, line_location
+from annals.domain.formats.contract import InvalidDocument
+from annals.domain.formats.protobuf.blanking import blank_out, custom_options
+from annals.domain.formats.protobuf.protoc import CompilerError, CompilerResult, compile_text, well_known_imports
+from annals.domain.formats.protobuf.source import ProtoSource, ProtoStatement, ProtoToken, line_location
 
 _STUB_FILE_NAME: Final = "declared_%d.proto"
 #: Maximum compilations of a document. The compiler may report missing types only after others are declared.

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from domain.formats.contract import DocumentLocation
-from domain.formats.protobuf.source import line_fragment
+from annals.domain.formats.contract import DocumentLocation
+from annals.domain.formats.protobuf.source import line_fragment
 
 
 @dataclass(frozen=True, slots=True)

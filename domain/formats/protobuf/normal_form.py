@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from google.protobuf import descriptor_pb2 as d
 
-from domain.formats.protobuf.model import ProtoDocument
+from annals.domain.formats.protobuf.model import ProtoDocument
 
 
 def normal_form(parsed: ProtoDocument) -> bytes:

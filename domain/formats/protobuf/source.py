@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final, NamedTuple
 
-from domain.formats.contract import MAX_FRAGMENT, DocumentLocation, InvalidDocument
+from annals.domain.formats.contract import MAX_FRAGMENT, DocumentLocation, InvalidDocument
 
 #: Maximum bytes and tokens of a document. Comments, which make up most of a large document, cost little; a million
 #: tokens take up to ten seconds.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from domain.formats.protobuf.model import ProtoDocument, ProtoField
+from annals.domain.formats.protobuf.model import ProtoDocument, ProtoField
 
 _WIDER_TYPES: Final = {
     "bool": frozenset(("int32", "uint32", "int64", "uint64")),

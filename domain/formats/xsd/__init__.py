@@ -15,14 +15,14 @@ from xmlschema import XMLResource, XMLSchema10, XMLSchema11, XMLSchemaException
 from xmlschema.loaders import SchemaLoader
 from xmlschema.names import XSD_IMPORT
 
-from domain.formats.contract import Incompatibility, InvalidDocument, NewerSide
-from domain.formats.xsd.build_schema import build_schema
-from domain.formats.xsd.canonical_form import canonical_form as normal_form
-from domain.formats.xsd.comparison import XsdComparison
-from domain.formats.xsd.determinism import install_model_check
-from domain.formats.xsd.model import XsdDocument
-from domain.formats.xsd.stubs import stub_schemas
-from domain.formats.xsd.xml_tree import XS, decode_xml, location_at, parse_xml
+from annals.domain.formats.contract import Incompatibility, InvalidDocument, NewerSide
+from annals.domain.formats.xsd.build_schema import build_schema
+from annals.domain.formats.xsd.canonical_form import canonical_form as normal_form
+from annals.domain.formats.xsd.comparison import XsdComparison
+from annals.domain.formats.xsd.determinism import install_model_check
+from annals.domain.formats.xsd.model import XsdDocument
+from annals.domain.formats.xsd.stubs import stub_schemas
+from annals.domain.formats.xsd.xml_tree import XS, decode_xml, location_at, parse_xml
 
 __all__ = ["XsdDocument", "canonical_form", "incompatibilities", "parse"]
 

@@ -16,8 +16,8 @@ from xmlschema.validators import (
     XsdUnion,
 )
 
-from domain.formats.contract import InvalidDocument
-from domain.formats.xsd.content_model import (
+from annals.domain.formats.contract import InvalidDocument
+from annals.domain.formats.xsd.content_model import (
     EMPTY_CONTENT,
     ContentModel,
     ElementName,
@@ -27,7 +27,7 @@ from domain.formats.xsd.content_model import (
     repeat,
     sequence_of,
 )
-from domain.formats.xsd.model import (
+from annals.domain.formats.xsd.model import (
     AttributeDeclaration,
     ComplexType,
     ElementDeclaration,
@@ -36,7 +36,7 @@ from domain.formats.xsd.model import (
     TypeDefinition,
     XsdDocument,
 )
-from domain.formats.xsd.xml_tree import PREFIX_PATTERN, XS
+from annals.domain.formats.xsd.xml_tree import PREFIX_PATTERN, XS
 
 _STRICTNESS: Final = {"skip": 0, "lax": 1, "strict": 2}
 _BUILT_IN_PREFIX: Final = f"{{{XS}}}"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 from xml.sax.saxutils import escape
 
-from domain.formats.xsd.xml_tree import PREFIX_PATTERN, XML, XS, XmlElement
+from annals.domain.formats.xsd.xml_tree import PREFIX_PATTERN, XML, XS, XmlElement
 
 _XS_PREFIX: Final = f"{{{XS}}}"
 _QNAME_ATTRIBUTES: Final = frozenset(

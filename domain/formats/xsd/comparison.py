@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from domain.formats.contract import MAX_INCOMPATIBILITIES, DocumentLocation, Incompatibility
-from domain.formats.xsd.content_model import (
+from annals.domain.formats.contract import MAX_INCOMPATIBILITIES, DocumentLocation, Incompatibility
+from annals.domain.formats.xsd.content_model import (
     ElementName,
     NamespaceWildcard,
     find_counterexample,
@@ -20,9 +20,15 @@ from domain.formats.xsd.content_model import (
     occurrence_counts,
     symbols,
 )
-from domain.formats.xsd.model import AttributeDeclaration, ComplexType, ElementDeclaration, SimpleType, XsdDocument
-from domain.formats.xsd.simple_types import EMPTY_TEXT, simple_type_mismatch
-from domain.formats.xsd.xml_tree import location_at
+from annals.domain.formats.xsd.model import (
+    AttributeDeclaration,
+    ComplexType,
+    ElementDeclaration,
+    SimpleType,
+    XsdDocument,
+)
+from annals.domain.formats.xsd.simple_types import EMPTY_TEXT, simple_type_mismatch
+from annals.domain.formats.xsd.xml_tree import location_at
 
 _ANY_TYPE: Final = "{http://www.w3.org/2001/XMLSchema}anyType"
 

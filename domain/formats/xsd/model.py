@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from domain.formats.xsd.content_model import ContentModel, NamespaceWildcard
+from annals.domain.formats.xsd.content_model import ContentModel, NamespaceWildcard
 
 
 @dataclass(frozen=True, slots=True)

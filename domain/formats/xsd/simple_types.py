@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from elementpath.regex import translate_pattern
 
-from domain.formats.xsd.model import FacetBound, SimpleType, TypeDefinition
-from domain.formats.xsd.xml_tree import XS
+from annals.domain.formats.xsd.model import FacetBound, SimpleType, TypeDefinition
+from annals.domain.formats.xsd.xml_tree import XS
 
 _XS_PREFIX: Final = f"{{{XS}}}"
 _TEXT_TYPES: Final = frozenset({_XS_PREFIX + "string", _XS_PREFIX + "anySimpleType", _XS_PREFIX + "anyAtomicType"})

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import Final
 from xml.sax.saxutils import quoteattr
 
-from domain.formats.contract import InvalidDocument
-from domain.formats.xsd.xml_tree import XML, XS, XmlElement, location_at
+from annals.domain.formats.contract import InvalidDocument
+from annals.domain.formats.xsd.xml_tree import XML, XS, XmlElement, location_at
 
 _XSI: Final = "http://www.w3.org/2001/XMLSchema-instance"
 _KNOWN_NAMESPACES: Final = frozenset({XS, XML, _XSI})

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final
 from xml.parsers import expat
 
-from domain.formats.contract import MAX_FRAGMENT, DocumentLocation, InvalidDocument
+from annals.domain.formats.contract import MAX_FRAGMENT, DocumentLocation, InvalidDocument
 
 XS: Final = "http://www.w3.org/2001/XMLSchema"
 XML: Final = "http://www.w3.org/XML/1998/namespace"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from domain.messaging.findings import (
+from annals.domain.messaging.findings import (
     addresses,
     agreement,
     credentials,
@@ -23,7 +23,7 @@ from domain.messaging.findings import (
     placeholders,
     topics,
 )
-from domain.messaging.findings.finding import (
+from annals.domain.messaging.findings.finding import (
     L2,
     L3,
     BaseChains,
@@ -33,8 +33,8 @@ from domain.messaging.findings.finding import (
     ValidatedEntity,
     Validator,
 )
-from domain.messaging.findings.payloads import inline_schema, referenced_xids
-from domain.messaging.findings.types_with_rules import ENDPOINTS, MESSAGEGROUPS, MESSAGES, kinds_by_type
+from annals.domain.messaging.findings.payloads import inline_schema, referenced_xids
+from annals.domain.messaging.findings.types_with_rules import ENDPOINTS, MESSAGEGROUPS, MESSAGES, kinds_by_type
 
 __all__ = [
     "L2",

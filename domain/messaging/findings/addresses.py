@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
-from domain.messaging.findings import names
-from domain.messaging.findings.finding import Finding, ValidatedEntity
-from domain.messaging.findings.placeholders import blank_placeholders, is_placeholder
-from domain.messaging.findings.unchecked_values import as_sequence, as_text, as_texts
+from annals.domain.messaging.findings import names
+from annals.domain.messaging.findings.finding import Finding, ValidatedEntity
+from annals.domain.messaging.findings.placeholders import blank_placeholders, is_placeholder
+from annals.domain.messaging.findings.unchecked_values import as_sequence, as_text, as_texts
 
 _SERVERS_OPTION: Final = "bootstrap.servers"
 _SCHEMES: Final[dict[str, tuple[str, ...]]] = {

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from domain.messaging.findings import names
-from domain.messaging.findings.finding import Finding, ValidatedEntity
-from domain.messaging.findings.unchecked_values import as_text
-from domain.values import xid as xids
+from annals.domain.messaging.findings import names
+from annals.domain.messaging.findings.finding import Finding, ValidatedEntity
+from annals.domain.messaging.findings.unchecked_values import as_text
+from annals.domain.values import xid as xids
 
 #: The attributes of a Group with which its messages have to agree.
 BINDING: Final = ("envelope", "protocol")

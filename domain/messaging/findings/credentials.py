@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from domain.messaging.findings.finding import Finding, ValidatedEntity
-from domain.messaging.findings.placeholders import is_placeholder
-from domain.messaging.findings.unchecked_values import AttributePath, as_sequence
+from annals.domain.messaging.findings.finding import Finding, ValidatedEntity
+from annals.domain.messaging.findings.placeholders import is_placeholder
+from annals.domain.messaging.findings.unchecked_values import AttributePath, as_sequence
 
 _DESCRIPTION_MEMBERS: Final = ("type", "mechanism", "resourceuri", "authorityuri")
 #: Names of credentials, in lower case without separators; any prefix up to the last dot is ignored.

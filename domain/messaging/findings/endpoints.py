@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from domain.messaging.findings import names
-from domain.messaging.findings.finding import Finding, ValidatedEntity, is_xid
-from domain.messaging.findings.unchecked_values import as_sequence, as_texts
-from domain.values import xid as xids
+from annals.domain.messaging.findings import names
+from annals.domain.messaging.findings.finding import Finding, ValidatedEntity, is_xid
+from annals.domain.messaging.findings.unchecked_values import as_sequence, as_texts
+from annals.domain.values import xid as xids
 
 PRODUCER: Final = "producer"
 CONSUMER: Final = "consumer"

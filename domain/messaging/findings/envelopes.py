@@ -10,12 +10,12 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from domain.messaging.findings import names
-from domain.messaging.findings.finding import Finding, ValidatedEntity
-from domain.messaging.findings.kafka import is_base64
-from domain.messaging.findings.unchecked_values import as_mapping, as_text, parse_media_type
-from domain.model.validation import rfc3339, uris
-from domain.values import xid as xids
+from annals.domain.messaging.findings import names
+from annals.domain.messaging.findings.finding import Finding, ValidatedEntity
+from annals.domain.messaging.findings.kafka import is_base64
+from annals.domain.messaging.findings.unchecked_values import as_mapping, as_text, parse_media_type
+from annals.domain.model.validation import rfc3339, uris
+from annals.domain.values import xid as xids
 
 _ATTRIBUTE: Final = re.compile(r"[a-z0-9]+\Z")
 _SYMBOL: Final = re.compile(r"[A-Za-z0-9_]+\Z")

@@ -6,10 +6,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
-from domain.messaging.findings import names
-from domain.messaging.findings.unchecked_values import as_text, protocol_options
-from domain.values import xid as xids
-from domain.values.json_pointer import join_pointer
+from annals.domain.messaging.findings import names
+from annals.domain.messaging.findings.unchecked_values import as_text, protocol_options
+from annals.domain.values import xid as xids
+from annals.domain.values.json_pointer import join_pointer
 
 #: A MUST of the endpoint, message and schema specifications that the model cannot express.
 L2: Final = "L2"

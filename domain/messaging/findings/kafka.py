@@ -10,10 +10,10 @@ import binascii
 from collections.abc import Iterator
 from typing import Final
 
-from domain.messaging.findings import names
-from domain.messaging.findings.endpoints import CONSUMER, PRODUCER, SUBSCRIBER
-from domain.messaging.findings.finding import Finding, ValidatedEntity
-from domain.messaging.findings.unchecked_values import as_mapping, as_text, as_texts
+from annals.domain.messaging.findings import names
+from annals.domain.messaging.findings.endpoints import CONSUMER, PRODUCER, SUBSCRIBER
+from annals.domain.messaging.findings.finding import Finding, ValidatedEntity
+from annals.domain.messaging.findings.unchecked_values import as_mapping, as_text, as_texts
 
 #: Options that only members of a consumer group may have.
 _GROUP_OPTIONS: Final = ("autooffsetreset", "enableautocommit")

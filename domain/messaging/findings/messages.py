@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from domain.messaging.findings import names
-from domain.messaging.findings.finding import Finding, ValidatedEntity
-from domain.messaging.findings.topics import is_topic
-from domain.messaging.findings.unchecked_values import (
+from annals.domain.messaging.findings import names
+from annals.domain.messaging.findings.finding import Finding, ValidatedEntity
+from annals.domain.messaging.findings.topics import is_topic
+from annals.domain.messaging.findings.unchecked_values import (
     as_integer,
     as_mapping,
     as_text,

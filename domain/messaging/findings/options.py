@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
-from domain.messaging.findings import names
-from domain.messaging.findings.endpoints import CONSUMER, PRODUCER, SUBSCRIBER
-from domain.messaging.findings.finding import Finding, ValidatedEntity
-from domain.messaging.findings.placeholders import blank_placeholders
-from domain.messaging.findings.unchecked_values import (
+from annals.domain.messaging.findings import names
+from annals.domain.messaging.findings.endpoints import CONSUMER, PRODUCER, SUBSCRIBER
+from annals.domain.messaging.findings.finding import Finding, ValidatedEntity
+from annals.domain.messaging.findings.placeholders import blank_placeholders
+from annals.domain.messaging.findings.unchecked_values import (
     as_integer,
     as_mapping,
     as_sequence,
@@ -20,7 +20,7 @@ from domain.messaging.findings.unchecked_values import (
     as_texts,
     is_token,
 )
-from domain.values import xid as xids
+from annals.domain.values import xid as xids
 
 _MAX_UINT32: Final = 2**32 - 1
 _SERIALIZER: Final = "org.apache.kafka.common.serialization.StringSerializer"

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
-from domain import formats
-from domain.messaging.findings import names
-from domain.messaging.findings.finding import Finding, ValidatedEntity, is_xid
-from domain.messaging.findings.unchecked_values import as_text, as_texts, parse_media_type
-from domain.values import xid as xids
-from domain.values.json_text import dumps
+from annals.domain import formats
+from annals.domain.messaging.findings import names
+from annals.domain.messaging.findings.finding import Finding, ValidatedEntity, is_xid
+from annals.domain.messaging.findings.unchecked_values import as_text, as_texts, parse_media_type
+from annals.domain.values import xid as xids
+from annals.domain.values.json_text import dumps
 
 _SCHEMAGROUPS: Final = "/schemagroups/"
 _DETAILS: Final = "$details"

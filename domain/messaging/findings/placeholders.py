@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from domain.messaging.findings.finding import Finding, ValidatedEntity
-from domain.messaging.findings.unchecked_values import strings
-from domain.messaging.templates import template_problems
+from annals.domain.messaging.findings.finding import Finding, ValidatedEntity
+from annals.domain.messaging.findings.unchecked_values import strings
+from annals.domain.messaging.templates import template_problems
 
 _BRACES: Final = re.compile(r"\{([^{}]*)\}")
 _SYMBOL: Final = re.compile(r"[A-Za-z0-9_]+\Z")

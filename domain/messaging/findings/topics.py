@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from domain.messaging.findings import names
-from domain.messaging.findings.finding import Finding, ValidatedEntity
-from domain.messaging.findings.placeholders import blank_placeholders
-from domain.messaging.findings.unchecked_values import as_text
+from annals.domain.messaging.findings import names
+from annals.domain.messaging.findings.finding import Finding, ValidatedEntity
+from annals.domain.messaging.findings.placeholders import blank_placeholders
+from annals.domain.messaging.findings.unchecked_values import as_text
 
 
 class _Addressing(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
-from domain.model import Model
+from annals.domain.model import Model
 
 ENDPOINTS: Final = "endpoints"
 MESSAGEGROUPS: Final = "messagegroups"

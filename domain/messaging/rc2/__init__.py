@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from domain.messaging.rc2 import endpoints
-from domain.messaging.rc2.document_editor import DialectMismatch, TranslatedDocument
-from domain.values.json_text import Json
+from annals.domain.messaging.rc2 import endpoints
+from annals.domain.messaging.rc2.document_editor import DialectMismatch, TranslatedDocument
+from annals.domain.values.json_text import Json
 
 __all__ = ["DIALECTS", "DialectMismatch", "TranslatedDocument"]
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from domain.values.json_pointer import join_pointer
-from domain.values.json_text import Json
+from annals.domain.values.json_pointer import join_pointer
+from annals.domain.values.json_text import Json
 
 Members = dict[str, Json]
 

@@ -10,9 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from domain.messaging.findings import names
-from domain.messaging.rc2.document_editor import DialectMismatch, DocumentChange, ObjectEditor, TranslatedDocument
-from domain.values.json_text import Json
+from annals.domain.messaging.findings import names
+from annals.domain.messaging.rc2.document_editor import (
+    DialectMismatch,
+    DocumentChange,
+    ObjectEditor,
+    TranslatedDocument,
+)
+from annals.domain.values.json_text import Json
 
 NAME: Final = "endpoint-1.0-rc2"
 _SPECVERSION: Final = "1.0-rc2"

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from domain.model.model_errors import ModelPath, model_error, object_members
-from domain.values import xid as xids
+from annals.domain.model.model_errors import ModelPath, model_error, object_members
+from annals.domain.values import xid as xids
 
 #: The maximum number of Group and Resource types in one model. A Resource type counts once for each Group type that has
 #: it: each has dozens of attributes of its own, which are compiled while other writers wait.

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from urllib.parse import unquote, urljoin, urlsplit
 
-from domain.model.model_errors import ModelPath, model_error
+from annals.domain.model.model_errors import ModelPath, model_error
 
 #: Reads a document by its name: the reference of a directive, resolved against that of the including document.
 Include = Callable[[str], Any]

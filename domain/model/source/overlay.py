@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from domain.model.model_errors import ModelPath, model_error, object_members
-from domain.model.spec_attributes import Definition, Definitions, SpecAttributes
+from annals.domain.model.model_errors import ModelPath, model_error, object_members
+from annals.domain.model.spec_attributes import Definition, Definitions, SpecAttributes
 
 
 def overlay_level(specified: SpecAttributes, definitions: Any, model_path: ModelPath) -> Definitions:

@@ -9,8 +9,8 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
-from domain.model.validation.value_errors import InvalidValue, InvalidXid, InvalidXref
-from domain.values import xid as xids
+from annals.domain.model.validation.value_errors import InvalidValue, InvalidXid, InvalidXref
+from annals.domain.values import xid as xids
 
 #: Plural names of the Resource types by plural name of their Group type.
 Types = Mapping[str, Collection[str]]

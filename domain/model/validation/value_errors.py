@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from domain.errors.problems import (
+from annals.domain.errors.problems import (
     InvalidAttribute,
     MalformedXid,
     MalformedXref,
@@ -17,7 +17,7 @@ from domain.errors.problems import (
     RequiredAttributeMissing,
     UnknownAttribute,
 )
-from domain.values import dot_path
+from annals.domain.values import dot_path
 
 ValuePath = tuple[str | int, ...]
 

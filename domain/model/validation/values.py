@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
-from domain.model.validation import rfc3339, targets, uris
-from domain.model.validation.targets import Types
-from domain.model.validation.value_errors import InvalidValue
-from domain.values.json_text import number_text
+from annals.domain.model.validation import rfc3339, targets, uris
+from annals.domain.model.validation.targets import Types
+from annals.domain.model.validation.value_errors import InvalidValue
+from annals.domain.values.json_text import number_text
 
 #: Returns the value to store. Raises: InvalidValue.
 ValueCheck = Callable[[Any], Any]

@@ -11,12 +11,12 @@ from typing import Any
 
 import orjson
 
-from domain.filters import FilterExpression, FilterValue, Operator, Sort
-from domain.filters.comparison import compare_numbers, sort_key, text_sort_key
-from domain.values import json_text
-from domain.values.dot_path import PathWildcard, Step, find
-from projections.entities.leaves import TEXT_LIMIT
-from projections.entities.rows import EntityRow
+from annals.domain.filters import FilterExpression, FilterValue, Operator, Sort
+from annals.domain.filters.comparison import compare_numbers, sort_key, text_sort_key
+from annals.domain.values import json_text
+from annals.domain.values.dot_path import PathWildcard, Step, find
+from annals.projections.entities.leaves import TEXT_LIMIT
+from annals.projections.entities.rows import EntityRow
 
 
 def matches(expression: FilterExpression, row: EntityRow, base_url: str) -> bool:

@@ -20,15 +20,23 @@ from functools import lru_cache
 from itertools import takewhile
 from typing import Final
 
-from domain.filters import Conjunction, FilterExpression, FilterValue, Operator, depth, is_above
-from domain.filters.comparison import NO_REMAINDER, compare_numbers
-from domain.values.dot_path import PathWildcard, Step
-from projections.database.drivers import Database
-from projections.entities.filters.by_document import matches
-from projections.entities.filters.omitted_entities import OmittedEntities
-from projections.entities.filters.sql import ALWAYS, SqlFragment, ancestor_key, and_, between, join_fragments, or_
-from projections.entities.leaves import TEXT_LIMIT, path_key, path_step, path_text
-from projections.entities.rows import EntityRow, stored_row
+from annals.domain.filters import Conjunction, FilterExpression, FilterValue, Operator, depth, is_above
+from annals.domain.filters.comparison import NO_REMAINDER, compare_numbers
+from annals.domain.values.dot_path import PathWildcard, Step
+from annals.projections.database.drivers import Database
+from annals.projections.entities.filters.by_document import matches
+from annals.projections.entities.filters.omitted_entities import OmittedEntities
+from annals.projections.entities.filters.sql import (
+    ALWAYS,
+    SqlFragment,
+    ancestor_key,
+    and_,
+    between,
+    join_fragments,
+    or_,
+)
+from annals.projections.entities.leaves import TEXT_LIMIT, path_key, path_step, path_text
+from annals.projections.entities.rows import EntityRow, stored_row
 
 COLUMNS: Final = ", ".join(EntityRow._fields)
 #: The comparison operators in SQL.

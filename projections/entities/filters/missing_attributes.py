@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import Final, NamedTuple
 
-from projections.database.drivers import Database
-from projections.log.positions import read_position
+from annals.projections.database.drivers import Database
+from annals.projections.log.positions import read_position
 
 #: The number of cached queries, and of cached members of each.
 CACHE_SIZE: Final = 256

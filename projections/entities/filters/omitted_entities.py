@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Final
 
-from projections.database.drivers import Database
-from projections.entities.filters.sql import SqlFragment
-from projections.entities.leaves import OMITTED_PATH
-from projections.entities.rows import EntityRow, stored_row
+from annals.projections.database.drivers import Database
+from annals.projections.entities.filters.sql import SqlFragment
+from annals.projections.entities.leaves import OMITTED_PATH
+from annals.projections.entities.rows import EntityRow, stored_row
 
 #: Finds the markers. All index columns before the key are fixed, so the markers of a range are adjacent in the index.
 OMITTED_KEYS: Final = (

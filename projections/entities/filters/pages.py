@@ -14,20 +14,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Final, NamedTuple
 
-from domain.filters import Sort
-from projections.database.drivers import Database
-from projections.entities.filters.by_document import sort_key_of
-from projections.entities.filters.by_index import RowOverrides
-from projections.entities.filters.missing_attributes import (
+from annals.domain.filters import Sort
+from annals.projections.database.drivers import Database
+from annals.projections.entities.filters.by_document import sort_key_of
+from annals.projections.entities.filters.by_index import RowOverrides
+from annals.projections.entities.filters.missing_attributes import (
     MAX_KEYS,
     MissingAttributeCache,
     MissingAttributeQuery,
     TreeKeys,
 )
-from projections.entities.filters.selection import Selection
-from projections.entities.filters.sql import SqlFragment, and_, between
-from projections.entities.leaves import path_key, path_text
-from projections.entities.rows import EntityRow, stored_row
+from annals.projections.entities.filters.selection import Selection
+from annals.projections.entities.filters.sql import SqlFragment, and_, between
+from annals.projections.entities.leaves import path_key, path_text
+from annals.projections.entities.rows import EntityRow, stored_row
 
 #: Up to this size, a collection's members are sorted; for a larger one, the index over all entities of its type is read
 #: in order.

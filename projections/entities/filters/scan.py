@@ -11,15 +11,15 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
-from domain.filters import EntityFilter, depth
-from domain.values import xid as xids
-from projections.entities import xref
-from projections.entities.filters.by_document import sort_key_of
-from projections.entities.filters.by_index import COLUMNS
-from projections.entities.filters.pages import CollectionMembers, PageKey
-from projections.entities.filters.selection import FilterState, Selection, split_batches
-from projections.entities.past_database import PastDatabase
-from projections.entities.rows import EntityRow, stored_row
+from annals.domain.filters import EntityFilter, depth
+from annals.domain.values import xid as xids
+from annals.projections.entities import xref
+from annals.projections.entities.filters.by_document import sort_key_of
+from annals.projections.entities.filters.by_index import COLUMNS
+from annals.projections.entities.filters.pages import CollectionMembers, PageKey
+from annals.projections.entities.filters.selection import FilterState, Selection, split_batches
+from annals.projections.entities.past_database import PastDatabase
+from annals.projections.entities.rows import EntityRow, stored_row
 
 _SELECT_RANGE: Final = f"SELECT {COLUMNS} FROM entity WHERE tree_key >= ? AND tree_key < ? AND {{}} ORDER BY tree_key"
 

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final, TypeVar
 
-from domain.filters import Conjunction, EntityFilter, depth, is_above
-from domain.values import xid as xids
-from projections.database.drivers import Database
-from projections.entities.filters.by_document import matches
-from projections.entities.filters.by_index import COLUMNS, FilterCompiler, RowOverrides
-from projections.entities.filters.sql import SqlFragment, ancestor_key, and_, between, join_fragments
-from projections.entities.rows import EntityRow, stored_row
+from annals.domain.filters import Conjunction, EntityFilter, depth, is_above
+from annals.domain.values import xid as xids
+from annals.projections.database.drivers import Database
+from annals.projections.entities.filters.by_document import matches
+from annals.projections.entities.filters.by_index import COLUMNS, FilterCompiler, RowOverrides
+from annals.projections.entities.filters.sql import SqlFragment, ancestor_key, and_, between, join_fragments
+from annals.projections.entities.rows import EntityRow, stored_row
 
 T = TypeVar("T")
 

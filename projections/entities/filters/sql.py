@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from domain.filters import depth
+from annals.domain.filters import depth
 
 
 class SqlFragment(NamedTuple):

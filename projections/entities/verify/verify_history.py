@@ -7,17 +7,17 @@ from typing import Any, Final
 
 from sqlalchemy import Connection
 
-from commands.store import sql
-from commands.store.hashes import LogRow
-from commands.store.log import Store
-from commands.store.mapper import EventMapper
-from commands.verify.unchecked_rows import catch_unreadable, open_snapshot, unchecked_row
-from commands.verify.verify_log import VerificationFinding
-from domain.registry.events import EntityDeleted
-from domain.values import xid as xids
-from projections.entities.rows import EntityRow, entity_row
-from projections.entities.tables import tables
-from projections.entities.verify.verify_published_versions import verify_published_versions
+from annals.commands.store import sql
+from annals.commands.store.hashes import LogRow
+from annals.commands.store.log import Store
+from annals.commands.store.mapper import EventMapper
+from annals.commands.verify.unchecked_rows import catch_unreadable, open_snapshot, unchecked_row
+from annals.commands.verify.verify_log import VerificationFinding
+from annals.domain.registry.events import EntityDeleted
+from annals.domain.values import xid as xids
+from annals.projections.entities.rows import EntityRow, entity_row
+from annals.projections.entities.tables import tables
+from annals.projections.entities.verify.verify_published_versions import verify_published_versions
 
 _ROW_COLUMNS: Final = ", ".join(f"r.{name}" for name in EntityRow._fields)
 _EVENT_COLUMNS: Final = ", ".join(f"l.{name}" for name in LogRow._fields)

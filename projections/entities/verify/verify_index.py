@@ -7,13 +7,13 @@ from typing import Any, Final
 
 from sqlalchemy import Connection
 
-from commands.store import sql
-from commands.store.log import Store
-from commands.verify.unchecked_rows import catch_unreadable, open_snapshot
-from commands.verify.verify_log import VerificationFinding
-from domain.values.json_text import loads
-from projections.entities.leaves import OMITTED_PATH, PRESENT_LEAF, UNINDEXED_TYPES, leaves
-from projections.entities.tables import tables
+from annals.commands.store import sql
+from annals.commands.store.log import Store
+from annals.commands.verify.unchecked_rows import catch_unreadable, open_snapshot
+from annals.commands.verify.verify_log import VerificationFinding
+from annals.domain.values.json_text import loads
+from annals.projections.entities.leaves import OMITTED_PATH, PRESENT_LEAF, UNINDEXED_TYPES, leaves
+from annals.projections.entities.tables import tables
 
 _SELECT_ROWS: Final = (
     "SELECT tree_key, type, attributes, since FROM entity WHERE tree_key > ? ORDER BY tree_key LIMIT ?"

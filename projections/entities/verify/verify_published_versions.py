@@ -8,16 +8,16 @@ from typing import Any, Final
 
 from sqlalchemy import Connection
 
-from commands.store import sql
-from commands.store.hashes import LogRow
-from commands.store.mapper import EventMapper
-from commands.verify.unchecked_rows import unchecked_row
-from commands.verify.verify_log import VerificationFinding
-from domain.compat.legacy_apis import FACADE, LEGACY_APIS
-from domain.compat.publications import fold_publications
-from domain.registry.events import EntityDeleted
-from domain.values import xid as xids
-from projections.entities.rows import PUBLICATION_COLUMNS, publication_row
+from annals.commands.store import sql
+from annals.commands.store.hashes import LogRow
+from annals.commands.store.mapper import EventMapper
+from annals.commands.verify.unchecked_rows import unchecked_row
+from annals.commands.verify.verify_log import VerificationFinding
+from annals.domain.compat.legacy_apis import FACADE, LEGACY_APIS
+from annals.domain.compat.publications import fold_publications
+from annals.domain.registry.events import EntityDeleted
+from annals.domain.values import xid as xids
+from annals.projections.entities.rows import PUBLICATION_COLUMNS, publication_row
 
 _EVENT_COLUMNS: Final = ", ".join(LogRow._fields)
 _SELECT_EVENTS: Final = (

@@ -12,13 +12,13 @@ from urllib.parse import quote, unquote, urlsplit
 
 import httpx
 
-from commands.store.registry_url import UNCONFIGURED_URL
-from domain.compat import uris
-from domain.compat.document_attributes import DocumentAttributes, request_names
-from domain.compat.ids import decode_segment, encode_segment
-from domain.compat.legacy_apis import LegacyApi
-from domain.values.header_values import InvalidHeaderValue, decode
-from projections.replication.remote.remote_client import RemoteClient, RemoteError
+from annals.commands.store.registry_url import UNCONFIGURED_URL
+from annals.domain.compat import uris
+from annals.domain.compat.document_attributes import DocumentAttributes, request_names
+from annals.domain.compat.ids import decode_segment, encode_segment
+from annals.domain.compat.legacy_apis import LegacyApi
+from annals.domain.values.header_values import InvalidHeaderValue, decode
+from annals.projections.replication.remote.remote_client import RemoteClient, RemoteError
 
 #: Statuses for something that does not exist, or not any more.
 _ABSENT_STATUSES: Final = (404, 410)

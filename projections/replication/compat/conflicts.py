@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from domain.errors.problems import Problem
-from projections.replication.link_state import LinkStates
+from annals.domain.errors.problems import Problem
+from annals.projections.replication.link_state import LinkStates
 
 #: Largest number of conflicts in a status.
 _MAX_CONFLICTS: Final = 100

@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import NamedTuple
 
-from domain.compat.uris import default_version_path, normalize_uri
-from projections.replication.compat.client import LegacyClient, LegacyVersion, VersionUnchanged
-from projections.replication.compat.conflicts import LegacyConflicts
-from projections.replication.compat.local_names import local_xids
-from projections.replication.compat.local_registry import LegacyLocalRegistry
+from annals.domain.compat.uris import default_version_path, normalize_uri
+from annals.projections.replication.compat.client import LegacyClient, LegacyVersion, VersionUnchanged
+from annals.projections.replication.compat.conflicts import LegacyConflicts
+from annals.projections.replication.compat.local_names import local_xids
+from annals.projections.replication.compat.local_registry import LegacyLocalRegistry
 
 
 class _EqualVersion(NamedTuple):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import Final
 
-from domain.compat.ids import to_legacy_id, to_registry_id
-from domain.replication.link import Link
-from domain.values import xid as xids
+from annals.domain.compat.ids import to_legacy_id, to_registry_id
+from annals.domain.replication.link import Link
+from annals.domain.values import xid as xids
 
 RENAME: Final = "rename"
 #: Hexadecimal digits of the authority's hash in a name that avoids a conflict.

@@ -8,19 +8,19 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
-from commands.store.log import Recorded
-from domain.compat.catalog.attributes import SchemaReference
-from domain.compat.document_attributes import DocumentAttributes
-from domain.compat.legacy_apis import MESSAGECATALOG, SCHEMAREGISTRY, LegacyApi
-from domain.compat.request_extras import LegacyDeletion
-from domain.compat.uris import normalize_uri
-from domain.decisions.commands import Command, DeleteEntities
-from domain.decisions.compat.request_commands import group_command, message_command, schema_command
-from domain.replication import LINK
-from domain.replication.link import Link
-from domain.values import xid as xids
-from domain.values.json_text import loads_trusted
-from projections.compat.definitions import (
+from annals.commands.store.log import Recorded
+from annals.domain.compat.catalog.attributes import SchemaReference
+from annals.domain.compat.document_attributes import DocumentAttributes
+from annals.domain.compat.legacy_apis import MESSAGECATALOG, SCHEMAREGISTRY, LegacyApi
+from annals.domain.compat.request_extras import LegacyDeletion
+from annals.domain.compat.uris import normalize_uri
+from annals.domain.decisions.commands import Command, DeleteEntities
+from annals.domain.decisions.compat.request_commands import group_command, message_command, schema_command
+from annals.domain.replication import LINK
+from annals.domain.replication.link import Link
+from annals.domain.values import xid as xids
+from annals.domain.values.json_text import loads_trusted
+from annals.projections.compat.definitions import (
     CompatDefinition,
     facade_of,
     group_format,
@@ -29,11 +29,11 @@ from projections.compat.definitions import (
     schema_by_uri,
     version_by_uri,
 )
-from projections.compat.versions import CompatVersion, CompatVersions
-from projections.entities.query import View
-from projections.entities.rows import EntityRow
-from projections.replication.compat import client
-from projections.replication.link_worker import LinkWorkerContext
+from annals.projections.compat.versions import CompatVersion, CompatVersions
+from annals.projections.entities.query import View
+from annals.projections.entities.rows import EntityRow
+from annals.projections.replication.compat import client
+from annals.projections.replication.link_worker import LinkWorkerContext
 
 FAMILY_BY_DIALECT: Final[Mapping[str, LegacyApi]] = {family.name: family for family in (SCHEMAREGISTRY, MESSAGECATALOG)}
 

@@ -10,16 +10,16 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Final
 
-from domain.compat.ids import decode_segment, to_registry_id
-from domain.compat.legacy_apis import LegacyApi
-from domain.decisions.compat.group_formats import is_same_group_format
-from domain.values import xid as xids
-from projections.replication.compat.client import BrokenResponse, LegacyClient
-from projections.replication.compat.conflicts import LegacyConflicts
-from projections.replication.compat.definition_copier import DefinitionCopier
-from projections.replication.compat.local_names import local_group_xids
-from projections.replication.compat.local_registry import LegacyLocalRegistry
-from projections.replication.remote.remote_client import RemoteError
+from annals.domain.compat.ids import decode_segment, to_registry_id
+from annals.domain.compat.legacy_apis import LegacyApi
+from annals.domain.decisions.compat.group_formats import is_same_group_format
+from annals.domain.values import xid as xids
+from annals.projections.replication.compat.client import BrokenResponse, LegacyClient
+from annals.projections.replication.compat.conflicts import LegacyConflicts
+from annals.projections.replication.compat.definition_copier import DefinitionCopier
+from annals.projections.replication.compat.local_names import local_group_xids
+from annals.projections.replication.compat.local_registry import LegacyLocalRegistry
+from annals.projections.replication.remote.remote_client import RemoteError
 
 _FORBIDDEN: Final = 403
 

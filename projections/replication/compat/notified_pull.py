@@ -10,16 +10,16 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 from typing import Any, Final
 
-from domain.compat.legacy_apis import LegacyApi
-from domain.compat.uris import entity_path
-from domain.replication.link import Link
-from projections.replication.compat.client import LegacyClient
-from projections.replication.compat.conflicts import LegacyConflicts
-from projections.replication.compat.local_registry import LegacyLocalRegistry
-from projections.replication.compat.mirror import Mirror
-from projections.replication.link_state import ALL_SUBJECTS
-from projections.replication.link_worker import LinkWorkerContext
-from projections.replication.remote.remote_subscription import CHECK_SECONDS, RemoteSubscription, group_filters
+from annals.domain.compat.legacy_apis import LegacyApi
+from annals.domain.compat.uris import entity_path
+from annals.domain.replication.link import Link
+from annals.projections.replication.compat.client import LegacyClient
+from annals.projections.replication.compat.conflicts import LegacyConflicts
+from annals.projections.replication.compat.local_registry import LegacyLocalRegistry
+from annals.projections.replication.compat.mirror import Mirror
+from annals.projections.replication.link_state import ALL_SUBJECTS
+from annals.projections.replication.link_worker import LinkWorkerContext
+from annals.projections.replication.remote.remote_subscription import CHECK_SECONDS, RemoteSubscription, group_filters
 
 _EVENT_ACTIONS: Final = ("updated.v1", "deleted.v1")
 

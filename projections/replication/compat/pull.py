@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from contextlib import closing
 
-from domain.replication.link import Link
-from projections.replication.compat.client import LegacyClient
-from projections.replication.compat.conflicts import LegacyConflicts
-from projections.replication.compat.local_registry import LegacyLocalRegistry
-from projections.replication.compat.mirror import Mirror
-from projections.replication.link_worker import LinkWorkerContext
+from annals.domain.replication.link import Link
+from annals.projections.replication.compat.client import LegacyClient
+from annals.projections.replication.compat.conflicts import LegacyConflicts
+from annals.projections.replication.compat.local_registry import LegacyLocalRegistry
+from annals.projections.replication.compat.mirror import Mirror
+from annals.projections.replication.link_worker import LinkWorkerContext
 
 
 class LegacyPull:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from contextlib import closing
 from typing import Final
 
-from commands.store.mapper import EventMapper
-from domain.replication.link import Link
-from projections.events.feed import interactions
-from projections.replication.compat.client import LegacyClient
-from projections.replication.compat.conflicts import LegacyConflicts
-from projections.replication.compat.local_registry import LegacyLocalRegistry, definition_of
-from projections.replication.compat.sender import LegacySender
-from projections.replication.compat.sent_objects import SentObjects
-from projections.replication.link_worker import LinkWorkerContext
+from annals.commands.store.mapper import EventMapper
+from annals.domain.replication.link import Link
+from annals.projections.events.feed import interactions
+from annals.projections.replication.compat.client import LegacyClient
+from annals.projections.replication.compat.conflicts import LegacyConflicts
+from annals.projections.replication.compat.local_registry import LegacyLocalRegistry, definition_of
+from annals.projections.replication.compat.sender import LegacySender
+from annals.projections.replication.compat.sent_objects import SentObjects
+from annals.projections.replication.link_worker import LinkWorkerContext
 
 _MAPPER: Final = EventMapper()
 

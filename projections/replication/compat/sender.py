@@ -11,18 +11,18 @@ from functools import partial
 from hashlib import sha256
 from typing import Any, Final
 
-from domain.compat.ids import decode_segment, to_legacy_id
-from domain.compat.uris import normalize_uri
-from domain.decisions.compat.group_formats import is_same_group_format
-from domain.values import xid as xids
-from domain.values.json_text import dumps
-from projections.compat.versions import CompatVersion
-from projections.replication.compat.client import BrokenResponse, LegacyClient
-from projections.replication.compat.conflicts import LegacyConflicts
-from projections.replication.compat.local_names import candidate_ids
-from projections.replication.compat.local_registry import LegacyLocalRegistry
-from projections.replication.compat.sent_objects import SentObject, SentObjects
-from projections.replication.remote.remote_client import RemoteError
+from annals.domain.compat.ids import decode_segment, to_legacy_id
+from annals.domain.compat.uris import normalize_uri
+from annals.domain.decisions.compat.group_formats import is_same_group_format
+from annals.domain.values import xid as xids
+from annals.domain.values.json_text import dumps
+from annals.projections.compat.versions import CompatVersion
+from annals.projections.replication.compat.client import BrokenResponse, LegacyClient
+from annals.projections.replication.compat.conflicts import LegacyConflicts
+from annals.projections.replication.compat.local_names import candidate_ids
+from annals.projections.replication.compat.local_registry import LegacyLocalRegistry
+from annals.projections.replication.compat.sent_objects import SentObject, SentObjects
+from annals.projections.replication.remote.remote_client import RemoteError
 
 #: Statuses that refuse one object for every caller.
 _REFUSAL_STATUSES: Final = (400, 404, 405, 409, 413, 415, 422)

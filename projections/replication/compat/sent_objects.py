@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from domain.values import xid as xids
-from projections.replication import tables
-from projections.replication.link_state import LinkStates
+from annals.domain.values import xid as xids
+from annals.projections.replication import tables
+from annals.projections.replication.link_state import LinkStates
 
 _SELECT: Final = "SELECT key, digest, own, place FROM replication_sent WHERE link = ?"
 _SELECT_ONE: Final = f"{_SELECT} AND key = ?"

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
-from domain.replication.link import Link
-from domain.values import xid as xids
-from domain.values.json_text import loads
-from projections.audit.hash_comparison import HashDifference, HashQuery, HashSource, differences
-from projections.audit.tree_hashes import KeyRange, TreeHashes, key_range_of, part_members
-from projections.entities.query import View
-from projections.replication.remote.remote_client import RemoteClient, RemoteError
+from annals.domain.replication.link import Link
+from annals.domain.values import xid as xids
+from annals.domain.values.json_text import loads
+from annals.projections.audit.hash_comparison import HashDifference, HashQuery, HashSource, differences
+from annals.projections.audit.tree_hashes import KeyRange, TreeHashes, key_range_of, part_members
+from annals.projections.entities.query import View
+from annals.projections.replication.remote.remote_client import RemoteClient, RemoteError
 
 #: The status of a registry that does not know the requested position.
 _UNKNOWN_POSITION: Final = 400

@@ -6,13 +6,13 @@ import time
 from collections.abc import Iterable
 from typing import Final
 
-from domain.decisions.commands import Follow
-from domain.decisions.replication.append_foreign import model_events
-from domain.errors.http_errors import Diverged
-from domain.replication.foreign_interaction import ForeignInteraction
-from domain.replication.link import Link
-from projections.replication.link_worker import LinkWorkerContext
-from projections.replication.remote.remote_client import RemoteClient, RemoteError
+from annals.domain.decisions.commands import Follow
+from annals.domain.decisions.replication.append_foreign import model_events
+from annals.domain.errors.http_errors import Diverged
+from annals.domain.replication.foreign_interaction import ForeignInteraction
+from annals.domain.replication.link import Link
+from annals.projections.replication.link_worker import LinkWorkerContext
+from annals.projections.replication.remote.remote_client import RemoteClient, RemoteError
 
 #: Largest number of events that are recorded together, unless one interaction has more.
 BATCH_EVENTS: Final = 2000

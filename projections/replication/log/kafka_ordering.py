@@ -1,8 +1,8 @@
 """Restores the order of a topic from the numbers of its records, and tracks the progress of each partition.
 
-A partition never has a record for the first time after a record with a higher number (`projections.kafka.producer`). So
-the next record cannot be in a partition where a higher number was seen. If that is true of all partitions, the record
-is missing.
+A partition never has a record for the first time after a record with a higher number
+(`annals.projections.kafka.producer`). So the next record cannot be in a partition where a higher number was seen. If
+that is true of all partitions, the record is missing.
 """
 
 from __future__ import annotations

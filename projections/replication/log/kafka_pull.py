@@ -14,20 +14,20 @@ from typing import Any, Final
 
 from kafka import KafkaConsumer, TopicPartition, errors
 
-from domain.compat.legacy_apis import document_hash
-from domain.replication.foreign_interaction import ForeignInteraction
-from domain.replication.link import Link
-from projections.kafka.cluster import CertificateAuthorities, InsecureCredential, KafkaCluster
-from projections.kafka.records import record_position as numbered
-from projections.outgoing.certificates import TrustStore
-from projections.replication.link_worker import LinkWorkerContext
-from projections.replication.log.ingest import BATCH_EVENTS, LogIngester
-from projections.replication.log.kafka_ordering import PartitionMarks, RecordMark, RecordOrder
-from projections.replication.log.kafka_records import InteractionAssembler, LogTopicRecord
-from projections.replication.log.log_lines import BrokenFeed
-from projections.replication.remote.remote_client import RemoteError
-from projections.subscriptions.contract import Credential
-from projections.subscriptions.sinks.kafka.outcomes import error_outcome
+from annals.domain.compat.legacy_apis import document_hash
+from annals.domain.replication.foreign_interaction import ForeignInteraction
+from annals.domain.replication.link import Link
+from annals.projections.kafka.cluster import CertificateAuthorities, InsecureCredential, KafkaCluster
+from annals.projections.kafka.records import record_position as numbered
+from annals.projections.outgoing.certificates import TrustStore
+from annals.projections.replication.link_worker import LinkWorkerContext
+from annals.projections.replication.log.ingest import BATCH_EVENTS, LogIngester
+from annals.projections.replication.log.kafka_ordering import PartitionMarks, RecordMark, RecordOrder
+from annals.projections.replication.log.kafka_records import InteractionAssembler, LogTopicRecord
+from annals.projections.replication.log.log_lines import BrokenFeed
+from annals.projections.replication.remote.remote_client import RemoteError
+from annals.projections.subscriptions.contract import Credential
+from annals.projections.subscriptions.sinks.kafka.outcomes import error_outcome
 
 #: Time limits in milliseconds of a poll, and of a request for the end offsets.
 POLL_MILLISECONDS: Final = 300

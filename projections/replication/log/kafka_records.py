@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
-from commands.store.mapper import UnreadableEvent
-from domain.registry.events import EntityEvent
-from domain.replication.foreign_interaction import ForeignInteraction
-from domain.values.json_text import InvalidJson, loads_trusted
-from projections.kafka.records import DOCUMENT, SCHEMA
-from projections.log.table_rows import KNOWN_VERSIONS, event_of
-from projections.replication.log.log_lines import BrokenFeed, foreign_interaction
+from annals.commands.store.mapper import UnreadableEvent
+from annals.domain.registry.events import EntityEvent
+from annals.domain.replication.foreign_interaction import ForeignInteraction
+from annals.domain.values.json_text import InvalidJson, loads_trusted
+from annals.projections.kafka.records import DOCUMENT, SCHEMA
+from annals.projections.log.table_rows import KNOWN_VERSIONS, event_of
+from annals.projections.replication.log.log_lines import BrokenFeed, foreign_interaction
 
 _KNOWN_SCHEMAS: Final = [str(version).encode() for version in KNOWN_VERSIONS]
 

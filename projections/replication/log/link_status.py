@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from typing import Any, Final
 
-from domain.errors.http_errors import Diverged, InvalidLink
-from domain.replication.link import LOG, Link
-from projections.replication.cycles import check_cycle
-from projections.replication.link_worker import LinkWorkerContext
-from projections.replication.log.comparison import RemoteSnapshot, find_differences, remote_snapshot
-from projections.replication.log.ingest import LogIngester
-from projections.replication.remote.remote_client import RemoteClient, RemoteError
+from annals.domain.errors.http_errors import Diverged, InvalidLink
+from annals.domain.replication.link import LOG, Link
+from annals.projections.replication.cycles import check_cycle
+from annals.projections.replication.link_worker import LinkWorkerContext
+from annals.projections.replication.log.comparison import RemoteSnapshot, find_differences, remote_snapshot
+from annals.projections.replication.log.ingest import LogIngester
+from annals.projections.replication.remote.remote_client import RemoteClient, RemoteError
 
 EQUAL: Final = "equal"
 DIFFERS: Final = "differs"

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from typing import Any
 
-from commands.store.clock import parse_time
-from commands.store.mapper import EventMapper, UnreadableEvent
-from domain.registry.events import EntityEvent
-from domain.replication.foreign_interaction import ForeignInteraction
-from domain.values.json_text import InvalidJson, loads_trusted
+from annals.commands.store.clock import parse_time
+from annals.commands.store.mapper import EventMapper, UnreadableEvent
+from annals.domain.registry.events import EntityEvent
+from annals.domain.replication.foreign_interaction import ForeignInteraction
+from annals.domain.values.json_text import InvalidJson, loads_trusted
 
 _MAPPER = EventMapper()
 

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing
 from typing import Final, TypeVar
 
-from domain.replication.foreign_interaction import ForeignInteraction
-from domain.replication.link import Link
-from projections.replication.link_worker import LinkWorkerContext
-from projections.replication.log.ingest import LogIngester
-from projections.replication.log.link_status import LinkStatusRecorder, record_status
-from projections.replication.log.log_lines import LogLineParser, parse_interactions
-from projections.replication.log.widened_scope import fetch_widened_scope
-from projections.replication.remote.remote_client import RemoteClient
+from annals.domain.replication.foreign_interaction import ForeignInteraction
+from annals.domain.replication.link import Link
+from annals.projections.replication.link_worker import LinkWorkerContext
+from annals.projections.replication.log.ingest import LogIngester
+from annals.projections.replication.log.link_status import LinkStatusRecorder, record_status
+from annals.projections.replication.log.log_lines import LogLineParser, parse_interactions
+from annals.projections.replication.log.widened_scope import fetch_widened_scope
+from annals.projections.replication.remote.remote_client import RemoteClient
 
 #: Seconds after which a stream ends at the next data, so that both registries are compared again; and seconds between
 #: checks for the end of the other log.

@@ -13,15 +13,15 @@ from contextlib import closing
 from itertools import chain
 from typing import Any, Final
 
-from domain.errors.http_errors import Diverged
-from domain.replication.link import COLLECTION, Link
-from domain.values import xid as xids
-from projections.events.feed import PAGE_SIZE, interactions
-from projections.log.json_lines import log_lines
-from projections.log.reader import Log
-from projections.replication.cycles import check_cycle
-from projections.replication.link_worker import LinkWorkerContext
-from projections.replication.remote.remote_client import RemoteClient, RemoteError
+from annals.domain.errors.http_errors import Diverged
+from annals.domain.replication.link import COLLECTION, Link
+from annals.domain.values import xid as xids
+from annals.projections.events.feed import PAGE_SIZE, interactions
+from annals.projections.log.json_lines import log_lines
+from annals.projections.log.reader import Log
+from annals.projections.replication.cycles import check_cycle
+from annals.projections.replication.link_worker import LinkWorkerContext
+from annals.projections.replication.remote.remote_client import RemoteClient, RemoteError
 
 #: Largest number of events in a batch, unless one interaction has more.
 PIECE_EVENTS: Final = 5000

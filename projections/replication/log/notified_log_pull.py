@@ -9,14 +9,14 @@ from __future__ import annotations
 import time
 from contextlib import closing
 
-from domain.replication.link import Link
-from projections.replication.link_worker import LinkWorkerContext
-from projections.replication.log.ingest import LogIngester
-from projections.replication.log.link_status import LinkStatusRecorder, record_status
-from projections.replication.log.log_pull import fetch_interactions
-from projections.replication.log.widened_scope import fetch_widened_scope
-from projections.replication.remote.remote_client import RemoteClient
-from projections.replication.remote.remote_subscription import CHECK_SECONDS, RemoteSubscription, group_filters
+from annals.domain.replication.link import Link
+from annals.projections.replication.link_worker import LinkWorkerContext
+from annals.projections.replication.log.ingest import LogIngester
+from annals.projections.replication.log.link_status import LinkStatusRecorder, record_status
+from annals.projections.replication.log.log_pull import fetch_interactions
+from annals.projections.replication.log.widened_scope import fetch_widened_scope
+from annals.projections.replication.remote.remote_client import RemoteClient
+from annals.projections.replication.remote.remote_subscription import CHECK_SECONDS, RemoteSubscription, group_filters
 
 
 class NotifiedLogPull:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 
-from domain.errors.http_errors import Diverged, LogGap, NotReceiving, RemoteUnavailable
-from domain.errors.problems import Problem
-from domain.replication.link import RECEIVE, Link
-from projections.replication.link_worker import LinkWorkerContext
-from projections.replication.log.ingest import LogIngester
-from projections.replication.log.log_lines import BrokenFeed, parse_interactions
-from projections.replication.log.widened_scope import fetch_widened_scope
-from projections.replication.remote.remote_client import RemoteError
-from projections.replication.standard.comparable import BrokenEntity
+from annals.domain.errors.http_errors import Diverged, LogGap, NotReceiving, RemoteUnavailable
+from annals.domain.errors.problems import Problem
+from annals.domain.replication.link import RECEIVE, Link
+from annals.projections.replication.link_worker import LinkWorkerContext
+from annals.projections.replication.log.ingest import LogIngester
+from annals.projections.replication.log.log_lines import BrokenFeed, parse_interactions
+from annals.projections.replication.log.widened_scope import fetch_widened_scope
+from annals.projections.replication.remote.remote_client import RemoteError
+from annals.projections.replication.standard.comparable import BrokenEntity
 
 
 def receive(link: Link, context: LinkWorkerContext, after: int, lines: Iterable[bytes]) -> int:

@@ -7,18 +7,18 @@ from contextlib import closing
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
-from domain.decisions.commands import ControlLink, Repair
-from domain.errors.http_errors import Diverged
-from domain.registry.events import EntityEvent
-from domain.replication.link import Link
-from domain.values import xid as xids
-from projections.audit.hash_comparison import HashDifference
-from projections.entities.query import View
-from projections.replication.link_worker import LinkWorkerContext
-from projections.replication.log.comparison import RemoteSnapshot, find_differences, remote_snapshot
-from projections.replication.log.link_status import EQUAL, check_comparable
-from projections.replication.log.log_lines import parse_first_event
-from projections.replication.remote.remote_client import RemoteClient, RemoteError
+from annals.domain.decisions.commands import ControlLink, Repair
+from annals.domain.errors.http_errors import Diverged
+from annals.domain.registry.events import EntityEvent
+from annals.domain.replication.link import Link
+from annals.domain.values import xid as xids
+from annals.projections.audit.hash_comparison import HashDifference
+from annals.projections.entities.query import View
+from annals.projections.replication.link_worker import LinkWorkerContext
+from annals.projections.replication.log.comparison import RemoteSnapshot, find_differences, remote_snapshot
+from annals.projections.replication.log.link_status import EQUAL, check_comparable
+from annals.projections.replication.log.log_lines import parse_first_event
+from annals.projections.replication.remote.remote_client import RemoteClient, RemoteError
 
 #: Attempts to repair while others write to this registry.
 _MAX_ROUNDS: Final = 5

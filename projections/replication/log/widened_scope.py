@@ -9,25 +9,25 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from commands.store.mapper import EventMapper
-from domain.decisions.commands import ReplaceModel
-from domain.errors.http_errors import Diverged
-from domain.registry.events import EntityDeleted
-from domain.replication.link import Link
-from domain.replication.merged_models import merge_models
-from domain.replication.scope import LinkScope
-from domain.values import xid as xids
-from domain.values.json_text import loads
-from projections.audit.hash_comparison import HashDifference
-from projections.entities.query import View
-from projections.log.reader import Log
-from projections.replication.link_state import LinkProgress
-from projections.replication.link_worker import LinkWorkerContext
-from projections.replication.log.comparison import RemoteSnapshot, find_differences, remote_snapshot, scope_roots
-from projections.replication.log.ingest import BATCH_EVENTS
-from projections.replication.log.repair import apply_differences
-from projections.replication.remote.remote_client import RemoteClient, RemoteError
-from projections.replication.standard.cached_responses import CachedResponses
+from annals.commands.store.mapper import EventMapper
+from annals.domain.decisions.commands import ReplaceModel
+from annals.domain.errors.http_errors import Diverged
+from annals.domain.registry.events import EntityDeleted
+from annals.domain.replication.link import Link
+from annals.domain.replication.merged_models import merge_models
+from annals.domain.replication.scope import LinkScope
+from annals.domain.values import xid as xids
+from annals.domain.values.json_text import loads
+from annals.projections.audit.hash_comparison import HashDifference
+from annals.projections.entities.query import View
+from annals.projections.log.reader import Log
+from annals.projections.replication.link_state import LinkProgress
+from annals.projections.replication.link_worker import LinkWorkerContext
+from annals.projections.replication.log.comparison import RemoteSnapshot, find_differences, remote_snapshot, scope_roots
+from annals.projections.replication.log.ingest import BATCH_EVENTS
+from annals.projections.replication.log.repair import apply_differences
+from annals.projections.replication.remote.remote_client import RemoteClient, RemoteError
+from annals.projections.replication.standard.cached_responses import CachedResponses
 
 #: The fact with the position of the link's event up to which its scope is complete, as of the cursor.
 COMPLETE_KEY: Final = "complete"

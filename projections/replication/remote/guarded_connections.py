@@ -13,9 +13,9 @@ from typing import Any
 import httpcore
 import httpx
 
-from projections.outgoing import certificates
-from projections.outgoing.http_client import ADDRESS_SECONDS, MultiAddressResolver
-from projections.outgoing.resolver import ForbiddenAddress, Resolver
+from annals.projections.outgoing import certificates
+from annals.projections.outgoing.http_client import ADDRESS_SECONDS, MultiAddressResolver
+from annals.projections.outgoing.resolver import ForbiddenAddress, Resolver
 
 
 def guarded_transport(resolver: Resolver) -> httpx.HTTPTransport:

@@ -10,10 +10,10 @@ from weakref import WeakSet
 
 import httpx
 
-from projections.outgoing.resolver import Resolver
-from projections.replication.remote.bounded_responses import ResponseTooLarge, read_lines, read_response
-from projections.replication.remote.guarded_connections import guarded_transport
-from projections.replication.remote.stalled_responses import (
+from annals.projections.outgoing.resolver import Resolver
+from annals.projections.replication.remote.bounded_responses import ResponseTooLarge, read_lines, read_response
+from annals.projections.replication.remote.guarded_connections import guarded_transport
+from annals.projections.replication.remote.stalled_responses import (
     STALL_SECONDS,
     ResponseStalled,
     Watchdog,

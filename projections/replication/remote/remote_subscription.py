@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
-from domain.replication.link import COLLECTION, Link
-from domain.values import xid as xids
-from projections.replication.link_worker import LinkWorkerContext
-from projections.replication.remote.remote_client import RemoteClient, RemoteError
-from projections.subscriptions.state import delivery_store
+from annals.domain.replication.link import COLLECTION, Link
+from annals.domain.values import xid as xids
+from annals.projections.replication.link_worker import LinkWorkerContext
+from annals.projections.replication.remote.remote_client import RemoteClient, RemoteError
+from annals.projections.subscriptions.state import delivery_store
 
 #: Seconds between checks that the subscription still exists.
 CHECK_SECONDS: Final = 30.0

@@ -8,9 +8,9 @@ from urllib.parse import urljoin, urlsplit
 
 import httpx
 
-from domain.values.json_text import InvalidJson, loads
-from projections.replication.remote.remote_client import RemoteClient, RemoteError
-from projections.replication.standard.comparable import BrokenEntity
+from annals.domain.values.json_text import InvalidJson, loads
+from annals.projections.replication.remote.remote_client import RemoteClient, RemoteError
+from annals.projections.replication.standard.comparable import BrokenEntity
 
 
 class CachedResponses:

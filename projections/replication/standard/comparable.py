@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Final
 
-from domain.decisions.changes.drafts import VALIDATION_ATTRIBUTES
-from domain.model import GroupType, ResourceType
-from domain.model.validation.rfc3339 import to_utc
-from domain.values import xid as xids
-from domain.values.json_text import InvalidJson, dumps, loads
+from annals.domain.decisions.changes.drafts import VALIDATION_ATTRIBUTES
+from annals.domain.model import GroupType, ResourceType
+from annals.domain.model.validation.rfc3339 import to_utc
+from annals.domain.values import xid as xids
+from annals.domain.values.json_text import InvalidJson, dumps, loads
 
 _REGISTRY_NAMES: Final = frozenset(("epoch", "self", "shortself", "xid"))
 _RESOURCE_NAMES: Final = frozenset(("meta", "metaurl", "versions", "versionsurl", "versionscount"))

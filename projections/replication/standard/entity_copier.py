@@ -9,16 +9,21 @@ from __future__ import annotations
 
 from typing import Final, TypeVar
 
-from domain.decisions.commands import Command, DeleteEntities, WriteMethod, WriteTree
-from domain.errors.problems import Problem
-from domain.replication.link import Link
-from domain.values import xid as xids
-from projections.replication.link_worker import LinkWorkerContext
-from projections.replication.standard.comparable import BrokenEntity, ComparableGroup, ComparableResource, map_xref
-from projections.replication.standard.conflicts import Conflicts
-from projections.replication.standard.local_registry import LocalEntity, LocalRegistry
-from projections.replication.standard.source import ListedGroup, StandardSource
-from projections.replication.standard.xid_mapping import XidMapping, add_authority_mark, remove_authority_mark
+from annals.domain.decisions.commands import Command, DeleteEntities, WriteMethod, WriteTree
+from annals.domain.errors.problems import Problem
+from annals.domain.replication.link import Link
+from annals.domain.values import xid as xids
+from annals.projections.replication.link_worker import LinkWorkerContext
+from annals.projections.replication.standard.comparable import (
+    BrokenEntity,
+    ComparableGroup,
+    ComparableResource,
+    map_xref,
+)
+from annals.projections.replication.standard.conflicts import Conflicts
+from annals.projections.replication.standard.local_registry import LocalEntity, LocalRegistry
+from annals.projections.replication.standard.source import ListedGroup, StandardSource
+from annals.projections.replication.standard.xid_mapping import XidMapping, add_authority_mark, remove_authority_mark
 
 _SKIP: Final = "skip"
 _UNEQUAL_REASON: Final = "it cannot be stored here as it is there"

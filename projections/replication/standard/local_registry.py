@@ -6,15 +6,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from commands.store.mapper import EventMapper
-from domain.model import Model, ResourceType
-from domain.registry.events import EntityDeleted, EntityEvent
-from domain.replication import LINK
-from domain.values import xid as xids
-from domain.values.json_text import loads
-from projections.entities.query import View
-from projections.entities.rows import EntityRow
-from projections.replication.standard.comparable import (
+from annals.commands.store.mapper import EventMapper
+from annals.domain.model import Model, ResourceType
+from annals.domain.registry.events import EntityDeleted, EntityEvent
+from annals.domain.replication import LINK
+from annals.domain.values import xid as xids
+from annals.domain.values.json_text import loads
+from annals.projections.entities.query import View
+from annals.projections.entities.rows import EntityRow
+from annals.projections.replication.standard.comparable import (
     NO_CONTENT,
     ComparableGroup,
     ComparableResource,

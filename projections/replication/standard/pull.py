@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
-from domain.model import compile_model
-from domain.replication.link import Link
-from domain.values import xid as xids
-from projections.replication.link_worker import LinkWorkerContext
-from projections.replication.standard.conflicts import Conflicts
-from projections.replication.standard.entity_copier import EntityCopier
-from projections.replication.standard.local_registry import LocalRegistry
-from projections.replication.standard.registry_attributes import RegistryAttributesCopier, RemoteModel
-from projections.replication.standard.source import StandardSource
+from annals.domain.model import compile_model
+from annals.domain.replication.link import Link
+from annals.domain.values import xid as xids
+from annals.projections.replication.link_worker import LinkWorkerContext
+from annals.projections.replication.standard.conflicts import Conflicts
+from annals.projections.replication.standard.entity_copier import EntityCopier
+from annals.projections.replication.standard.local_registry import LocalRegistry
+from annals.projections.replication.standard.registry_attributes import RegistryAttributesCopier, RemoteModel
+from annals.projections.replication.standard.source import StandardSource
 
 
 class StandardPull:

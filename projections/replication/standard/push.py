@@ -12,23 +12,28 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing
 from typing import Final
 
-from commands.store.mapper import EventMapper
-from domain.decisions.replication.copy_rights import link_of_copy
-from domain.registry.events import EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
-from domain.replication import LINK
-from domain.replication.link import Link
-from domain.values import xid as xids
-from projections.entities.query import View
-from projections.events.feed import interactions
-from projections.replication.link_worker import LinkWorkerContext
-from projections.replication.remote.remote_client import RemoteClient, RemoteError
-from projections.replication.standard.comparable import BrokenEntity, ComparableGroup, ComparableResource, map_xref
-from projections.replication.standard.conflicts import Conflicts
-from projections.replication.standard.local_registry import LocalRegistry
-from projections.replication.standard.response_checks import is_about_entity
-from projections.replication.standard.source import StandardSource
-from projections.replication.standard.target import StandardTarget
-from projections.replication.standard.xid_mapping import XidMapping
+from annals.commands.store.mapper import EventMapper
+from annals.domain.decisions.replication.copy_rights import link_of_copy
+from annals.domain.registry.events import EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
+from annals.domain.replication import LINK
+from annals.domain.replication.link import Link
+from annals.domain.values import xid as xids
+from annals.projections.entities.query import View
+from annals.projections.events.feed import interactions
+from annals.projections.replication.link_worker import LinkWorkerContext
+from annals.projections.replication.remote.remote_client import RemoteClient, RemoteError
+from annals.projections.replication.standard.comparable import (
+    BrokenEntity,
+    ComparableGroup,
+    ComparableResource,
+    map_xref,
+)
+from annals.projections.replication.standard.conflicts import Conflicts
+from annals.projections.replication.standard.local_registry import LocalRegistry
+from annals.projections.replication.standard.response_checks import is_about_entity
+from annals.projections.replication.standard.source import StandardSource
+from annals.projections.replication.standard.target import StandardTarget
+from annals.projections.replication.standard.xid_mapping import XidMapping
 
 #: Interactions that are handled together.
 BATCH_INTERACTIONS: Final = 200

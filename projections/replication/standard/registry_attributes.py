@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from domain.decisions import capabilities
-from domain.decisions.commands import Command, ReplaceModel, WriteCapabilities, WriteMethod, WriteTree
-from domain.errors.problems import Problem
-from domain.model import compile_model
-from domain.replication.link import Link
-from domain.replication.merged_models import merge_models
-from domain.values import xid as xids
-from projections.replication.link_worker import LinkWorkerContext
-from projections.replication.standard.comparable import BrokenEntity, ComparableGroup, comparable_registry
-from projections.replication.standard.conflicts import Conflicts
-from projections.replication.standard.local_registry import LocalRegistry
-from projections.replication.standard.source import StandardSource
+from annals.domain.decisions import capabilities
+from annals.domain.decisions.commands import Command, ReplaceModel, WriteCapabilities, WriteMethod, WriteTree
+from annals.domain.errors.problems import Problem
+from annals.domain.model import compile_model
+from annals.domain.replication.link import Link
+from annals.domain.replication.merged_models import merge_models
+from annals.domain.values import xid as xids
+from annals.projections.replication.link_worker import LinkWorkerContext
+from annals.projections.replication.standard.comparable import BrokenEntity, ComparableGroup, comparable_registry
+from annals.projections.replication.standard.conflicts import Conflicts
+from annals.projections.replication.standard.local_registry import LocalRegistry
+from annals.projections.replication.standard.source import StandardSource
 
 
 class RemoteModel(NamedTuple):

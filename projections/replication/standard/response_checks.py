@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any, Final
 
-from domain.values import xid as xids
-from domain.values.json_text import dumps
-from projections.replication.remote.remote_client import RemoteError
-from projections.replication.standard.comparable import BrokenEntity
+from annals.domain.values import xid as xids
+from annals.domain.values.json_text import dumps
+from annals.projections.replication.remote.remote_client import RemoteError
+from annals.projections.replication.standard.comparable import BrokenEntity
 
 #: Client errors about the server or the caller. All others are about one entity.
 _SERVER_STATUSES: Final = (401, 403, 408, 429)

@@ -7,11 +7,11 @@ from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 from urllib.parse import quote
 
-from domain.model import GroupType, Model, ResourceType
-from domain.values import xid as xids
-from projections.replication.remote.remote_client import RemoteClient, RemoteError
-from projections.replication.standard.cached_responses import CachedResponses
-from projections.replication.standard.comparable import (
+from annals.domain.model import GroupType, Model, ResourceType
+from annals.domain.values import xid as xids
+from annals.projections.replication.remote.remote_client import RemoteClient, RemoteError
+from annals.projections.replication.standard.cached_responses import CachedResponses
+from annals.projections.replication.standard.comparable import (
     NO_CONTENT,
     BrokenEntity,
     ComparableGroup,
@@ -22,7 +22,7 @@ from projections.replication.standard.comparable import (
     comparable_resource,
     comparable_version,
 )
-from projections.replication.standard.response_checks import (
+from annals.projections.replication.standard.response_checks import (
     check_id,
     content_hash,
     decode_base64,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import quote
 
-from domain.model import Model
-from domain.values import xid as xids
-from domain.values.json_text import dumps
-from projections.replication.remote.remote_client import RemoteClient
-from projections.replication.standard.comparable import ComparableGroup, ComparableResource
+from annals.domain.model import Model
+from annals.domain.values import xid as xids
+from annals.domain.values.json_text import dumps
+from annals.projections.replication.remote.remote_client import RemoteClient
+from annals.projections.replication.standard.comparable import ComparableGroup, ComparableResource
 
 
 class StandardTarget:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Final
 
-from domain.values import xid as xids
+from annals.domain.values import xid as xids
 
 _AUTHORITY_MARK: Final = re.compile(r"\.[0-9a-f]{8}\Z")
 

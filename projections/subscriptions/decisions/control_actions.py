@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from enum import Flag, auto
 from typing import Any
 
-from domain.subscriptions.subscription import Subscription
-from projections.subscriptions.decisions.delivery_plan import DeliveryPlan
-from projections.subscriptions.decisions.delivery_queue import DeliveryQueue, QueuedEvent
-from projections.subscriptions.decisions.delivery_state import DEAD_LETTERS, LIVE, REPLAY, DeliveryState
-from projections.subscriptions.sequence import parse_sequence
-from projections.subscriptions.state.subscription_changes import SubscriptionChange
+from annals.domain.subscriptions.subscription import Subscription
+from annals.projections.subscriptions.decisions.delivery_plan import DeliveryPlan
+from annals.projections.subscriptions.decisions.delivery_queue import DeliveryQueue, QueuedEvent
+from annals.projections.subscriptions.decisions.delivery_state import DEAD_LETTERS, LIVE, REPLAY, DeliveryState
+from annals.projections.subscriptions.sequence import parse_sequence
+from annals.projections.subscriptions.state.subscription_changes import SubscriptionChange
 
 
 class Effect(Flag):

@@ -12,12 +12,12 @@ from hashlib import sha256
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from domain.subscriptions.subscription import Subscription
-from projections.events.event_families import EventFamily
-from projections.subscriptions.contract import Credential, SinkTarget
-from projections.subscriptions.decisions.retry import RetryPolicy
-from projections.subscriptions.event_messages import EventMessage, SubscriptionFilter
-from projections.subscriptions.sequence import sequence_text
+from annals.domain.subscriptions.subscription import Subscription
+from annals.projections.events.event_families import EventFamily
+from annals.projections.subscriptions.contract import Credential, SinkTarget
+from annals.projections.subscriptions.decisions.retry import RetryPolicy
+from annals.projections.subscriptions.event_messages import EventMessage, SubscriptionFilter
+from annals.projections.subscriptions.sequence import sequence_text
 
 #: Names of secrets: members of the credential, headers, the signing key, and queries of URIs.
 _CREDENTIAL_PREFIX: Final = "sinkcredential."

@@ -14,9 +14,9 @@ from heapq import heapify, heappop, heappush
 from itertools import islice
 from typing import Final, NamedTuple
 
-from projections.subscriptions.event_messages import EventMessage
-from projections.subscriptions.sequence import MAX_MESSAGES_PER_POSITION as TOGETHER
-from projections.subscriptions.sequence import last_sequence, position_of
+from annals.projections.subscriptions.event_messages import EventMessage
+from annals.projections.subscriptions.sequence import MAX_MESSAGES_PER_POSITION as TOGETHER
+from annals.projections.subscriptions.sequence import last_sequence, position_of
 
 #: Keys waiting for a retry, above which no other event of the subscription is attempted (SUB-812).
 MAX_RETRYING_KEYS: Final = 1000

@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence, Set
 from typing import Final
 
-from domain.access.roles import group_of
-from domain.subscriptions.subscription import Subscription
-from projections.events.event_families import EventFamily
-from projections.subscriptions.decisions.delivery_plan import DeliveryPlan
-from projections.subscriptions.decisions.delivery_queue import BEYOND_ALL_SEQUENCES, DeliveryQueue
-from projections.subscriptions.event_messages import EventMessage
-from projections.subscriptions.ports import ValidationPolicy
-from projections.subscriptions.state.delivery_queries import PendingEvents, StateUpdate
-from projections.subscriptions.state.delivery_record import DeadLetter, DeliveryRecord, SavedDelivery
+from annals.domain.access.roles import group_of
+from annals.domain.subscriptions.subscription import Subscription
+from annals.projections.events.event_families import EventFamily
+from annals.projections.subscriptions.decisions.delivery_plan import DeliveryPlan
+from annals.projections.subscriptions.decisions.delivery_queue import BEYOND_ALL_SEQUENCES, DeliveryQueue
+from annals.projections.subscriptions.event_messages import EventMessage
+from annals.projections.subscriptions.ports import ValidationPolicy
+from annals.projections.subscriptions.state.delivery_queries import PendingEvents, StateUpdate
+from annals.projections.subscriptions.state.delivery_record import DeadLetter, DeliveryRecord, SavedDelivery
 
 #: The queues of a subscription: new events, replayed events, and dead letters that are retried.
 LIVE: Final = 0

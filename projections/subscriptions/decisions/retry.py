@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple
 
-from projections.subscriptions.contract import DeliveryResult, Outcome
+from annals.projections.subscriptions.contract import DeliveryResult, Outcome
 
 
 class NextStep(Enum):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from projections.subscriptions.contract import DeliveryResult, Outcome
-from projections.subscriptions.state.delivery_record import DeliveryRecord
+from annals.projections.subscriptions.contract import DeliveryResult, Outcome
+from annals.projections.subscriptions.state.delivery_record import DeliveryRecord
 
 #: Consecutive dead letters, and seconds without success, after which a subscription is suspended (SUB-822).
 MAX_DEAD_LETTERS: Final = 50

@@ -14,7 +14,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import Final
 
-from projections.subscriptions.contract import SINKS, OpenSink
+from annals.projections.subscriptions.contract import SINKS, OpenSink
 
 _LOG: Final = logging.getLogger("annals.subscriptions")
 

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from types import NoneType
 from typing import Any, Final
 
-from commands.store.damage import report_once
-from projections.database.drivers import Database
-from projections.log.reader import Log
-from projections.subscriptions.decisions.delivery_queue import BEYOND_ALL_SEQUENCES, PendingEvent
-from projections.subscriptions.sequence import position_of
-from projections.subscriptions.state import tables
-from projections.subscriptions.state.delivery_record import DeadLetter, DeliveryRecord, SavedDelivery
+from annals.commands.store.damage import report_once
+from annals.projections.database.drivers import Database
+from annals.projections.log.reader import Log
+from annals.projections.subscriptions.decisions.delivery_queue import BEYOND_ALL_SEQUENCES, PendingEvent
+from annals.projections.subscriptions.sequence import position_of
+from annals.projections.subscriptions.state import tables
+from annals.projections.subscriptions.state.delivery_record import DeadLetter, DeliveryRecord, SavedDelivery
 
 _SELECT_STATES: Final = "SELECT subscription, revision, position, cursor, facts FROM delivery_state WHERE {}"
 _SELECT_PENDING: Final = (

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 import orjson
 
-from projections.subscriptions.decisions.delivery_queue import PendingEvent
+from annals.projections.subscriptions.decisions.delivery_queue import PendingEvent
 
 #: Why nothing is attempted, besides a pause. `unauthorized` does not stop attempts; it describes the last one.
 StopReason = Literal["", "gone", "suspended", "unauthorized", "credentialexpired"]

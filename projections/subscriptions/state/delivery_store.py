@@ -11,10 +11,10 @@ from typing import Any, Final
 import psycopg
 from sqlalchemy import MetaData, make_url
 
-from commands.store.checkpoints import AUTOCHECKPOINT_PAGES
-from commands.store.engine import WRITING, open_engine
-from projections.database.drivers import Database, PostgresDatabase, SqliteDatabase
-from projections.subscriptions.state import tables
+from annals.commands.store.checkpoints import AUTOCHECKPOINT_PAGES
+from annals.commands.store.engine import WRITING, open_engine
+from annals.projections.database.drivers import Database, PostgresDatabase, SqliteDatabase
+from annals.projections.subscriptions.state import tables
 
 #: Exceptions that the drivers raise when the database is unavailable.
 DRIVER_ERRORS: Final = (sqlite3.Error, psycopg.Error)

@@ -14,9 +14,9 @@ from hashlib import blake2b
 from typing import Final
 from uuid import uuid4
 
-from projections.database.drivers import Database
-from projections.subscriptions.state.delivery_store import DRIVER_ERRORS, DeliveryStore
-from projections.subscriptions.state.tables import LeaseTables
+from annals.projections.database.drivers import Database
+from annals.projections.subscriptions.state.delivery_store import DRIVER_ERRORS, DeliveryStore
+from annals.projections.subscriptions.state.tables import LeaseTables
 
 #: Seconds to wait for another writer of a SQLite file. A long import blocks all writers, including lease renewals.
 LOCK_WAIT_SECONDS: Final = 0.5

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from commands.store.damage import report_once
-from commands.store.hashes import LogRow
-from commands.store.mapper import EventMapper, UnreadableEvent, require_bytes
-from domain.registry.evolve import evolve
-from domain.subscriptions.subscription import TYPE, Subscription
-from projections.database.drivers import Database
-from projections.log.reader import Log
+from annals.commands.store.damage import report_once
+from annals.commands.store.hashes import LogRow
+from annals.commands.store.mapper import EventMapper, UnreadableEvent, require_bytes
+from annals.domain.registry.evolve import evolve
+from annals.domain.subscriptions.subscription import TYPE, Subscription
+from annals.projections.database.drivers import Database
+from annals.projections.log.reader import Log
 
 _COLUMNS: Final = "l.position, l.stream, l.revision, l.topic, l.state"
 _SELECT_LIVE: Final = f"SELECT {_COLUMNS} FROM head h JOIN log l ON l.position = h.position WHERE h.type = ? AND h.live"

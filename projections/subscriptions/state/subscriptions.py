@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from commands.store.hashes import LogRow
-from commands.store.mapper import EventMapper, require_bytes
-from commands.store.secrets import Vault
-from domain.decisions.world import Secret
-from domain.registry.evolve import evolve
-from domain.subscriptions.subscription import TYPE, Subscription
-from projections.database.drivers import Database
+from annals.commands.store.hashes import LogRow
+from annals.commands.store.mapper import EventMapper, require_bytes
+from annals.commands.store.secrets import Vault
+from annals.domain.decisions.world import Secret
+from annals.domain.registry.evolve import evolve
+from annals.domain.subscriptions.subscription import TYPE, Subscription
+from annals.projections.database.drivers import Database
 
 COLLECTION: Final = f"/{TYPE}"
 

@@ -15,11 +15,11 @@ from collections.abc import Callable
 from ipaddress import ip_address
 from typing import Final, TypeVar
 
-from domain.subscriptions.error_places import ErrorPlace
-from domain.subscriptions.sink_uris import SinkAddress, parse_sink
-from projections.outgoing import certificates
-from projections.outgoing.resolver import ForbiddenAddress, Resolver
-from projections.subscriptions.contract import DeliveryResult, Outcome, SinkTarget
+from annals.domain.subscriptions.error_places import ErrorPlace
+from annals.domain.subscriptions.sink_uris import SinkAddress, parse_sink
+from annals.projections.outgoing import certificates
+from annals.projections.outgoing.resolver import ForbiddenAddress, Resolver
+from annals.projections.subscriptions.contract import DeliveryResult, Outcome, SinkTarget
 
 T = TypeVar("T")
 

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeGuard
 from urllib.parse import urlencode
 
-from projections.outgoing.http_client import USER_AGENT, HttpClient, HttpResponse, RequestFailed
-from projections.outgoing.resolver import Resolver
-from projections.subscriptions.ports import RenewedTokens
-from projections.subscriptions.transport.scrub import scrub_secrets
+from annals.projections.outgoing.http_client import USER_AGENT, HttpClient, HttpResponse, RequestFailed
+from annals.projections.outgoing.resolver import Resolver
+from annals.projections.subscriptions.ports import RenewedTokens
+from annals.projections.subscriptions.transport.scrub import scrub_secrets
 
 #: Time limit of a request to the endpoint, in seconds.
 RENEWAL_SECONDS: Final = 30.0

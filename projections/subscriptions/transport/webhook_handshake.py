@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
 
-from projections.outgoing.http_client import USER_AGENT, HttpClient, HttpResponse, RequestFailed
-from projections.outgoing.resolver import Resolver
-from projections.subscriptions.contract import SinkTarget
+from annals.projections.outgoing.http_client import USER_AGENT, HttpClient, HttpResponse, RequestFailed
+from annals.projections.outgoing.resolver import Resolver
+from annals.projections.subscriptions.contract import SinkTarget
 
 #: Largest number of digits of a rate.
 _MAX_RATE_DIGITS: Final = 9

@@ -7,16 +7,16 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from projections.subscriptions.contract import DeliveryResult, Outcome
-from projections.subscriptions.decisions.delivery_queue import DeliveryQueue, QueuedEvent
-from projections.subscriptions.decisions.delivery_state import DEAD_LETTERS, LIVE, DeliveryState
-from projections.subscriptions.decisions.retry import NextStep, RetryDecision, decide_retry
-from projections.subscriptions.decisions.sink_status import note_dead_letter, note_outcome
-from projections.subscriptions.event_messages import EventMessage
-from projections.subscriptions.state.delivery_record import DeadLetter
-from projections.subscriptions.workers.dead_letter_sink import send_dead_letter
-from projections.subscriptions.workers.deliverer_context import DelivererContext
-from projections.subscriptions.workers.sink_manager import SinkManager
+from annals.projections.subscriptions.contract import DeliveryResult, Outcome
+from annals.projections.subscriptions.decisions.delivery_queue import DeliveryQueue, QueuedEvent
+from annals.projections.subscriptions.decisions.delivery_state import DEAD_LETTERS, LIVE, DeliveryState
+from annals.projections.subscriptions.decisions.retry import NextStep, RetryDecision, decide_retry
+from annals.projections.subscriptions.decisions.sink_status import note_dead_letter, note_outcome
+from annals.projections.subscriptions.event_messages import EventMessage
+from annals.projections.subscriptions.state.delivery_record import DeadLetter
+from annals.projections.subscriptions.workers.dead_letter_sink import send_dead_letter
+from annals.projections.subscriptions.workers.deliverer_context import DelivererContext
+from annals.projections.subscriptions.workers.sink_manager import SinkManager
 
 #: Largest size of a batch's events in bytes (SUB-706).
 MAX_BATCH_BYTES: Final = 1 << 20

@@ -7,11 +7,11 @@ from hashlib import sha256
 from secrets import token_urlsafe
 from typing import Any, Final
 
-from projections.subscriptions.decisions.delivery_state import DeliveryState
-from projections.subscriptions.decisions.sink_status import note_consent
-from projections.subscriptions.workers.deliverer_context import DelivererContext
-from projections.subscriptions.workers.request_scheduler import RequestScheduler
-from projections.subscriptions.workers.sink_manager import SinkManager
+from annals.projections.subscriptions.decisions.delivery_state import DeliveryState
+from annals.projections.subscriptions.decisions.sink_status import note_consent
+from annals.projections.subscriptions.workers.deliverer_context import DelivererContext
+from annals.projections.subscriptions.workers.request_scheduler import RequestScheduler
+from annals.projections.subscriptions.workers.sink_manager import SinkManager
 
 #: Seconds between two requests for consent, and lifetime of a callback secret.
 CHECK_SECONDS: Final = 86400.0

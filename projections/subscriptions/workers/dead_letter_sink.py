@@ -7,10 +7,10 @@ from collections.abc import Mapping
 
 from cloudevents.core.v1.event import CloudEvent
 
-from projections.subscriptions.contract import DeliveryResult
-from projections.subscriptions.decisions.delivery_plan import DeliveryPlan
-from projections.subscriptions.event_messages import EventMessage
-from projections.subscriptions.ports import DeliveryPorts
+from annals.projections.subscriptions.contract import DeliveryResult
+from annals.projections.subscriptions.decisions.delivery_plan import DeliveryPlan
+from annals.projections.subscriptions.event_messages import EventMessage
+from annals.projections.subscriptions.ports import DeliveryPorts
 
 
 async def send_dead_letter(

@@ -12,21 +12,21 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, TypeVar
 
-from projections.events.event_families import EventFamily
-from projections.subscriptions.event_messages import EventMessage, EventMessageReader
-from projections.subscriptions.ports import LEASE_SECONDS, DeliveryPorts
-from projections.subscriptions.state import delivery_store
-from projections.subscriptions.state.delivery_record import SavedDelivery
-from projections.subscriptions.state.delivery_store import DRIVER_ERRORS, DeliveryStore
-from projections.subscriptions.state.subscription_changes import SubscriptionChange
-from projections.subscriptions.workers.event_dispatcher import EventDispatcher
-from projections.subscriptions.workers.housekeeping import Housekeeping
-from projections.subscriptions.workers.lease_manager import GRACE_SECONDS, LeaseManager
-from projections.subscriptions.workers.metrics import DeliveryMetrics
-from projections.subscriptions.workers.state_writer import DeliveryProgress, StateWriter
-from projections.subscriptions.workers.subscription_follower import SubscriptionFollower
-from projections.subscriptions.workers.subscription_worker import SubscriptionWorker
-from projections.subscriptions.workers.threads import ReaderThread, WorkerThread
+from annals.projections.events.event_families import EventFamily
+from annals.projections.subscriptions.event_messages import EventMessage, EventMessageReader
+from annals.projections.subscriptions.ports import LEASE_SECONDS, DeliveryPorts
+from annals.projections.subscriptions.state import delivery_store
+from annals.projections.subscriptions.state.delivery_record import SavedDelivery
+from annals.projections.subscriptions.state.delivery_store import DRIVER_ERRORS, DeliveryStore
+from annals.projections.subscriptions.state.subscription_changes import SubscriptionChange
+from annals.projections.subscriptions.workers.event_dispatcher import EventDispatcher
+from annals.projections.subscriptions.workers.housekeeping import Housekeeping
+from annals.projections.subscriptions.workers.lease_manager import GRACE_SECONDS, LeaseManager
+from annals.projections.subscriptions.workers.metrics import DeliveryMetrics
+from annals.projections.subscriptions.workers.state_writer import DeliveryProgress, StateWriter
+from annals.projections.subscriptions.workers.subscription_follower import SubscriptionFollower
+from annals.projections.subscriptions.workers.subscription_worker import SubscriptionWorker
+from annals.projections.subscriptions.workers.threads import ReaderThread, WorkerThread
 
 T = TypeVar("T")
 

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
-from projections.events.event_families import EventFamily
-from projections.subscriptions.event_messages import EventMessage
-from projections.subscriptions.ports import DeliveryPorts
-from projections.subscriptions.workers.metrics import DeliveryMetrics
+from annals.projections.events.event_families import EventFamily
+from annals.projections.subscriptions.event_messages import EventMessage
+from annals.projections.subscriptions.ports import DeliveryPorts
+from annals.projections.subscriptions.workers.metrics import DeliveryMetrics
 
 Worker = TypeVar("Worker", contravariant=True)
 

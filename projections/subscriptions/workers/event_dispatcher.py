@@ -10,12 +10,12 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from domain.subscriptions.subscription_index import SubscriptionIndex
-from projections.subscriptions.decisions.delivery_queue import DeliveryQueue, LogTail
-from projections.subscriptions.decisions.delivery_state import LIVE, REPLAY
-from projections.subscriptions.event_messages import CHUNK_POSITIONS, EventMessage
-from projections.subscriptions.sequence import last_sequence, position_of
-from projections.subscriptions.workers.subscription_worker import SubscriptionWorker
+from annals.domain.subscriptions.subscription_index import SubscriptionIndex
+from annals.projections.subscriptions.decisions.delivery_queue import DeliveryQueue, LogTail
+from annals.projections.subscriptions.decisions.delivery_state import LIVE, REPLAY
+from annals.projections.subscriptions.event_messages import CHUNK_POSITIONS, EventMessage
+from annals.projections.subscriptions.sequence import last_sequence, position_of
+from annals.projections.subscriptions.workers.subscription_worker import SubscriptionWorker
 
 #: Messages that are matched before other tasks get a turn: about one millisecond of work.
 _SLICE_SIZE: Final = 20

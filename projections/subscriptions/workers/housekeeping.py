@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
-from projections.subscriptions.state import delivery_queries
-from projections.subscriptions.state.delivery_store import DeliveryStore
-from projections.subscriptions.workers.subscription_worker import SubscriptionWorker
-from projections.subscriptions.workers.threads import WorkerThread
+from annals.projections.subscriptions.state import delivery_queries
+from annals.projections.subscriptions.state.delivery_store import DeliveryStore
+from annals.projections.subscriptions.workers.subscription_worker import SubscriptionWorker
+from annals.projections.subscriptions.workers.threads import WorkerThread
 
 #: Seconds between two deletions of expired state, and seconds that dead letters are kept (SUB-831).
 SWEEP_SECONDS: Final = 3600.0

@@ -8,15 +8,15 @@ from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
-from projections.subscriptions.state import tables
-from projections.subscriptions.state.delivery_record import SavedDelivery
-from projections.subscriptions.state.delivery_store import DRIVER_ERRORS
-from projections.subscriptions.state.leases import HeldLeases, Leases
-from projections.subscriptions.state.subscription_changes import SubscriptionChange
-from projections.subscriptions.workers.state_writer import StateWriter
-from projections.subscriptions.workers.subscription_follower import SubscriptionFollower
-from projections.subscriptions.workers.subscription_worker import SubscriptionWorker
-from projections.subscriptions.workers.threads import WorkerThread
+from annals.projections.subscriptions.state import tables
+from annals.projections.subscriptions.state.delivery_record import SavedDelivery
+from annals.projections.subscriptions.state.delivery_store import DRIVER_ERRORS
+from annals.projections.subscriptions.state.leases import HeldLeases, Leases
+from annals.projections.subscriptions.state.subscription_changes import SubscriptionChange
+from annals.projections.subscriptions.workers.state_writer import StateWriter
+from annals.projections.subscriptions.workers.subscription_follower import SubscriptionFollower
+from annals.projections.subscriptions.workers.subscription_worker import SubscriptionWorker
+from annals.projections.subscriptions.workers.threads import WorkerThread
 
 #: Seconds that running attempts get to finish when a subscription is released or dropped.
 GRACE_SECONDS: Final = 5.0

@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from projections.subscriptions.contract import DeliveryResult
+from annals.projections.subscriptions.contract import DeliveryResult
 
 _SECONDS_BUCKETS: Final = (0.005, 0.025, 0.1, 0.5, 1, 5, 60, 3600)
 

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Final
 
-from projections.subscriptions.decisions.delivery_queue import DeliveryQueue
-from projections.subscriptions.decisions.delivery_state import DeliveryState
-from projections.subscriptions.decisions.token_bucket import UNVALIDATED_LIMIT, TokenBucket
-from projections.subscriptions.workers.deliverer_context import DelivererContext
+from annals.projections.subscriptions.decisions.delivery_queue import DeliveryQueue
+from annals.projections.subscriptions.decisions.delivery_state import DeliveryState
+from annals.projections.subscriptions.decisions.token_bucket import UNVALIDATED_LIMIT, TokenBucket
+from annals.projections.subscriptions.workers.deliverer_context import DelivererContext
 
 #: Seconds to wait after an internal failure.
 _FAILURE_PAUSE_SECONDS: Final = 1.0

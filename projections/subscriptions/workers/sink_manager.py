@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Final
 
-from projections.subscriptions.contract import Sink, SinkTarget
-from projections.subscriptions.decisions.delivery_state import DeliveryState
-from projections.subscriptions.ports import DeliveryPorts
+from annals.projections.subscriptions.contract import Sink, SinkTarget
+from annals.projections.subscriptions.decisions.delivery_state import DeliveryState
+from annals.projections.subscriptions.ports import DeliveryPorts
 
 #: Seconds before expiry at which a token is renewed.
 RENEWAL_LEAD_SECONDS: Final = 60.0

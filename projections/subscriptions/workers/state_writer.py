@@ -7,10 +7,10 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from projections.subscriptions.state import delivery_queries
-from projections.subscriptions.state.delivery_store import DeliveryStore
-from projections.subscriptions.workers.subscription_worker import SubscriptionWorker
-from projections.subscriptions.workers.threads import WorkerThread
+from annals.projections.subscriptions.state import delivery_queries
+from annals.projections.subscriptions.state.delivery_store import DeliveryStore
+from annals.projections.subscriptions.workers.subscription_worker import SubscriptionWorker
+from annals.projections.subscriptions.workers.threads import WorkerThread
 
 #: Seconds between two writes of the cursors of idle subscriptions, and of those whose attempts have no result yet.
 IDLE_SECONDS: Final = 5.0

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
-from projections.subscriptions.state import delivery_queries, subscription_changes
-from projections.subscriptions.state.delivery_record import SavedDelivery
-from projections.subscriptions.state.subscription_changes import SubscriptionChange
-from projections.subscriptions.workers.threads import ReaderThread
+from annals.projections.subscriptions.state import delivery_queries, subscription_changes
+from annals.projections.subscriptions.state.delivery_record import SavedDelivery
+from annals.projections.subscriptions.state.subscription_changes import SubscriptionChange
+from annals.projections.subscriptions.workers.threads import ReaderThread
 
 
 class SubscriptionFollower:

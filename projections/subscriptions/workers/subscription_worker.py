@@ -10,18 +10,18 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, Final
 
-from projections.subscriptions.decisions.control_actions import Effect, apply_change
-from projections.subscriptions.decisions.delivery_queue import DeliveryQueue, QueuedEvent
-from projections.subscriptions.decisions.delivery_state import DEAD_LETTERS, LIVE, REPLAY, DeliveryState
-from projections.subscriptions.event_messages import EventMessage
-from projections.subscriptions.state.delivery_queries import StateUpdate
-from projections.subscriptions.state.delivery_record import SavedDelivery
-from projections.subscriptions.state.subscription_changes import SubscriptionChange
-from projections.subscriptions.workers.attempt import Attempt
-from projections.subscriptions.workers.consent_checker import ConsentChecker
-from projections.subscriptions.workers.deliverer_context import DelivererContext
-from projections.subscriptions.workers.request_scheduler import RequestScheduler
-from projections.subscriptions.workers.sink_manager import SinkManager
+from annals.projections.subscriptions.decisions.control_actions import Effect, apply_change
+from annals.projections.subscriptions.decisions.delivery_queue import DeliveryQueue, QueuedEvent
+from annals.projections.subscriptions.decisions.delivery_state import DEAD_LETTERS, LIVE, REPLAY, DeliveryState
+from annals.projections.subscriptions.event_messages import EventMessage
+from annals.projections.subscriptions.state.delivery_queries import StateUpdate
+from annals.projections.subscriptions.state.delivery_record import SavedDelivery
+from annals.projections.subscriptions.state.subscription_changes import SubscriptionChange
+from annals.projections.subscriptions.workers.attempt import Attempt
+from annals.projections.subscriptions.workers.consent_checker import ConsentChecker
+from annals.projections.subscriptions.workers.deliverer_context import DelivererContext
+from annals.projections.subscriptions.workers.request_scheduler import RequestScheduler
+from annals.projections.subscriptions.workers.sink_manager import SinkManager
 
 #: The order in which queues are served.
 _QUEUE_ORDER: Final = (DEAD_LETTERS, REPLAY, LIVE)

@@ -9,8 +9,8 @@ from typing import TypeVar
 
 from sqlalchemy import make_url
 
-from projections.database.connections import ReadConnection, connect
-from projections.log.reader import Log
+from annals.projections.database.connections import ReadConnection, connect
+from annals.projections.log.reader import Log
 
 T = TypeVar("T")
 

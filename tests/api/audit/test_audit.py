@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from api.audit.formats import CONTENT_TYPES, TableFormat
-from commands.store.log import Store
-from projections.database import drivers
-from projections.log.reader import Log
+from annals.api.audit.formats import CONTENT_TYPES, TableFormat
+from annals.commands.store.log import Store
+from annals.projections.database import drivers
+from annals.projections.log.reader import Log
 from tests.support.registries.in_process import MODEL
 from tests.support.registries.requests import BASE, Answer, Registry, Request, serving
 from tests.support.stores import schema_of

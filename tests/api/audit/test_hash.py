@@ -17,10 +17,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from commands.store.log import Store
-from commands.store.mapper import after_image
-from domain.registry.events import EntityEvent
-from projections.audit.hash_comparison import HashDifference, HashQuery, differences, first_difference
+from annals.commands.store.log import Store
+from annals.commands.store.mapper import after_image
+from annals.domain.registry.events import EntityEvent
+from annals.projections.audit.hash_comparison import HashDifference, HashQuery, differences, first_difference
 from tests.support.registries.in_process import NOW, Api, create, serving
 
 Json = Any

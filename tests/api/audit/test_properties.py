@@ -10,10 +10,10 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from commands.store.log import Store
-from domain.registry.events import EntityDeleted, EntityEvent
-from domain.values import dot_path
-from domain.values import xid as xids
+from annals.commands.store.log import Store
+from annals.domain.registry.events import EntityDeleted, EntityEvent
+from annals.domain.values import dot_path
+from annals.domain.values import xid as xids
 from tests.support.histories import Step, asked, database, histories
 from tests.support.registries.requests import Registry, Request, serving
 

@@ -18,13 +18,13 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from pydantic import ValidationError
 from sqlalchemy import text
 
-from api.auth.jwt import JwtVerifier
-from api.auth.jwt_claims import ClaimSettings
-from api.auth.jwt_keys import IssuerKeys
-from api.settings.settings import Settings, list_settings
-from commands.store.log import Store
-from domain.errors.http_errors import Unauthorized
-from projections.outgoing.destination_guard import DestinationGuard
+from annals.api.auth.jwt import JwtVerifier
+from annals.api.auth.jwt_claims import ClaimSettings
+from annals.api.auth.jwt_keys import IssuerKeys
+from annals.api.settings.settings import Settings, list_settings
+from annals.commands.store.log import Store
+from annals.domain.errors.http_errors import Unauthorized
+from annals.projections.outgoing.destination_guard import DestinationGuard
 from tests.support.registries.in_process import Api, create, serving
 
 HASHED = "sha256:" + hashlib.sha256(b"secret-admin").hexdigest()
@@ -291,7 +291,7 @@ def test_the_keys_of_an_issuer_are_followed(monkeypatch: pytest.MonkeyPatch) -> 
     Issuer.keys = key_set(k1=KEY)
     assert asyncio.run(names(tokens, issued(), issued(OTHER, kid="k2"), issued(kid="k3"))) == ["jo", None, None]
     assert Issuer.looks == 1
-    monkeypatch.setattr("api.auth.jwt_keys.MIN_REFRESH_SECONDS", 0.0)
+    monkeypatch.setattr("annals.api.auth.jwt_keys.MIN_REFRESH_SECONDS", 0.0)
     Issuer.keys = key_set(k1=KEY, k2=OTHER)
     assert asyncio.run(names(tokens, issued(OTHER, kid="k2"))) == ["jo"]
     Issuer.keys = None

@@ -20,10 +20,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from api.auth.caller_names import check_name
-from api.auth.jwt import MAX_TOKEN_LENGTH, JwtVerifier
-from api.auth.jwt_claims import ClaimSettings
-from api.auth.jwt_keys import (
+from annals.api.auth.caller_names import check_name
+from annals.api.auth.jwt import MAX_TOKEN_LENGTH, JwtVerifier
+from annals.api.auth.jwt_claims import ClaimSettings
+from annals.api.auth.jwt_keys import (
     MAX_KEY_SET_BYTES,
     MAX_KEYS,
     MAX_REFRESH_SECONDS,
@@ -32,10 +32,10 @@ from api.auth.jwt_keys import (
     IssuerKeys,
     parse_key_set,
 )
-from api.settings.settings import Settings
-from domain.access.roles import Caller, Role
-from domain.errors.http_errors import Unauthorized
-from projections.outgoing.destination_guard import DestinationGuard
+from annals.api.settings.settings import Settings
+from annals.domain.access.roles import Caller, Role
+from annals.domain.errors.http_errors import Unauthorized
+from annals.projections.outgoing.destination_guard import DestinationGuard
 from tests.support.registries.in_process import create, serving
 
 KEY: Final = ec.generate_private_key(ec.SECP256R1())
@@ -375,7 +375,7 @@ def test_one_look_at_a_time_and_none_in_the_way(monkeypatch: pytest.MonkeyPatch)
             first = [tokens.caller(token(jti=number)) for number in range(9)]
             assert {found.name for found in await asyncio.gather(*first) if found} == {"jo"}
             assert len(asked) == 1
-            monkeypatch.setattr("api.auth.jwt_keys.MAX_REFRESH_SECONDS", -1.0)
+            monkeypatch.setattr("annals.api.auth.jwt_keys.MAX_REFRESH_SECONDS", -1.0)
             began = time.monotonic()
             assert (await tokens.caller(token(jti=10))) is not None
             waited = time.monotonic() - began

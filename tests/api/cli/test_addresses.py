@@ -10,8 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
-from api.settings.settings import Settings, server_url
-from commands.store.log import Store
+from annals.api.settings.settings import Settings, server_url
+from annals.commands.store.log import Store
 from tests.support import serving
 from tests.support.console import Annals
 

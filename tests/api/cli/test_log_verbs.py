@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from api.cli.tables import printable_text
+from annals.api.cli.tables import printable_text
 from tests.api.cli.test_console import samples, written
 from tests.support.console import Annals
 

@@ -61,7 +61,7 @@ def test_once(annals: Annals, store: str, broker: Kafka) -> None:
 def test_it_follows_until_it_is_told_to_stop(store: str, broker: Kafka, folder: Path) -> None:
     broker.fresh()
     prefix = f"{broker.topic}-follow"
-    command = [sys.executable, "-m", "api.cli", "publish", "--kafka", broker.own(), "--prefix", prefix]
+    command = [sys.executable, "-m", "annals", "publish", "--kafka", broker.own(), "--prefix", prefix]
     broker.make(f"{prefix}.events", 2)  # one that is there is used as it is
     with subprocess.Popen(
         command, cwd=folder, env=environment(ANNALS_DATABASE=store), stdout=subprocess.PIPE, text=True
@@ -168,7 +168,7 @@ def test_topics_of_another_registry(annals: Annals, store: str, broker: Kafka, f
 
 _SIGNAL_IN_A_WAIT: Final = """
 import os, signal
-from api.cli.stop_signals import stop_event
+from annals.api.cli.stop_signals import stop_event
 
 with stop_event() as stop:
     with stop._cond:  # as `wait` holds it when it begins and when it ends

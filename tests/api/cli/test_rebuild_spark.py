@@ -54,7 +54,7 @@ def test_spark_makes_the_same_read_model(source: str, request: pytest.FixtureReq
 
 def killed(home: Path, moment: str, *where: str, **settings: str) -> None:
     """A rebuild that is killed, with its Java, as soon as a file is there. Skips the test where there is no Java."""
-    command = [sys.executable, "-m", "api.cli", "rebuild", "--engine", "spark", *where]
+    command = [sys.executable, "-m", "annals", "rebuild", "--engine", "spark", *where]
     process = subprocess.Popen(
         command, cwd=home, env=environment(**settings), stderr=subprocess.PIPE, text=True, start_new_session=True
     )

@@ -15,10 +15,10 @@ from typing import Any, Final
 import httpx
 import pytest
 
-from commands.store.log import Store
-from commands.store.secrets import Vault
-from domain.decisions.world import Secret
-from projections.replication.link_state import LinkStates
+from annals.commands.store.log import Store
+from annals.commands.store.secrets import Vault
+from annals.domain.decisions.world import Secret
+from annals.projections.replication.link_state import LinkStates
 from tests.support.console import Annals
 from tests.support.serving import serving
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from projections.segments.folder import open_folder
+from annals.projections.segments.folder import open_folder
 from tests.support.console import Annals
 from tests.support.registries.recorded import Registry
 from tests.support.segment_logs import grow, recorded
@@ -118,7 +118,7 @@ def test_what_cannot_be_ends_with_one_line(
 
 
 def test_without_pyarrow_the_extra_is_named(store: Registry, annals: Annals, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in sys.modules if name.startswith(("pyarrow", "projections.segments"))]:
+    for name in [name for name in sys.modules if name.startswith(("pyarrow", "annals.projections.segments"))]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "pyarrow", None)  # as Python does for a module that cannot be imported
     for verb in ("write", "list", "verify"):

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from api.cli.verbs.serve import url_of_socket
-from api.settings.settings import Settings, mask_password
+from annals.api.cli.verbs.serve import url_of_socket
+from annals.api.settings.settings import Settings, mask_password
 from tests.support.console import Annals
 
 

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from commands.store.engine import WRITING
-from commands.store.log import Store
-from commands.store.secrets import Vault
-from domain.decisions.world import Secret
-from projections.database import drivers
-from projections.subscriptions.sequence import sequence_of
-from projections.subscriptions.state import delivery_store as deliveries
-from projections.subscriptions.state import tables
+from annals.commands.store.engine import WRITING
+from annals.commands.store.log import Store
+from annals.commands.store.secrets import Vault
+from annals.domain.decisions.world import Secret
+from annals.projections.database import drivers
+from annals.projections.subscriptions.sequence import sequence_of
+from annals.projections.subscriptions.state import delivery_store as deliveries
+from annals.projections.subscriptions.state import tables
 from tests.support.console import Annals
 
 BODY: dict[str, Any] = {"sink": "https://93.184.216.34/in", "protocol": "HTTP"}

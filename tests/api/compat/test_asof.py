@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from commands.store.log import Store
-from commands.verify.verify_log import verify_log, verify_row_hashes
-from domain.compat.legacy_apis import MESSAGECATALOG, SCHEMAREGISTRY
-from domain.model.builtin import default_source
+from annals.commands.store.log import Store
+from annals.commands.verify.verify_log import verify_log, verify_row_hashes
+from annals.domain.compat.legacy_apis import MESSAGECATALOG, SCHEMAREGISTRY
+from annals.domain.model.builtin import default_source
 from tests.support.registries.in_process import Api, create, serving
 
 SR, MC = SCHEMAREGISTRY.base, MESSAGECATALOG.base

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from domain.compat.legacy_apis import MESSAGECATALOG, SCHEMAREGISTRY, LegacyApi
-from domain.model.builtin import default_source
+from annals.domain.compat.legacy_apis import MESSAGECATALOG, SCHEMAREGISTRY, LegacyApi
+from annals.domain.model.builtin import default_source
 from tests.support.registries.in_process import Api, create, serving
 
 SR, MC = SCHEMAREGISTRY.base, MESSAGECATALOG.base

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from domain.compat.legacy_apis import MESSAGECATALOG, SCHEMAREGISTRY
-from domain.model.builtin import default_source
+from annals.domain.compat.legacy_apis import MESSAGECATALOG, SCHEMAREGISTRY
+from annals.domain.model.builtin import default_source
 from tests.support.registries.in_process import BASE, Api, create, serving
 
 SR, MC = SCHEMAREGISTRY.base, MESSAGECATALOG.base

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from domain.compat.legacy_apis import LEGACY_APIS, MESSAGECATALOG, SCHEMAREGISTRY
-from domain.model.builtin import default_source
+from annals.domain.compat.legacy_apis import LEGACY_APIS, MESSAGECATALOG, SCHEMAREGISTRY
+from annals.domain.model.builtin import default_source
 from tests.support.registries.in_process import BASE, Api, create, serving
 from tests.support.subscribing import KEY, SINK
 

@@ -17,9 +17,9 @@ import schemathesis
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commands.store.log import Store
-from commands.verify.verify_log import verify_log, verify_row_hashes
-from domain.compat.legacy_apis import LEGACY_APIS, LegacyApi
+from annals.commands.store.log import Store
+from annals.commands.verify.verify_log import verify_log, verify_row_hashes
+from annals.domain.compat.legacy_apis import LEGACY_APIS, LegacyApi
 from tests.conformance.test_fuzzing import CHECKS, end_of_log
 from tests.support.made_up import cases, repeatable
 from tests.support.serving import serving

@@ -9,10 +9,10 @@ import pytest
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from api.compat.paths import CompatPathKind, resolve_path
-from domain.compat.document_attributes import request_names
-from domain.compat.legacy_apis import LEGACY_APIS, SCHEMAREGISTRY, LegacyApi
-from domain.model.builtin import default_source
+from annals.api.compat.paths import CompatPathKind, resolve_path
+from annals.domain.compat.document_attributes import request_names
+from annals.domain.compat.legacy_apis import LEGACY_APIS, SCHEMAREGISTRY, LegacyApi
+from annals.domain.model.builtin import default_source
 from tests.support.registries.in_process import BASE, Api, create, serving
 
 

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from domain.compat.ids import encode_segment
-from domain.compat.legacy_apis import MESSAGECATALOG, SCHEMAREGISTRY
-from domain.model.builtin import default_source
+from annals.domain.compat.ids import encode_segment
+from annals.domain.compat.legacy_apis import MESSAGECATALOG, SCHEMAREGISTRY
+from annals.domain.model.builtin import default_source
 from tests.data import SCENARIOS, read
 from tests.support.registries.in_process import Api, create, serving
 

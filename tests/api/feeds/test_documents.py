@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from api.feeds import reader
-from commands.store.log import Store
-from domain.decisions.commands import WriteMethod, WriteTree
-from domain.decisions.world import Decision
-from domain.registry.events import EntityCreated
-from projections.log import json_lines
+from annals.api.feeds import reader
+from annals.commands.store.log import Store
+from annals.domain.decisions.commands import WriteMethod, WriteTree
+from annals.domain.decisions.world import Decision
+from annals.domain.registry.events import EntityCreated
+from annals.projections.log import json_lines
 from tests.api.feeds.streams import Stream, reading, scope
 from tests.api.feeds.test_log import NDJSON, TOKENS, as_caller, lines
 from tests.support.registries.in_process import BASE, Api, create, serving

@@ -120,9 +120,9 @@ def test_pages_leave_nothing_out(api: Api, accept: str, limit: int) -> None:
 def test_a_page_ends_in_time(api: Api, query: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """SUB-421: an expression that takes long for many events holds no thread; the link goes on where a page got to."""
     wanted = api.get(f"/-/events?{query}")
-    monkeypatch.setattr("api.feeds.feeds.PAGE_SECONDS", -1.0)
-    monkeypatch.setattr("api.feeds.reader.MAX_PIECE_SECONDS", -1.0)
-    monkeypatch.setattr("api.feeds.sources.MAX_SILENT_POSITIONS", 1)
+    monkeypatch.setattr("annals.api.feeds.feeds.PAGE_SECONDS", -1.0)
+    monkeypatch.setattr("annals.api.feeds.reader.MAX_PIECE_SECONDS", -1.0)
+    monkeypatch.setattr("annals.api.feeds.sources.MAX_SILENT_POSITIONS", 1)
     paths, found = [f"/-/events?{query}"], list[Json]()
     while paths[-1] not in paths[:-1]:
         page = api.done("GET", paths[-1])
@@ -282,7 +282,7 @@ def test_methods(api: Api) -> None:
 
 def test_a_long_poll_is_answered_by_the_next_commit(fresh: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     # EV-79: once committed, events become visible to whoever waits, not only at the next look at the log
-    monkeypatch.setattr("api.feeds.log_head_watcher.POLL_SECONDS", 60)
+    monkeypatch.setattr("annals.api.feeds.log_head_watcher.POLL_SECONDS", 60)
 
     async def poll(query: str, late: Any) -> Json:
         asking = asyncio.create_task(fresh.client.get(f"/-/events?{query}", timeout=30))

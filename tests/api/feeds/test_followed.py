@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from commands.store.log import Store
+from annals.commands.store.log import Store
 from tests.projections.log.test_followed_times import recorded
 from tests.support.registries.in_process import create, serving
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from commands.store.hashes import (
+from annals.commands.store.hashes import (
     EMPTY_HASH,
     ChainHasher,
     Interaction,
@@ -20,11 +20,11 @@ from commands.store.hashes import (
     extract_image,
     update_state_hash,
 )
-from commands.store.log import Store
-from domain.decisions.commands import WriteMethod, WriteTree
-from domain.decisions.world import Context, Decision
-from domain.registry.events import EntityCreated, EntityDeleted
-from domain.values.json_text import dumps
+from annals.commands.store.log import Store
+from annals.domain.decisions.commands import WriteMethod, WriteTree
+from annals.domain.decisions.world import Context, Decision
+from annals.domain.registry.events import EntityCreated, EntityDeleted
+from annals.domain.values.json_text import dumps
 from tests.support.registries.in_process import BASE, NOW, Api, create, serving
 
 NDJSON = "application/x-ndjson"
@@ -161,8 +161,8 @@ def test_pieces_do_not_show(api: Api, monkeypatch: pytest.MonkeyPatch, size: int
     asked = [("/-/log", NDJSON), ("/-/log", "application/json"), ("/-/events", NDJSON), ("/-/events", "*/*")]
     whole = [api.done("GET", path, accept=accept).content for path, accept in asked]
     some = "/-/events?subject=/dirs/d1/files&type=*"
-    monkeypatch.setattr("api.feeds.reader.MAX_PIECE_BYTES", size)
-    monkeypatch.setattr("api.feeds.reader.MAX_PIECE_POSITIONS", together)
+    monkeypatch.setattr("annals.api.feeds.reader.MAX_PIECE_BYTES", size)
+    monkeypatch.setattr("annals.api.feeds.reader.MAX_PIECE_POSITIONS", together)
     assert [api.done("GET", path, accept=accept).content for path, accept in asked] == whole
     for limit in (1, 2, 3, 4, 100):
         subjects = [event["subject"] for event in api.get(f"{some}&limit={limit}")]

@@ -10,11 +10,11 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from api.feeds import feeds
-from api.feeds.formats import PositionLines
-from api.feeds.log_head_watcher import MIN_POLL_SECONDS, POLL_SECONDS, LogHeadWatcher
-from api.feeds.reader import FeedReader
-from api.feeds.sources import LogFeedSource
+from annals.api.feeds import feeds
+from annals.api.feeds.formats import PositionLines
+from annals.api.feeds.log_head_watcher import MIN_POLL_SECONDS, POLL_SECONDS, LogHeadWatcher
+from annals.api.feeds.reader import FeedReader
+from annals.api.feeds.sources import LogFeedSource
 from tests.api.feeds.streams import Sent, reading
 from tests.support.registries.in_process import Api, create, serving
 
@@ -133,7 +133,7 @@ def test_a_search_ends_with_its_reader(api: Api, monkeypatch: pytest.MonkeyPatch
         steps.append(self.position)
         return piece(self, end)
 
-    monkeypatch.setattr("api.feeds.reader.MAX_PIECE_POSITIONS", 1)
+    monkeypatch.setattr("annals.api.feeds.reader.MAX_PIECE_POSITIONS", 1)
     monkeypatch.setattr(FeedReader, "next_piece", noted)
     for number in range(9):
         api.done("PUT", "/dirs/d", {"name": f"n{number}"})

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 import zstandard
 
-from api.http.compression import THREAD_SIZE, choose_coding
+from annals.api.http.compression import THREAD_SIZE, choose_coding
 from tests.support.registries.in_process import Api
 
 PLAIN: dict[str, Callable[[bytes], bytes]] = {

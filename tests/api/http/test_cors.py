@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from pydantic import ValidationError
 
-from api.settings.settings import Settings
+from annals.api.settings.settings import Settings
 from tests.support.registries.in_process import Api, create, serving
 
 ORIGIN = "https://app.example"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from api.settings.settings import Settings
+from annals.api.settings.settings import Settings
 from tests.support.registries.in_process import Api, create, serving
 
 TOKENS = '{"t": {"name": "n", "role": "writer"}}'

@@ -11,8 +11,8 @@ import httpx
 import pytest
 from sqlalchemy import create_engine
 
-from domain.model import Model
-from domain.model.source.includes import MAX_OBJECTS
+from annals.domain.model import Model
+from annals.domain.model.source.includes import MAX_OBJECTS
 from tests.support.registries.in_process import Api, create, serving
 
 ATTRIBUTES = {"tags": {"type": "array", "item": {"type": "integer"}}, "*": {"type": "any"}}

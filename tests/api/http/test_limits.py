@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from api.http.limits import read_body
-from api.http.request import Request
-from domain.errors.http_errors import BodyTooLarge
+from annals.api.http.limits import read_body
+from annals.api.http.request import Request
+from annals.domain.errors.http_errors import BodyTooLarge
 from tests.support.registries.in_process import Api, create, serving
 
 

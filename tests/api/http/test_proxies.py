@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from api.http.connections.trusted_proxies import TrustedProxies
-from api.http.request import build_request
-from api.settings.settings import Settings
+from annals.api.http.connections.trusted_proxies import TrustedProxies
+from annals.api.http.request import build_request
+from annals.api.settings.settings import Settings
 
 
 def base(headers: dict[str, str], *, peer: str = "10.0.0.1", trusted: str | None = "10.0.0.0/8, ::1") -> str:

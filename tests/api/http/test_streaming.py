@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from api.http.streaming import MAX_WAITING_CHUNKS, ClientStalled, StreamingPool
+from annals.api.http.streaming import MAX_WAITING_CHUNKS, ClientStalled, StreamingPool
 from tests.support.registries.in_process import Api, create, serving
 
 
@@ -111,7 +111,7 @@ def test_a_client_that_goes_away_ends_its_answer(api: Api, monkeypatch: pytest.M
     async def send(_: Any) -> None:
         await asyncio.sleep(0)
 
-    monkeypatch.setattr("api.xregistry.reading.encode_chunks", endless)
+    monkeypatch.setattr("annals.api.xregistry.reading.encode_chunks", endless)
     api.runner.run(api.app(scope("/dirs"), left, send))
     assert len(made) < 100
 
@@ -129,8 +129,8 @@ def test_a_failure_half_way_ends_the_connection(api: Api, monkeypatch: pytest.Mo
         yield from (stored, stored)
         raise RuntimeError
 
-    monkeypatch.setattr("api.xregistry.reading.encode_chunks", broken)
-    monkeypatch.setattr("api.xregistry.reading.CHUNK_SIZE", 1)  # a smaller piece would be the last
+    monkeypatch.setattr("annals.api.xregistry.reading.encode_chunks", broken)
+    monkeypatch.setattr("annals.api.xregistry.reading.CHUNK_SIZE", 1)  # a smaller piece would be the last
     with pytest.raises(RuntimeError):
         api.runner.run(api.app(scope("/dirs/d/notes"), receive, send))
     assert [message.get("more_body") for message in messages] == [None, True, True, True]
@@ -141,7 +141,7 @@ def test_a_failure_at_the_start_is_told(api: Api, monkeypatch: pytest.MonkeyPatc
     def broken(*_: Any) -> Generator[bytes, None, None]:
         raise RuntimeError
 
-    monkeypatch.setattr("api.xregistry.reading.encode_chunks", broken)
+    monkeypatch.setattr("annals.api.xregistry.reading.encode_chunks", broken)
     assert api.send("GET", "/dirs").status_code == 500
 
 

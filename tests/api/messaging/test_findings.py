@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from domain.model.builtin import default_source
+from annals.domain.model.builtin import default_source
 from tests.data import SCENARIOS
 from tests.support.registries.in_process import Api, serving
 

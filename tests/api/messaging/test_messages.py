@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from api.own_paths import OWN_PATH_ITEMS
-from domain.model.builtin import default_source
+from annals.api.own_paths import OWN_PATH_ITEMS
+from annals.domain.model.builtin import default_source
 from tests.support.registries.in_process import Api, create, serving
 
 B = "/messagegroups/base/messages/b"

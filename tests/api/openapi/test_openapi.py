@@ -13,20 +13,20 @@ import pytest
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from api.audit import diff, history, interactions, tree_hash_params
-from api.http import compression
-from api.messaging import findings
-from api.openapi.html_page import render_page
-from api.openapi.problems import ALL_PROBLEM_TYPES
-from api.own_paths import OWN_PATH_ITEMS
-from api.registry.capabilities import Capabilities
-from api.xregistry.openapi.document import openapi_document
-from api.xregistry.openapi.operations import SUMMARIES
-from api.xregistry.openapi.schemas import attribute_schema
-from api.xregistry.request.paths import METHODS, PathKind
-from domain.decisions.capabilities import INITIAL
-from domain.model import compile_model
-from domain.model.builtin import default_source
+from annals.api.audit import diff, history, interactions, tree_hash_params
+from annals.api.http import compression
+from annals.api.messaging import findings
+from annals.api.openapi.html_page import render_page
+from annals.api.openapi.problems import ALL_PROBLEM_TYPES
+from annals.api.own_paths import OWN_PATH_ITEMS
+from annals.api.registry.capabilities import Capabilities
+from annals.api.xregistry.openapi.document import openapi_document
+from annals.api.xregistry.openapi.operations import SUMMARIES
+from annals.api.xregistry.openapi.schemas import attribute_schema
+from annals.api.xregistry.request.paths import METHODS, PathKind
+from annals.domain.decisions.capabilities import INITIAL
+from annals.domain.model import compile_model
+from annals.domain.model.builtin import default_source
 from tests.support.registries.in_process import BASE, MODEL, Api, create, serving
 
 Json = Any

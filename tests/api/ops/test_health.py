@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import text
 
-from commands.store.log import Store
+from annals.commands.store.log import Store
 from tests.support.registries.in_process import Api, create, serving
 
 

@@ -11,9 +11,9 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
 
-from api.registry.open_registry import open_registry
-from api.settings.settings import Settings
-from domain.decisions.commands import WriteMethod, WriteTree
+from annals.api.registry.open_registry import open_registry
+from annals.api.settings.settings import Settings
+from annals.domain.decisions.commands import WriteMethod, WriteTree
 from tests.support.registries.in_process import BASE, Api, create, serving
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)

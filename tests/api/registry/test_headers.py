@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.registry.header_attributes import HeaderCodec
-from domain.errors import problems
-from domain.model import compile_model
-from domain.values.header_values import InvalidHeaderValue, decode, encode, encode_text
-from domain.values.json_text import loads_trusted
+from annals.api.registry.header_attributes import HeaderCodec
+from annals.domain.errors import problems
+from annals.domain.model import compile_model
+from annals.domain.values.header_values import InvalidHeaderValue, decode, encode, encode_text
+from annals.domain.values.json_text import loads_trusted
 from tests.support.registries.in_process import MODEL
 
 TYPES = HeaderCodec(compile_model(MODEL).groups["dirs"].resources["files"])

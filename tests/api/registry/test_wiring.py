@@ -9,10 +9,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from api.registry.open_registry import Registry, open_registry
-from api.settings.settings import Settings
-from commands.store.log import Store
-from domain.decisions.commands import WriteMethod, WriteTree
+from annals.api.registry.open_registry import Registry, open_registry
+from annals.api.settings.settings import Settings
+from annals.commands.store.log import Store
+from annals.domain.decisions.commands import WriteMethod, WriteTree
 from tests.support.serving import serving
 
 

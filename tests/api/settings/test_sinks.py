@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from api.settings.settings import Settings
+from annals.api.settings.settings import Settings
 from tests.support.brokers.certificates import issue
 
 #: Settings, and whether events may go without TLS under them.

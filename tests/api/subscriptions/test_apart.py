@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from commands.store.log import Store
-from commands.verify.verify_log import verify_log, verify_row_hashes
-from projections.entities.rebuild import rebuild
+from annals.commands.store.log import Store
+from annals.commands.verify.verify_log import verify_log, verify_row_hashes
+from annals.projections.entities.rebuild import rebuild
 from tests.support.registries.in_process import Api, create, serving
 from tests.support.subscribing import BODY, KEY, TOKENS, bearer, made
 

@@ -12,10 +12,10 @@ from typing import Any, Final
 
 import pytest
 
-from domain.cesql import evaluation
-from domain.cesql.parser import parse
-from domain.cesql.syntax import SyntaxNode
-from projections.outgoing.destination_guard import DestinationGuard
+from annals.domain.cesql import evaluation
+from annals.domain.cesql.parser import parse
+from annals.domain.cesql.syntax import SyntaxNode
+from annals.projections.outgoing.destination_guard import DestinationGuard
 from tests.support.polling import until
 from tests.support.registries.in_process import Api, create, serving
 from tests.support.subscribing import KEY

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from projections.entities.query import ViewPool
-from projections.events.event_families import XRegistryFamily
-from projections.events.xregistry_events import XRegistryEvents
-from projections.subscriptions.preview import MAX_SECONDS, Preview
+from annals.projections.entities.query import ViewPool
+from annals.projections.events.event_families import XRegistryFamily
+from annals.projections.events.xregistry_events import XRegistryEvents
+from annals.projections.subscriptions.preview import MAX_SECONDS, Preview
 from tests.support.registries.in_process import Api, create, serving
 from tests.support.subscribing import TOKENS, bearer, refusal
 

@@ -7,10 +7,10 @@ import sys
 from contextlib import closing
 from itertools import count
 
-from api.auth.callers import parse_fixed_tokens
-from api.subscriptions.owner_rights import CACHE_SECONDS, OwnerRights
-from projections.entities.query import ViewPool
-from projections.subscriptions.state.subscriptions import StoredSubscriptions
+from annals.api.auth.callers import parse_fixed_tokens
+from annals.api.subscriptions.owner_rights import CACHE_SECONDS, OwnerRights
+from annals.projections.entities.query import ViewPool
+from annals.projections.subscriptions.state.subscriptions import StoredSubscriptions
 from tests.support.registries.in_process import create, serving
 from tests.support.serving import ROOT
 from tests.support.subscribing import TOKENS, bearer, made

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from sqlalchemy import MetaData
 
-from api.subscriptions.secrets import StoredSecrets
-from commands.store.log import Store
-from commands.store.secrets import Vault
-from projections.entities.query import ViewPool
+from annals.api.subscriptions.secrets import StoredSecrets
+from annals.commands.store.log import Store
+from annals.commands.store.secrets import Vault
+from annals.projections.entities.query import ViewPool
 from tests.support.registries.in_process import Api, create, serving
 from tests.support.subscribing import BODY, KEY, SINK, TOKENS, bearer
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from commands.store.log import Store
-from projections.entities.rebuild import rebuild
+from annals.commands.store.log import Store
+from annals.projections.entities.rebuild import rebuild
 from tests.support.registries.in_process import BASE, MODEL, NOW, Api, create, serving
 
 PATHS = (

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from domain.model.builtin import default_source
+from annals.domain.model.builtin import default_source
 from tests.support.registries.in_process import Api, create, serving
 
 SCHEMA = "/schemagroups/g/schemas/s"

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from sqlalchemy import MetaData, create_engine
 
-from commands.store.hashes import LogRow
-from commands.store.log import Store
-from projections.log.json_lines import event_line
+from annals.commands.store.hashes import LogRow
+from annals.commands.store.log import Store
+from annals.projections.log.json_lines import event_line
 from tests.support.histories import Step, asked, histories
 from tests.support.registries.in_process import MODEL, Api, create, serving
 from tests.support.registries.requests import Answer, Request, emptied

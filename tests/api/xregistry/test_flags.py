@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from api.registry.capabilities import Capabilities
-from api.xregistry.request.flags import INLINE_OF_EXPORT, Flags, parse_flags
-from api.xregistry.request.inline import InlineTree, parse_inline
-from api.xregistry.request.paths import resolve_path
-from domain.decisions.commands import IGNORES
-from domain.errors import problems
-from domain.model import compile_model
+from annals.api.registry.capabilities import Capabilities
+from annals.api.xregistry.request.flags import INLINE_OF_EXPORT, Flags, parse_flags
+from annals.api.xregistry.request.inline import InlineTree, parse_inline
+from annals.api.xregistry.request.paths import resolve_path
+from annals.domain.decisions.commands import IGNORES
+from annals.domain.errors import problems
+from annals.domain.model import compile_model
 from tests.support.registries.in_process import MODEL
 
 COMPILED = compile_model(MODEL)

@@ -11,7 +11,7 @@ from itertools import pairwise
 import httpx
 import pytest
 
-from projections.entities.filters.pages import MAX_SORTED
+from annals.projections.entities.filters.pages import MAX_SORTED
 from tests.support.registries.in_process import BASE, Api, create, serving
 
 NAMES = {"d1": "b", "D2": "A", "d3": None, "d4": "a", "d5": "C", "d6": None, "d7": "b"}
@@ -90,7 +90,7 @@ def test_numbers_sort_by_all_of_their_digits(
     store_url: str, monkeypatch: pytest.MonkeyPatch, few: int, direction: str
 ) -> None:
     # FLAG-13, FLAG-51: whole, in pages of few and of many members, and as of a moment of the past
-    monkeypatch.setattr("projections.entities.filters.pages.MAX_SORTED", few)
+    monkeypatch.setattr("annals.projections.entities.filters.pages.MAX_SORTED", few)
     create(store_url, {"groups": {"boxes": {"singular": "box", "attributes": {"*": {"type": "decimal"}}}}})
     order = [f"b{index * 7 % 11}" for index in range(11)]
     members = dict(sorted(zip(order, NUMBERS, strict=True)))

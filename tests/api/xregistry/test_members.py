@@ -7,8 +7,8 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.xregistry.render.json_members import join_members, parse_string, split_members
-from domain.values.json_text import dumps, loads
+from annals.api.xregistry.render.json_members import join_members, parse_string, split_members
+from annals.domain.values.json_text import dumps, loads
 
 NAMES = st.from_regex(r"[a-z_][a-z0-9_]{0,20}", fullmatch=True)
 VALUES = st.recursive(

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from projections.entities.query import ViewPool
+from annals.projections.entities.query import ViewPool
 from tests.support.registries.in_process import BASE, MODEL, NOW, Api, create, serving
 
 LINK = "<http://h/r>;rel=xregistry-root"

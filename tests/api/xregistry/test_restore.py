@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from commands.store.log import Store
-from commands.verify.verify_log import verify_log, verify_row_hashes
+from annals.commands.store.log import Store
+from annals.commands.verify.verify_log import verify_log, verify_row_hashes
 from tests.api.xregistry.test_dryrun import store
 from tests.support.histories import Step, asked, histories
 from tests.support.registries.in_process import Api, create, serving

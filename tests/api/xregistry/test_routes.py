@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from api.xregistry.request.paths import METHODS, PathKind
+from annals.api.xregistry.request.paths import METHODS, PathKind
 from tests.support.registries.in_process import BASE, Api
 
 LINK = "<http://h/r>;rel=xregistry-root"
@@ -171,7 +171,7 @@ def test_requests_that_are_refused(filled: Api, method: str, path: str, body: An
 
 def test_failures_of_ours_say_nothing(filled: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     # core 7, server_error: a bug is logged and leaks nothing
-    monkeypatch.setattr("api.xregistry.reading.json_response", lambda *_: json.loads("secret"))
+    monkeypatch.setattr("annals.api.xregistry.reading.json_response", lambda *_: json.loads("secret"))
     answer = filled.send("GET", "/dirs/d")
     assert (answer.status_code, members(answer)["type"]) == (500, "server_error")
     assert "secret" not in answer.text

@@ -18,9 +18,9 @@ from typing import Final
 import httpx
 import pytest
 
-from commands.documents.document_checker import CheckLimits, DocumentChecker
-from domain.decisions.changes.documents import digest
-from domain.decisions.checks.document_checks import FormatCheck
+from annals.commands.documents.document_checker import CheckLimits, DocumentChecker
+from annals.domain.decisions.changes.documents import digest
+from annals.domain.decisions.checks.document_checks import FormatCheck
 from tests.support.serving import Served, annals, environment, serving
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="processes are found where Linux tells")
@@ -145,7 +145,7 @@ def test_a_server_that_stops_abandons_checks(tmp_path: Path) -> None:
 def test_an_interrupted_import_leaves_none_behind(tmp_path: Path) -> None:
     document = {"schemagroups": {"g": {"schemas": {"s": {"format": "XSD/1.0", "schema": BOMB.decode()}}}}}
     (tmp_path / "all.json").write_text(json.dumps(document))
-    command = [sys.executable, "-m", "api.cli", "import", "all.json"]
+    command = [sys.executable, "-m", "annals", "import", "all.json"]
     settings = environment(ANNALS_CHECK_SECONDS="600")
     # Who runs the tests in the background may ignore interrupts, and its children would inherit that.
     interruptible = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from commands.command_bus import CommandBus
-from commands.documents import document_checker
-from commands.documents.document_checker import CheckLimits, DocumentChecker
-from commands.store.log import Recorded, Store
-from commands.verify.verify_log import verify_log
-from domain.decisions.changes.documents import digest
-from domain.decisions.checks.document_checks import CheckResult, CompatibilityCheck, DocumentCheck, FormatCheck
-from domain.decisions.commands import CreateRegistry, WriteMethod, WriteTree
-from domain.errors.problems import Problem, ServerBusy
-from domain.model.builtin import default_source
+from annals.commands.command_bus import CommandBus
+from annals.commands.documents import document_checker
+from annals.commands.documents.document_checker import CheckLimits, DocumentChecker
+from annals.commands.store.log import Recorded, Store
+from annals.commands.verify.verify_log import verify_log
+from annals.domain.decisions.changes.documents import digest
+from annals.domain.decisions.checks.document_checks import CheckResult, CompatibilityCheck, DocumentCheck, FormatCheck
+from annals.domain.decisions.commands import CreateRegistry, WriteMethod, WriteTree
+from annals.domain.errors.problems import Problem, ServerBusy
+from annals.domain.model.builtin import default_source
 
 SCHEMA = "/schemagroups/g1/schemas/s1"
 

@@ -17,9 +17,9 @@ from typing import Final
 import httpx
 import pytest
 
-from commands.documents.document_checker import CheckLimits, DocumentChecker
-from domain.decisions.changes.documents import digest
-from domain.decisions.checks.document_checks import CompatibilityCheck, DocumentCheck, FormatCheck
+from annals.commands.documents.document_checker import CheckLimits, DocumentChecker
+from annals.domain.decisions.changes.documents import digest
+from annals.domain.decisions.checks.document_checks import CompatibilityCheck, DocumentCheck, FormatCheck
 from tests.commands.documents.hostile import ANY, BOMB, FUSE, LARGE, LATE, XSD, Hostile, Trap, hostile, names
 from tests.support.serving import Served, serving
 

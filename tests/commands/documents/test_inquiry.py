@@ -11,18 +11,18 @@ from typing import Any
 
 import pytest
 
-from commands.command_bus import CommandBus
-from commands.documents.check_scheduler import MAX_ATTEMPTS
-from commands.documents.document_checker import DocumentChecker
-from commands.store.log import Store
-from commands.verify.verify_log import verify_log
-from domain.decisions.changes.documents import digest
-from domain.decisions.checks.document_checks import CheckResult, ChecksRequired, DocumentCheck, FormatCheck
-from domain.decisions.commands import Command, CreateRegistry, WriteMethod, WriteTree
-from domain.decisions.decide import decide
-from domain.decisions.world import Context, Decision, World
-from domain.errors.problems import ServerBusy
-from domain.model.builtin import default_source
+from annals.commands.command_bus import CommandBus
+from annals.commands.documents.check_scheduler import MAX_ATTEMPTS
+from annals.commands.documents.document_checker import DocumentChecker
+from annals.commands.store.log import Store
+from annals.commands.verify.verify_log import verify_log
+from annals.domain.decisions.changes.documents import digest
+from annals.domain.decisions.checks.document_checks import CheckResult, ChecksRequired, DocumentCheck, FormatCheck
+from annals.domain.decisions.commands import Command, CreateRegistry, WriteMethod, WriteTree
+from annals.domain.decisions.decide import decide
+from annals.domain.decisions.world import Context, Decision, World
+from annals.domain.errors.problems import ServerBusy
+from annals.domain.model.builtin import default_source
 
 SCHEMA = "/schemagroups/g/schemas/s"
 WRITERS = 30

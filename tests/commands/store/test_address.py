@@ -6,13 +6,13 @@ from contextlib import closing
 
 import pytest
 
-from commands.command_bus import handle
-from commands.pending_command import PendingCommand
-from commands.store.log import Store
-from commands.store.registry_url import UNCONFIGURED_URL
-from domain.decisions.commands import CreateRegistry
-from projections.entities.apply import EntityProjection
-from projections.entities.rebuild import rebuild
+from annals.commands.command_bus import handle
+from annals.commands.pending_command import PendingCommand
+from annals.commands.store.log import Store
+from annals.commands.store.registry_url import UNCONFIGURED_URL
+from annals.domain.decisions.commands import CreateRegistry
+from annals.projections.entities.apply import EntityProjection
+from annals.projections.entities.rebuild import rebuild
 
 FIRST, SECOND = "http://127.0.0.1:9001", "http://127.0.0.1:9002"
 

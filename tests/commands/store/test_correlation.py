@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from commands.store.correlation_ids import UlidGenerator
+from annals.commands.store.correlation_ids import UlidGenerator
 
 
 def test_ten_thousand_ids_differ_ignoring_case() -> None:

@@ -11,12 +11,12 @@ import pytest
 from eventsourcing.persistence import IntegrityError
 from sqlalchemy import text
 
-from commands.command_bus import handle
-from commands.pending_command import PendingCommand
-from commands.store.log import Recorded, Store
-from commands.verify.verify_log import verify_log
-from domain.decisions.commands import Command
-from domain.decisions.world import Context
+from annals.commands.command_bus import handle
+from annals.commands.pending_command import PendingCommand
+from annals.commands.store.log import Recorded, Store
+from annals.commands.verify.verify_log import verify_log
+from annals.domain.decisions.commands import Command
+from annals.domain.decisions.world import Context
 from tests.support.small_decider import Refused, decide, delete, refuse, write
 
 

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commands.store.hashes import extract_image
-from commands.store.mapper import EventMapper, UnknownTopic, after_image, assemble_after_image, stored_state
-from domain.registry.events import TOPICS, EntityCreated, EntityDeleted, EntityEvent, EntityUpdated
-from domain.values.json_text import dumps, loads
-from projections.entities.rows import entity_row
+from annals.commands.store.hashes import extract_image
+from annals.commands.store.mapper import EventMapper, UnknownTopic, after_image, assemble_after_image, stored_state
+from annals.domain.registry.events import TOPICS, EntityCreated, EntityDeleted, EntityEvent, EntityUpdated
+from annals.domain.values.json_text import dumps, loads
+from annals.projections.entities.rows import entity_row
 
 FACTS = {"xid": "/dirs/D1", "type": "dirs", "revision": 3, "epoch": 2, "xregcorrelationid": "01j"}
 NOON = datetime(2026, 1, 1, 12, 0, 0, 120000, tzinfo=UTC)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from commands.command_bus import handle
-from commands.pending_command import PendingCommand
-from commands.store.log import Recorded, Store, WriteTransaction
-from domain.decisions.commands import Command, CreateRegistry, ReplaceModel
-from domain.decisions.decide import decide
+from annals.commands.command_bus import handle
+from annals.commands.pending_command import PendingCommand
+from annals.commands.store.log import Recorded, Store, WriteTransaction
+from annals.domain.decisions.commands import Command, CreateRegistry, ReplaceModel
+from annals.domain.decisions.decide import decide
 from tests.support.small_decider import Refused
 
 

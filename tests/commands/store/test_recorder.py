@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from eventsourcing.persistence import ProgrammingError
 
-from commands.command_bus import handle
-from commands.pending_command import PendingCommand
-from commands.store.log import Store
-from domain.registry.events import EntityUpdated
+from annals.commands.command_bus import handle
+from annals.commands.pending_command import PendingCommand
+from annals.commands.store.log import Store
+from annals.domain.registry.events import EntityUpdated
 from tests.support.small_decider import decide, write
 
 

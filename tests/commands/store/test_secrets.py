@@ -6,10 +6,10 @@ from base64 import b64encode
 
 import pytest
 
-from commands.store import sql
-from commands.store.log import Store
-from commands.store.secrets import KEY_BYTES, NoMasterKey, Vault, destroy_secret, parse_keys
-from domain.decisions.world import Secret
+from annals.commands.store import sql
+from annals.commands.store.log import Store
+from annals.commands.store.secrets import KEY_BYTES, NoMasterKey, Vault, destroy_secret, parse_keys
+from annals.domain.decisions.world import Secret
 
 FIRST, SECOND = bytes(range(KEY_BYTES)), bytes(KEY_BYTES)
 MARKER = "swordfish-7f3a"

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from commands.store.log import Store, WriteTransaction
-from commands.store.sql_world import HEADS_OF_MEMBERS, HEADS_OF_SUBTREE, HEADS_OF_TYPE, XREF_SOURCES
-from domain.decisions.commands import DeleteEntities, WriteTree
-from domain.registry.entities import Entity
-from domain.values import xid as xids
+from annals.commands.store.log import Store, WriteTransaction
+from annals.commands.store.sql_world import HEADS_OF_MEMBERS, HEADS_OF_SUBTREE, HEADS_OF_TYPE, XREF_SOURCES
+from annals.domain.decisions.commands import DeleteEntities, WriteTree
+from annals.domain.registry.entities import Entity
+from annals.domain.values import xid as xids
 from tests.support.registries.memory_world import MemoryWorld
 from tests.support.small_decider import decide, delete, write
 

@@ -7,14 +7,14 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import select
 
-from commands.command_bus import handle
-from commands.pending_command import PendingCommand
-from commands.store import tables
-from commands.store.log import Store
-from commands.verify.verify_log import verify_log, verify_row_hashes
-from domain.decisions.commands import DeleteEntities, Restore, WriteMethod, WriteTree
-from projections.entities.apply import EntityProjection
-from projections.entities.rebuild import RebuildDiverged, rebuild
+from annals.commands.command_bus import handle
+from annals.commands.pending_command import PendingCommand
+from annals.commands.store import tables
+from annals.commands.store.log import Store
+from annals.commands.verify.verify_log import verify_log, verify_row_hashes
+from annals.domain.decisions.commands import DeleteEntities, Restore, WriteMethod, WriteTree
+from annals.projections.entities.apply import EntityProjection
+from annals.projections.entities.rebuild import RebuildDiverged, rebuild
 from tests.commands.test_dryrun import F, create, put
 
 COPIED = (tables.log, tables.head, tables.interaction, tables.document)

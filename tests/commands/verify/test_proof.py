@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from commands.command_bus import handle
-from commands.pending_command import PendingCommand
-from commands.store.hashes import (
+from annals.commands.command_bus import handle
+from annals.commands.pending_command import PendingCommand
+from annals.commands.store.hashes import (
     NO_INTERACTION,
     ChainHasher,
     Interaction,
@@ -23,11 +23,11 @@ from commands.store.hashes import (
     entity_hash,
     extract_image,
 )
-from commands.store.log import Store
-from commands.verify.verify_log import verify_log
-from domain.decisions.commands import DeleteEntities
-from domain.values.json_text import dumps
-from projections.entities.apply import EntityProjection
+from annals.commands.store.log import Store
+from annals.commands.verify.verify_log import verify_log
+from annals.domain.decisions.commands import DeleteEntities
+from annals.domain.values.json_text import dumps
+from annals.projections.entities.apply import EntityProjection
 from tests.commands.test_dryrun import F, create, put
 from tests.support.serving import ROOT
 

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import pytest
 from sqlalchemy import Connection, text
 
-from commands.command_bus import handle
-from commands.pending_command import PendingCommand
-from commands.store.log import Store
-from commands.verify.verify_log import verify_log, verify_row_hashes
-from domain.decisions.commands import Command
-from domain.registry.events import EntityDeleted, EntityEvent
-from projections.entities.rows import entity_row
+from annals.commands.command_bus import handle
+from annals.commands.pending_command import PendingCommand
+from annals.commands.store.log import Store
+from annals.commands.verify.verify_log import verify_log, verify_row_hashes
+from annals.domain.decisions.commands import Command
+from annals.domain.registry.events import EntityDeleted, EntityEvent
+from annals.projections.entities.rows import entity_row
 from tests.support.small_decider import decide, delete, write
 
 

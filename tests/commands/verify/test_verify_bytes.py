@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from sqlalchemy import Column, LargeBinary, Table, Text, cast, select
 from sqlalchemy.exc import IntegrityError
 
-from commands.command_bus import handle
-from commands.pending_command import PendingCommand
-from commands.store import tables
-from commands.store.log import Store
-from commands.verify.verify_log import verify_log
-from domain.decisions.commands import Command
+from annals.commands.command_bus import handle
+from annals.commands.pending_command import PendingCommand
+from annals.commands.store import tables
+from annals.commands.store.log import Store
+from annals.commands.verify.verify_log import verify_log
+from annals.domain.decisions.commands import Command
 from tests.support.small_decider import decide, delete, write
 
 TABLES = (tables.log, tables.interaction, tables.document, tables.head)

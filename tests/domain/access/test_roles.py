@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from domain.access.roles import ANONYMOUS, Caller, Role
-from domain.decisions.commands import (
+from annals.domain.access.roles import ANONYMOUS, Caller, Role
+from annals.domain.decisions.commands import (
     Command,
     CreateRegistry,
     DeleteEntities,
@@ -14,7 +14,7 @@ from domain.decisions.commands import (
     WriteMethod,
     WriteTree,
 )
-from domain.decisions.permissions import is_allowed, role_for
+from annals.domain.decisions.permissions import is_allowed, role_for
 
 WRITER = Caller("w", groups={"/dirs/d1": Role.WRITER})
 READING = Caller("r", Role.READER, {"/dirs/d1": Role.WRITER})

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from domain.compat.catalog.documents import MAX_DEPTH, DefinitionDocument, MalformedDefinition, parse_definition
-from domain.values.json_text import dumps
+from annals.domain.compat.catalog.documents import MAX_DEPTH, DefinitionDocument, MalformedDefinition, parse_definition
+from annals.domain.values.json_text import dumps
 from tests.data import DEFINITIONS, read
 
 ROWS = yaml.load(Path(__file__).with_name("catalog_documents.yaml").read_text(), yaml.CSafeLoader)

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 import yaml
 
-from domain.compat.catalog import groups
-from domain.compat.catalog.attributes import MappedDefinition, SchemaReference, to_attributes, to_document
-from domain.compat.catalog.documents import parse_definition
-from domain.values.json_text import dumps
+from annals.domain.compat.catalog import groups
+from annals.domain.compat.catalog.attributes import MappedDefinition, SchemaReference, to_attributes, to_document
+from annals.domain.compat.catalog.documents import parse_definition
+from annals.domain.values.json_text import dumps
 from tests.domain.compat.definitions import text_of
 
 

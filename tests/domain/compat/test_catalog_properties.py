@@ -10,13 +10,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from domain.compat.catalog.attributes import SchemaReference, to_attributes, to_document
-from domain.compat.catalog.documents import MalformedDefinition, parse_definition
-from domain.decisions.commands import WriteMethod, WriteTree
-from domain.decisions.decide import decide
-from domain.decisions.world import Context
-from domain.model.builtin import default_source
-from domain.values.json_text import dumps, loads
+from annals.domain.compat.catalog.attributes import SchemaReference, to_attributes, to_document
+from annals.domain.compat.catalog.documents import MalformedDefinition, parse_definition
+from annals.domain.decisions.commands import WriteMethod, WriteTree
+from annals.domain.decisions.decide import decide
+from annals.domain.decisions.world import Context
+from annals.domain.model.builtin import default_source
+from annals.domain.values.json_text import dumps, loads
 from tests.data import DEFINITIONS
 from tests.domain.compat.definitions import DOCUMENTS, GARBLED, HERE, said, text_of
 from tests.support.registries.memory import START, MemoryRegistry

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from domain.compat.catalog import version_formats
+from annals.domain.compat.catalog import version_formats
 
 CE = {"envelope": "CloudEvents/1.0"}
 MQTT = {"protocol": "MQTT/3.1.1"}

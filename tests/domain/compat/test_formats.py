@@ -8,7 +8,13 @@ from typing import Any
 import pytest
 import yaml
 
-from domain.compat.formats import displayed_format, format_parameter, is_same_format, legacy_format, registry_format
+from annals.domain.compat.formats import (
+    displayed_format,
+    format_parameter,
+    is_same_format,
+    legacy_format,
+    registry_format,
+)
 
 TABLE = yaml.load(Path(__file__).with_name("formats.yaml").read_text(), yaml.CSafeLoader)
 

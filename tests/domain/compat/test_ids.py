@@ -10,8 +10,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.compat.ids import decode_segment, encode_segment, to_legacy_id, to_registry_id
-from domain.values import xid as xids
+from annals.domain.compat.ids import decode_segment, encode_segment, to_legacy_id, to_registry_id
+from annals.domain.values import xid as xids
 
 #: What looks like the name that is made for an id, and often is one.
 LIKE_MADE = r"_~([a-c_.:]|~(7E|5F|20|61|2f|FF|00)){0,12}"

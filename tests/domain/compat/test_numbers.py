@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.compat.errors import Conflict
-from domain.compat.legacy_apis import FACADE, is_number, legacy_api_of, version_number
-from domain.compat.number_ranges import NumberRanges
-from domain.decisions.commands import DeleteEntities, ReplaceModel, Restore, WriteMethod, WriteTree
-from domain.errors.problems import Problem
+from annals.domain.compat.errors import Conflict
+from annals.domain.compat.legacy_apis import FACADE, is_number, legacy_api_of, version_number
+from annals.domain.compat.number_ranges import NumberRanges
+from annals.domain.decisions.commands import DeleteEntities, ReplaceModel, Restore, WriteMethod, WriteTree
+from annals.domain.errors.problems import Problem
 from tests.support.compat_commands import C, G, M, S, delete, post, put_group, source
 from tests.support.registries.memory import MemoryRegistry
 

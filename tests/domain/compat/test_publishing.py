@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from domain.compat.errors import Conflict, InvalidDefinition
-from domain.compat.legacy_apis import FACADE
-from domain.decisions.commands import Command, DeleteEntities, ReplaceModel, WriteMethod, WriteTree
-from domain.decisions.world import Decision
-from domain.errors.problems import NotFound
-from domain.registry.events import EntityUpdated
+from annals.domain.compat.errors import Conflict, InvalidDefinition
+from annals.domain.compat.legacy_apis import FACADE
+from annals.domain.decisions.commands import Command, DeleteEntities, ReplaceModel, WriteMethod, WriteTree
+from annals.domain.decisions.world import Decision
+from annals.domain.errors.problems import NotFound
+from annals.domain.registry.events import EntityUpdated
 from tests.support.compat_commands import URL, C, G, M, S, delete, post, put_group, source
 from tests.support.registries.memory import MemoryRegistry
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from domain.access.roles import Role
-from domain.compat.errors import Conflict, NoSuchVersion
-from domain.decisions.commands import DeleteEntities, ReplaceModel, WriteMethod, WriteTree
-from domain.decisions.decide import decide
-from domain.decisions.world import Context, Decision
-from domain.errors.problems import NotFound
-from domain.registry.events import EntityDeleted
+from annals.domain.access.roles import Role
+from annals.domain.compat.errors import Conflict, NoSuchVersion
+from annals.domain.decisions.commands import DeleteEntities, ReplaceModel, WriteMethod, WriteTree
+from annals.domain.decisions.decide import decide
+from annals.domain.decisions.world import Context, Decision
+from annals.domain.errors.problems import NotFound
+from annals.domain.registry.events import EntityDeleted
 from tests.support.compat_commands import C, G, M, S, delete, post, put_group, source
 from tests.support.registries.memory import START, MemoryRegistry
 

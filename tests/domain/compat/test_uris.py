@@ -11,9 +11,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.compat import uris
-from domain.compat.ids import to_registry_id
-from domain.compat.legacy_apis import LEGACY_APIS, MESSAGECATALOG, SCHEMAREGISTRY, LegacyApi
+from annals.domain.compat import uris
+from annals.domain.compat.ids import to_registry_id
+from annals.domain.compat.legacy_apis import LEGACY_APIS, MESSAGECATALOG, SCHEMAREGISTRY, LegacyApi
 
 TABLE = yaml.load(Path(__file__).with_name("uris.yaml").read_text(), yaml.CSafeLoader)
 ROOT = "https://h/r"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.decisions.rules.ancestry import (
+from annals.domain.decisions.rules.ancestry import (
     MODES,
     VersionLineage,
     assign_ancestors,

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from domain import formats
-from domain.decisions import capabilities
-from domain.errors.problems import Problem
-from domain.formats import DocumentLocation, FormatModule, Incompatibility, InvalidDocument
+from annals.domain import formats
+from annals.domain.decisions import capabilities
+from annals.domain.errors.problems import Problem
+from annals.domain.formats import DocumentLocation, FormatModule, Incompatibility, InvalidDocument
 from tests.support.registries.memory import MemoryRegistry, said
 
 BOX = {
@@ -172,7 +172,7 @@ def incompatibilities(reader: bytes, writer: bytes, newer: str | None = None) ->
 def even(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A format `Even/1` of this module, with the backward rules only."""
     room = FormatModule("even", ("Even/1",))
-    monkeypatch.setitem(sys.modules, "domain.formats.even", sys.modules[__name__])
+    monkeypatch.setitem(sys.modules, "annals.domain.formats.even", sys.modules[__name__])
     monkeypatch.setattr(formats, "FORMAT_MODULES", (room,))
     rules = {"Even/1": ["backward", "backward_transitive"]}
     monkeypatch.setattr(

@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.decisions.commands import Command, DeleteEntities, ReplaceModel, Restore, WriteMethod, WriteTree
-from domain.decisions.decide import decide
-from domain.decisions.world import Context, can_read_everything
-from domain.errors.problems import ConstraintFailure, Problem
+from annals.domain.decisions.commands import Command, DeleteEntities, ReplaceModel, Restore, WriteMethod, WriteTree
+from annals.domain.decisions.decide import decide
+from annals.domain.decisions.world import Context, can_read_everything
+from annals.domain.errors.problems import ConstraintFailure, Problem
 from tests.support.registries.memory import START, MemoryRegistry
 
 BOX = {

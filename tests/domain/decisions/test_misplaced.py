@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from domain.decisions.commands import WriteMethod
+from annals.domain.decisions.commands import WriteMethod
 from tests.domain.decisions.test_xrefs import refused
 from tests.support.registries.memory import MemoryRegistry
 

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from domain.access.roles import Role
-from domain.decisions.commands import ControlLink, LinkCommand, Repair, WriteLink
-from domain.decisions.decide import decide
-from domain.decisions.world import Context, Decision
-from domain.errors.http_errors import Diverged
-from domain.errors.problems import NotFound, Problem
-from domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
-from domain.replication.link_document import parse_link
-from domain.values import xid as xids
+from annals.domain.access.roles import Role
+from annals.domain.decisions.commands import ControlLink, LinkCommand, Repair, WriteLink
+from annals.domain.decisions.decide import decide
+from annals.domain.decisions.world import Context, Decision
+from annals.domain.errors.http_errors import Diverged
+from annals.domain.errors.problems import NotFound, Problem
+from annals.domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
+from annals.domain.replication.link_document import parse_link
+from annals.domain.values import xid as xids
 from tests.support.registries.memory import START, MemoryRegistry
 
 SOURCE: dict[str, Any] = {

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from domain.access.roles import Role
-from domain.decisions.commands import Restore, WriteCapabilities, WriteMethod, WriteTree
-from domain.decisions.decide import decide
-from domain.decisions.world import Context, Decision
-from domain.errors.problems import Problem
+from annals.domain.access.roles import Role
+from annals.domain.decisions.commands import Restore, WriteCapabilities, WriteMethod, WriteTree
+from annals.domain.decisions.decide import decide
+from annals.domain.decisions.world import Context, Decision
+from annals.domain.errors.problems import Problem
 from tests.support.registries.memory import START, MemoryRegistry, changed, said
 from tests.support.registries.memory_world import MemoryWorld
 

@@ -7,18 +7,23 @@ from typing import Any
 
 import pytest
 
-from domain.access.roles import Caller, Role
-from domain.decisions.commands import ControlSubscription, DeleteSubscription, SubscriptionCommand, WriteSubscription
-from domain.decisions.decide import decide
-from domain.decisions.permissions import is_allowed, role_for
-from domain.decisions.world import Context, Decision, Secret
-from domain.errors.http_errors import InvalidSubscription, QuotaExceeded
-from domain.errors.problems import NotFound
-from domain.registry.entities import Entity
-from domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityUpdated
-from domain.subscriptions.sink_uris import PROTOCOLS
-from domain.subscriptions.subscription import Subscription
-from domain.subscriptions.subscription_document import SubscriptionSupport, parse_subscription
+from annals.domain.access.roles import Caller, Role
+from annals.domain.decisions.commands import (
+    ControlSubscription,
+    DeleteSubscription,
+    SubscriptionCommand,
+    WriteSubscription,
+)
+from annals.domain.decisions.decide import decide
+from annals.domain.decisions.permissions import is_allowed, role_for
+from annals.domain.decisions.world import Context, Decision, Secret
+from annals.domain.errors.http_errors import InvalidSubscription, QuotaExceeded
+from annals.domain.errors.problems import NotFound
+from annals.domain.registry.entities import Entity
+from annals.domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityUpdated
+from annals.domain.subscriptions.sink_uris import PROTOCOLS
+from annals.domain.subscriptions.subscription import Subscription
+from annals.domain.subscriptions.subscription_document import SubscriptionSupport, parse_subscription
 from tests.support.registries.memory_world import MemoryWorld
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from domain.errors.problems import Problem
-from domain.model import compile_model
-from domain.model.builtin import default_source
-from domain.values.xid import ID
+from annals.domain.errors.problems import Problem
+from annals.domain.model import compile_model
+from annals.domain.model.builtin import default_source
+from annals.domain.values.xid import ID
 from tests.support.registries.memory import MemoryRegistry
 
 

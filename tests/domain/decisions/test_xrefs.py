@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from domain.access.roles import Role
-from domain.decisions.commands import DeleteEntities, WriteMethod, WriteTree
-from domain.decisions.decide import decide
-from domain.decisions.world import Context
-from domain.errors.problems import ModelComplianceError, Problem
+from annals.domain.access.roles import Role
+from annals.domain.decisions.commands import DeleteEntities, WriteMethod, WriteTree
+from annals.domain.decisions.decide import decide
+from annals.domain.decisions.world import Context
+from annals.domain.errors.problems import ModelComplianceError, Problem
 from tests.support.registries.memory import START, MemoryRegistry, changed, said
 
 MODEL = {

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.filters.comparison import compare_numbers, is_rounded, number_remainder, sort_key, to_decimal
-from domain.values.json_text import loads
+from annals.domain.filters.comparison import compare_numbers, is_rounded, number_remainder, sort_key, to_decimal
+from annals.domain.values.json_text import loads
 
 DIGITS = st.text("0123456789", min_size=1, max_size=25)
 #: Few exponents and few leading digits, so that many pairs share a double.

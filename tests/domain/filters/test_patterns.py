@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.filters import FilterValue
+from annals.domain.filters import FilterValue
 
 TEXT = st.text("ab", max_size=8)
 

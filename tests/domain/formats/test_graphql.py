@@ -16,8 +16,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.formats import graphql
-from domain.formats.contract import InvalidDocument
+from annals.domain.formats import graphql
+from annals.domain.formats.contract import InvalidDocument
 from tests.support.downloads import npm
 
 TABLE: dict[str, list[Any]] = yaml.load((Path(__file__).parent / "graphql.yaml").read_text(), yaml.CSafeLoader)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.messaging.rc2 import DialectMismatch
-from domain.messaging.rc2.endpoints import translate
+from annals.domain.messaging.rc2 import DialectMismatch
+from annals.domain.messaging.rc2.endpoints import translate
 
 Json = dict[str, Any]
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.messaging.findings import (
+from annals.domain.messaging.findings import (
     L2,
     L3,
     VALIDATORS,
@@ -21,7 +21,7 @@ from domain.messaging.findings import (
     entity_findings,
     membership_findings,
 )
-from domain.messaging.findings.names import DEFINED_PROTOCOLS
+from annals.domain.messaging.findings.names import DEFINED_PROTOCOLS
 
 NAMES: Final = (
     *("usage", "channel", "envelope", "envelopeoptions", "envelopemetadata", "protocol", "protocoloptions"),

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from domain.messaging.match import match_message
-from domain.messaging.message_parts import parse_message
+from annals.domain.messaging.match import match_message
+from annals.domain.messaging.message_parts import parse_message
 
 ROWS = yaml.load(Path(__file__).with_name("matching.yaml").read_text(), yaml.CSafeLoader)
 EVENT = {"specversion": "1.0", "id": "1", "source": "/"}

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from domain.messaging.effective_messages import effective_messages, group_references
-from domain.messaging.implied_values import add_implied_values
-from domain.messaging.resolve import (
+from annals.domain.messaging.effective_messages import effective_messages, group_references
+from annals.domain.messaging.implied_values import add_implied_values
+from annals.domain.messaging.resolve import (
     MAX_BASES,
     MessageDefinition,
     UnresolvedReason,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.messaging.templates import (
+from annals.domain.messaging.templates import (
     MAX_PLACEHOLDERS,
     match_templates,
     placeholder_names,

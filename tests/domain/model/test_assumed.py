@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from domain.model.compile import compile_model
-from domain.model.defaults import assumed_defaults, has_defaults
+from annals.domain.model.compile import compile_model
+from annals.domain.model.defaults import assumed_defaults, has_defaults
 
 NUMBER = {"type": "integer", "required": True, "default": 3}
 ATTRIBUTES: dict[str, Any] = {

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from domain.errors.problems import InvalidAttribute, Problem, RequiredAttributeMissing, UnknownAttribute
-from domain.model import compile_model
-from domain.model.builtin import default_source
+from annals.domain.errors.problems import InvalidAttribute, Problem, RequiredAttributeMissing, UnknownAttribute
+from annals.domain.model import compile_model
+from annals.domain.model.builtin import default_source
 from tests.data import MODELS, SPEC, beside, read
 from tests.data.facts import rows
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from domain.model import compile_model
-from domain.model.compare import changed_types
+from annals.domain.model import compile_model
+from annals.domain.model.compare import changed_types
 
 FILES: dict[str, Any] = {"singular": "file", "attributes": {"a": {"type": "string"}}}
 DESCRIBED = {"attributes": {"a": {"type": "string", "description": "x"}}}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from domain.model import Model, compile_model
+from annals.domain.model import Model, compile_model
 from tests.data import EXPANSIONS, read
 from tests.data.facts import rows
 

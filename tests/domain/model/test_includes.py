@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from domain.errors.problems import ModelError
-from domain.model import compile_model
-from domain.model.source.imports import MAX_TYPES, expand_imports
-from domain.model.source.includes import MAX_ELEMENTS, MAX_OBJECTS, expand_includes
+from annals.domain.errors.problems import ModelError
+from annals.domain.model import compile_model
+from annals.domain.model.source.imports import MAX_TYPES, expand_imports
+from annals.domain.model.source.includes import MAX_ELEMENTS, MAX_OBJECTS, expand_includes
 from tests.data import MODELS, SPEC, beside, read
 
 #: Folders of models in files that include each other, and whether a fragment there may lack its slash.

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from domain.errors.problems import InvalidAttribute
-from domain.model import Level, Model, compile_model
-from domain.model.validation.values import nested_size_check
+from annals.domain.errors.problems import InvalidAttribute
+from annals.domain.model import Level, Model, compile_model
+from annals.domain.model.validation.values import nested_size_check
 
 
 def model(**files: Any) -> Model:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from domain.decisions.commands import WriteMethod, WriteTree
-from domain.errors.problems import InvalidAttribute, ModelComplianceError
+from annals.domain.decisions.commands import WriteMethod, WriteTree
+from annals.domain.errors.problems import InvalidAttribute, ModelComplianceError
 from tests.support.registries.memory import MemoryRegistry
 
 FILE = "/dirs/d/files/f"

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from domain.errors.problems import InvalidAttribute
-from domain.model import compile_model
-from domain.model.group_constraints import group_constraints
+from annals.domain.errors.problems import InvalidAttribute
+from annals.domain.model import compile_model
+from annals.domain.model.group_constraints import group_constraints
 
 GROUP = compile_model(
     {

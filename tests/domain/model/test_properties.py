@@ -10,12 +10,12 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.errors.problems import Problem
-from domain.model import compile_model
-from domain.model.validation.rfc3339 import to_utc
-from domain.model.validation.values import string_form
-from domain.values import timestamps
-from domain.values.json_text import dumps, loads
+from annals.domain.errors.problems import Problem
+from annals.domain.model import compile_model
+from annals.domain.model.validation.rfc3339 import to_utc
+from annals.domain.model.validation.values import string_form
+from annals.domain.values import timestamps
+from annals.domain.values.json_text import dumps, loads
 
 NAMES = st.sampled_from(["a", "b", "c", "d", "o", "m", "x_1", "X", "labels", "name"])
 # As JSON texts are read: integers beyond 64 bits are Decimals.

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from domain.decisions.commands import Restore
-from domain.model.builtin import default_source
-from domain.registry.explicit_values import DEFAULT_MARKS, explicit_values
+from annals.domain.decisions.commands import Restore
+from annals.domain.model.builtin import default_source
+from annals.domain.registry.explicit_values import DEFAULT_MARKS, explicit_values
 from tests.support.registries.memory import MemoryRegistry
 
 M = "/messagegroups/g/messages/m"

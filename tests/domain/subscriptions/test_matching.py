@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.cesql import ContextAttributes
-from domain.subscriptions.filters import Filter, compile_filters
-from domain.subscriptions.subscription_index import SubscriptionIndex, SubscriptionInterest
+from annals.domain.cesql import ContextAttributes
+from annals.domain.subscriptions.filters import Filter, compile_filters
+from annals.domain.subscriptions.subscription_index import SubscriptionIndex, SubscriptionInterest
 
 NAMES = st.sampled_from(["type", "subject", "source", "myext"])
 TEXTS = st.sampled_from(["a", "ab", "abc", "b", "true", "TRUE", "1", "01", "/x/y", "/x"])

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.values import dot_path
-from domain.values.dot_path import PathWildcard
+from annals.domain.values import dot_path
+from annals.domain.values.dot_path import PathWildcard
 
 
 @pytest.mark.parametrize(

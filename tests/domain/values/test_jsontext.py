@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from domain.values.json_text import InvalidJson, Json, dumps, loads, loads_trusted
+from annals.domain.values.json_text import InvalidJson, Json, dumps, loads, loads_trusted
 
 texts = st.text(st.characters(codec="utf-8"), max_size=8)
 numbers = (

@@ -34,7 +34,7 @@ def test_the_guide(tmp_path: Path) -> None:
             for name, value in names.items():
                 commands = commands.replace(name, value)
             commands = commands.replace("curl -s", "curl -sS -w '\\n'")
-            commands = commands.replace(".venv/bin/annals", f"{sys.executable} -m api.cli")
+            commands = commands.replace(".venv/bin/annals", f"{sys.executable} -m annals")
             shell = ["bash", "-euo", "pipefail", "-c", commands]
             env = environment(ANNALS_DATABASE=here, **settings)
             done = subprocess.run(shell, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60)

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 import httpx
 import pytest
 
-from api.replication.notifications import MAX_CONCURRENT
+from annals.api.replication.notifications import MAX_CONCURRENT
 from tests.support.polling import until
 from tests.support.registries.restarted import Registry, registries, together
 

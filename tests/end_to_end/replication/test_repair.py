@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from domain.decisions.commands import DeleteEntities, WriteMethod, WriteTree
+from annals.domain.decisions.commands import DeleteEntities, WriteMethod, WriteTree
 from tests.support.polling import until
 from tests.support.registries.restarted import registries, together
 from tests.support.registries.strays import asked, recorded, shown, stray

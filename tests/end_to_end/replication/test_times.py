@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from spark_projections.sources.remote_log import RemoteLog
+from annals.spark_projections.sources.remote_log import RemoteLog
 from tests.support.polling import until
 from tests.support.registries.restarted import TOKEN, Registry, registries
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from domain.decisions.commands import WriteMethod, WriteTree
+from annals.domain.decisions.commands import WriteMethod, WriteTree
 from tests.support.polling import until
 from tests.support.registries.restarted import MASTER_KEY, TOKEN, Registry, registries, together
 from tests.support.registries.strays import stray

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from projections.audit import registry_diff, trail
-from projections.audit.entity_diff import ABSENT, AttributeDiff, diff_values
-from projections.audit.trail import LogRange
+from annals.projections.audit import registry_diff, trail
+from annals.projections.audit.entity_diff import ABSENT, AttributeDiff, diff_values
+from annals.projections.audit.trail import LogRange
 from tests.support.registries.recorded import Registry
 
 Json = Any

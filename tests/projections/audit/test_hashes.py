@@ -10,12 +10,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from commands.store.mapper import after_image
-from domain.registry.events import EntityEvent
-from domain.values import xid as xids
-from projections.audit import tree_hashes
-from projections.audit.tree_hashes import EMPTY_PART, KeyRange, TreePart, key_range_of, merge_parts
-from projections.entities.query import View
+from annals.commands.store.mapper import after_image
+from annals.domain.registry.events import EntityEvent
+from annals.domain.values import xid as xids
+from annals.projections.audit import tree_hashes
+from annals.projections.audit.tree_hashes import EMPTY_PART, KeyRange, TreePart, key_range_of, merge_parts
+from annals.projections.entities.query import View
 from tests.support.registries.recorded import Registry
 from tests.support.registries.requests import emptied
 

@@ -9,15 +9,22 @@ from typing import Any
 
 import pytest
 
-from commands.command_bus import handle
-from commands.pending_command import PendingCommand
-from commands.store.log import Recorded, Store
-from domain.compat.legacy_apis import MESSAGECATALOG, SCHEMAREGISTRY
-from domain.decisions.commands import Command, CreateRegistry, DeleteEntities, ReplaceModel, WriteMethod, WriteTree
-from projections.compat.versions import CompatVersion, CompatVersions
-from projections.entities.apply import EntityProjection
-from projections.entities.publications import SqlPublications
-from projections.entities.query import ViewPool
+from annals.commands.command_bus import handle
+from annals.commands.pending_command import PendingCommand
+from annals.commands.store.log import Recorded, Store
+from annals.domain.compat.legacy_apis import MESSAGECATALOG, SCHEMAREGISTRY
+from annals.domain.decisions.commands import (
+    Command,
+    CreateRegistry,
+    DeleteEntities,
+    ReplaceModel,
+    WriteMethod,
+    WriteTree,
+)
+from annals.projections.compat.versions import CompatVersion, CompatVersions
+from annals.projections.entities.apply import EntityProjection
+from annals.projections.entities.publications import SqlPublications
+from annals.projections.entities.query import ViewPool
 from tests.support.compat_commands import URL, C, G, M, S, delete, post, put_group, source
 
 SR = URL + SCHEMAREGISTRY.base

@@ -10,15 +10,15 @@ import pytest
 from cloudevents.core.bindings import http
 from cloudevents.core.formats.json import JSONFormat
 
-from commands.store.hashes import Interaction
-from commands.store.mapper import UnknownTopic
-from commands.store.registry_url import UNCONFIGURED_URL
-from domain.compat.legacy_apis import LEGACY_APIS, MESSAGECATALOG, SCHEMAREGISTRY, LegacyApi
-from domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
-from projections.compat.events import CompatEvents
-from projections.events.event_families import EventFamily as Kind
-from projections.events.event_families import XRegistryFamily, published_events
-from projections.events.xregistry_events import ChangeEvent, XRegistryEvents
+from annals.commands.store.hashes import Interaction
+from annals.commands.store.mapper import UnknownTopic
+from annals.commands.store.registry_url import UNCONFIGURED_URL
+from annals.domain.compat.legacy_apis import LEGACY_APIS, MESSAGECATALOG, SCHEMAREGISTRY, LegacyApi
+from annals.domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
+from annals.projections.compat.events import CompatEvents
+from annals.projections.events.event_families import EventFamily as Kind
+from annals.projections.events.event_families import XRegistryFamily, published_events
+from annals.projections.events.xregistry_events import ChangeEvent, XRegistryEvents
 from tests.projections.events.test_xregistry_events import CAUGHT_UP, NOON, event, row
 
 BORN, CHANGED = "2020-02-02T02:02:02Z", "2021-03-03T03:03:03.123456789Z"

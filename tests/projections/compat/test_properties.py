@@ -17,12 +17,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select
 
-from commands.command_bus import handle
-from commands.pending_command import PendingCommand
-from commands.store.log import Recorded, Store
-from commands.verify.verify_log import verify_log, verify_row_hashes
-from domain.compat.legacy_apis import legacy_api_of, version_number
-from domain.decisions.commands import (
+from annals.commands.command_bus import handle
+from annals.commands.pending_command import PendingCommand
+from annals.commands.store.log import Recorded, Store
+from annals.commands.verify.verify_log import verify_log, verify_row_hashes
+from annals.domain.compat.legacy_apis import legacy_api_of, version_number
+from annals.domain.decisions.commands import (
     Command,
     CreateRegistry,
     DeleteEntities,
@@ -31,17 +31,17 @@ from domain.decisions.commands import (
     WriteMethod,
     WriteTree,
 )
-from domain.errors.problems import Problem
-from domain.registry.events import SALT, EntityDeleted, EntityEvent
-from domain.values import xid as xids
-from projections.compat.versions import CompatVersions
-from projections.entities.apply import EntityProjection
-from projections.entities.publications import SqlPublications
-from projections.entities.query import View, ViewPool
-from projections.entities.rebuild import rebuild
-from projections.entities.rows import publication_row
-from projections.entities.tables import tables
-from projections.entities.verify.verify_history import verify_history
+from annals.domain.errors.problems import Problem
+from annals.domain.registry.events import SALT, EntityDeleted, EntityEvent
+from annals.domain.values import xid as xids
+from annals.projections.compat.versions import CompatVersions
+from annals.projections.entities.apply import EntityProjection
+from annals.projections.entities.publications import SqlPublications
+from annals.projections.entities.query import View, ViewPool
+from annals.projections.entities.rebuild import rebuild
+from annals.projections.entities.rows import publication_row
+from annals.projections.entities.tables import tables
+from annals.projections.entities.verify.verify_history import verify_history
 from tests.support.compat_commands import URL, C, G, M, S, delete, post, put_group, source
 from tests.support.registries.memory import START, MemoryRegistry
 from tests.support.registries.memory_world import MemoryPublications

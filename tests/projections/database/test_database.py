@@ -8,10 +8,10 @@ import psycopg
 import pytest
 from sqlalchemy import text
 
-from commands.store.engine import open_engine
-from projections.database import drivers
-from projections.database.connections import connect
-from projections.database.drivers import CHUNK
+from annals.commands.store.engine import open_engine
+from annals.projections.database import drivers
+from annals.projections.database.connections import connect
+from annals.projections.database.drivers import CHUNK
 
 MANY = 10 * CHUNK
 #: What a cursor has to have in the middle of a result, and a whole result has not: more to come.

@@ -7,8 +7,8 @@ from decimal import Decimal
 import pytest
 from sqlalchemy import select
 
-from projections.database.drivers import MIN_COPY_ROWS
-from projections.entities.tables import tables
+from annals.projections.database.drivers import MIN_COPY_ROWS
+from annals.projections.entities.tables import tables
 from tests.support.registries.recorded import Registry
 
 FILE = {"fileid": "f1", "versionid": "1", "name": "One", "meta": {"epoch": 1, "createdat": "2026-01-01T00:00:00Z"}}

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from domain.filters import PathScope, Sort, parse_filter
-from projections.database import drivers
-from projections.database.connections import PLANNER_SETTINGS
-from projections.entities.filters.omitted_entities import OMITTED_KEYS
-from projections.entities.filters.pages import CollectionMembers
-from projections.entities.filters.selection import Selection
-from projections.entities.filters.sql import SqlFragment
-from projections.entities.leaves import OMITTED_PATH
+from annals.domain.filters import PathScope, Sort, parse_filter
+from annals.projections.database import drivers
+from annals.projections.database.connections import PLANNER_SETTINGS
+from annals.projections.entities.filters.omitted_entities import OMITTED_KEYS
+from annals.projections.entities.filters.pages import CollectionMembers
+from annals.projections.entities.filters.selection import Selection
+from annals.projections.entities.filters.sql import SqlFragment
+from annals.projections.entities.leaves import OMITTED_PATH
 from tests.projections.entities.test_filters import MODEL
 from tests.support.registries.recorded import Registry
 from tests.support.stores import analyze

@@ -13,16 +13,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from domain.errors import problems
-from domain.filters import Conjunction, EntityFilter, PathScope, Sort, depth, parse_filter, parse_sort
-from domain.model import compile_model
-from domain.values import xid as xids
-from projections.entities.filters import missing_attributes, pages
-from projections.entities.filters.by_document import matches, sort_key_of
-from projections.entities.filters.pages import PageKey
-from projections.entities.leaves import MAX_LEAVES
-from projections.entities.query import View
-from projections.entities.rows import EntityRow
+from annals.domain.errors import problems
+from annals.domain.filters import Conjunction, EntityFilter, PathScope, Sort, depth, parse_filter, parse_sort
+from annals.domain.model import compile_model
+from annals.domain.values import xid as xids
+from annals.projections.entities.filters import missing_attributes, pages
+from annals.projections.entities.filters.by_document import matches, sort_key_of
+from annals.projections.entities.filters.pages import PageKey
+from annals.projections.entities.leaves import MAX_LEAVES
+from annals.projections.entities.query import View
+from annals.projections.entities.rows import EntityRow
 from tests.support.registries.recorded import Registry
 
 MODEL = compile_model(

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.filters.comparison import NO_REMAINDER
-from projections.entities.leaves import PATH_LIMIT, PRESENT_LEAF, TEXT_LIMIT, leaves, path_key, text_key
+from annals.domain.filters.comparison import NO_REMAINDER
+from annals.projections.entities.leaves import PATH_LIMIT, PRESENT_LEAF, TEXT_LIMIT, leaves, path_key, text_key
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,10 @@ from threading import Event
 
 import pytest
 
-from domain.values.xid import subtree, tree_key
-from projections.database.connections import connect
-from projections.entities.collection_stream import _COLUMNS, _FROM_MEMBERS, _POSITION
-from projections.entities.rebuild import rebuild
+from annals.domain.values.xid import subtree, tree_key
+from annals.projections.database.connections import connect
+from annals.projections.entities.collection_stream import _COLUMNS, _FROM_MEMBERS, _POSITION
+from annals.projections.entities.rebuild import rebuild
 from tests.projections.entities.test_plans import large
 from tests.support.registries.recorded import Registry
 

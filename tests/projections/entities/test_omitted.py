@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from domain.filters import PathScope, Sort, parse_filter
-from projections.entities.leaves import MAX_LEAVES, OMITTED_PATH
-from projections.entities.rebuild import rebuild
-from projections.entities.verify.verify_index import verify_index
+from annals.domain.filters import PathScope, Sort, parse_filter
+from annals.projections.entities.leaves import MAX_LEAVES, OMITTED_PATH
+from annals.projections.entities.rebuild import rebuild
+from annals.projections.entities.verify.verify_index import verify_index
 from tests.projections.entities.test_filters import MODEL
 from tests.support.registries.recorded import Registry
 

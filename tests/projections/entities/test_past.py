@@ -9,15 +9,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from domain.errors import problems
-from domain.filters import EntityFilter, PathScope, Sort, parse_filter, parse_sort
-from domain.values.xid import tree_key
-from projections.database import drivers
-from projections.database.connections import PLANNER_SETTINGS
-from projections.database.drivers import Values
-from projections.entities.filters.scan import ScannedMembers, ScanSelection
-from projections.entities.past_database import PastDatabase
-from projections.entities.query import View
+from annals.domain.errors import problems
+from annals.domain.filters import EntityFilter, PathScope, Sort, parse_filter, parse_sort
+from annals.domain.values.xid import tree_key
+from annals.projections.database import drivers
+from annals.projections.database.connections import PLANNER_SETTINGS
+from annals.projections.database.drivers import Values
+from annals.projections.entities.filters.scan import ScannedMembers, ScanSelection
+from annals.projections.entities.past_database import PastDatabase
+from annals.projections.entities.query import View
 from tests.projections.entities.test_filters import BASE, MODEL, emptied, entities, filters, tree
 from tests.support.registries.recorded import Registry
 from tests.support.stores import analyze

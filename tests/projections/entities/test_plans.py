@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from domain.values.xid import subtree
-from projections.database import drivers
-from projections.database.connections import PLANNER_SETTINGS
-from projections.entities import query
+from annals.domain.values.xid import subtree
+from annals.projections.database import drivers
+from annals.projections.database.connections import PLANNER_SETTINGS
+from annals.projections.entities import query
 from tests.support.registries.recorded import Registry
 from tests.support.stores import analyze
 

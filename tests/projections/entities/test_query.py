@@ -6,8 +6,8 @@ import tracemalloc
 
 import pytest
 
-from domain.values import xid as xids
-from projections.entities.query import MissingDocument, View
+from annals.domain.values import xid as xids
+from annals.projections.entities.query import MissingDocument, View
 from tests.support.registries.recorded import Registry
 
 

@@ -17,9 +17,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import inspect
 
-from projections.entities import rebuild as rebuilding
-from projections.entities.rebuild import RebuildDiverged, rebuild, rebuild_if_stale
-from projections.entities.tables import tables
+from annals.projections.entities import rebuild as rebuilding
+from annals.projections.entities.rebuild import RebuildDiverged, rebuild, rebuild_if_stale
+from annals.projections.entities.tables import tables
 from tests.support.registries.recorded import Registry
 from tests.support.stores import schema_of, server_of
 
@@ -234,8 +234,8 @@ def test_a_damaged_log_is_not_served(filled: Registry) -> None:
 
 DIES = """
 import os, signal, sys
-from commands.store.log import Store
-from projections.entities import rebuild as rebuilding
+from annals.commands.store.log import Store
+from annals.projections.entities import rebuild as rebuilding
 
 rebuilding.BATCH = 7
 def die(self): os.kill(os.getpid(), signal.SIGKILL)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from domain.registry.events import EntityCreated
-from projections.entities.rows import EntityRow, entity_row
+from annals.domain.registry.events import EntityCreated
+from annals.projections.entities.rows import EntityRow, entity_row
 
 IDS = {"fileid": "f1", "versionid": "1"}
 META = {"fileid": "f1", "epoch": 1}

@@ -8,14 +8,14 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import Column, Table, select
 
-from commands.command_bus import handle
-from commands.pending_command import PendingCommand
-from commands.store.log import Store
-from domain.decisions.commands import DeleteEntities, Restore
-from projections.entities.apply import EntityProjection
-from projections.entities.rebuild import rebuild
-from projections.entities.tables import tables
-from projections.entities.verify.verify_history import verify_history
+from annals.commands.command_bus import handle
+from annals.commands.pending_command import PendingCommand
+from annals.commands.store.log import Store
+from annals.domain.decisions.commands import DeleteEntities, Restore
+from annals.projections.entities.apply import EntityProjection
+from annals.projections.entities.rebuild import rebuild
+from annals.projections.entities.tables import tables
+from annals.projections.entities.verify.verify_history import verify_history
 from tests.commands.test_dryrun import F, create, put
 
 #: What a file went through: made, changed, deleted and brought back, with each end in the history but the last.

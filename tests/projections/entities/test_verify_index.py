@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import text
 
-from commands.command_bus import handle
-from commands.pending_command import PendingCommand
-from commands.store.log import Store
-from projections.entities.apply import EntityProjection
-from projections.entities.rebuild import rebuild
-from projections.entities.verify.verify_history import verify_history
-from projections.entities.verify.verify_index import verify_index
+from annals.commands.command_bus import handle
+from annals.commands.pending_command import PendingCommand
+from annals.commands.store.log import Store
+from annals.projections.entities.apply import EntityProjection
+from annals.projections.entities.rebuild import rebuild
+from annals.projections.entities.verify.verify_history import verify_history
+from annals.projections.entities.verify.verify_index import verify_index
 from tests.commands.test_dryrun import F, create, put
 
 V = "/dirs/d/files/f/versions/1"
@@ -64,5 +64,5 @@ def test_a_leaf_of_nobody_is_found(told: Store) -> None:
 
 
 def test_pages_join(told: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("commands.store.sql.CHUNK", 1)
+    monkeypatch.setattr("annals.commands.store.sql.CHUNK", 1)
     assert list(verify_index(told)) == []

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from commands.store.log import Store
-from projections.database import drivers
-from projections.events import feed
-from projections.log.reader import Log
+from annals.commands.store.log import Store
+from annals.projections.database import drivers
+from annals.projections.events import feed
+from annals.projections.log.reader import Log
 from tests.support.small_decider import decide, write
 
 #: Events of each interaction.

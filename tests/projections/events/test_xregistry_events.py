@@ -12,15 +12,15 @@ from cloudevents.core.bindings import http, kafka
 from cloudevents.core.formats.json import JSONFormat
 from hypothesis import HealthCheck, given, settings
 
-from commands.store.hashes import NO_INTERACTION, Interaction, LogRow
-from commands.store.log import Store
-from commands.store.mapper import EventMapper, UnknownTopic
-from commands.store.registry_url import UNCONFIGURED_URL
-from domain.decisions.world import Decision
-from domain.errors.problems import Problem
-from domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
-from domain.values import xid as xids
-from projections.events.xregistry_events import ChangeEvent, XRegistryEvents
+from annals.commands.store.hashes import NO_INTERACTION, Interaction, LogRow
+from annals.commands.store.log import Store
+from annals.commands.store.mapper import EventMapper, UnknownTopic
+from annals.commands.store.registry_url import UNCONFIGURED_URL
+from annals.domain.decisions.world import Decision
+from annals.domain.errors.problems import Problem
+from annals.domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
+from annals.domain.values import xid as xids
+from annals.projections.events.xregistry_events import ChangeEvent, XRegistryEvents
 from tests.support.feed import told
 from tests.support.histories import Step, command, histories
 from tests.support.registries.memory import MemoryRegistry

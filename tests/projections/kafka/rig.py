@@ -11,12 +11,12 @@ from typing import Any, Final, NamedTuple
 
 from sqlalchemy import MetaData, insert, select
 
-from commands.store.log import Store
-from projections.events.xregistry_events import XRegistryEvents
-from projections.kafka.cluster import KafkaCluster
-from projections.kafka.progress import PublishingProgress
-from projections.kafka.publisher import Publisher
-from projections.kafka.records import EVENTS, LOG, PublishedCounts, RecordBuilder
+from annals.commands.store.log import Store
+from annals.projections.events.xregistry_events import XRegistryEvents
+from annals.projections.kafka.cluster import KafkaCluster
+from annals.projections.kafka.progress import PublishingProgress
+from annals.projections.kafka.publisher import Publisher
+from annals.projections.kafka.records import EVENTS, LOG, PublishedCounts, RecordBuilder
 from tests.support.brokers.kafka import Kafka, consuming, taken
 from tests.support.registries.recorded import Registry
 from tests.support.serving import ROOT

@@ -15,10 +15,10 @@ import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
 
-from projections.kafka.cluster import TopicContents
-from projections.kafka.log_agreement import TopicsDiverged, find_start
-from projections.kafka.producer import Producer, RecordFailed
-from projections.kafka.records import EVENTS, LOG, PublishedCounts
+from annals.projections.kafka.cluster import TopicContents
+from annals.projections.kafka.log_agreement import TopicsDiverged, find_start
+from annals.projections.kafka.producer import Producer, RecordFailed
+from annals.projections.kafka.records import EVENTS, LOG, PublishedCounts
 from tests.projections.kafka.rig import PARTITIONS, Rig, backup, fill, forgotten
 from tests.support.brokers.kafka import LARGEST, Kafka
 from tests.support.polling import until
@@ -43,7 +43,7 @@ def growing(rig: Rig) -> Callable[[], bool]:
 @contextmanager
 def child(rig: Rig, url: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A publisher that follows the log in a process of its own; killed at the end."""
-    command = [sys.executable, "-m", "api.cli", "publish", "--kafka", rig.broker.own(), "--prefix", rig.prefix]
+    command = [sys.executable, "-m", "annals", "publish", "--kafka", rig.broker.own(), "--prefix", rig.prefix]
     with subprocess.Popen(command, cwd=folder, env=environment(ANNALS_DATABASE=url)) as process:
         try:
             yield process

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from kafka import errors
 
-from projections.kafka import producer as producing
-from projections.kafka.cluster import CertificateAuthorities, KafkaCluster
-from projections.kafka.producer import MAX_IN_FLIGHT_BYTES, Producer, PublishingStopped, RecordFailed
-from projections.kafka.records import LOG, PublishedRecord
+from annals.projections.kafka import producer as producing
+from annals.projections.kafka.cluster import CertificateAuthorities, KafkaCluster
+from annals.projections.kafka.producer import MAX_IN_FLIGHT_BYTES, Producer, PublishingStopped, RecordFailed
+from annals.projections.kafka.records import LOG, PublishedRecord
 from tests.support.brokers.kafka import LARGEST, Kafka, consuming, taken
 from tests.support.brokers.suite import GOOD, HOST, PASSWORD
 

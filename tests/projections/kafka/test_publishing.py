@@ -13,11 +13,11 @@ from random import Random
 import pytest
 from sqlalchemy import text
 
-from api.cli.kafka_settings import KafkaSettings
-from projections.database import drivers
-from projections.kafka.records import EVENTS, LOG, PublishedCounts
-from projections.log.reader import Log
-from projections.log.table_rows import SCHEMA_VERSION, table_rows
+from annals.api.cli.kafka_settings import KafkaSettings
+from annals.projections.database import drivers
+from annals.projections.kafka.records import EVENTS, LOG, PublishedCounts
+from annals.projections.log.reader import Log
+from annals.projections.log.table_rows import SCHEMA_VERSION, table_rows
 from tests.projections.kafka.rig import GUIDE, PARTITIONS, Rig, fill, forgotten, merged, reader
 from tests.support.brokers.kafka import Kafka, consuming, received, taken
 from tests.support.feed import told

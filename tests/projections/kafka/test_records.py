@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
-from projections.events.xregistry_events import XRegistryEvents
-from projections.kafka.records import EVENTS, LOG, PublishedCounts, PublishedRecord, RecordBuilder, partition_key
+from annals.domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
+from annals.projections.events.xregistry_events import XRegistryEvents
+from annals.projections.kafka.records import EVENTS, LOG, PublishedCounts, PublishedRecord, RecordBuilder, partition_key
 from tests.projections.events.test_xregistry_events import CAUGHT_UP, NOON, event, row
 
 GIVEN = [

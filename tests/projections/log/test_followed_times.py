@@ -7,16 +7,16 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from commands.store.log import Store
-from commands.verify.verify_log import verify_log
-from domain.decisions.commands import Command, WriteMethod, WriteTree
-from domain.decisions.world import Context, Decision
-from domain.registry.events import EntityCreated, EntityUpdated
-from domain.values import xid as xids
-from projections.database import drivers
-from projections.events.feed import interactions
-from projections.log import reader
-from projections.log.reader import Log
+from annals.commands.store.log import Store
+from annals.commands.verify.verify_log import verify_log
+from annals.domain.decisions.commands import Command, WriteMethod, WriteTree
+from annals.domain.decisions.world import Context, Decision
+from annals.domain.registry.events import EntityCreated, EntityUpdated
+from annals.domain.values import xid as xids
+from annals.projections.database import drivers
+from annals.projections.events.feed import interactions
+from annals.projections.log import reader
+from annals.projections.log.reader import Log
 from tests.support.stores import analyze
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

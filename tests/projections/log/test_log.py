@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from commands.store.hashes import NO_INTERACTION
-from commands.store.log import Store
-from domain.errors.problems import BadRequest
-from projections.database import drivers
-from projections.log.reader import Log
+from annals.commands.store.hashes import NO_INTERACTION
+from annals.commands.store.log import Store
+from annals.domain.errors.problems import BadRequest
+from annals.projections.database import drivers
+from annals.projections.log.reader import Log
 from tests.support.small_decider import decide, write
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

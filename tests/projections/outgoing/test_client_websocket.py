@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.subscriptions.error_places import ErrorPlace
-from domain.subscriptions.sink_uris import AMQP, MQTT5, parse_sink
-from projections.outgoing.client_websocket import ClientWebSocket
+from annals.domain.subscriptions.error_places import ErrorPlace
+from annals.domain.subscriptions.sink_uris import AMQP, MQTT5, parse_sink
+from annals.projections.outgoing.client_websocket import ClientWebSocket
 
 _GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import yaml
 
-from projections.outgoing.destination_guard import DestinationGuard, DestinationRefused
-from projections.outgoing.dns import LookUp
-from projections.outgoing.resolver import ForbiddenAddress
+from annals.projections.outgoing.destination_guard import DestinationGuard, DestinationRefused
+from annals.projections.outgoing.dns import LookUp
+from annals.projections.outgoing.resolver import ForbiddenAddress
 
 CASES: list[dict[str, Any]] = yaml.load(Path(__file__).with_name("guard.yaml").read_text(), yaml.CSafeLoader)
 

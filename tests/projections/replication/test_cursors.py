@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from projections.replication.link_state import LinkStates
+from annals.projections.replication.link_state import LinkStates
 from tests.support.polling import until
 from tests.support.registries.restarted import Registry, registries, together
 from tests.support.registries.standard import modelled, same

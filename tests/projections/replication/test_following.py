@@ -14,16 +14,16 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
-from commands.command_bus import CommandOutcome, handle
-from commands.pending_command import PendingCommand
-from commands.store.log import Recorded
-from commands.verify.verify_log import verify_log, verify_row_hashes
-from domain.decisions.commands import Command, ControlLink, DeleteLink, Follow, WriteLink, WriteMethod, WriteTree
-from domain.errors.http_errors import Diverged, NotReceiving
-from domain.errors.problems import NotFound, Readonly
-from domain.replication.foreign_interaction import ForeignInteraction
-from domain.replication.link_document import parse_link
-from projections.entities.apply import EntityProjection
+from annals.commands.command_bus import CommandOutcome, handle
+from annals.commands.pending_command import PendingCommand
+from annals.commands.store.log import Recorded
+from annals.commands.verify.verify_log import verify_log, verify_row_hashes
+from annals.domain.decisions.commands import Command, ControlLink, DeleteLink, Follow, WriteLink, WriteMethod, WriteTree
+from annals.domain.errors.http_errors import Diverged, NotReceiving
+from annals.domain.errors.problems import NotFound, Readonly
+from annals.domain.replication.foreign_interaction import ForeignInteraction
+from annals.domain.replication.link_document import parse_link
+from annals.projections.entities.apply import EntityProjection
 from tests.support.registries.linked import ROOT, Inflow, Party, linked, party
 
 Json = Any
@@ -223,7 +223,7 @@ def test_documents_that_wait_are_bounded_in_bytes(
     databases: list[str], most: int, together: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # LEG-910: many interactions are recorded together, unless their documents would fill the memory
-    monkeypatch.setattr("projections.replication.log.ingest.BATCH_BYTES", most)
+    monkeypatch.setattr("annals.projections.replication.log.ingest.BATCH_BYTES", most)
     found: list[int] = []
 
     async def run() -> None:

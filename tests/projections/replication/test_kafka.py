@@ -15,23 +15,23 @@ from typing import Any
 
 import pytest
 
-from api.registry.open_registry import open_registry
-from api.replication.wiring import build_link_context
-from api.settings.settings import Settings
-from commands.store.log import Store
-from domain.access.roles import Caller, Role
-from domain.decisions.commands import WriteLink
-from domain.replication.link import Link
-from domain.replication.link_document import parse_link
-from projections.events.xregistry_events import XRegistryEvents
-from projections.kafka.cluster import KafkaCluster
-from projections.kafka.progress import PublishingProgress
-from projections.kafka.publisher import Publisher
-from projections.kafka.records import PublishedCounts, RecordBuilder
-from projections.replication.link_state import LinkStates
-from projections.replication.link_worker import LinkWorkerContext
-from projections.replication.log.kafka_pull import KafkaPull
-from projections.replication.remote.remote_client import RemoteError
+from annals.api.registry.open_registry import open_registry
+from annals.api.replication.wiring import build_link_context
+from annals.api.settings.settings import Settings
+from annals.commands.store.log import Store
+from annals.domain.access.roles import Caller, Role
+from annals.domain.decisions.commands import WriteLink
+from annals.domain.replication.link import Link
+from annals.domain.replication.link_document import parse_link
+from annals.projections.events.xregistry_events import XRegistryEvents
+from annals.projections.kafka.cluster import KafkaCluster
+from annals.projections.kafka.progress import PublishingProgress
+from annals.projections.kafka.publisher import Publisher
+from annals.projections.kafka.records import PublishedCounts, RecordBuilder
+from annals.projections.replication.link_state import LinkStates
+from annals.projections.replication.link_worker import LinkWorkerContext
+from annals.projections.replication.log.kafka_pull import KafkaPull
+from annals.projections.replication.remote.remote_client import RemoteError
 from tests.support.brokers.kafka import Kafka, kafka
 from tests.support.brokers.suite import HOST, PASSWORD, USER, WRONG
 from tests.support.polling import until
@@ -60,7 +60,7 @@ def prefix(request: pytest.FixtureRequest) -> str:
 def publishing(registry: Registry, broker: Kafka, prefix: str, *options: str) -> Iterator[None]:
     """A publisher of the log, as a process of its own that follows it."""
     own = ("--kafka", broker.own(), "--prefix", prefix, "--partitions", str(PARTITIONS))
-    command = [sys.executable, "-m", "api.cli", "publish", *own, *(options or ("--documents",))]
+    command = [sys.executable, "-m", "annals", "publish", *own, *(options or ("--documents",))]
     given = environment(ANNALS_DATABASE=registry.database)
     with (registry.home / "publish.log").open("ab") as log:
         process = subprocess.Popen(command, cwd=registry.home, env=given, stdout=log, stderr=log)

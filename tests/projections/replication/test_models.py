@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from commands.verify.verify_log import verify_log, verify_row_hashes
-from domain.errors.problems import Problem
+from annals.commands.verify.verify_log import verify_log, verify_row_hashes
+from annals.domain.errors.problems import Problem
 from tests.support.registries.linked import Inflow, Party, linked, party
 
 Json = Any

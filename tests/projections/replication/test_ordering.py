@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from projections.replication.log.kafka_ordering import PartitionMarks, RecordMark, RecordOrder
+from annals.projections.replication.log.kafka_ordering import PartitionMarks, RecordMark, RecordOrder
 
 
 @given(

@@ -10,7 +10,7 @@ from typing import Any, Final
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commands.verify.verify_log import verify_log, verify_row_hashes
+from annals.commands.verify.verify_log import verify_log, verify_row_hashes
 from tests.spec.properties.test_asof import lives
 from tests.support.histories import UNHURRIED, Step
 from tests.support.registries.linked import Empty, Party, Turn, empty_ones, linked, lived, of_tree, party, turns

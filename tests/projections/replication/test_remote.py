@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from projections.outgoing.destination_guard import DestinationGuard
-from projections.replication.remote.remote_client import MAX_DETAIL_LENGTH, RemoteClient, RemoteError
+from annals.projections.outgoing.destination_guard import DestinationGuard
+from annals.projections.replication.remote.remote_client import MAX_DETAIL_LENGTH, RemoteClient, RemoteError
 from tests.support.polling import until
 from tests.support.registries.restarted import Registry
 
@@ -127,7 +127,7 @@ _UNBOUNDED = (
 def test_answers_are_bounded_in_size(content: bytes, feed: bool, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """LEG-1108: another registry cannot fill the memory of this one; how long it may take is another test's."""
     for name, bound in {"MAX_RESPONSE_BYTES": 9999, "MAX_LINE_BYTES": 9999, "MAX_ERROR_BYTES": 999}.items():
-        monkeypatch.setattr(f"projections.replication.remote.bounded_responses.{name}", bound)
+        monkeypatch.setattr(f"annals.projections.replication.remote.bounded_responses.{name}", bound)
     refused = pytest.raises(RemoteError, match=said)
     with sending(content) as url, closing(RemoteClient(url, DestinationGuard("127.0.0.1"))) as remote, refused:
         if not feed:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from projections.replication.link_state import LinkStates
+from annals.projections.replication.link_state import LinkStates
 from tests.support.polling import until
 from tests.support.registries.restarted import TOKEN, Registry, registries
 

@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commands.verify.verify_log import verify_log, verify_row_hashes
+from annals.commands.verify.verify_log import verify_log, verify_row_hashes
 from tests.projections.replication.test_parts import counts_are_right, is_there, leads_out
 from tests.projections.replication.test_whole import APART, answers_alike, is_copied
 from tests.spec.properties.test_asof import URLS, lives

@@ -9,8 +9,8 @@ from typing import Any, Final
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commands.verify.verify_log import verify_log, verify_row_hashes
-from projections.entities.rebuild import rebuild
+from annals.commands.verify.verify_log import verify_log, verify_row_hashes
+from annals.projections.entities.rebuild import rebuild
 from tests.spec.properties.test_asof import URLS, lives
 from tests.support.histories import UNHURRIED, Step
 from tests.support.registries.linked import Empty, Party, Turn, empty_ones, linked, lived, of_tree, party, turns

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from projections.segments.folder import SegmentFolder, open_folder
+from annals.projections.segments.folder import SegmentFolder, open_folder
 
 
 @pytest.fixture

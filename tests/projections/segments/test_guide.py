@@ -7,10 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from projections.segments.columns import DOCUMENT_FILE_SCHEMA, LOG_FILE_SCHEMA
-from projections.segments.folder import open_folder
-from projections.segments.manifest import DataFile, ManifestEntry
-from projections.segments.write import SegmentSize, append_segments
+from annals.projections.segments.columns import DOCUMENT_FILE_SCHEMA, LOG_FILE_SCHEMA
+from annals.projections.segments.folder import open_folder
+from annals.projections.segments.manifest import DataFile, ManifestEntry
+from annals.projections.segments.write import SegmentSize, append_segments
 from tests.support.registries.recorded import Registry
 from tests.support.segment_logs import grow, recorded
 from tests.support.serving import ROOT

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from projections.segments.folder import SegmentFolder, open_folder
-from projections.segments.read import documents, rows
-from projections.segments.verify import verify_segments
-from projections.segments.write import SegmentSize, append_segments
+from annals.projections.segments.folder import SegmentFolder, open_folder
+from annals.projections.segments.read import documents, rows
+from annals.projections.segments.verify import verify_segments
+from annals.projections.segments.write import SegmentSize, append_segments
 from tests.support.registries.recorded import Registry
 from tests.support.segment_logs import grow, lying, recorded, stored_documents
 from tests.support.serving import environment
@@ -24,7 +24,7 @@ SIZE = SegmentSize(3, 2)
 def started(registry: Registry, folder: Path) -> subprocess.Popen[bytes]:
     """A writer as a process of its own."""
     sizes = ["--events", str(SIZE.events), "--group", str(SIZE.row_group_size)]
-    command = [sys.executable, "-m", "api.cli", "segments", "write", "--folder", str(folder), *sizes]
+    command = [sys.executable, "-m", "annals", "segments", "write", "--folder", str(folder), *sizes]
     env = environment(ANNALS_DATABASE=registry.url)
     return subprocess.Popen(command, cwd=folder.parent, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 

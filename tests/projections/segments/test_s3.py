@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from projections.segments.folder import open_folder
-from projections.segments.read import documents, rows
-from projections.segments.verify import compare_with_store, verify_segments
-from projections.segments.write import SegmentSize, append_segments
+from annals.projections.segments.folder import open_folder
+from annals.projections.segments.read import documents, rows
+from annals.projections.segments.verify import compare_with_store, verify_segments
+from annals.projections.segments.write import SegmentSize, append_segments
 from tests.support.registries.recorded import Registry
 from tests.support.s3 import CLIENT, S3, s3_store
 from tests.support.segment_logs import grow, lying, recorded, stored_documents
@@ -58,7 +58,7 @@ def test_a_bucket_holds_what_a_folder_does(grown: Registry, s3: S3, tmp_path: Pa
 def test_a_writer_to_a_bucket_that_is_killed_is_gone_on_with(grown: Registry, s3: S3, tmp_path: Path) -> None:
     # An object is not there before all of it is, so nothing unfinished has a name.
     uri, place = s3.uri("s3", "killed"), s3.bucket / "killed"
-    command = [sys.executable, "-m", "api.cli", "segments", "write", "--folder", uri, "--events", "3"]
+    command = [sys.executable, "-m", "annals", "segments", "write", "--folder", uri, "--events", "3"]
     for kind in ("log", "documents", "manifest"):
         known = objects(place / kind)
         env = environment(ANNALS_DATABASE=grown.url, **CLIENT)

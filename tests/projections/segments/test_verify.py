@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from projections.segments.folder import SegmentFolder
-from projections.segments.manifest import UnreadableManifestEntry
-from projections.segments.verify import verify_segments
-from projections.segments.write import SegmentSize, append_segments
+from annals.projections.segments.folder import SegmentFolder
+from annals.projections.segments.manifest import UnreadableManifestEntry
+from annals.projections.segments.verify import verify_segments
+from annals.projections.segments.write import SegmentSize, append_segments
 from tests.support.registries.recorded import Registry
 
 CONTENT = b"a document"

@@ -10,13 +10,13 @@ import pyarrow.parquet as pq
 import pytest
 from sqlalchemy import text
 
-from projections.log.table_rows import SCHEMA_VERSION
-from projections.segments.folder import SegmentFolder
-from projections.segments.log_agreement import SegmentsMismatch
-from projections.segments.manifest import ManifestEntry, SegmentRange
-from projections.segments.read import documents, rows
-from projections.segments.verify import compare_with_store, verify_segments
-from projections.segments.write import DamagedLog, SegmentSize, WriteSummary, append_segments
+from annals.projections.log.table_rows import SCHEMA_VERSION
+from annals.projections.segments.folder import SegmentFolder
+from annals.projections.segments.log_agreement import SegmentsMismatch
+from annals.projections.segments.manifest import ManifestEntry, SegmentRange
+from annals.projections.segments.read import documents, rows
+from annals.projections.segments.verify import compare_with_store, verify_segments
+from annals.projections.segments.write import DamagedLog, SegmentSize, WriteSummary, append_segments
 from tests.support.registries.recorded import Registry
 from tests.support.segment_logs import grow, lying, recorded, stored_documents
 

@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 import uvloop
 from cloudevents.core.v1.event import CloudEvent
 
-from projections.outgoing.destination_guard import DestinationGuard
-from projections.outgoing.resolver import Resolver
-from projections.subscriptions.contract import Credential, Outcome, SinkTarget
-from projections.subscriptions.sinks.http.sink import open_http
+from annals.projections.outgoing.destination_guard import DestinationGuard
+from annals.projections.outgoing.resolver import Resolver
+from annals.projections.subscriptions.contract import Credential, Outcome, SinkTarget
+from annals.projections.subscriptions.sinks.http.sink import open_http
 
 T = TypeVar("T")
 

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from cloudevents.core.formats.json import JSONFormat
 
-from commands.store.hashes import Interaction, LogRow
-from domain.subscriptions.subscription import Subscription
-from projections.database.connections import connect
-from projections.events.xregistry_events import ChangeEvent
-from projections.log.reader import Log
-from projections.subscriptions.event_messages import (
+from annals.commands.store.hashes import Interaction, LogRow
+from annals.domain.subscriptions.subscription import Subscription
+from annals.projections.database.connections import connect
+from annals.projections.events.xregistry_events import ChangeEvent
+from annals.projections.log.reader import Log
+from annals.projections.subscriptions.event_messages import (
     MAX_EVENT_BYTES,
     EventMessage,
     EventMessageReader,

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from prometheus_client import generate_latest
 
-from projections.entities.apply import EntityProjection
-from projections.entities.rebuild import rebuild
-from projections.subscriptions.contract import DeliveryResult, Outcome
-from projections.subscriptions.delivery_status import StoredDeliveries
-from projections.subscriptions.service import DeliveryService
+from annals.projections.entities.apply import EntityProjection
+from annals.projections.entities.rebuild import rebuild
+from annals.projections.subscriptions.contract import DeliveryResult, Outcome
+from annals.projections.subscriptions.delivery_status import StoredDeliveries
+from annals.projections.subscriptions.service import DeliveryService
 from tests.support.delivery_rig import FAMILIES, Rig, until
 
 

@@ -9,19 +9,19 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from commands.store.clock import format_time
-from commands.store.hashes import NO_INTERACTION, LogRow
-from commands.store.mapper import EventMapper, after_image, stored_state
-from domain.registry.events import EntityEvent
-from projections.audit.entity_diff import diff_entity, unless_deleted
-from projections.log.table_rows import LogTableRow, log_row, table_rows
-from spark_projections.analysis import TABLES
-from spark_projections.analysis.changes import changes
-from spark_projections.analysis.deprecations import deprecations
-from spark_projections.analysis.events import events, interactions
-from spark_projections.analysis.states import entities, entities_history
-from spark_projections.analysis.versions import versions
-from spark_projections.log_schema import LOG_SCHEMA
+from annals.commands.store.clock import format_time
+from annals.commands.store.hashes import NO_INTERACTION, LogRow
+from annals.commands.store.mapper import EventMapper, after_image, stored_state
+from annals.domain.registry.events import EntityEvent
+from annals.projections.audit.entity_diff import diff_entity, unless_deleted
+from annals.projections.log.table_rows import LogTableRow, log_row, table_rows
+from annals.spark_projections.analysis import TABLES
+from annals.spark_projections.analysis.changes import changes
+from annals.spark_projections.analysis.deprecations import deprecations
+from annals.spark_projections.analysis.events import events, interactions
+from annals.spark_projections.analysis.states import entities, entities_history
+from annals.spark_projections.analysis.versions import versions
+from annals.spark_projections.log_schema import LOG_SCHEMA
 from tests.spark_projections.registry import rows
 from tests.support.registries.history import History
 from tests.support.registries.recorded import Registry

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_projections import analysis
-from spark_projections.log_schema import LOG_SCHEMA
+from annals.spark_projections import analysis
+from annals.spark_projections.log_schema import LOG_SCHEMA
 from tests.spark_projections.registry import rows
 from tests.spark_projections.story import tell
 from tests.support.serving import ROOT

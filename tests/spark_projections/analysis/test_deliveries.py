@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from commands.store.log import Store
-from projections.database.drivers import database_of
-from projections.subscriptions.state.tables import METADATA, deadletter
-from spark_projections.analysis import deliveries
+from annals.commands.store.log import Store
+from annals.projections.database.drivers import database_of
+from annals.projections.subscriptions.state.tables import METADATA, deadletter
+from annals.spark_projections.analysis import deliveries
 from tests.spark_projections.conftest import needs
 from tests.support.polling import until
 from tests.support.registries.subscribed import registry

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_projections import live
+from annals.spark_projections import live
 from tests.spark_projections.living import are_those_of, started
 from tests.spark_projections.registry import Past, change, past
 from tests.support.console import Annals, annals, folder

@@ -10,7 +10,7 @@ import pytest
 from kafka import KafkaProducer
 from pyspark.sql import SparkSession
 
-from spark_projections.live.folder import LiveTableFolder
+from annals.spark_projections.live.folder import LiveTableFolder
 from tests.spark_projections.living import MOMENTS, are_those_of, followed, killed, nothing_stray
 from tests.spark_projections.registry import Past
 from tests.spark_projections.sources.test_kafka import Published, published

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from projections.log.table_rows import LogTableRow
-from spark_projections import live
-from spark_projections.live.folder import LiveTableFolder
-from spark_projections.live.manifest import Manifest, Run
-from spark_projections.live.micro_batch import MicroBatch, apply_batch
-from spark_projections.live.runs import split_runs
-from spark_projections.verify_log import UnverifiedLog
+from annals.projections.log.table_rows import LogTableRow
+from annals.spark_projections import live
+from annals.spark_projections.live.folder import LiveTableFolder
+from annals.spark_projections.live.manifest import Manifest, Run
+from annals.spark_projections.live.micro_batch import MicroBatch, apply_batch
+from annals.spark_projections.live.runs import split_runs
+from annals.spark_projections.verify_log import UnverifiedLog
 from tests.spark_projections.living import MOMENTS, are_those_of, followed, killed, nothing_stray, table
 from tests.spark_projections.registry import Past, change, past
 

@@ -9,9 +9,9 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from projections.log.table_rows import LogTableRow
-from spark_projections.log_schema import LOG_SCHEMA
-from spark_projections.sources import annals
+from annals.projections.log.table_rows import LogTableRow
+from annals.spark_projections.log_schema import LOG_SCHEMA
+from annals.spark_projections.sources import annals
 from tests.spark_projections.registry import Past, change, collected, past
 
 

@@ -9,7 +9,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
-from projections.log.table_rows import LogTableRow
+from annals.projections.log.table_rows import LogTableRow
 from tests.spark_projections.registry import Past, by_position, change, collected, past
 
 

@@ -12,12 +12,12 @@ from kafka import KafkaProducer
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from projections.entities.rebuild import PrecomputedRows, RebuildReport
-from spark_projections import read_model
-from spark_projections.log_schema import LOG_SCHEMA
-from spark_projections.rebuild import rebuild
-from spark_projections.sources import kafka as source
-from spark_projections.verify_log import UnverifiedLog
+from annals.projections.entities.rebuild import PrecomputedRows, RebuildReport
+from annals.spark_projections import read_model
+from annals.spark_projections.log_schema import LOG_SCHEMA
+from annals.spark_projections.rebuild import rebuild
+from annals.spark_projections.sources import kafka as source
+from annals.spark_projections.verify_log import UnverifiedLog
 from tests.spark_projections.conftest import needs
 from tests.spark_projections.registry import Past, collected
 from tests.support.brokers import kafka

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_projections.sources import remote_log
-from spark_projections.sources.remote_log import RemoteLog, RemoteLogError
+from annals.spark_projections.sources import remote_log
+from annals.spark_projections.sources.remote_log import RemoteLog, RemoteLogError
 from tests.spark_projections.registry import Past, rows
 from tests.spark_projections.sources.cutting import cutting
 from tests.support.registries.subscribed import registry as subscribed

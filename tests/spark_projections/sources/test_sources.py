@@ -6,10 +6,10 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from projections.segments.folder import open_folder
-from projections.segments.write import SegmentSize, append_segments
-from spark_projections.log_schema import LOG_SCHEMA
-from spark_projections.sources import postgres, segments
+from annals.projections.segments.folder import open_folder
+from annals.projections.segments.write import SegmentSize, append_segments
+from annals.spark_projections.log_schema import LOG_SCHEMA
+from annals.spark_projections.sources import postgres, segments
 from tests.spark_projections.conftest import needs
 from tests.spark_projections.registry import Past, by_position, change, collected, past
 

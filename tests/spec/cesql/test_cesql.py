@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from domain.cesql import ParseError, compile_expression
+from annals.domain.cesql import ParseError, compile_expression
 
 FOLDER = Path(__file__).parent
 VALUES = ("literals", "precedence", "attributes", "casts", "operators", "like", "functions", "errors")

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import pytest
 
-from domain.cesql import MAX_BYTES, MAX_PARENTHESES, ContextAttributes, ErrorKind, ParseError, compile_expression
-from domain.cesql.evaluation import MAX_STEPS, MAX_TEXT
-from domain.cesql.values import parse_integer
+from annals.domain.cesql import MAX_BYTES, MAX_PARENTHESES, ContextAttributes, ErrorKind, ParseError, compile_expression
+from annals.domain.cesql.evaluation import MAX_STEPS, MAX_TEXT
+from annals.domain.cesql.values import parse_integer
 
 #: Calls of functions that one evaluation may make: a few for each step.
 CALLS: Final = 30 * MAX_STEPS

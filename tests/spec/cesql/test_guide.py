@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from domain.cesql import compile_expression
-from domain.cesql.functions import FUNCTIONS
+from annals.domain.cesql import compile_expression
+from annals.domain.cesql.functions import FUNCTIONS
 
 GUIDE = Path(__file__).resolve().parents[3].joinpath("docs", "cesql.md").read_text()
 EXAMPLES = [

@@ -16,7 +16,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from domain.cesql import ParseError, compile_expression
+from annals.domain.cesql import ParseError, compile_expression
 
 FOLDER: Final = "ANNALS_TEST_CESQL_KIT"
 MODULE: Final = "github.com/cloudevents/sdk-go/sql/v2@v2.16.2"

@@ -10,11 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.cesql import MAX_BYTES, MAX_PARENTHESES, CesqlValue, ErrorKind, ParseError, compile_expression, like_pattern
-from domain.cesql.evaluation import MAX_STEPS
-from domain.cesql.functions import FUNCTIONS, MAX_RESULT
-from domain.cesql.parser import parse
-from domain.cesql.syntax import (
+from annals.domain.cesql import (
+    MAX_BYTES,
+    MAX_PARENTHESES,
+    CesqlValue,
+    ErrorKind,
+    ParseError,
+    compile_expression,
+    like_pattern,
+)
+from annals.domain.cesql.evaluation import MAX_STEPS
+from annals.domain.cesql.functions import FUNCTIONS, MAX_RESULT
+from annals.domain.cesql.parser import parse
+from annals.domain.cesql.syntax import (
     PRECEDENCE,
     BinaryStep,
     ContextAttribute,
@@ -28,7 +36,7 @@ from domain.cesql.syntax import (
     UnaryOperation,
     fold,
 )
-from domain.cesql.values import MAX_INTEGER, MIN_INTEGER
+from annals.domain.cesql.values import MAX_INTEGER, MIN_INTEGER
 from tests.spec.cesql.unparse import unparse
 
 KEYWORDS = {"and", "or", "xor", "not", "like", "exists", "in", "true", "false"}

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
-from domain.cesql.syntax import (
+from annals.domain.cesql.syntax import (
     PRECEDENCE,
     BinaryStep,
     ChainStep,

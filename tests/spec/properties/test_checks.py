@@ -15,11 +15,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from domain import formats
-from domain.decisions.capabilities import INITIAL
-from domain.decisions.checks import document_checks
-from domain.decisions.checks.document_checks import CompatibilityCheck, DocumentCheck, FormatCheck
-from domain.decisions.commands import (
+from annals.domain import formats
+from annals.domain.decisions.capabilities import INITIAL
+from annals.domain.decisions.checks import document_checks
+from annals.domain.decisions.checks.document_checks import CompatibilityCheck, DocumentCheck, FormatCheck
+from annals.domain.decisions.commands import (
     Command,
     DeleteEntities,
     ReplaceModel,
@@ -28,8 +28,8 @@ from domain.decisions.commands import (
     WriteMethod,
     WriteTree,
 )
-from domain.errors.problems import Problem
-from domain.registry.entities import Entity
+from annals.domain.errors.problems import Problem
+from annals.domain.registry.entities import Entity
 from tests.support.registries.memory import MemoryRegistry
 from tests.support.registries.memory_world import MemoryWorld
 

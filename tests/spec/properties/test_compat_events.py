@@ -7,13 +7,13 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 
-from commands.store.hashes import NO_INTERACTION, Interaction, LogRow
-from commands.store.mapper import EventMapper
-from domain.compat.legacy_apis import SCHEMAREGISTRY
-from domain.errors.problems import Problem
-from domain.registry.events import EntityDeleted, EntityEvent
-from projections.compat.events import CompatEvents
-from projections.events.xregistry_events import ChangeEvent, XRegistryEvents
+from annals.commands.store.hashes import NO_INTERACTION, Interaction, LogRow
+from annals.commands.store.mapper import EventMapper
+from annals.domain.compat.legacy_apis import SCHEMAREGISTRY
+from annals.domain.errors.problems import Problem
+from annals.domain.registry.events import EntityDeleted, EntityEvent
+from annals.projections.compat.events import CompatEvents
+from annals.projections.events.xregistry_events import ChangeEvent, XRegistryEvents
 from tests.support.histories import Step, command, histories
 from tests.support.registries.memory import MemoryRegistry
 

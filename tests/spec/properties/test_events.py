@@ -14,8 +14,8 @@ from typing import Any
 
 from hypothesis import given, settings
 
-from domain.values import xid as xids
-from projections.events.xregistry_events import PREFIX, ChangeEvent
+from annals.domain.values import xid as xids
+from annals.projections.events.xregistry_events import PREFIX, ChangeEvent
 from tests.spec.properties.test_http import entities
 from tests.spec.test_changes import significant
 from tests.spec.test_events import Told, entity_of, place, shown

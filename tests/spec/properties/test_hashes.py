@@ -19,11 +19,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
-from commands.store.log import Store
-from commands.verify.verify_log import verify_log, verify_row_hashes
-from domain.registry.events import EntityCreated
-from projections.database import drivers as databases
-from projections.entities.verify.verify_history import verify_history
+from annals.commands.store.log import Store
+from annals.commands.verify.verify_log import verify_log, verify_row_hashes
+from annals.domain.registry.events import EntityCreated
+from annals.projections.database import drivers as databases
+from annals.projections.entities.verify.verify_history import verify_history
 from tests.spec.properties.test_http import entities
 from tests.support.histories import RESOURCES, UNHURRIED, asked, database, histories
 from tests.support.registries.requests import BASE, MIDNIGHT, Registry, Request, serving

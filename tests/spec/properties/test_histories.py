@@ -14,13 +14,13 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from commands.store.mapper import EventMapper
-from domain.decisions.world import Decision
-from domain.errors.problems import Problem
-from domain.registry.entities import Entity
-from domain.registry.events import EntityDeleted
-from domain.values import xid as xids
-from domain.values.header_values import decode, encode
+from annals.commands.store.mapper import EventMapper
+from annals.domain.decisions.world import Decision
+from annals.domain.errors.problems import Problem
+from annals.domain.registry.entities import Entity
+from annals.domain.registry.events import EntityDeleted
+from annals.domain.values import xid as xids
+from annals.domain.values.header_values import decode, encode
 from tests.support.histories import TEXTS, VERSIONS, Step, command, histories
 from tests.support.registries.memory import MemoryRegistry
 from tests.support.registries.memory_world import MemoryWorld

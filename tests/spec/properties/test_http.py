@@ -10,9 +10,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commands.store.log import Store
-from domain.values.header_values import encode
-from projections.entities.rebuild import rebuild
+from annals.commands.store.log import Store
+from annals.domain.values.header_values import encode
+from annals.projections.entities.rebuild import rebuild
 from tests.support.histories import TEXTS, UNHURRIED, Step, asked, database, histories, temporary_sqlite
 from tests.support.registries.requests import BASE, Registry, Request, serving
 

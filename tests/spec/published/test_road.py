@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 import pytest
 import yaml
 
-from domain.model.builtin import default_source
+from annals.domain.model.builtin import default_source
 from tests.spec.published import carriers
 from tests.spec.published.evolving import Change, broken, changes
 from tests.support.registries.in_process import Api, serving

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from domain.subscriptions.filters import MAX_DEPTH, MAX_FILTERS, FilterError, compile_filters
-from domain.subscriptions.index_conditions import IndexCondition
-from domain.subscriptions.subscription_index import SubscriptionIndex, SubscriptionInterest
+from annals.domain.subscriptions.filters import MAX_DEPTH, MAX_FILTERS, FilterError, compile_filters
+from annals.domain.subscriptions.index_conditions import IndexCondition
+from annals.domain.subscriptions.subscription_index import SubscriptionIndex, SubscriptionInterest
 
 ROWS = yaml.load(Path(__file__).with_name("filters.yaml").read_text(), yaml.CSafeLoader)
 EVENT = {"specversion": "1.0", "id": "i", "source": "/s", "type": "t.one"}

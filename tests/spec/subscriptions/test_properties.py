@@ -8,9 +8,13 @@ from typing import Any
 import pytest
 import yaml
 
-from domain.errors.http_errors import InvalidSubscription, QuotaExceeded
-from domain.subscriptions.sink_uris import PROTOCOLS
-from domain.subscriptions.subscription_document import SubscriptionDocument, SubscriptionSupport, parse_subscription
+from annals.domain.errors.http_errors import InvalidSubscription, QuotaExceeded
+from annals.domain.subscriptions.sink_uris import PROTOCOLS
+from annals.domain.subscriptions.subscription_document import (
+    SubscriptionDocument,
+    SubscriptionSupport,
+    parse_subscription,
+)
 
 ROWS = yaml.load(Path(__file__).with_name("properties.yaml").read_text(), yaml.CSafeLoader)
 BASE = {"sink": "https://sink.example/in", "protocol": "HTTP"}

@@ -9,14 +9,14 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from api.subscriptions.responses import subscription_document
-from domain.access.roles import Caller, Role
-from domain.decisions.commands import WriteSubscription
-from domain.decisions.decide import decide
-from domain.decisions.world import Context
-from domain.subscriptions.sink_uris import PROTOCOLS
-from domain.subscriptions.subscription import Subscription
-from domain.subscriptions.subscription_document import SubscriptionSupport, parse_subscription
+from annals.api.subscriptions.responses import subscription_document
+from annals.domain.access.roles import Caller, Role
+from annals.domain.decisions.commands import WriteSubscription
+from annals.domain.decisions.decide import decide
+from annals.domain.decisions.world import Context
+from annals.domain.subscriptions.sink_uris import PROTOCOLS
+from annals.domain.subscriptions.subscription import Subscription
+from annals.domain.subscriptions.subscription_document import SubscriptionSupport, parse_subscription
 from tests.support.registries.memory_world import MemoryWorld
 
 XID = "/subscriptions/s1"

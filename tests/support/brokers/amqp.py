@@ -10,7 +10,7 @@ from cloudevents.core.bindings.amqp import AMQPMessage, from_amqp_event
 from proton import Message, Timeout
 from proton.utils import BlockingConnection, BlockingReceiver
 
-from projections.subscriptions.contract import Credential, SinkTarget
+from annals.projections.subscriptions.contract import Credential, SinkTarget
 from tests.support.brokers.suite import PASSWORD, USER, Received
 
 _QUIET: Final = 0.3

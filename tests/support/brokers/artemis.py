@@ -13,7 +13,7 @@ from typing import Any, Final
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, load_pem_private_key, pkcs12
 from cryptography.x509 import load_pem_x509_certificate
 
-from projections.subscriptions.contract import Credential, SinkTarget
+from annals.projections.subscriptions.contract import Credential, SinkTarget
 from tests.support.brokers import amqp
 from tests.support.brokers.certificates import Files, issue
 from tests.support.brokers.suite import GOOD, HOST, PASSWORD, USER, Receiver, Station

@@ -25,7 +25,7 @@ from cloudevents.core.v1.event import CloudEvent
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafka.admin import NewTopic
 
-from projections.subscriptions.contract import Credential, SinkTarget
+from annals.projections.subscriptions.contract import Credential, SinkTarget
 from tests.support.brokers.certificates import issue
 from tests.support.brokers.suite import GOOD, HOST, PASSWORD, USER, Received, Receiver, Station
 from tests.support.downloads.maven import jars, java

@@ -24,8 +24,8 @@ from paho.mqtt.client import Client, MQTTMessage
 from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
-from domain.subscriptions.sink_uris import MQTT5
-from projections.subscriptions.contract import Credential, SinkTarget
+from annals.domain.subscriptions.sink_uris import MQTT5
+from annals.projections.subscriptions.contract import Credential, SinkTarget
 from tests.support.brokers.certificates import issue
 from tests.support.brokers.suite import GOOD, HOST, PASSWORD, USER, Received, Station, taken
 from tests.support.ports import free_port, wait_for_port

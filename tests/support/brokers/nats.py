@@ -26,8 +26,8 @@ from cloudevents.core.formats.json import JSONFormat
 from cloudevents.core.v1.event import CloudEvent
 from dateutil.parser import isoparse
 
-from domain.subscriptions.sink_uris import NATS
-from projections.subscriptions.contract import Credential, SinkTarget
+from annals.domain.subscriptions.sink_uris import NATS
+from annals.projections.subscriptions.contract import Credential, SinkTarget
 from tests.support.brokers.certificates import issue
 from tests.support.brokers.suite import GOOD, HOST, PASSWORD, USER, Received, Station, taken
 from tests.support.ports import free_port, wait_for_port

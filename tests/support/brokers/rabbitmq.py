@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import pytest
 
-from projections.subscriptions.contract import Credential, SinkTarget
+from annals.projections.subscriptions.contract import Credential, SinkTarget
 from tests.support.brokers import amqp
 from tests.support.brokers.certificates import issue
 from tests.support.brokers.suite import GOOD, HOST, PASSWORD, USER, Receiver, Station

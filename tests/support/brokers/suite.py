@@ -27,10 +27,10 @@ from urllib.parse import urlsplit
 import pytest
 from cloudevents.core.v1.event import CloudEvent
 
-from domain.compat.legacy_apis import MESSAGECATALOG, SCHEMAREGISTRY
-from projections.outgoing.resolver import ForbiddenAddress
-from projections.subscriptions.contract import Credential, DeliveryResult, Outcome, Sink, SinkTarget
-from projections.subscriptions.sinks import load_sinks
+from annals.domain.compat.legacy_apis import MESSAGECATALOG, SCHEMAREGISTRY
+from annals.projections.outgoing.resolver import ForbiddenAddress
+from annals.projections.subscriptions.contract import Credential, DeliveryResult, Outcome, Sink, SinkTarget
+from annals.projections.subscriptions.sinks import load_sinks
 from tests.support.ports import free_port
 
 T = TypeVar("T")

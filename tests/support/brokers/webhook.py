@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from projections.subscriptions.contract import Credential, SinkTarget
+from annals.projections.subscriptions.contract import Credential, SinkTarget
 from tests.support.brokers.certificates import issue
 from tests.support.brokers.suite import GOOD, HOST, PASSWORD, USER, Received, Station
 from tests.support.ports import free_port

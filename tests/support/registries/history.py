@@ -5,9 +5,16 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from domain.registry.events import SALT, EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
-from domain.registry.evolve import evolve
-from domain.values import xid as xids
+from annals.domain.registry.events import (
+    SALT,
+    EntityCreated,
+    EntityDeleted,
+    EntityEvent,
+    EntityRefreshed,
+    EntityUpdated,
+)
+from annals.domain.registry.evolve import evolve
+from annals.domain.values import xid as xids
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -12,12 +12,12 @@ from typing import Any
 
 import httpx
 
-from api.app import create_app
-from api.settings.settings import Settings
-from commands.command_bus import CommandBus
-from commands.store.log import Store
-from domain.decisions.commands import CreateRegistry
-from projections.entities.apply import EntityProjection
+from annals.api.app import create_app
+from annals.api.settings.settings import Settings
+from annals.commands.command_bus import CommandBus
+from annals.commands.store.log import Store
+from annals.domain.decisions.commands import CreateRegistry
+from annals.projections.entities.apply import EntityProjection
 
 BASE = "http://h/r"
 NOW = "2026-01-02T03:04:05Z"

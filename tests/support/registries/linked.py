@@ -22,29 +22,29 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 from sqlalchemy import create_engine, select
 
-from api.app import create_app
-from api.settings.settings import Settings
-from commands.command_bus import handle
-from commands.pending_command import PendingCommand
-from commands.store import tables
-from commands.store.hashes import Interaction, LogRow
-from commands.store.log import Recorded, Store
-from commands.store.mapper import EventMapper
-from domain.access.roles import Caller, Role
-from domain.decisions.commands import Command
-from domain.registry.events import EntityEvent
-from domain.replication.foreign_interaction import ForeignInteraction
-from domain.replication.link import Link
-from domain.values import xid as xids
-from projections.entities.apply import EntityProjection
-from projections.entities.publications import SqlPublications
-from projections.entities.query import ViewPool
-from projections.entities.tables import tables as read_model
-from projections.outgoing.destination_guard import DestinationGuard
-from projections.replication.link_state import LinkStates
-from projections.replication.link_worker import LinkWorkerContext
-from projections.replication.log.ingest import LogIngester
-from projections.replication.log.log_lines import parse_interactions
+from annals.api.app import create_app
+from annals.api.settings.settings import Settings
+from annals.commands.command_bus import handle
+from annals.commands.pending_command import PendingCommand
+from annals.commands.store import tables
+from annals.commands.store.hashes import Interaction, LogRow
+from annals.commands.store.log import Recorded, Store
+from annals.commands.store.mapper import EventMapper
+from annals.domain.access.roles import Caller, Role
+from annals.domain.decisions.commands import Command
+from annals.domain.registry.events import EntityEvent
+from annals.domain.replication.foreign_interaction import ForeignInteraction
+from annals.domain.replication.link import Link
+from annals.domain.values import xid as xids
+from annals.projections.entities.apply import EntityProjection
+from annals.projections.entities.publications import SqlPublications
+from annals.projections.entities.query import ViewPool
+from annals.projections.entities.tables import tables as read_model
+from annals.projections.outgoing.destination_guard import DestinationGuard
+from annals.projections.replication.link_state import LinkStates
+from annals.projections.replication.link_worker import LinkWorkerContext
+from annals.projections.replication.log.ingest import LogIngester
+from annals.projections.replication.log.log_lines import parse_interactions
 from tests.support.histories import Step, asked
 from tests.support.registries.requests import MIDNIGHT, Answer, Moment, Registry, Request
 from tests.support.stores import schema_of

@@ -7,11 +7,18 @@ from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from domain.decisions.commands import Command, CreateRegistry, DeleteEntities, ReplaceModel, WriteMethod, WriteTree
-from domain.decisions.decide import decide
-from domain.decisions.world import Context, Decision
-from domain.registry.entities import Entity
-from domain.registry.events import EntityEvent
+from annals.domain.decisions.commands import (
+    Command,
+    CreateRegistry,
+    DeleteEntities,
+    ReplaceModel,
+    WriteMethod,
+    WriteTree,
+)
+from annals.domain.decisions.decide import decide
+from annals.domain.decisions.world import Context, Decision
+from annals.domain.registry.entities import Entity
+from annals.domain.registry.events import EntityEvent
 from tests.support.registries.memory_world import MemoryWorld
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

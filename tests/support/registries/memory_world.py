@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from domain.compat.legacy_apis import LegacyApi, legacy_api_of
-from domain.compat.publications import Publication, Publications, affects_publications, fold_publications
-from domain.decisions.checks import document_checks
-from domain.decisions.checks.document_checks import CheckResults, DocumentCheck
-from domain.decisions.world import Secret, StreamDifference
-from domain.model import Model, compile_model
-from domain.registry.entities import Entity
-from domain.registry.events import EntityEvent
-from domain.registry.evolve import evolve
-from domain.replication import link as links
-from domain.replication.link import Link
-from domain.values import xid as xids
+from annals.domain.compat.legacy_apis import LegacyApi, legacy_api_of
+from annals.domain.compat.publications import Publication, Publications, affects_publications, fold_publications
+from annals.domain.decisions.checks import document_checks
+from annals.domain.decisions.checks.document_checks import CheckResults, DocumentCheck
+from annals.domain.decisions.world import Secret, StreamDifference
+from annals.domain.model import Model, compile_model
+from annals.domain.registry.entities import Entity
+from annals.domain.registry.events import EntityEvent
+from annals.domain.registry.evolve import evolve
+from annals.domain.replication import link as links
+from annals.domain.replication.link import Link
+from annals.domain.values import xid as xids
 
 
 class CurrentModel:

@@ -7,15 +7,15 @@ from typing import Any, Self
 
 from sqlalchemy import select
 
-from commands.store.log import Store
-from domain.decisions.commands import DeleteEntities
-from domain.decisions.world import Decision
-from domain.registry.events import EntityEvent
-from projections.entities.apply import EntityProjection
-from projections.entities.leaves import MAX_LEAVES, leaves
-from projections.entities.query import ViewPool
-from projections.entities.rows import entity_row
-from projections.entities.tables import tables
+from annals.commands.store.log import Store
+from annals.domain.decisions.commands import DeleteEntities
+from annals.domain.decisions.world import Decision
+from annals.domain.registry.events import EntityEvent
+from annals.projections.entities.apply import EntityProjection
+from annals.projections.entities.leaves import MAX_LEAVES, leaves
+from annals.projections.entities.query import ViewPool
+from annals.projections.entities.rows import entity_row
+from annals.projections.entities.tables import tables
 from tests.support.registries.history import History
 
 Rows = list[tuple[Any, ...]]

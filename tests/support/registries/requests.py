@@ -17,8 +17,8 @@ from urllib.parse import unquote
 
 from sqlalchemy import Engine, MetaData, Table, create_engine
 
-from api.app import create_app
-from api.settings.settings import Settings
+from annals.api.app import create_app
+from annals.api.settings.settings import Settings
 
 BASE: Final = "http://registry"
 REGISTRYID: Final = "reg"

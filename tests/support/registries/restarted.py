@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import httpx
 
-from domain.values.xid import is_outside_tree
+from annals.domain.values.xid import is_outside_tree
 from tests.support.polling import until
 from tests.support.ports import free_port
 from tests.support.registries.client import VERSION, RegistryClient

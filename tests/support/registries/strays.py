@@ -7,10 +7,10 @@ from contextlib import closing
 from json import loads
 from typing import Any
 
-from api.registry.open_registry import open_registry
-from api.settings.settings import Settings
-from domain.access.roles import Caller, Role
-from domain.decisions.commands import Command
+from annals.api.registry.open_registry import open_registry
+from annals.api.settings.settings import Settings
+from annals.domain.access.roles import Caller, Role
+from annals.domain.decisions.commands import Command
 from tests.support.registries.restarted import Registry
 
 

@@ -15,9 +15,9 @@ from uuid import uuid4
 
 from proton import Collector, Condition, Connection, Delivery, Event, Link, ProtonException, Transport, symbol
 
-from projections.outgoing.client_websocket import ClientWebSocket
-from projections.subscriptions.contract import DELIVERED, Outcome
-from projections.subscriptions.sinks.amqp.outcomes import STATE_OUTCOMES, TOO_LARGE, condition_outcome
+from annals.projections.outgoing.client_websocket import ClientWebSocket
+from annals.projections.subscriptions.contract import DELIVERED, Outcome
+from annals.projections.subscriptions.sinks.amqp.outcomes import STATE_OUTCOMES, TOO_LARGE, condition_outcome
 
 #: Seconds of silence after which a peer counts as gone.
 _IDLE_SECONDS: Final = 30.0

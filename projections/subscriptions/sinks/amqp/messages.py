@@ -10,7 +10,7 @@ from typing import Any, Final
 from cloudevents.core.v1.event import CloudEvent
 from proton import Message
 
-from projections.subscriptions.sinks.cloudevents import STRUCTURED, attribute_text, data_bytes, structured_json
+from annals.projections.subscriptions.sinks.cloudevents import STRUCTURED, attribute_text, data_bytes, structured_json
 
 #: Prefix of attribute names. JMS does not allow the binding's other prefix, which has a colon.
 _PREFIX: Final = "cloudEvents_"

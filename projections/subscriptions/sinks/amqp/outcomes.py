@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from projections.subscriptions.contract import DELIVERED, DeliveryResult, Outcome
+from annals.projections.subscriptions.contract import DELIVERED, DeliveryResult, Outcome
 
 UNAUTHORIZED: Final = "amqp:unauthorized-access"
 TOO_LARGE: Final = "amqp:link:message-size-exceeded"

@@ -9,15 +9,15 @@ from typing import Final
 
 from cloudevents.core.v1.event import CloudEvent
 
-from domain.subscriptions.sink_uris import AMQP, SinkAddress
-from projections.outgoing import certificates
-from projections.outgoing.client_websocket import ClientWebSocket
-from projections.outgoing.resolver import ForbiddenAddress, Resolver
-from projections.subscriptions.contract import DELIVERED, DeliveryResult, Outcome, SinkTarget
-from projections.subscriptions.sinks.amqp.connection import AmqpConnection, AmqpConnectionSettings
-from projections.subscriptions.sinks.amqp.messages import encode_message
-from projections.subscriptions.sinks.amqp.outcomes import UNAUTHORIZED, condition_outcome, rejected_outcome
-from projections.subscriptions.transport.connect import dial, failure_outcome, target_address
+from annals.domain.subscriptions.sink_uris import AMQP, SinkAddress
+from annals.projections.outgoing import certificates
+from annals.projections.outgoing.client_websocket import ClientWebSocket
+from annals.projections.outgoing.resolver import ForbiddenAddress, Resolver
+from annals.projections.subscriptions.contract import DELIVERED, DeliveryResult, Outcome, SinkTarget
+from annals.projections.subscriptions.sinks.amqp.connection import AmqpConnection, AmqpConnectionSettings
+from annals.projections.subscriptions.sinks.amqp.messages import encode_message
+from annals.projections.subscriptions.sinks.amqp.outcomes import UNAUTHORIZED, condition_outcome, rejected_outcome
+from annals.projections.subscriptions.transport.connect import dial, failure_outcome, target_address
 
 
 class AmqpSink:

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from cloudevents.core.v1.event import CloudEvent
 
-from projections.subscriptions.sinks import cloudevents
+from annals.projections.subscriptions.sinks import cloudevents
 
 #: Charset names ignore case, but the JavaScript CloudEvents library recognizes only this spelling.
 STRUCTURED: Final = "application/cloudevents+json; charset=utf-8"

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Final
 
-from projections.subscriptions.contract import DELIVERED, DeliveryResult, Outcome
+from annals.projections.subscriptions.contract import DELIVERED, DeliveryResult, Outcome
 
 #: The longest wait that a sink can request.
 MAX_RETRY_AFTER: Final = timedelta(days=30)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from cloudevents.core.v1.event import CloudEvent
 
-from projections.subscriptions.sinks.http.messages import header_value
+from annals.projections.subscriptions.sinks.http.messages import header_value
 
 
 def signature_headers(key: bytes, events: Sequence[CloudEvent], body: bytes, now: float) -> tuple[tuple[str, str], ...]:

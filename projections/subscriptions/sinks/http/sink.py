@@ -16,14 +16,22 @@ from urllib.parse import parse_qsl, urlsplit
 
 from cloudevents.core.v1.event import CloudEvent
 
-from domain.subscriptions.protocol_settings import is_secret_header
-from projections.outgoing.http_client import MAX_CONNECTIONS, USER_AGENT, HttpClient, HttpResponse, RequestFailed
-from projections.outgoing.resolver import Resolver
-from projections.subscriptions.contract import DELIVERED, Credential, DeliveryResult, Outcome, Sink, SinkTarget, sink
-from projections.subscriptions.sinks.http.messages import HttpMessage, encode_message
-from projections.subscriptions.sinks.http.outcomes import response_outcome
-from projections.subscriptions.sinks.http.signature import signature_headers
-from projections.subscriptions.transport.scrub import scrub_secrets
+from annals.domain.subscriptions.protocol_settings import is_secret_header
+from annals.projections.outgoing.http_client import MAX_CONNECTIONS, USER_AGENT, HttpClient, HttpResponse, RequestFailed
+from annals.projections.outgoing.resolver import Resolver
+from annals.projections.subscriptions.contract import (
+    DELIVERED,
+    Credential,
+    DeliveryResult,
+    Outcome,
+    Sink,
+    SinkTarget,
+    sink,
+)
+from annals.projections.subscriptions.sinks.http.messages import HttpMessage, encode_message
+from annals.projections.subscriptions.sinks.http.outcomes import response_outcome
+from annals.projections.subscriptions.sinks.http.signature import signature_headers
+from annals.projections.subscriptions.transport.scrub import scrub_secrets
 
 #: Largest size of a batch in bytes (SUB-706).
 MAX_BATCH_BYTES: Final = 1024 * 1024

@@ -8,9 +8,9 @@ from typing import Final
 
 from kafka import errors
 
-from projections.outgoing.resolver import ForbiddenAddress
-from projections.subscriptions.contract import DeliveryResult, Outcome
-from projections.subscriptions.transport.connect import failure_outcome
+from annals.projections.outgoing.resolver import ForbiddenAddress
+from annals.projections.subscriptions.contract import DeliveryResult, Outcome
+from annals.projections.subscriptions.transport.connect import failure_outcome
 
 #: Largest size of a stored error message, in bytes (SUB-823).
 MAX_MESSAGE_BYTES: Final = 1024

@@ -25,11 +25,11 @@ from kafka.net.inet import KafkaNetSocket
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 
-from projections.outgoing import certificates
-from projections.outgoing.resolver import ForbiddenAddress, Resolver
-from projections.subscriptions.sinks.kafka.outcomes import KafkaConnectionRefused, is_final
-from projections.subscriptions.sinks.kafka.records import KafkaRecord
-from projections.subscriptions.transport.connect import INSECURE_CHANNEL, failure_outcome
+from annals.projections.outgoing import certificates
+from annals.projections.outgoing.resolver import ForbiddenAddress, Resolver
+from annals.projections.subscriptions.sinks.kafka.outcomes import KafkaConnectionRefused, is_final
+from annals.projections.subscriptions.sinks.kafka.records import KafkaRecord
+from annals.projections.subscriptions.transport.connect import INSECURE_CHANNEL, failure_outcome
 
 #: Time limit for connecting, in seconds. After that, the deliverer's retry delays serve better.
 CONNECT_SECONDS: Final = 10.0

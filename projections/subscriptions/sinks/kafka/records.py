@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from cloudevents.core.v1.event import CloudEvent
 
-from projections.subscriptions.sinks import cloudevents
+from annals.projections.subscriptions.sinks import cloudevents
 
 #: The value of `partitionkeyextractor` for records without a key.
 KEYLESS: Final = "none"

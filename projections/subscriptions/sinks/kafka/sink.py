@@ -17,13 +17,21 @@ from cloudevents.core.v1.event import CloudEvent
 from kafka import errors
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
-from domain.subscriptions.sink_uris import KAFKA
-from projections.outgoing.resolver import Resolver
-from projections.subscriptions.contract import DELIVERED, Credential, DeliveryResult, Outcome, Sink, SinkTarget, sink
-from projections.subscriptions.sinks.kafka.outcomes import error_outcome
-from projections.subscriptions.sinks.kafka.producer import AsyncKafkaProducer
-from projections.subscriptions.sinks.kafka.records import encode_record
-from projections.subscriptions.transport.connect import target_address
+from annals.domain.subscriptions.sink_uris import KAFKA
+from annals.projections.outgoing.resolver import Resolver
+from annals.projections.subscriptions.contract import (
+    DELIVERED,
+    Credential,
+    DeliveryResult,
+    Outcome,
+    Sink,
+    SinkTarget,
+    sink,
+)
+from annals.projections.subscriptions.sinks.kafka.outcomes import error_outcome
+from annals.projections.subscriptions.sinks.kafka.producer import AsyncKafkaProducer
+from annals.projections.subscriptions.sinks.kafka.records import encode_record
+from annals.projections.subscriptions.transport.connect import target_address
 
 #: The client id of producers whose subscription sets none.
 DEFAULT_CLIENT_ID: Final = "annals"

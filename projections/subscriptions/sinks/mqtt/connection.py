@@ -16,10 +16,10 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 from paho.mqtt.reasoncodes import ReasonCode
 
-from domain.subscriptions.sink_uris import MQTT5, SinkAddress
-from projections.outgoing.client_websocket import ClientWebSocket
-from projections.subscriptions.contract import DELIVERED, DeliveryResult, Outcome
-from projections.subscriptions.sinks.mqtt.outcomes import (
+from annals.domain.subscriptions.sink_uris import MQTT5, SinkAddress
+from annals.projections.outgoing.client_websocket import ClientWebSocket
+from annals.projections.subscriptions.contract import DELIVERED, DeliveryResult, Outcome
+from annals.projections.subscriptions.sinks.mqtt.outcomes import (
     FIRST_ERROR_CODE,
     PACKET_TOO_LARGE,
     QOS_NOT_SUPPORTED,
@@ -27,7 +27,7 @@ from projections.subscriptions.sinks.mqtt.outcomes import (
     disconnected_outcome,
     reason_outcome,
 )
-from projections.subscriptions.transport.connect import SinkRefused, retry_when_ready
+from annals.projections.subscriptions.transport.connect import SinkRefused, retry_when_ready
 
 #: Keep-alive interval of the connection, and interval of the client's timer, in seconds.
 _KEEP_ALIVE_SECONDS: Final = 30

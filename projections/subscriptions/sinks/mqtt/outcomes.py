@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from projections.subscriptions.contract import DELIVERED, DeliveryResult, Outcome
+from annals.projections.subscriptions.contract import DELIVERED, DeliveryResult, Outcome
 
 #: Reason codes from here on are errors.
 FIRST_ERROR_CODE: Final = 0x80

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cloudevents.core.v1.event import CloudEvent
 
-from domain.subscriptions.sink_uris import MQTT3, MQTT5
-from projections.outgoing.resolver import Resolver
-from projections.subscriptions.contract import DELIVERED, Credential, DeliveryResult, Outcome, SinkTarget, sink
-from projections.subscriptions.sinks import cloudevents
-from projections.subscriptions.sinks.mqtt.outcomes import disconnected_outcome
-from projections.subscriptions.transport.connect import (
+from annals.domain.subscriptions.sink_uris import MQTT3, MQTT5
+from annals.projections.outgoing.resolver import Resolver
+from annals.projections.subscriptions.contract import DELIVERED, Credential, DeliveryResult, Outcome, SinkTarget, sink
+from annals.projections.subscriptions.sinks import cloudevents
+from annals.projections.subscriptions.sinks.mqtt.outcomes import disconnected_outcome
+from annals.projections.subscriptions.transport.connect import (
     INSECURE_CHANNEL,
     SinkRefused,
     dial,
@@ -30,7 +30,7 @@ from projections.subscriptions.transport.connect import (
 )
 
 if TYPE_CHECKING:
-    from projections.subscriptions.sinks.mqtt.connection import MqttConnection
+    from annals.projections.subscriptions.sinks.mqtt.connection import MqttConnection
 
 _STRUCTURED_TYPE: Final = f"{cloudevents.STRUCTURED}; charset=utf-8"
 #: The WebSocket path if the URI has none.
@@ -50,7 +50,7 @@ def open_mqtt5(target: SinkTarget, resolver: Resolver) -> MqttSink:
 
 
 def _open_sink(target: SinkTarget, resolver: Resolver, protocol: str) -> MqttSink:
-    import_module("projections.subscriptions.sinks.mqtt.connection")  # fails here, not at the first event
+    import_module("annals.projections.subscriptions.sinks.mqtt.connection")  # fails here, not at the first event
 
     return MqttSink(target, resolver, protocol)
 
@@ -115,7 +115,11 @@ class MqttSink:
             return self._connection
 
     async def _connect(self) -> MqttConnection:
-        from projections.subscriptions.sinks.mqtt.connection import MqttConnectionSettings, connect_mqtt, open_websocket
+        from annals.projections.subscriptions.sinks.mqtt.connection import (
+            MqttConnectionSettings,
+            connect_mqtt,
+            open_websocket,
+        )
 
         ((host, port),) = self._address.servers
         connection: Any = await dial(host, port, self._resolver)

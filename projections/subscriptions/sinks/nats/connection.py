@@ -17,12 +17,18 @@ from nats.aio.msg import Msg
 from nats.js.client import JetStreamContext
 from nats.js.errors import APIError, NoStreamResponseError
 
-from domain.subscriptions.sink_uris import SinkAddress
-from projections.outgoing import certificates
-from projections.outgoing.resolver import Resolver
-from projections.subscriptions.contract import DELIVERED, STORED, Credential, DeliveryResult, Outcome, SinkTarget
-from projections.subscriptions.sinks.nats.transport import NatsTransport, NatsWebSocketTransport
-from projections.subscriptions.transport.connect import INSECURE_CHANNEL, SinkRefused, dial, failure_outcome, is_private
+from annals.domain.subscriptions.sink_uris import SinkAddress
+from annals.projections.outgoing import certificates
+from annals.projections.outgoing.resolver import Resolver
+from annals.projections.subscriptions.contract import DELIVERED, STORED, Credential, DeliveryResult, Outcome, SinkTarget
+from annals.projections.subscriptions.sinks.nats.transport import NatsTransport, NatsWebSocketTransport
+from annals.projections.subscriptions.transport.connect import (
+    INSECURE_CHANNEL,
+    SinkRefused,
+    dial,
+    failure_outcome,
+    is_private,
+)
 
 #: Time limit in seconds for asking which stream has the subject, and pause until asking again.
 _REQUEST_SECONDS: Final = 2.0

@@ -17,14 +17,14 @@ from urllib.parse import quote
 
 from cloudevents.core.v1.event import CloudEvent
 
-from domain.subscriptions.sink_uris import NATS
-from projections.outgoing.resolver import Resolver
-from projections.subscriptions.contract import DELIVERED, DeliveryResult, Outcome, SinkTarget, sink
-from projections.subscriptions.sinks import cloudevents
-from projections.subscriptions.transport.connect import SinkRefused, failure_outcome, target_address
+from annals.domain.subscriptions.sink_uris import NATS
+from annals.projections.outgoing.resolver import Resolver
+from annals.projections.subscriptions.contract import DELIVERED, DeliveryResult, Outcome, SinkTarget, sink
+from annals.projections.subscriptions.sinks import cloudevents
+from annals.projections.subscriptions.transport.connect import SinkRefused, failure_outcome, target_address
 
 if TYPE_CHECKING:
-    from projections.subscriptions.sinks.nats.connection import NatsConnection
+    from annals.projections.subscriptions.sinks.nats.connection import NatsConnection
 
 #: Characters that a header value carries unescaped; all others are percent-encoded (SUB-701).
 _UNENCODED: Final = "".join(each for each in map(chr, range(0x21, 0x7F)) if each not in '"%')
@@ -33,7 +33,7 @@ _UNENCODED: Final = "".join(each for each in map(chr, range(0x21, 0x7F)) if each
 @sink(NATS)
 def open_nats(target: SinkTarget, resolver: Resolver) -> NatsSink:
     """A NATS sink. Raises: ImportError without nats-py."""
-    import_module("projections.subscriptions.sinks.nats.connection")  # fails here, not at the first event
+    import_module("annals.projections.subscriptions.sinks.nats.connection")  # fails here, not at the first event
 
     return NatsSink(target, resolver)
 
@@ -93,7 +93,7 @@ class NatsSink:
 
     async def _open_connection(self) -> NatsConnection:
         """The open connection. Raises: SinkRefused, ForbiddenAddress, OSError."""
-        from projections.subscriptions.sinks.nats.connection import connect_nats
+        from annals.projections.subscriptions.sinks.nats.connection import connect_nats
 
         async with self._connect_lock:
             if self._is_closed:

@@ -8,8 +8,8 @@ from typing import Any, Self
 
 from nats.aio.transport import TcpTransport
 
-from domain.subscriptions.sink_uris import SinkAddress
-from projections.outgoing.client_websocket import ClientWebSocket
+from annals.domain.subscriptions.sink_uris import SinkAddress
+from annals.projections.outgoing.client_websocket import ClientWebSocket
 
 #: Largest size in bytes of a line, and of what is read at once. Servers send little to a client that only publishes.
 _MAX_READ_BYTES = 1 << 20

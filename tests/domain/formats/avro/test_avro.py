@@ -11,8 +11,8 @@ import fastavro
 import pytest
 import yaml
 
-from domain.formats import avro
-from domain.formats.contract import MAX_FRAGMENT, MAX_INCOMPATIBILITIES, InvalidDocument
+from annals.domain.formats import avro
+from annals.domain.formats.contract import MAX_FRAGMENT, MAX_INCOMPATIBILITIES, InvalidDocument
 from tests.domain.formats.independent import Refused, check
 
 _TABLES = yaml.load(Path(__file__).with_name("avro.yaml").read_text(encoding="utf-8"), yaml.CSafeLoader)

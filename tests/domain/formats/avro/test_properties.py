@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 
-from domain.formats import avro
-from domain.formats.contract import InvalidDocument
+from annals.domain.formats import avro
+from annals.domain.formats.contract import InvalidDocument
 from tests.domain.formats.avro.avro_documents import PRIMITIVES, Values, evolutions, schemas, text
 from tests.domain.formats.independent import Refused, check
 

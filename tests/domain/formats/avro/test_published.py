@@ -14,7 +14,7 @@ from typing import Any
 import fastavro
 import pytest
 
-from domain.formats import avro
+from annals.domain.formats import avro
 from tests.domain.formats.independent import check
 from tests.support.downloads.wheels import wheel
 

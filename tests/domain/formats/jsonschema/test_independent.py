@@ -13,7 +13,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from domain.formats import jsonschema
+from annals.domain.formats import jsonschema
 from tests.domain.formats.independent import check
 
 TABLE: dict[str, list[dict[str, Any]]] = yaml.load(

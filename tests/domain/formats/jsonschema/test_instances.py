@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from jsonschema_specifications import REGISTRY
 
-from domain.formats import jsonschema
+from annals.domain.formats import jsonschema
 
 Schema = Any
 QUICK = settings(deadline=None, max_examples=300, suppress_health_check=list(HealthCheck))

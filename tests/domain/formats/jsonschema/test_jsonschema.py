@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
-from domain.formats import jsonschema
-from domain.formats.contract import MAX_FRAGMENT, MAX_INCOMPATIBILITIES, Incompatibility, InvalidDocument
+from annals.domain.formats import jsonschema
+from annals.domain.formats.contract import MAX_FRAGMENT, MAX_INCOMPATIBILITIES, Incompatibility, InvalidDocument
 from tests.data import HISTORIES, SCENARIOS, read, with_two_versions
 
 TABLE: dict[str, list[dict[str, Any]]] = yaml.load(

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from domain.formats.jsonschema.values import is_pattern, matches_pattern
+from annals.domain.formats.jsonschema.values import is_pattern, matches_pattern
 from tests.support.downloads import npm
 
 #: Where the flag makes a difference: brackets, braces and escapes that stand for themselves without it.

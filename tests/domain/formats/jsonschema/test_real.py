@@ -14,8 +14,8 @@ from typing import Any, Final
 
 import pytest
 
-from domain.formats import jsonschema
-from domain.formats.contract import InvalidDocument
+from annals.domain.formats import jsonschema
+from annals.domain.formats.contract import InvalidDocument
 
 #: Package, path in it, and the release that it is written in.
 DOCUMENTS: Final = (

@@ -14,7 +14,7 @@ import pytest
 import yaml
 from json_structure import InstanceValidator
 
-from domain.formats import jsonstructure
+from annals.domain.formats import jsonstructure
 
 TABLE: dict[str, list[dict[str, Any]]] = yaml.load(
     (Path(__file__).parent / "jsonstructure.yaml").read_text(), yaml.CSafeLoader

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
-from domain.formats import jsonstructure
-from domain.formats.contract import InvalidDocument
+from annals.domain.formats import jsonstructure
+from annals.domain.formats.contract import InvalidDocument
 
 TABLE: dict[str, list[dict[str, Any]]] = yaml.load(
     (Path(__file__).parent / "jsonstructure.yaml").read_text(), yaml.CSafeLoader

@@ -17,8 +17,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.formats import openapi
-from domain.formats.contract import InvalidDocument
+from annals.domain.formats import openapi
+from annals.domain.formats.contract import InvalidDocument
 from tests.support.downloads import npm
 
 TABLE: dict[str, list[Any]] = yaml.load((Path(__file__).parent / "openapi.yaml").read_text(), yaml.CSafeLoader)

@@ -13,8 +13,8 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from domain.formats import protobuf
-from domain.formats.contract import InvalidDocument
+from annals.domain.formats import protobuf
+from annals.domain.formats.contract import InvalidDocument
 from tests.domain.formats.protobuf.buf import Rules, breaking
 from tests.domain.formats.protobuf.test_instances import changes
 

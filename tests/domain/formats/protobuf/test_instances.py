@@ -16,7 +16,7 @@ from google.protobuf.message_factory import GetMessageClass
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from domain.formats import protobuf
+from annals.domain.formats import protobuf
 
 SCALARS = (
     *("bool", "int32", "int64", "uint32", "uint64", "sint32", "sint64", "fixed32", "sfixed32", "fixed64", "sfixed64"),

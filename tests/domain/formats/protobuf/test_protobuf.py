@@ -13,8 +13,8 @@ import yaml
 from google.protobuf import descriptor_pb2
 from google.protobuf.descriptor_pool import DescriptorPool
 
-from domain.formats import protobuf
-from domain.formats.contract import MAX_FRAGMENT, MAX_INCOMPATIBILITIES, InvalidDocument
+from annals.domain.formats import protobuf
+from annals.domain.formats.contract import MAX_FRAGMENT, MAX_INCOMPATIBILITIES, InvalidDocument
 
 CASES = yaml.load(Path(__file__).with_name("protobuf.yaml").read_text(), yaml.CSafeLoader)
 HEADERS = {2: 'syntax = "proto2"; ', 3: 'syntax = "proto3"; ', 2023: 'edition = "2023"; '}

@@ -15,7 +15,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from domain.formats import protobuf
+from annals.domain.formats import protobuf
 from tests.support.downloads.maven import jars
 
 #: What the archives are that have CloudEvents' own document and those of OpenTelemetry.

@@ -11,7 +11,7 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 
-from domain.formats import protobuf
+from annals.domain.formats import protobuf
 
 #: Values of each type that another type would have to hold: the ends of what it can, and what only it can.
 VALUES: dict[str, tuple[Any, ...]] = {

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 from xmlschema import XMLSchema10
 
-from domain.formats import xsd
-from domain.formats.contract import InvalidDocument
+from annals.domain.formats import xsd
+from annals.domain.formats.contract import InvalidDocument
 
 XS = 'xmlns:xs="http://www.w3.org/2001/XMLSchema"'
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from domain.formats import xsd
-from domain.formats.contract import InvalidDocument
+from annals.domain.formats import xsd
+from annals.domain.formats.contract import InvalidDocument
 from tests.support.downloads.maven import jars
 
 #: Packages that carry schemas of others: of W3C, SOAP, WSDL, XHTML; of XPath's functions; of test reports.

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 import yaml
 
-from domain.formats import xsd
-from domain.formats.contract import MAX_INCOMPATIBILITIES, InvalidDocument
+from annals.domain.formats import xsd
+from annals.domain.formats.contract import MAX_INCOMPATIBILITIES, InvalidDocument
 
 TABLE: dict[str, list[Any]] = yaml.load((Path(__file__).parent / "xsd.yaml").read_text(), yaml.CSafeLoader)
 HEAD = (

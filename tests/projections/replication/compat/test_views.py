@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from commands.verify.verify_log import verify_log, verify_row_hashes
-from domain.model.builtin import default_source
+from annals.commands.verify.verify_log import verify_log, verify_row_hashes
+from annals.domain.model.builtin import default_source
 from tests.api.compat.test_asof import READS, SCHEMAS, SR, writes
 from tests.support.registries.linked import Inflow, Party, linked, party
 

@@ -7,22 +7,22 @@ from typing import Any
 
 import pytest
 
-from domain.subscriptions.subscription import Subscription
-from projections.subscriptions.contract import DeliveryResult, Outcome
-from projections.subscriptions.decisions.control_actions import Effect, apply_change
-from projections.subscriptions.decisions.delivery_state import DEAD_LETTERS, LIVE, REPLAY, DeliveryState
-from projections.subscriptions.decisions.sink_status import (
+from annals.domain.subscriptions.subscription import Subscription
+from annals.projections.subscriptions.contract import DeliveryResult, Outcome
+from annals.projections.subscriptions.decisions.control_actions import Effect, apply_change
+from annals.projections.subscriptions.decisions.delivery_state import DEAD_LETTERS, LIVE, REPLAY, DeliveryState
+from annals.projections.subscriptions.decisions.sink_status import (
     MAX_DEAD_LETTERS,
     MAX_FAILING_SECONDS,
     MAX_REFUSALS,
     note_consent,
     note_dead_letter,
 )
-from projections.subscriptions.decisions.sink_status import note_outcome as note
-from projections.subscriptions.ports import ValidationPolicy
-from projections.subscriptions.sequence import sequence_of, sequence_text
-from projections.subscriptions.state.delivery_record import DeliveryRecord
-from projections.subscriptions.state.subscription_changes import SubscriptionChange
+from annals.projections.subscriptions.decisions.sink_status import note_outcome as note
+from annals.projections.subscriptions.ports import ValidationPolicy
+from annals.projections.subscriptions.sequence import sequence_of, sequence_text
+from annals.projections.subscriptions.state.delivery_record import DeliveryRecord
+from annals.projections.subscriptions.state.subscription_changes import SubscriptionChange
 
 NOW = 1_800_000_000.0
 UNTIL = datetime.fromtimestamp(NOW + 60, UTC)

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from projections.subscriptions.decisions.delivery_queue import (
+from annals.projections.subscriptions.decisions.delivery_queue import (
     MAX_OPEN_EVENTS,
     MAX_READY_KEYS,
     MAX_RETRYING_KEYS,
@@ -15,8 +15,8 @@ from projections.subscriptions.decisions.delivery_queue import (
     LogTail,
     QueuedEvent,
 )
-from projections.subscriptions.event_messages import EventMessage
-from projections.subscriptions.sequence import last_sequence, sequence_of
+from annals.projections.subscriptions.event_messages import EventMessage
+from annals.projections.subscriptions.sequence import last_sequence, sequence_of
 
 
 def told(position: int) -> EventMessage:

@@ -11,10 +11,16 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from projections.subscriptions.contract import DeliveryResult, Outcome
-from projections.subscriptions.decisions.retry import NextStep, RetryPolicy, decide_retry
-from projections.subscriptions.decisions.token_bucket import UNVALIDATED_LIMIT, TokenBucket
-from projections.subscriptions.sequence import last_sequence, parse_sequence, position_of, sequence_of, sequence_text
+from annals.projections.subscriptions.contract import DeliveryResult, Outcome
+from annals.projections.subscriptions.decisions.retry import NextStep, RetryPolicy, decide_retry
+from annals.projections.subscriptions.decisions.token_bucket import UNVALIDATED_LIMIT, TokenBucket
+from annals.projections.subscriptions.sequence import (
+    last_sequence,
+    parse_sequence,
+    position_of,
+    sequence_of,
+    sequence_text,
+)
 
 NOW = 1_800_000_000.0
 ROWS = yaml.load((Path(__file__).parent / "retries.yaml").read_text(), yaml.CSafeLoader)

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from domain.subscriptions.sink_uris import MQTT5, NATS
-from domain.subscriptions.subscription_document import SubscriptionSupport, parse_subscription
-from projections.subscriptions.contract import DeliveryResult, SinkTarget
+from annals.domain.subscriptions.sink_uris import MQTT5, NATS
+from annals.domain.subscriptions.subscription_document import SubscriptionSupport, parse_subscription
+from annals.projections.subscriptions.contract import DeliveryResult, SinkTarget
 from tests.support.brokers import mosquitto, nats
 from tests.support.brokers.suite import deliver, event, opened
 from tests.support.ports import free_port, wait_for_port

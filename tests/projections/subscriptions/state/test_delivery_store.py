@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from projections.subscriptions.state.delivery_store import DeliveryStore
+from annals.projections.subscriptions.state.delivery_store import DeliveryStore
 
 
 @contextmanager

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from commands.store.log import Store
-from projections.database import drivers
-from projections.replication import tables as replication
-from projections.subscriptions.state import delivery_store, tables
-from projections.subscriptions.state.leases import Leases
-from projections.subscriptions.state.tables import LeaseTables
+from annals.commands.store.log import Store
+from annals.projections.database import drivers
+from annals.projections.replication import tables as replication
+from annals.projections.subscriptions.state import delivery_store, tables
+from annals.projections.subscriptions.state.leases import Leases
+from annals.projections.subscriptions.state.tables import LeaseTables
 
 DELIVERIES, REPLICATION = tables.LEASES, replication.LEASES
 WANTED = ("a", "b", "c", "d", "e", "f", "g", "h")

@@ -9,9 +9,9 @@ from urllib.parse import parse_qs
 import pytest
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
-from projections.outgoing.destination_guard import DestinationGuard
-from projections.subscriptions.ports import RenewedTokens
-from projections.subscriptions.transport.token_renewal import MAX_LIFETIME_SECONDS, RenewalFailure, TokenRenewal
+from annals.projections.outgoing.destination_guard import DestinationGuard
+from annals.projections.subscriptions.ports import RenewedTokens
+from annals.projections.subscriptions.transport.token_renewal import MAX_LIFETIME_SECONDS, RenewalFailure, TokenRenewal
 from tests.projections.subscriptions.events import LOCAL, run
 from tests.support.receivers import Receiver, receiving
 

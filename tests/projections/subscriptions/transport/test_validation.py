@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 from starlette.responses import Response
 
-from projections.outgoing.destination_guard import DestinationGuard
-from projections.subscriptions.contract import Credential
-from projections.subscriptions.transport.webhook_handshake import (
+from annals.projections.outgoing.destination_guard import DestinationGuard
+from annals.projections.subscriptions.contract import Credential
+from annals.projections.subscriptions.transport.webhook_handshake import (
     HandshakeResult,
     WebhookHandshake,
     callback_url,

@@ -8,10 +8,10 @@ from __future__ import annotations
 import sys
 import threading
 
-from projections.outgoing.destination_guard import DestinationGuard
-from projections.subscriptions.ports import DeliveryPorts
-from projections.subscriptions.service import DeliveryService
-from projections.subscriptions.sinks.http import sink as _http
+from annals.projections.outgoing.destination_guard import DestinationGuard
+from annals.projections.subscriptions.ports import DeliveryPorts
+from annals.projections.subscriptions.service import DeliveryService
+from annals.projections.subscriptions.sinks.http import sink as _http
 
 
 def main(url: str, lease: str) -> None:

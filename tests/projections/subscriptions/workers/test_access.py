@@ -11,9 +11,9 @@ from typing import Any
 
 from cloudevents.core.v1.event import CloudEvent
 
-from domain.subscriptions.subscription import Subscription
-from projections.subscriptions.contract import DELIVERED, DeliveryResult, Outcome, SinkTarget
-from projections.subscriptions.ports import RenewedTokens
+from annals.domain.subscriptions.subscription import Subscription
+from annals.projections.subscriptions.contract import DELIVERED, DeliveryResult, Outcome, SinkTarget
+from annals.projections.subscriptions.ports import RenewedTokens
 from tests.support.delivery_rig import Clock, Rig, quiet, until
 
 UNAUTHORIZED = Outcome(DeliveryResult.UNAUTHORIZED, "401", "who is pass-marker")

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from cloudevents.core.v1.event import CloudEvent
 
-from commands.store import sql
-from commands.store.damage import report_once
-from projections.subscriptions.contract import DELIVERED, DeliveryResult, Outcome
-from projections.subscriptions.decisions.delivery_queue import MAX_READY_KEYS, MAX_RETRYING_KEYS
-from projections.subscriptions.event_messages import EventMessage
-from projections.subscriptions.sequence import sequence_of
+from annals.commands.store import sql
+from annals.commands.store.damage import report_once
+from annals.projections.subscriptions.contract import DELIVERED, DeliveryResult, Outcome
+from annals.projections.subscriptions.decisions.delivery_queue import MAX_READY_KEYS, MAX_RETRYING_KEYS
+from annals.projections.subscriptions.event_messages import EventMessage
+from annals.projections.subscriptions.sequence import sequence_of
 from tests.support.delivery_rig import Rig, quiet, until
 
 RETRY = Outcome(DeliveryResult.RETRY, "503", "busy")

@@ -15,7 +15,7 @@ from cloudevents.core.v1.event import CloudEvent
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from projections.subscriptions.contract import DELIVERED, DeliveryResult, Outcome
+from annals.projections.subscriptions.contract import DELIVERED, DeliveryResult, Outcome
 from tests.support.delivery_rig import Rig, quiet
 
 FEW = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
@@ -146,9 +146,9 @@ def _check(rig: Rig, sinks: Sinks) -> None:
 
 def _told(rig: Rig) -> list[dict[str, Any]]:
     """What the log comes to from the start of the subscription on."""
-    from projections.database.connections import connect
-    from projections.log.reader import Log
-    from projections.subscriptions.event_messages import EventMessageReader
+    from annals.projections.database.connections import connect
+    from annals.projections.log.reader import Log
+    from annals.projections.subscriptions.event_messages import EventMessageReader
     from tests.support.delivery_rig import FAMILIES
 
     reader = connect(rig.url)

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import pytest
 
-from projections.subscriptions.contract import SinkTarget
+from annals.projections.subscriptions.contract import SinkTarget
 from tests.support.brokers import amqp
 from tests.support.brokers.suite import GOOD, HOST, PASSWORD, USER
 from tests.support.downloads.npm import packages

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("proton", reason="no python-qpid-proton: pip install annals[amqp], with a C compiler and CMake")
 
-from projections.subscriptions.contract import DeliveryResult
+from annals.projections.subscriptions.contract import DeliveryResult
 from tests.support.brokers.artemis import Artemis
 from tests.support.brokers.rabbitmq import RabbitMQ
 from tests.support.brokers.suite import BAD, Contract, deliver, event, opened, run

@@ -14,8 +14,8 @@ import pytest
 
 pytest.importorskip("proton", reason="no python-qpid-proton: pip install annals[amqp], with a C compiler and CMake")
 
-from domain.subscriptions.subscription_document import SubscriptionSupport, parse_subscription
-from projections.subscriptions.contract import Credential, DeliveryResult, SinkTarget
+from annals.domain.subscriptions.subscription_document import SubscriptionSupport, parse_subscription
+from annals.projections.subscriptions.contract import Credential, DeliveryResult, SinkTarget
 from tests.support.brokers.rabbitmq import RabbitMQ
 from tests.support.brokers.suite import Names, deliver, event, opened
 from tests.support.serving import ROOT

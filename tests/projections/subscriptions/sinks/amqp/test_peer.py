@@ -15,8 +15,8 @@ import pytest
 
 pytest.importorskip("proton", reason="no python-qpid-proton: pip install annals[amqp], with a C compiler and CMake")
 
-from projections.subscriptions.contract import Credential, DeliveryResult, Outcome, SinkTarget
-from projections.subscriptions.sinks.amqp import connection
+from annals.projections.subscriptions.contract import Credential, DeliveryResult, Outcome, SinkTarget
+from annals.projections.subscriptions.sinks.amqp import connection
 from tests.projections.subscriptions.sinks.amqp.peer import Peer, peer
 from tests.support.brokers.suite import GOOD, PASSWORD, USER, Names, deliver, descriptors, event, opened
 
@@ -135,7 +135,7 @@ def test_a_binary_message_attribute_by_attribute(rhea: Peer) -> None:  # section
 def test_types_of_attributes_in_amqp() -> None:  # SUB-704: Integer is a long, Boolean a boolean, Binary binary
     from proton import Message
 
-    from projections.subscriptions.sinks.amqp.messages import encode_message
+    from annals.projections.subscriptions.sinks.amqp.messages import encode_message
 
     decoded = Message()
     decoded.decode(encode_message(event(1, whole=42, flag=True, raw=b"\x00"), "q", binary=True))

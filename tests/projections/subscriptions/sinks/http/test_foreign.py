@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from projections.subscriptions.contract import DeliveryResult
+from annals.projections.subscriptions.contract import DeliveryResult
 from tests.projections.subscriptions.events import event, sent, target
 from tests.support.downloads.npm import packages
 

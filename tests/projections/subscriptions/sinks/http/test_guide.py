@@ -11,10 +11,10 @@ from base64 import b64decode
 from dataclasses import replace
 from pathlib import Path
 
-from domain.subscriptions.subscription_document import SubscriptionSupport, parse_subscription
-from projections.outgoing.destination_guard import DestinationGuard
-from projections.subscriptions.contract import DeliveryResult, SinkTarget
-from projections.subscriptions.transport.webhook_handshake import HandshakeResult, WebhookHandshake
+from annals.domain.subscriptions.subscription_document import SubscriptionSupport, parse_subscription
+from annals.projections.outgoing.destination_guard import DestinationGuard
+from annals.projections.subscriptions.contract import DeliveryResult, SinkTarget
+from annals.projections.subscriptions.transport.webhook_handshake import HandshakeResult, WebhookHandshake
 from tests.projections.subscriptions.events import event, run, sent
 from tests.support.ports import free_port
 from tests.support.serving import ROOT

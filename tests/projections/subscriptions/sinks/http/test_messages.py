@@ -13,7 +13,7 @@ from cloudevents.core.formats.json import JSONFormat
 from cloudevents.core.v1.event import CloudEvent
 from starlette.responses import Response
 
-from projections.subscriptions.contract import Credential, DeliveryResult
+from annals.projections.subscriptions.contract import Credential, DeliveryResult
 from tests.projections.subscriptions.events import event, sent, target
 from tests.support.receivers import Got, Receiver, receiving
 

@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 from starlette.responses import Response
 
-from projections.outgoing import http_client
-from projections.outgoing.destination_guard import DestinationGuard
-from projections.subscriptions.contract import Credential, DeliveryResult
-from projections.subscriptions.sinks.http.outcomes import MAX_RETRY_AFTER, parse_retry_after
-from projections.subscriptions.sinks.http.sink import open_http
+from annals.projections.outgoing import http_client
+from annals.projections.outgoing.destination_guard import DestinationGuard
+from annals.projections.subscriptions.contract import Credential, DeliveryResult
+from annals.projections.subscriptions.sinks.http.outcomes import MAX_RETRY_AFTER, parse_retry_after
+from annals.projections.subscriptions.sinks.http.sink import open_http
 from tests.projections.subscriptions.events import LOCAL, event, run, sent, target
 from tests.support.brokers.certificates import Files, issue
 from tests.support.receivers import Handle, Receiver, listening, receiving, saying

@@ -12,11 +12,11 @@ from cloudevents.core.formats.json import JSONFormat
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from projections.outgoing.allow_list import is_public
-from projections.outgoing.destination_guard import DestinationGuard
-from projections.outgoing.resolver import ForbiddenAddress
-from projections.subscriptions.sinks.http.messages import encode_message, header_value
-from projections.subscriptions.transport.scrub import MAX_TEXT_BYTES, scrub_secrets
+from annals.projections.outgoing.allow_list import is_public
+from annals.projections.outgoing.destination_guard import DestinationGuard
+from annals.projections.outgoing.resolver import ForbiddenAddress
+from annals.projections.subscriptions.sinks.http.messages import encode_message, header_value
+from annals.projections.subscriptions.transport.scrub import MAX_TEXT_BYTES, scrub_secrets
 from tests.projections.subscriptions.events import event
 
 IPV4 = st.ip_addresses(v=4) | st.sampled_from(["10.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "100.64.0.0/10"]).flatmap(

@@ -12,7 +12,7 @@ import svix
 from cloudevents.core.v1.event import CloudEvent
 from starlette.responses import Response
 
-from projections.subscriptions.contract import SinkTarget
+from annals.projections.subscriptions.contract import SinkTarget
 from tests.projections.subscriptions.events import event, sent, target
 from tests.support.receivers import Got, Receiver, receiving
 

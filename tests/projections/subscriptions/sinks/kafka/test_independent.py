@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from projections.subscriptions.contract import DeliveryResult
+from annals.projections.subscriptions.contract import DeliveryResult
 from tests.support.brokers.kafka import Kafka, kafka
 from tests.support.brokers.suite import TEXTS, deliver, event, opened, run
 from tests.support.downloads.maven import Checker

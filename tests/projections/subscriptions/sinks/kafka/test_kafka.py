@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from cloudevents.core.v1.event import CloudEvent
 
-from projections.outgoing.resolver import ForbiddenAddress
-from projections.subscriptions.contract import Credential, DeliveryResult, Outcome, SinkTarget
+from annals.projections.outgoing.resolver import ForbiddenAddress
+from annals.projections.subscriptions.contract import Credential, DeliveryResult, Outcome, SinkTarget
 from tests.support.brokers.kafka import INSIDE, LARGEST, READER, Kafka, consuming, kafka, received, taken, token
 from tests.support.brokers.suite import (
     GOOD,

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from domain.subscriptions.sink_uris import MQTT5
-from projections.subscriptions.contract import DeliveryResult
+from annals.domain.subscriptions.sink_uris import MQTT5
+from annals.projections.subscriptions.contract import DeliveryResult
 from tests.support.brokers.mosquitto import TOPIC, mosquitto
 from tests.support.brokers.suite import PASSWORD, TEXTS, USER, deliver, event, opened
 from tests.support.downloads.npm import packages

@@ -15,9 +15,9 @@ from typing import Any
 import orjson
 import pytest
 
-from domain.subscriptions.sink_uris import MQTT3, MQTT5
-from projections.subscriptions.contract import Credential, DeliveryResult, Outcome, SinkTarget
-from projections.subscriptions.sinks.mqtt import connection as mqtt_link
+from annals.domain.subscriptions.sink_uris import MQTT3, MQTT5
+from annals.projections.subscriptions.contract import Credential, DeliveryResult, Outcome, SinkTarget
+from annals.projections.subscriptions.sinks.mqtt import connection as mqtt_link
 from tests.support.brokers.mosquitto import FORBIDDEN, TOPIC, Mosquitto, Raw, mosquitto
 from tests.support.brokers.suite import HOST, PASSWORD, Names, deliver, eavesdropper, event, frozen, opened, run
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from domain.subscriptions.sink_uris import MQTT3, MQTT5
+from annals.domain.subscriptions.sink_uris import MQTT3, MQTT5
 from tests.support.brokers.mosquitto import mosquitto
 from tests.support.brokers.suite import Contract, Station
 

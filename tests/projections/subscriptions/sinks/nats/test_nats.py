@@ -14,11 +14,11 @@ from typing import Any
 import orjson
 import pytest
 
-from domain.subscriptions.sink_uris import NATS
-from projections.outgoing.destination_guard import DestinationGuard
-from projections.subscriptions.contract import DELIVERED, STORED, Credential, DeliveryResult, Outcome, SinkTarget
-from projections.subscriptions.ports import DeliveryPorts
-from projections.subscriptions.service import DeliveryService
+from annals.domain.subscriptions.sink_uris import NATS
+from annals.projections.outgoing.destination_guard import DestinationGuard
+from annals.projections.subscriptions.contract import DELIVERED, STORED, Credential, DeliveryResult, Outcome, SinkTarget
+from annals.projections.subscriptions.ports import DeliveryPorts
+from annals.projections.subscriptions.service import DeliveryService
 from tests.support.brokers.nats import FORBIDDEN, SUBJECT, Nats, Raw, nats_server
 from tests.support.brokers.suite import HOST, PASSWORD, USER, Names, deliver, eavesdropper, event, frozen, opened, run
 from tests.support.delivery_rig import Rig, until
