@@ -1,4 +1,4 @@
-"""docs/architecture.md says what the folders are, and which functions a PUT goes through, in their order."""
+"""docs/explanation/architecture.md says what the folders are, and which functions a PUT goes through, in their order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.registries.in_process import create, serving
 Step = tuple[str, str]
 
 ROOT = Path(__file__).resolve().parents[1]
-TEXT = (ROOT / "docs" / "architecture.md").read_text()
+TEXT = (ROOT / "docs" / "explanation" / "architecture.md").read_text()
 ROOMS = ("domain", "commands", "projections", "api", "spark_projections")
 _ROW = re.compile(r"^\| `([a-z_]+/[a-z_]+)` \|", re.MULTILINE)
 _STEP = re.compile(r"^\d+\. `([a-z_/]+\.py)` `([A-Za-z_.]+)`", re.MULTILINE)

@@ -1,6 +1,6 @@
 """Hashes that compare two copies of a registry, and that prove a log unchanged since it was written.
 
-`docs/proof.md` specifies them for programs that check them without this one.
+`docs/explanation/proof.md` specifies them for programs that check them without this one.
 """
 
 from __future__ import annotations

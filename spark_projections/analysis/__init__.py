@@ -1,7 +1,7 @@
 """The log as tables for analysts: interactions, events, entities and their history, versions, changes, deprecations.
 
 Every table is a function of a log DataFrame (see `log_schema.LOG_SCHEMA`) of whole interactions, from the first
-position on without a gap. docs/analysts.md describes the columns.
+position on without a gap. docs/guides/spark/analysts.md describes the columns.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
     live.register(spark, folder)
 
 Both are in one folder as immutable Parquet files; the newest file in `manifest` names those that are valid. So a reader
-sees the tables at one position of the log or at the next, never in between. docs/analysts.md says more.
+sees the tables at one position of the log or at the next, never in between. docs/guides/spark/analysts.md says more.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The log from a folder of segments; docs/segments.md describes its layout."""
+"""The log from a folder of segments; docs/guides/segments.md describes its layout."""
 
 from __future__ import annotations
 

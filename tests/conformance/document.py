@@ -1,4 +1,4 @@
-"""docs/conformance.md, made from the tests: `python -m tests.conformance.document`.
+"""docs/reference/conformance.md, made from the tests: `python -m tests.conformance.document`.
 
 Each rule with the section that is its source, its sentence from rules.yaml, and up to three tests that cite it.
 """
@@ -13,7 +13,7 @@ from typing import Final
 from tests.conformance.citations import ROOT, SECTIONS, Citation, Rule, citations
 from tests.conformance.rules import Definition, definitions
 
-PLACE: Final = ROOT / "docs" / "conformance.md"
+PLACE: Final = ROOT / "docs" / "reference" / "conformance.md"
 TESTS: Final = 3
 
 _HEAD: Final = """# Conformance

@@ -1,4 +1,4 @@
-"""docs/rules.md, made from rules.yaml: `python -m tests.conformance.rules`.
+"""docs/reference/rules.md, made from rules.yaml: `python -m tests.conformance.rules`.
 
 The table defines every rule id that code, tests and guides cite: a sentence, and its document and section.
 """
@@ -16,7 +16,7 @@ import yaml
 from tests.conformance.citations import ROOT
 
 TABLE: Final = Path(__file__).with_name("rules.yaml")
-PLACE: Final = ROOT / "docs" / "rules.md"
+PLACE: Final = ROOT / "docs" / "reference" / "rules.md"
 
 _HEAD: Final = """# Rules
 

@@ -34,4 +34,4 @@ def test_it_can_be_read_alone() -> None:
     # every test that it names is there
     shown = PLACE.read_text()
     for file in set(re.findall(r"`([\w/]+\.(?:py|yaml))", shown)):
-        assert (PLACE.parents[1] / "tests" / file).exists(), file
+        assert (PLACE.parents[2] / "tests" / file).exists(), file

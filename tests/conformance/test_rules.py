@@ -15,8 +15,8 @@ ROOMS = ("domain", "commands", "projections", "api", "spark_projections", "bench
 SUFFIXES = {".py", ".yaml", ".yml", ".md", ".sql", ".json", ".js", ".html", ".sh"}
 #: Where ids are listed or are examples of ids: nothing there cites a rule.
 LISTS = {
-    "docs/rules.md",
-    "docs/conformance.md",
+    "docs/reference/rules.md",
+    "docs/reference/conformance.md",
     *(f"tests/conformance/{name}" for name in ("rules.yaml", "sections.yaml", "test_document.py", Path(__file__).name)),
     *(f"tests/conformance/{name}.py" for name in ("citations", "document", "rules")),
 }

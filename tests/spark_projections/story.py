@@ -1,4 +1,4 @@
-"""Four months of a small registry, told by three people: the log that docs/analysts.md asks its questions of."""
+"""Four months of a small registry, told by three people: the log that docs/guides/spark/analysts.md asks its questions of."""
 
 from __future__ import annotations
 

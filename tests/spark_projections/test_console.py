@@ -49,7 +49,9 @@ def test_a_database(
 
 
 def test_the_same_in_python(spark: SparkSession, registry: Past, capsys: pytest.CaptureFixture[str]) -> None:
-    steps = re.search(r"```python\n(.*?)```", (ROOT / "docs" / "analysts.md").read_text(), re.DOTALL)
+    steps = re.search(
+        r"```python\n(.*?)```", (ROOT / "docs" / "guides" / "spark" / "analysts.md").read_text(), re.DOTALL
+    )
     assert steps is not None and "http://127.0.0.1:8080" in steps[1]
     exec(steps[1].replace("http://127.0.0.1:8080", registry.url), {})
     assert re.search(r"\| +schemagroups\| +[1-9]", capsys.readouterr().out)

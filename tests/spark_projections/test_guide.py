@@ -21,7 +21,7 @@ def test_the_programs_of_the_guide(spark: SparkSession, registry: Past, tmp_path
     places = {"http://127.0.0.1:8080": registry.url} | {
         f'"{name}"': f'"{tmp_path / name}"' for name in ("rows", "checkpoint")
     }
-    programs = _PROGRAM.findall((ROOT / "docs" / "spark-sources.md").read_text())
+    programs = _PROGRAM.findall((ROOT / "docs" / "guides" / "spark" / "sources.md").read_text())
     assert len(programs) == 4
     for program in programs:
         for shown, own in places.items():

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 segments: Final = typer.Typer(
     no_args_is_help=True,
-    help="Maintain the log as Parquet files for bulk readers; docs/segments.md describes the layout.",
+    help="Maintain the log as Parquet files for bulk readers; docs/guides/segments.md describes the layout.",
 )
 
 FolderOption = Annotated[

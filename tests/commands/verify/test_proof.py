@@ -1,4 +1,4 @@
-"""The hashes of a log as docs/proof.md says them: published logs come out, and its program agrees with this one."""
+"""The hashes of a log as docs/explanation/proof.md says them: published logs come out, and its program agrees with this one."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ PLACE = ("position", "stream", "revision", "topic")
 
 def checked(lines: list[bytes]) -> str:
     """What the program in the guide prints for some lines; it has nothing but Python's own library."""
-    found = re.search(r"```python\n(.*?)```", (ROOT / "docs/proof.md").read_text(), re.DOTALL)
+    found = re.search(r"```python\n(.*?)```", (ROOT / "docs/explanation/proof.md").read_text(), re.DOTALL)
     assert found
     command = [sys.executable, "-I", "-c", found[1]]
     ended = subprocess.run(command, input=b"\n".join(lines), capture_output=True, timeout=60, check=False)

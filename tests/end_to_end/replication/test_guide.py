@@ -21,7 +21,7 @@ _LOOKS: Final = re.compile(r"curl -s http|\.venv/bin/annals replicate status")
 
 
 def test_the_guide(tmp_path: Path) -> None:
-    guide = (ROOT / "docs" / "replication.md").read_text()
+    guide = (ROOT / "docs" / "guides" / "replication.md").read_text()
     found, settings = list(_BLOCK.finditer(guide)), dict(_SETTING.findall(guide))
     assert len(found) >= 10
     here, there = (f"sqlite:///{tmp_path / name}.db" for name in ("annals", "primary"))

@@ -21,7 +21,7 @@ from tests.support.brokers.kafka import Kafka, consuming, taken
 from tests.support.registries.recorded import Registry
 from tests.support.serving import ROOT
 
-GUIDE: Final = (ROOT / "docs" / "publishing.md").read_text()
+GUIDE: Final = (ROOT / "docs" / "guides" / "publishing.md").read_text()
 PARTITIONS: Final = 3
 _NUMBERS: Final = itertools.count(1)
 

@@ -1,4 +1,4 @@
-"""docs/segments.md does what it says: its programs run on a folder, and its tables name what files and entries have."""
+"""docs/guides/segments.md does what it says: its programs run on a folder, and its tables name what files and entries have."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.registries.recorded import Registry
 from tests.support.segment_logs import grow, recorded
 from tests.support.serving import ROOT
 
-GUIDE = (ROOT / "docs" / "segments.md").read_text()
+GUIDE = (ROOT / "docs" / "guides" / "segments.md").read_text()
 
 
 def table(heading: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""docs/analysts.md does what it says: each query is asked of the registry that it tells of, and its answer compared."""
+"""docs/guides/spark/analysts.md does what it says: each query is asked of the registry that it tells of, and its answer compared."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.spark_projections.registry import rows
 from tests.spark_projections.story import tell
 from tests.support.serving import ROOT
 
-GUIDE = (ROOT / "docs" / "analysts.md").read_text()
+GUIDE = (ROOT / "docs" / "guides" / "spark" / "analysts.md").read_text()
 QUERIES = re.findall(r"```sql\n(.*?)```\n\n?```text\n(.*?)```\n", GUIDE, re.DOTALL)
 _DESCRIBED = re.findall(r"^\| `(\w+)` \| (.*?) \|$", GUIDE, re.MULTILINE)
 

@@ -1,4 +1,4 @@
-"""The plots of docs/analysts.md: its programs draw them from the registry that it tells of, as they are shown."""
+"""The plots of docs/guides/spark/analysts.md: its programs draw them from the registry that it tells of, as they are shown."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_plot_of_the_guide(
     monkeypatch.chdir(tmp_path)
     exec(program, {"spark": analyst})
     assert shown == f"plots/{name}"
-    assert told(tmp_path / name) == told(ROOT / "docs" / shown) != []
+    assert told(tmp_path / name) == told(ROOT / "docs" / "guides" / "spark" / shown) != []
 
 
 def test_both_questions_are_drawn() -> None:

@@ -1,4 +1,4 @@
-"""The examples of docs/cesql.md are what expressions give."""
+"""The examples of docs/reference/cesql.md are what expressions give."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from annals.domain.cesql import compile_expression
 from annals.domain.cesql.functions import FUNCTIONS
 
-GUIDE = Path(__file__).resolve().parents[3].joinpath("docs", "cesql.md").read_text()
+GUIDE = Path(__file__).resolve().parents[3].joinpath("docs", "reference", "cesql.md").read_text()
 EXAMPLES = [
     line.split("->") for block in re.findall(r"```cesql\n(.*?)```", GUIDE, re.DOTALL) for line in block.splitlines()
 ]

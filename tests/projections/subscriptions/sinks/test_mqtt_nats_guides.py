@@ -36,7 +36,9 @@ def running(*command: str | Path) -> Iterator[None]:
 
 def block(guide: str, language: str, port: int) -> str:
     """The one block of a language, for a broker at another port."""
-    (found,) = re.findall(rf"```{language}\n(.*?)```\n", (ROOT / "docs" / guide).read_text(), re.DOTALL)
+    (found,) = re.findall(
+        rf"```{language}\n(.*?)```\n", (ROOT / "docs" / "guides" / "subscriptions" / guide).read_text(), re.DOTALL
+    )
     return re.sub(r"127\.0\.0\.1(:|\", )(1883|4222)", rf"127.0.0.1\g<1>{port}", str(found))
 
 
@@ -52,8 +54,8 @@ def target(document: str) -> SinkTarget:
 @pytest.mark.parametrize(
     ("guide", "protocol", "start"),
     [
-        ("subscriptions-mqtt.md", MQTT5, lambda: (mosquitto.program("mosquitto"), "-p")),
-        ("subscriptions-nats.md", NATS, lambda: (nats.program(), "-a", "127.0.0.1", "-p")),
+        ("mqtt.md", MQTT5, lambda: (mosquitto.program("mosquitto"), "-p")),
+        ("nats.md", NATS, lambda: (nats.program(), "-a", "127.0.0.1", "-p")),
     ],
 )
 def test_the_example(guide: str, protocol: str, start: object, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""docs/subscriptions-amqp.md does what it says: its subscription and its program, with a broker between them."""
+"""docs/guides/subscriptions/amqp.md does what it says: its subscription and its program, with a broker between them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.serving import ROOT
 
 pytestmark = pytest.mark.broker
 
-_GUIDE = ROOT / "docs" / "subscriptions-amqp.md"
+_GUIDE = ROOT / "docs" / "guides" / "subscriptions" / "amqp.md"
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""docs/subscriptions-http.md does what it says: its subscription, and its program as the receiver."""
+"""docs/guides/subscriptions/http.md does what it says: its subscription, and its program as the receiver."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.projections.subscriptions.events import event, run, sent
 from tests.support.ports import free_port
 from tests.support.serving import ROOT
 
-GUIDE = (ROOT / "docs" / "subscriptions-http.md").read_text()
+GUIDE = (ROOT / "docs" / "guides" / "subscriptions" / "http.md").read_text()
 
 
 def block(language: str, port: int) -> str:

@@ -1,4 +1,4 @@
-"""docs/subscriptions-kafka.md does what it says: its subscription and its program, with a broker between them."""
+"""docs/guides/subscriptions/kafka.md does what it says: its subscription and its program, with a broker between them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.serving import ROOT
 #: A broker takes a few seconds to start, and many more on a busy machine.
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(300)]
 
-_GUIDE = ROOT / "docs" / "subscriptions-kafka.md"
+_GUIDE = ROOT / "docs" / "guides" / "subscriptions" / "kafka.md"
 
 
 @pytest.fixture
