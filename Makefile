@@ -5,12 +5,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Two more than processors, because many tests wait for their own processes.
 WORKERS = $(shell $(BIN)/python -c 'import os; print(2 + (os.cpu_count() or 1))')
-SOURCES := annals domain commands projections api spark_projections tests bench
+SOURCES := annals domain commands projections api spark_projections tests bench docs
 
 # Tests start hundreds of processes, which can share compiled sources.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install run test check format bench clean
+.PHONY: help install run test check format docs reference bench clean
 
 help:  ## List the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
@@ -32,11 +32,19 @@ format: $(VENV)/.dev  ## Rewrite the sources in the project's format
 	$(BIN)/ruff format $(SOURCES)
 	$(BIN)/ruff check --fix $(SOURCES)
 
+docs: $(VENV)/.dev  ## Build the site of the documents into site/; ARGS=serve shows it while you write
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs $(or $(ARGS),build --quiet)
+
+reference: $(VENV)/.dev  ## Write the generated pages of docs/reference
+	@$(BIN)/python -m docs.generate
+	@$(BIN)/python -m tests.conformance.rules
+	@$(BIN)/python -m tests.conformance.document
+
 bench: $(VENV)/.dev  ## Measure, print a table and write docs/benchmarks.md; ARGS="--against COMMIT" compares with another version
 	@$(BIN)/python -m bench $(ARGS)
 
 clean:  ## Remove the environment and the files of tools; annals.db stays
-	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) build dist site *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed; name one: make PYTHON=/path/to/python" >&2; exit 1; }
