@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support import spark_archive
+from tests.support.programs import ProgramCounts, note_programs
 from tests.support.stores import postgres_server, postgres_url, shared_store_url, sqlite_url, store_url
 
 __all__ = ["postgres_server", "postgres_url", "shared_store_url", "sqlite_url", "store_url"]
@@ -19,12 +20,23 @@ settings.load_profile("annals")
 os.environ.setdefault(spark_archive.OPTIONS, spark_archive.options())
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--every-program", action="store_true", help="fail when no test ran on one of the programs")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):  # where the reports of all workers arrive
+        config.pluginmanager.register(ProgramCounts(config.getoption("--every-program")))
+
+
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Those that may take longest begin first, so that no worker is left with one of them while others have nothing.
 
     Each worker gets a run of tests that follow one another, and takes from others what they have not begun. So each run
     has its share of the long ones, and the rest in the order of files, whose fixtures are made once.
     """
+    note_programs(items)
     runs = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     long = sorted(filter(_seconds, items), key=_seconds, reverse=True)
     rest = [item for item in items if not _seconds(item)]

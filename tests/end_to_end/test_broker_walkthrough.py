@@ -21,7 +21,7 @@ from tests.support.registries.client import xid
 from tests.support.registries.subscribed import Registry, registry
 from tests.support.subscribing import KEY
 
-pytestmark = [pytest.mark.broker, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.uses("Mosquitto", "NATS"), pytest.mark.timeout(300)]
 
 #: Retried soon, and as often as it takes.
 SOON: Final = {"retry": {"initialdelay": 1, "maxdelay": 1, "multiplier": 1, "maxattempts": 1000}, "timeout": 5}

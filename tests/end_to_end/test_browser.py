@@ -22,7 +22,7 @@ import pytest
 from tests.support.serving import serving
 from tests.support.stores import WHOLE
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = [pytest.mark.uses("Chromium"), pytest.mark.timeout(120)]
 
 #: Tries all that a page may send without and with asking first, then says what became of each.
 ATTACK = """

@@ -22,7 +22,7 @@ from tests.support.webhooks import Webhooks
 
 __all__ = ["place", "sinks"]
 
-pytestmark = pytest.mark.broker
+pytestmark = pytest.mark.uses("Mosquitto", "NATS")
 
 SCHEMAS, MESSAGES = "/compat/schemaregistry/v0.2", "/compat/messagecatalog/v0.1"
 #: What was long before any of this.

@@ -16,6 +16,8 @@ from tests.spark_projections.registry import Past, change
 from tests.support.console import Annals, annals, folder
 from tests.support.serving import ROOT, serving
 
+pytestmark = pytest.mark.uses("Spark")
+
 __all__ = ["annals", "folder"]
 
 QUERY = "SELECT kind, count(*) AS times FROM events WHERE type = 'schemagroups.schemas' GROUP BY kind ORDER BY kind"

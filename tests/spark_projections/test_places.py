@@ -21,6 +21,8 @@ from tests.support.registries.recorded import Registry
 from tests.support.s3 import BUCKET, CLIENT, S3, s3_store
 from tests.support.segment_logs import grow
 
+pytestmark = pytest.mark.uses("S3Proxy", "Spark")
+
 _OVERLOADED = "org.apache.hadoop.fs.viewfs.ViewFileSystemOverloadScheme"
 
 

@@ -16,7 +16,7 @@ from annals.spark_projections.sources import segments
 from tests.spark_projections.test_equality import forget, model, replaced
 from tests.support.registries.linked import linked, party
 
-pytestmark = [pytest.mark.broker, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.uses("Spark"), pytest.mark.timeout(600)]
 
 
 def test_spark_makes_of_a_copied_log_what_it_holds(spark: SparkSession, tmp_path: Path) -> None:

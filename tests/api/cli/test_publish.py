@@ -20,7 +20,7 @@ from tests.support.ports import free_port
 from tests.support.serving import environment
 
 #: A broker takes a few seconds to start, and many more on a busy machine.
-pytestmark = [pytest.mark.broker, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.uses("Kafka"), pytest.mark.timeout(300)]
 
 SCHEMA = {"versions": {"1": {"format": "JsonSchema/draft-07", "schema": {"type": "object"}}}}
 

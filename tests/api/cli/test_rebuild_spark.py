@@ -13,6 +13,8 @@ import pytest
 
 from tests.support.serving import annals, environment
 
+pytestmark = pytest.mark.uses("Spark")
+
 MODEL = '{"groups": {"dirs": {"singular": "dir", "resources": {"files": {"singular": "file"}}}}}'
 #: Small, because other tests run beside it.
 SPARK = {"ANNALS_SPARK_MASTER": "local[1]", "ANNALS_SPARK_MEMORY": "700m"}

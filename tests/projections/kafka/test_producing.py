@@ -18,7 +18,7 @@ from tests.support.brokers.kafka import LARGEST, Kafka, consuming, taken
 from tests.support.brokers.suite import GOOD, HOST, PASSWORD
 
 #: A broker takes a few seconds to start, and many more on a busy machine.
-pytestmark = [pytest.mark.broker, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.uses("Kafka"), pytest.mark.timeout(300)]
 
 
 def record(number: int, size: int = 10, key: bytes = b"/dirs/d") -> PublishedRecord:

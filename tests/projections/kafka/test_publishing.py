@@ -24,7 +24,7 @@ from tests.support.feed import told
 from tests.support.registries.recorded import Registry
 
 #: A broker takes a few seconds to start, and many more on a busy machine.
-pytestmark = [pytest.mark.broker, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.uses("Kafka"), pytest.mark.timeout(300)]
 
 
 def test_what_is_published(registry: Registry, broker: Kafka) -> None:  # EV-79: all that is recorded, as it is

@@ -38,7 +38,7 @@ from tests.support.polling import until
 from tests.support.registries.restarted import MASTER_KEY, Registry, registries, together
 from tests.support.serving import environment
 
-pytestmark = [pytest.mark.broker, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.uses("Kafka"), pytest.mark.timeout(300)]
 
 PARTITIONS = 3
 #: A link that was refused waits longer and longer; a broker takes its time to be in its own lists.

@@ -20,6 +20,8 @@ from tests.support.s3 import CLIENT, S3, s3_store
 from tests.support.segment_logs import grow, lying, recorded, stored_documents
 from tests.support.serving import environment
 
+pytestmark = pytest.mark.uses("S3Proxy")
+
 SIZE = SegmentSize(7, 3)
 
 

@@ -16,7 +16,7 @@ from tests.support.polling import until
 
 __all__ = ["annals", "folder"]
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.uses("Spark"), pytest.mark.timeout(600)]
 
 
 def reached(spark: SparkSession, tables: Path, registry: Past) -> bool:

@@ -18,7 +18,7 @@ from tests.support.brokers.suite import HOST, PASSWORD, USER
 
 __all__ = ["published"]
 
-pytestmark = [pytest.mark.broker, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.uses("Kafka", "Spark"), pytest.mark.timeout(600)]
 
 
 def test_brokers_that_want_a_password(

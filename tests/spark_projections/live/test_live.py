@@ -19,7 +19,7 @@ from annals.spark_projections.verify_log import UnverifiedLog
 from tests.spark_projections.living import MOMENTS, are_those_of, followed, killed, nothing_stray, table
 from tests.spark_projections.registry import Past, change, past
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.uses("Spark"), pytest.mark.timeout(600)]
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from tests.spark_projections.registry import Past, collected
 from tests.support.brokers import kafka
 from tests.support.serving import annals
 
-pytestmark = [pytest.mark.broker, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.uses("Kafka", "Spark"), pytest.mark.timeout(300)]
 
 
 class Published(NamedTuple):

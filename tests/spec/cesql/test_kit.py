@@ -18,6 +18,8 @@ import yaml
 
 from annals.domain.cesql import ParseError, compile_expression
 
+pytestmark = pytest.mark.uses("Go")
+
 FOLDER: Final = "ANNALS_TEST_CESQL_KIT"
 MODULE: Final = "github.com/cloudevents/sdk-go/sql/v2@v2.16.2"
 CASES: Final = 275

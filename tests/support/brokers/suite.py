@@ -304,7 +304,6 @@ def descriptors() -> int:
     return len(list(Path("/proc/self/fd").iterdir())) if Path("/proc/self/fd").exists() else 0
 
 
-@pytest.mark.broker
 class Contract:
     """The cases. A protocol's module derives from it."""
 

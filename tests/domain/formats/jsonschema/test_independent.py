@@ -16,6 +16,8 @@ import yaml
 from annals.domain.formats import jsonschema
 from tests.domain.formats.independent import check
 
+pytestmark = pytest.mark.uses("Java")
+
 TABLE: dict[str, list[dict[str, Any]]] = yaml.load(
     (Path(__file__).parent / "jsonschema.yaml").read_text(), yaml.CSafeLoader
 )

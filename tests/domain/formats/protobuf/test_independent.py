@@ -14,6 +14,8 @@ import yaml
 
 from tests.domain.formats.independent import Mode, check
 
+pytestmark = pytest.mark.uses("Java")
+
 HERE = Path(__file__).parent
 CHANGES = yaml.load((HERE / "protobuf.yaml").read_text(), yaml.CSafeLoader)["changes"]
 DEVIATIONS = yaml.load((HERE / "protobuf_apicurio.yaml").read_text(), yaml.CSafeLoader)

@@ -21,7 +21,7 @@ from tests.support.brokers.suite import deliver, event, opened
 from tests.support.ports import free_port, wait_for_port
 from tests.support.serving import ROOT
 
-pytestmark = pytest.mark.broker
+pytestmark = pytest.mark.uses("Mosquitto", "NATS")
 
 
 @contextmanager

@@ -24,6 +24,7 @@ def started(broker: Any) -> Iterator[Any]:
         broker.close()
 
 
+@pytest.mark.uses("RabbitMQ")
 class TestRabbitMQ(Contract):
     @pytest.fixture(scope="class")
     @classmethod
@@ -31,6 +32,7 @@ class TestRabbitMQ(Contract):
         yield from started(RabbitMQ())
 
 
+@pytest.mark.uses("Artemis")
 class TestArtemis(Contract):
     @pytest.fixture(scope="class")
     @classmethod

@@ -20,7 +20,7 @@ from tests.support.brokers.rabbitmq import RabbitMQ
 from tests.support.brokers.suite import Names, deliver, event, opened
 from tests.support.serving import ROOT
 
-pytestmark = pytest.mark.broker
+pytestmark = pytest.mark.uses("RabbitMQ")
 
 _GUIDE = ROOT / "docs" / "guides" / "subscriptions" / "amqp.md"
 

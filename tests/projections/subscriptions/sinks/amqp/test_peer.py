@@ -20,7 +20,7 @@ from annals.projections.subscriptions.sinks.amqp import connection
 from tests.projections.subscriptions.sinks.amqp.peer import Peer, peer
 from tests.support.brokers.suite import GOOD, PASSWORD, USER, Names, deliver, descriptors, event, opened
 
-pytestmark = pytest.mark.broker
+pytestmark = pytest.mark.uses("Node.js")
 
 
 @pytest.fixture(scope="module")

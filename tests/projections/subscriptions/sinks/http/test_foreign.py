@@ -65,7 +65,13 @@ class Foreign:
         return found
 
 
-@pytest.fixture(scope="module", params=LANGUAGES)
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param("javascript", marks=pytest.mark.uses("Node.js")),
+        pytest.param("go", marks=pytest.mark.uses("Go")),
+    ],
+)
 def foreign(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Foreign]:
     scratch = tmp_path_factory.mktemp("foreign")
     with (

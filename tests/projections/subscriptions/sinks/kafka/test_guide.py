@@ -19,7 +19,7 @@ from tests.support.brokers.suite import Names, deliver, event, opened
 from tests.support.serving import ROOT
 
 #: A broker takes a few seconds to start, and many more on a busy machine.
-pytestmark = [pytest.mark.broker, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.uses("Kafka"), pytest.mark.timeout(300)]
 
 _GUIDE = ROOT / "docs" / "guides" / "subscriptions" / "kafka.md"
 

@@ -18,7 +18,7 @@ from tests.support.brokers.suite import TEXTS, deliver, event, opened, run
 from tests.support.downloads.maven import Checker
 
 #: A broker takes a few seconds to start, and many more on a busy machine.
-pytestmark = [pytest.mark.broker, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.uses("Kafka", "Java"), pytest.mark.timeout(300)]
 
 ARTIFACTS = (
     "org.apache.kafka:kafka-clients:4.3.0",

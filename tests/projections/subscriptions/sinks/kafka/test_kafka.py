@@ -34,7 +34,7 @@ from tests.support.brokers.suite import (
 from tests.support.ports import free_port
 
 #: A broker takes a few seconds to start, and many more on a busy machine.
-pytestmark = [pytest.mark.broker, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.uses("Kafka"), pytest.mark.timeout(300)]
 
 
 @pytest.fixture(scope="module")

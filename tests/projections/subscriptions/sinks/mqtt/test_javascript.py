@@ -16,7 +16,7 @@ from tests.support.brokers.mosquitto import TOPIC, mosquitto
 from tests.support.brokers.suite import PASSWORD, TEXTS, USER, deliver, event, opened
 from tests.support.downloads.npm import packages
 
-pytestmark = pytest.mark.broker
+pytestmark = pytest.mark.uses("Mosquitto", "Node.js")
 
 _SCRIPT = """
 const mqtt = require("mqtt");

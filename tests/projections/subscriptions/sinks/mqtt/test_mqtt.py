@@ -21,7 +21,7 @@ from annals.projections.subscriptions.sinks.mqtt import connection as mqtt_link
 from tests.support.brokers.mosquitto import FORBIDDEN, TOPIC, Mosquitto, Raw, mosquitto
 from tests.support.brokers.suite import HOST, PASSWORD, Names, deliver, eavesdropper, event, frozen, opened, run
 
-pytestmark = pytest.mark.broker
+pytestmark = pytest.mark.uses("Mosquitto")
 
 #: Bounds that a test can pass.
 BOUNDS = "max_packet_size 4000\nmessage_size_limit 2000\nmax_inflight_messages 5"

@@ -11,6 +11,7 @@ from tests.support.brokers.mosquitto import mosquitto
 from tests.support.brokers.suite import Contract, Station
 
 
+@pytest.mark.uses("Mosquitto")
 class TestMqtt3(Contract):
     @pytest.fixture(scope="class")
     @classmethod
@@ -19,6 +20,7 @@ class TestMqtt3(Contract):
             yield station
 
 
+@pytest.mark.uses("Mosquitto")
 class TestMqtt5(Contract):
     @pytest.fixture(scope="class")
     @classmethod

@@ -23,7 +23,7 @@ from tests.support.brokers.nats import FORBIDDEN, SUBJECT, Nats, Raw, nats_serve
 from tests.support.brokers.suite import HOST, PASSWORD, USER, Names, deliver, eavesdropper, event, frozen, opened, run
 from tests.support.delivery_rig import Rig, until
 
-pytestmark = pytest.mark.broker
+pytestmark = pytest.mark.uses("NATS")
 
 
 @pytest.fixture(scope="module")

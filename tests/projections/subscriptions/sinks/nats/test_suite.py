@@ -10,6 +10,7 @@ from tests.support.brokers.nats import nats_server
 from tests.support.brokers.suite import Contract, Station
 
 
+@pytest.mark.uses("NATS")
 class TestNats(Contract):
     @pytest.fixture(scope="class")
     @classmethod
@@ -18,6 +19,7 @@ class TestNats(Contract):
             yield station
 
 
+@pytest.mark.uses("NATS")
 class TestNatsWithJetStream(Contract):
     """The same where a stream stores what is published."""
 

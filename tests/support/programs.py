@@ -1,0 +1,106 @@
+"""Which programs a test runs on, and which tests a contributor runs at each save.
+
+A test names its programs with `@pytest.mark.uses("Kafka")`; PostgreSQL and Spark are found by their fixtures. After the
+run the number of tests by program is printed, and with `--every-program` a program without a test is a failure.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Final
+
+import pytest
+
+PROGRAMS: Final = (
+    *("PostgreSQL", "Kafka", "Mosquitto", "NATS", "RabbitMQ", "Artemis", "S3Proxy", "Spark"),
+    *("Chromium", "Node.js", "Java", "Go"),
+)
+#: What the tests of a module need that import one of these: processes that take seconds to start.
+_SLOW_MODULES: Final = (
+    *("tests.support.serving", "tests.support.forks", "tests.support.brokers", "tests.support.downloads"),
+    *(
+        "tests.support.registries.restarted",
+        "tests.support.registries.linked",
+        "subprocess",
+        "multiprocessing",
+        "pyspark",
+    ),
+)
+_PROPERTY: Final = "program"
+
+
+def programs_of(item: pytest.Item) -> list[str]:
+    """The programs that a test needs. Raises: UsageError for an unknown one."""
+    named = {name for marker in item.iter_markers("uses") for name in marker.args}
+    if unknown := named.difference(PROGRAMS):
+        raise pytest.UsageError(f"{item.nodeid} uses {unknown}, which tests/support/programs.py does not know")
+    if "postgresql" in _parameters(item) or any("postgres" in name for name in _fixtures(item)):
+        named.add("PostgreSQL")
+    if "spark" in _fixtures(item):
+        named.add("Spark")
+    return [name for name in PROGRAMS if name in named]
+
+
+def is_fast(item: pytest.Item) -> bool:
+    """Whether a test needs nothing but this process: no server, broker, browser or JVM, and little time."""
+    slow_markers = ("uses", "long", "scale", "timeout")
+    if programs_of(item) or any(map(item.get_closest_marker, slow_markers)):
+        return False
+    module = getattr(item, "module", None)
+    return not any(map(_is_slow, vars(module).values() if module else ()))
+
+
+def _is_slow(member: object) -> bool:
+    name = member.__name__ if isinstance(member, ModuleType) else getattr(member, "__module__", None)
+    return isinstance(name, str) and any(name == slow or name.startswith(f"{slow}.") for slow in _SLOW_MODULES)
+
+
+def _parameters(item: pytest.Item) -> Iterator[object]:
+    callspec = getattr(item, "callspec", None)
+    return (value for value in callspec.params.values() if isinstance(value, str)) if callspec else iter(())
+
+
+def _fixtures(item: pytest.Item) -> list[str]:
+    return getattr(item, "fixturenames", [])
+
+
+class ProgramCounts:
+    """Counts the tests that passed by program, in the process that reports.
+
+    is_every_program_needed: a program that no test ran on fails the run.
+    """
+
+    def __init__(self, is_every_program_needed: bool) -> None:
+        self._passed = Counter[str]()
+        self._is_every_program_needed = is_every_program_needed
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when == "call" and report.passed:
+            self._passed["all"] += 1
+            self._passed.update(str(value) for name, value in report.user_properties if name == _PROPERTY)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        if self._missing and exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        terminalreporter.section("tests that passed, by program")
+        for name in ("all", *PROGRAMS):
+            terminalreporter.line(f"{self._passed[name]:7} {name}")
+        for name in self._missing:
+            terminalreporter.line(f"no test ran on {name}", red=True)
+
+    @property
+    def _missing(self) -> list[str]:
+        return [name for name in PROGRAMS if not self._passed[name]] if self._is_every_program_needed else []
+
+
+def note_programs(items: list[pytest.Item]) -> None:
+    """Notes on each test its programs, and marks those that are fast."""
+    for item in items:
+        item.user_properties += [(_PROPERTY, name) for name in programs_of(item)]
+        if is_fast(item):
+            item.add_marker("fast")
