@@ -11,6 +11,7 @@ from typing import Any, Final
 from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 
+from annals.api.openapi.problem_causes import problem_causes
 from annals.api.openapi.problems import ALL_PROBLEM_TYPES, OWN_PROBLEM_NAME, PROBLEM_NAME
 from annals.domain.values.json_text import dumps
 
@@ -52,6 +53,7 @@ def render_page(document: Mapping[str, Any]) -> str:
         paths_by_tag=((tags[name], group) for name, group in paths),
         components=document["components"],
         problems=sorted(ALL_PROBLEM_TYPES, key=lambda kind: kind.name),
+        causes=problem_causes(),
     )
 
 

@@ -130,51 +130,68 @@ class Settings(BaseSettings):
     )
 
     database: Annotated[str, AfterValidator(_validate_database)] = Field(
-        "sqlite:///annals.db", description="URL of the store, SQLite or PostgreSQL"
+        "sqlite:///annals.db", description="the store: `sqlite:///FILE` or `postgresql://user:password@host/name`"
     )
     host: str = Field("127.0.0.1", description="address to listen on")
     port: int = Field(DEFAULT_PORT, ge=0, le=65535, description="port to listen on; 0 selects a free one")
     public_url: Annotated[str | None, AfterValidator(_validate_root)] = Field(
         None,
-        description="root URL for clients; default: Host header in answers, address of the first start in events",
+        description="root URL of the registry as clients see it; if unset, answers use the Host header, and events "
+        "name the address of the first start",
     )
     trusted_proxies: Annotated[str | None, _validated_by(proxies.parse_networks)] = Field(
-        None, description="addresses and networks of proxies whose forwarded headers are trusted, comma-separated"
+        None,
+        description="addresses and networks of proxies whose `Forwarded` and `X-Forwarded-` headers are trusted, "
+        "comma-separated",
     )
     hosts: Annotated[str | None, _validated_by(host_names)] = Field(
-        None, description="additional host names of the server, comma-separated: names, *.example.com, or * for all"
+        None,
+        description="additional host names that clients use for the server, comma-separated: names, `*.example.com`, "
+        "or `*` for all",
     )
     registries: Annotated[str | None, _validated_by(_parse_urls)] = Field(
         None, description="URLs of other registries that discovery lists, comma-separated"
     )
     cors_origins: Annotated[str | None, _validated_by(cors.parse_origins)] = Field(
-        None, description="origins whose pages may use the registry, comma-separated; * for all"
+        None, description="origins whose pages may use the registry, comma-separated; `*` for all"
     )
     check_workers: int = Field(2, ge=1, description="number of processes that check documents against their formats")
     check_seconds: float = Field(10, gt=0, description="time limit for the check of one document, in seconds")
     check_memory: int = Field(2048, ge=256, description="memory limit of a checking process, in megabytes")
     max_body: int = Field(MAX_BODY, ge=1, description="maximum size of a request body, in bytes")
     max_request_line: int = Field(
-        DEFAULT_HEAD_LIMITS.request_line, ge=256, description="maximum size of the request line, in bytes"
+        DEFAULT_HEAD_LIMITS.request_line,
+        ge=256,
+        description="maximum size of the request line, in bytes; beyond it, 414",
     )
     max_header: int = Field(
-        DEFAULT_HEAD_LIMITS.header, ge=256, description="maximum size of one header with its name, in bytes"
+        DEFAULT_HEAD_LIMITS.header,
+        ge=256,
+        description="maximum size of one header with its name, in bytes; beyond it, 431",
     )
-    max_headers: int = Field(DEFAULT_HEAD_LIMITS.headers, ge=8, description="maximum number of headers of a request")
+    max_headers: int = Field(
+        DEFAULT_HEAD_LIMITS.headers, ge=8, description="maximum number of headers of a request; beyond it, 431"
+    )
     max_headers_size: int = Field(
-        DEFAULT_HEAD_LIMITS.headers_size, ge=256, description="maximum size of all headers of a request, in bytes"
+        DEFAULT_HEAD_LIMITS.headers_size,
+        ge=256,
+        description="maximum size of all headers of a request, in bytes; beyond it, 431",
     )
-    max_connections: int = Field(1024, ge=1, description="maximum number of simultaneous client connections")
+    max_connections: int = Field(
+        1024, ge=1, description="maximum number of simultaneous client connections; beyond it, 503"
+    )
     header_seconds: float = Field(20, gt=0, description="seconds in which the request line and the headers must arrive")
     body_seconds: float = Field(
-        30, gt=0, description="seconds in which a body must arrive, plus one for each body_rate bytes that arrive"
+        30,
+        gt=0,
+        description="seconds in which a body must arrive, plus one for each ANNALS_BODY_RATE bytes that arrive",
     )
     body_rate: int = Field(1024, ge=1, description="minimum rate of a slow body, in bytes per second")
     keepalive_seconds: int = Field(
         75, ge=1, description="seconds for which a connection stays open between two requests"
     )
     compat_body: int = Field(
-        1 << 20, ge=1, description="maximum size of a request body of the legacy APIs below /compat, in bytes"
+        1 << 20, ge=1, description="maximum size of a request body of the legacy APIs below `/compat`, in bytes"
     )
     compat_schemaregistry_hosts: Annotated[str | None, _validated_by(_parse_hosts)] = Field(
         None, description="host names that serve only Schema Registry 0.2, at their root, comma-separated"
@@ -186,28 +203,41 @@ class Settings(BaseSettings):
         True, description="whether the legacy APIs accept schemas and definitions whose authority is another registry"
     )
     indexed_leaves: int = Field(
-        MAX_LEAVES, ge=100, description="maximum number of scalar values of one entity in the filter index"
+        MAX_LEAVES,
+        ge=100,
+        description="maximum number of scalar values of one entity in the filter index; filters read an entity with "
+        "more values completely",
     )
     pagelimit: int = Field(
         0, ge=0, description="maximum number of members in one answer about a collection; 0 for no limit"
     )
-    max_inlined: int = Field(0, ge=0, description="maximum number of entities in an answer with inline; 0 for no limit")
+    max_inlined: int = Field(
+        0,
+        ge=0,
+        description="maximum number of entities in an answer with `inline`; 0 for no limit, because answers are "
+        "streamed",
+    )
     tokens: Annotated[str | None, _validated_by(callers.parse_fixed_tokens)] = Field(
         None, description="callers by bearer token: JSON, or the path of a JSON file; if unset, all clients may write"
     )
     jwt_keys: Annotated[str | None, _validated_by(is_url)] = Field(
-        None, description="keys of the issuer of JWTs: path of a JWKS file, https URL, or http URL of this machine"
+        None,
+        description="keys of the issuer of JWTs: the path of a JWKS file, an https URL, or an http URL of this machine",
     )
     jwt_issuer: str | None = Field(None, description="required `iss` of JWTs")
     jwt_audience: str | None = Field(None, description="required `aud` of JWTs")
     jwt_role_claim: str = Field("role", description="claim with the role of the caller; dots select members of objects")
     jwt_groups_claim: str = Field("xregistry_groups", description="claim with additional roles by the xid of a Group")
-    event_changes: bool = Field(True, description="whether events list the changed attributes")
+    event_changes: bool = Field(True, description="whether events list the changed attributes, in `data`")
     domain_validation: DomainValidation = Field(
-        "warn", description="rules of endpoints and messages beyond the model: off, warn (counted), strict (refused)"
+        "warn",
+        description="rules of endpoints and messages beyond the model: `off`, `warn` counts findings in "
+        "`Annals-Findings`, `strict` refuses the request",
     )
     master_key: Annotated[str | None, _validated_by(parse_keys)] = Field(
-        None, description="keys that encrypt secrets: base64 of 32 bytes each, comma-separated, the newest first"
+        None,
+        description="keys that encrypt the secrets of subscriptions and links: base64 of 32 bytes each, "
+        "comma-separated, the newest first",
     )
     master_key_file: Annotated[str | None, _validated_by(lambda path: parse_keys(json_settings.read_file(path)))] = (
         Field(None, description="path of a file with such keys, comma-separated or one per line")
@@ -219,17 +249,22 @@ class Settings(BaseSettings):
     subscriptions_filters: int = Field(20, ge=1, description="maximum number of filters of one subscription")
     subscriptions_body: int = Field(65536, ge=1, description="maximum size of the body of a subscription, in bytes")
     sinks_allow: Annotated[str | None, _validated_by(parse_allow_list)] = Field(
-        None, description="private addresses and low ports for events and links: host|CIDR[:port], comma-separated"
+        None,
+        description="private addresses, hosts and ports below 1024 to which events and links may connect: "
+        "`host|CIDR[:port]`, comma-separated",
     )
     sinks_plaintext: Annotated[bool | None, AfterValidator(_default_plaintext)] = Field(
-        None, description="whether events may be sent without TLS; if unset, only while no other machine can connect"
+        None,
+        description="`true` or `false`: whether events may be sent without TLS; if unset, only while the server "
+        "listens on its own machine alone and all clients may write",
     )
     sinks_ca: Annotated[str | None, _validated_by(_check_authorities)] = Field(
         None, description="path of a PEM file with additional certificate authorities for sinks and links"
     )
     sinks_validation: Literal["required", "optional", "off"] = Field(
         "optional",
-        description="webhooks without consent: required sends nothing, optional ten requests a minute, off everything",
+        description="webhooks that have not consented: `required` sends them nothing, `optional` sends ten requests a "
+        "minute, `off` does not ask for consent",
     )
     sinks_origin: Annotated[str | None, _validated_by(_check_dns_name)] = Field(
         None, description="DNS name that identifies the sender to sinks; if unset, the host of the public URL"
@@ -239,10 +274,10 @@ class Settings(BaseSettings):
         description="replication links that the server creates when it starts: JSON by id, or the path of a JSON file",
     )
     registryid: Annotated[str, AfterValidator(_validate_id)] = Field(
-        "annals", description="registryid of a new store; an existing store keeps its own"
+        "annals", description="`registryid` of a new store; an existing store keeps its own"
     )
     log_level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower_case)] = Field(
-        "info", description="minimum level of log lines: debug, info, warning, error"
+        "info", description="minimum level of log lines: `debug`, `info`, `warning` or `error`"
     )
 
     @property

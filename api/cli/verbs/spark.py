@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 spark: Final = typer.Typer(
     no_args_is_help=True,
-    help="Query the whole log of a registry in SQL; docs/guides/spark/analysts.md describes the tables, with examples.\n\n"
+    help="Query the whole log of a registry in SQL. docs/guides/spark/analysts.md describes the tables.\n\n"
     "Settings of Spark come from the environment (ANNALS_SPARK_...) and from .env.",
 )
 

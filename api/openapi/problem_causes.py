@@ -1,0 +1,23 @@
+"""Why requests are refused with each error type, and what to do then: for `/-/docs` and for the reference."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from typing import NamedTuple
+
+import yaml
+
+
+class ProblemCause(NamedTuple):
+    """The explanation of one error type. Both texts may contain `code`."""
+
+    cause: str
+    cure: str
+
+
+@cache
+def problem_causes() -> dict[str, ProblemCause]:
+    """The explanations by name, from `causes.yaml`, in the order of that file."""
+    table = yaml.safe_load(files("annals.api.openapi").joinpath("causes.yaml").read_bytes())
+    return {name: ProblemCause(**row) for name, row in table.items()}
