@@ -10,9 +10,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
-import pytest
-
-from annals.api.settings.settings import ENV_PREFIX, Settings
 from tests.support.serving import ROOT, environment, serving
 
 README = (ROOT / "README.md").read_text()
@@ -60,11 +57,3 @@ def test_the_tour(tmp_path: Path) -> None:
             printed = run(step, url, database, tmp_path)
             assert re.fullmatch(pattern(step.output), printed.strip()), f"{step.commands}\nprints\n{printed}"
     assert sum(step.commands == START for step in steps()) == 2
-
-
-@pytest.mark.parametrize("name", Settings.model_fields)
-def test_each_setting_is_in_readme_with_its_default(name: str) -> None:
-    default = Settings.model_fields[name].default
-    row = re.search(rf"^\| `{ENV_PREFIX}{name.upper()}` \|(.*?)\|", README, re.MULTILINE)
-    assert row is not None
-    assert row[1].strip() == (f"`{default}`" if default is not None else "")

@@ -1,0 +1,82 @@
+"""docs/reference/tables.md: the tables of a store, as a new one has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from sqlalchemy import Inspector
+
+from docs.generate.application import running_registry
+from docs.generate.markdown import code, page, table
+
+_INTRODUCTION: Final = """\
+The tables of a store on SQLite; PostgreSQL has the same with its own types. They are no interface: other programs read
+the [log](../guides/history.md#following-changes), [segments](../guides/segments.md) or a
+[topic](../guides/publishing.md). Never write to them: `annals log verify` finds that.
+
+The log is permanent. The read model can be dropped, and `annals rebuild` creates it again from the log. The state of
+deliveries and links cannot be derived from the log, so a backup needs it."""
+#: The tables by what they are for, each with its meaning.
+_GROUPS: Final[dict[str, dict[str, str]]] = {
+    "The log": {
+        "log": "Every event, by position: 1, 2, 3 … without gaps, in commit order. `state` is JSON with the entity "
+        "after the event.",
+        "interaction": "One row for each request that recorded something: the positions of its events, its id, time, "
+        "caller and command, and the hashes up to it.",
+        "document": "The bytes of documents, each once, by their SHA-256.",
+        "head": "The last event of each stream, so that a write finds the state of an entity with one lookup.",
+        "secret": "Encrypted secrets of subscriptions and links. The log has only references to them.",
+        "store": "Settings of the store itself, such as the version of its tables.",
+    },
+    "The read model": {
+        "entity": "Every existing entity as the API shows it. `tree_key` is the lower-cased xid with `/` as `!`, so "
+        "that string order is tree order.",
+        "entity_history": "Replaced and deleted rows of `entity`, each with the position at which it ended.",
+        "attribute": "The filter index: one row for each scalar value of an entity.",
+        "published": "Numbers, ids and URIs of versions that the legacy APIs publish.",
+        "projection": "The position up to which each projection has read the log.",
+    },
+    "The state of subscriptions": {
+        "delivery_state": "The progress of each subscription.",
+        "delivery_pending": "Events that wait for an attempt, while later ones are done.",
+        "delivery_deadletter": "Events that were given up.",
+        "delivery_callback": "Hashes of the secrets with which a sink may consent to deliveries.",
+        "delivery_wish": "Requests to the process that delivers for a subscription, such as a given consent.",
+        "delivery_process": "The processes that deliver, each with the time until which it counts as alive.",
+        "delivery_lease": "Which process delivers for which subscription.",
+    },
+    "The state of links": {
+        "replication_state": "The progress and the status of each link.",
+        "replication_sent": "What a link has written to another registry over a legacy API.",
+        "replication_heard": "Subjects of events that a link has received and not handled yet.",
+        "replication_process": "The processes that run links, each with the time until which it counts as alive.",
+        "replication_lease": "Which process runs which link.",
+    },
+}
+
+
+def text() -> str:
+    """The whole page. Raises: ValueError for a table without a meaning, or a meaning without a table."""
+    with running_registry() as registry:
+        found = registry.tables()
+        explained = {name for group in _GROUPS.values() for name in group}
+        if different := set(found.get_table_names()) ^ explained:
+            raise ValueError(f"explain these tables in {__file__}, or remove their explanation: {sorted(different)}")
+        parts = [part for heading, tables in _GROUPS.items() for part in _section(found, heading, tables)]
+    return page("Tables", _INTRODUCTION, *parts)
+
+
+def _section(found: Inspector, heading: str, tables: dict[str, str]) -> Iterator[str]:
+    yield f"## {heading}"
+    rows = ((code(name), meaning, _columns(found, name)) for name, meaning in tables.items())
+    yield table(("Table", "Contents", "Columns"), rows)
+
+
+def _columns(found: Inspector, name: str) -> str:
+    key = found.get_pk_constraint(name)["constrained_columns"]
+    columns: list[Any] = found.get_columns(name)
+    return ", ".join(
+        f"{code(column['name'])} {str(column['type']).lower()}{' (key)' if column['name'] in key else ''}"
+        for column in columns
+    )
