@@ -93,7 +93,7 @@ def _option_usage(option: Any, choices: dict[str, str]) -> str:
 
 def _value_name(parameter: Any) -> str:
     """What stands for a value: the metavar, else the name of an argument, or the longest one of an option."""
-    return parameter.metavar or max(parameter.opts, key=len).strip("-").upper()
+    return str(parameter.metavar or max(parameter.opts, key=len).strip("-").upper())
 
 
 def _meaning(option: Any) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from annals.api.dispatch import Dispatcher
@@ -33,5 +33,5 @@ def _rows(registry: RunningRegistry) -> Iterator[tuple[str, str, str, str]]:
     for collector in collectors:
         for family in collector.collect():
             if not family.name.startswith(_PROCESS_PREFIX):
-                labels = getattr(collector, "_labelnames", None) or getattr(family, "_labelnames", ())
+                labels: Sequence[str] = getattr(collector, "_labelnames", ()) or getattr(family, "_labelnames", ())
                 yield code(family.name), family.type, ", ".join(map(code, labels)), family.documentation
