@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Iterable, Sequence
 
 
@@ -20,8 +21,19 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def cell(text: str) -> str:
-    """Text as a cell of a table holds it."""
-    return " ".join(escaped(text).replace("|", "\\|").split())
+    """Text as a cell of a table holds it.
+
+    Renderers disagree about an escaped pipe in code, so such code is HTML.
+    """
+    parts = escaped(" ".join(text.split())).split("`")
+    return "".join(
+        part.replace("|", "\\|") if index % 2 == 0 else f"`{part}`" if "|" not in part else _html_code(part)
+        for index, part in enumerate(parts)
+    )
+
+
+def _html_code(text: str) -> str:
+    return f"<code>{html.escape(text, quote=False).replace('|', '&#124;')}</code>"
 
 
 def escaped(text: str) -> str:

@@ -32,7 +32,10 @@ _LIMITS: Final = {"ge": "at least {}", "gt": "above {}", "le": "at most {}"}
 
 
 def text() -> str:
-    """The whole page."""
+    """The whole page. Raises: ValueError if a class of settings is missing."""
+    known = {each for each in BaseSettings.__subclasses__() if each.__module__.startswith("annals.")}
+    if known != {Settings, KafkaSettings, SparkSettings}:
+        raise ValueError(f"{__file__} has to list these settings, too: {known}")
     return page(
         "Settings",
         _INTRODUCTION,

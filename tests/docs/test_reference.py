@@ -11,6 +11,7 @@ from annals.api.openapi.problems import ALL_PROBLEM_TYPES
 from annals.api.settings.settings import ENV_PREFIX, Settings
 from docs.generate.__main__ import FOLDER, PAGES
 from docs.generate.command_line import verb_paths
+from docs.generate.markdown import cell
 from tests.support.serving import ROOT
 
 
@@ -42,3 +43,16 @@ def test_each_error_type_has_an_anchor() -> None:
 def test_readme_names_every_verb() -> None:
     table = (ROOT / "README.md").read_text().split("## The console command")[1].split("\n## ")[0]
     assert [verb for verb in verb_paths() if not re.search(rf"^\|.*`{verb}[` ].*\|.*\|$", table, re.MULTILINE)] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a | b", "a \\| b"),
+        ("`a|<b>`", "<code>a&#124;&lt;b&gt;</code>"),
+        ("`<a>` and <b>\nc", "`<a>` and &lt;b> c"),
+        ("", ""),
+    ],
+)
+def test_cells_of_tables(text: str, shown: str) -> None:
+    assert cell(text) == shown

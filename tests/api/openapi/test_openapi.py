@@ -365,6 +365,13 @@ def test_the_page_has_an_anchor_for_whatever_is_pointed_to(api: Api) -> None:
     assert found.jumps <= set(found.ids)
 
 
+def test_the_page_says_what_to_do_about_a_problem(api: Api) -> None:
+    entry = api.send("GET", "/-/docs").text.partition('<dt id="mismatched_epoch">')[2].partition("</dd>")[0]
+    assert "<p>Cause: The entity has changed since the client read it" in entry
+    assert "<p>Cure: Read the entity, apply the change to its new state" in entry
+    assert "<code>epoch</code>" in entry
+
+
 @pytest.mark.parametrize(("text", "shown"), [("<script>alert(1)</script>", "&lt;script&gt;"), ("a & b", "a &amp; b")])
 def test_what_a_model_says_is_text(api: Api, text: str, shown: str) -> None:
     # a description of a type or an attribute cannot become markup
