@@ -6,8 +6,6 @@ from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
-import yaml
-
 
 class ProblemCause(NamedTuple):
     """The explanation of one error type. Both texts may contain `code`."""
@@ -19,5 +17,7 @@ class ProblemCause(NamedTuple):
 @cache
 def problem_causes() -> dict[str, ProblemCause]:
     """The explanations by name, from `causes.yaml`, in the order of that file."""
+    import yaml  # late, because only `/-/docs` needs it
+
     table = yaml.safe_load(files("annals.api.openapi").joinpath("causes.yaml").read_bytes())
     return {name: ProblemCause(**row) for name, row in table.items()}

@@ -53,7 +53,9 @@ def _verbs(path: str, command: Any) -> Iterator[Verb]:
 
 
 def _children(command: Any) -> dict[str, Any]:
-    return getattr(command, "commands", {})
+    """The commands of a group; a group may load them only when they are called."""
+    load = getattr(command, "load_commands", None)
+    return load() if load else getattr(command, "commands", {})
 
 
 def _entry(path: str, verb: Any) -> str:
