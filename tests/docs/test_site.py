@@ -55,3 +55,10 @@ def test_a_link_out_of_the_folder_remains_as_text(tmp_path: Path) -> None:
     docs.joinpath("README.md").write_text("# A page\n\nSee [the changes](../CHANGELOG.md).\n")
     build(load_config(CONFIG, docs_dir=str(docs), site_dir=str(tmp_path / "site"), nav=["README.md"]))
     assert "<p>See the changes.</p>" in tmp_path.joinpath("site", "index.html").read_text()
+
+
+def test_the_index_names_every_page() -> None:
+    docs = ROOT / "docs"
+    named = set(re.findall(r"\]\(([^):#]+\.md)", docs.joinpath("README.md").read_text()))
+    pages = {str(page.relative_to(docs)) for page in docs.rglob("*.md")}
+    assert pages - named == {"README.md", "tutorials/README.md"}
