@@ -1,4 +1,4 @@
-"""docs/explanation/architecture.md says what the folders are, and which functions a PUT goes through, in their order."""
+"""docs/explanation/architecture.md: it names all folders, and the functions that a PUT calls, in their order."""
 
 from __future__ import annotations
 

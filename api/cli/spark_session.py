@@ -34,7 +34,7 @@ _REMEDIES: Final = {
     "annals": "annals log verify checks the store of that registry",
 }
 #: The last line of a Python traceback of this project.
-_OWN_ERROR: Final = re.compile(r"^(?:spark_projections|projections|commands)\.[\w.]+: (.+)$", re.MULTILINE)
+_OWN_ERROR: Final = re.compile(r"^annals\.[\w.]+: (.+)$", re.MULTILINE)
 
 
 class LogLocation(NamedTuple):

@@ -88,7 +88,7 @@ document: Final = Table(
     Column("bytes", LargeBinary, nullable=False),
 )
 
-#: Encrypted secret values, to which the log refers; see `annals.commands.store.secrets`. owner: xid of the owning entity.
+#: Encrypted secret values, to which the log refers; see `annals.commands.store.secrets`. owner: xid of the owner.
 secret: Final = Table(
     "secret",
     METADATA,

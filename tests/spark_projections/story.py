@@ -1,4 +1,4 @@
-"""Four months of a small registry, told by three people: the log that docs/guides/spark/analysts.md asks its questions of."""
+"""Four months of a small registry with three users: the log that docs/guides/spark/analysts.md queries."""
 
 from __future__ import annotations
 

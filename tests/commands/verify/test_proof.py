@@ -1,4 +1,4 @@
-"""The hashes of a log as docs/explanation/proof.md says them: published logs come out, and its program agrees with this one."""
+"""docs/explanation/proof.md: its golden vectors are right, and its program verifies a log of this project."""
 
 from __future__ import annotations
 

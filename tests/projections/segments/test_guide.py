@@ -1,4 +1,4 @@
-"""docs/guides/segments.md does what it says: its programs run on a folder, and its tables name what files and entries have."""
+"""docs/guides/segments.md: its programs run on a folder, and its tables name the members of files and entries."""
 
 from __future__ import annotations
 

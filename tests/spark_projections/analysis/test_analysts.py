@@ -1,4 +1,4 @@
-"""docs/guides/spark/analysts.md does what it says: each query is asked of the registry that it tells of, and its answer compared."""
+"""docs/guides/spark/analysts.md: each query runs on the registry that it describes, and gives the result shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plots of docs/guides/spark/analysts.md: its programs draw them from the registry that it tells of, as they are shown."""
+"""docs/guides/spark/analysts.md: its programs draw the plots that it shows from the registry that it describes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/guides/subscriptions/kafka.md does what it says: its subscription and its program, with a broker between them."""
+"""docs/guides/subscriptions/kafka.md: its subscription and its program work, with a broker between them."""
 
 from __future__ import annotations
 
