@@ -1,34 +1,24 @@
-"""The command `annals`: registers the verbs, one thin file each in `api/cli/verbs`."""
+"""The command `annals`: its options before the verb, and how it ends."""
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated
 
 import typer
 
 from annals import __version__
-from annals.api.cli.outcome import EXIT_CODES_HELP, exit_outcome
-from annals.api.cli.progress import STDERR
-from annals.api.cli.verbs.cesql import cesql
-from annals.api.cli.verbs.config import config
-from annals.api.cli.verbs.export import export
-from annals.api.cli.verbs.import_files import import_
-from annals.api.cli.verbs.log import log
-from annals.api.cli.verbs.publish import publish
-from annals.api.cli.verbs.rebuild import rebuild
-from annals.api.cli.verbs.replicate import replicate
-from annals.api.cli.verbs.secrets import secrets
-from annals.api.cli.verbs.segments import segments
-from annals.api.cli.verbs.serve import serve
-from annals.api.cli.verbs.spark import spark
-from annals.api.cli.verbs.subscriptions import subscriptions
+from annals.api.cli.lazy_verbs import LazyVerbGroup
+from annals.api.cli.outcome import EXIT_CODES_HELP, ExitCode
+from annals.api.cli.shell_completion import COMPLETION_VARIABLE, PROGRAM, enable_completion
+from annals.api.cli.tables import printable_text
 
 app = typer.Typer(
+    cls=LazyVerbGroup,
     help="An event-sourced registry for schemas, messages and endpoints.\n\nStart with `annals serve`. "
     "Settings come from flags, from the environment (ANNALS_...) and from .env; `annals config` shows them.",
     epilog=EXIT_CODES_HELP,
-    no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
@@ -49,28 +39,38 @@ def _root(
     """Options before the verb."""
 
 
-for verb in (serve, export, rebuild, publish, config, cesql):
-    app.command(epilog=EXIT_CODES_HELP)(verb)
-app.command("import", epilog=EXIT_CODES_HELP)(import_)
-app.add_typer(log, name="log", epilog=EXIT_CODES_HELP)
-app.add_typer(subscriptions, name="subscriptions", epilog=EXIT_CODES_HELP)
-app.add_typer(replicate, name="replicate", epilog=EXIT_CODES_HELP)
-app.add_typer(segments, name="segments", epilog=EXIT_CODES_HELP)
-app.add_typer(spark, name="spark", epilog=EXIT_CODES_HELP)
-app.add_typer(secrets, name="secrets", epilog=EXIT_CODES_HELP)
-
-
 def main() -> None:
-    """Runs the command line and ends the process with its exit code."""
+    """Runs the command line and ends the process with its exit code. Without arguments, it prints the help."""
+    if COMPLETION_VARIABLE in os.environ:
+        enable_completion()
     try:
-        app(prog_name="annals")
+        # Not standalone, because Typer's own errors have several lines and, in terminals and in logs, a frame.
+        code = app(args=sys.argv[1:] or ["--help"], prog_name=PROGRAM, standalone_mode=False)
+    except typer.TyperException as error:
+        code = _print_error(ExitCode.USAGE, usage_line(error))
+    except typer.Abort:
+        code = _print_error(ExitCode.REFUSED, "stopped, because a question had no answer.")
     except Exception as error:
+        from annals.api.cli.error_lines import exit_outcome  # takes as long to import as the rest of the program
+
         outcome = exit_outcome(error)
         if outcome is None:
             raise
-        code, message = outcome
-        STDERR.print(f"annals: {message}", markup=False)
-        sys.exit(code)
+        code = _print_error(*outcome)
+    sys.exit(code)
+
+
+def usage_line(error: typer.TyperException) -> str:
+    """What is wrong with the command line, and which help explains it if the error names its verb."""
+    message = " ".join(error.format_message().replace("Value error, ", "").split())
+    sentence = message[:1].lower() + message[1:] + ("" if message.endswith((".", "?")) else ".")
+    context = getattr(error, "ctx", None)
+    return f"{sentence} See `{context.command_path} --help`." if context else sentence
+
+
+def _print_error(code: ExitCode, message: str) -> ExitCode:
+    typer.echo(f"{PROGRAM}: {printable_text(message)}", err=True)
+    return code
 
 
 if __name__ == "__main__":

@@ -1,21 +1,12 @@
-"""The outcome of a verb: an exit code for scripts and, after an error, one line on stderr."""
+"""The outcome of a verb: an exit code for scripts, and the errors with which a verb ends."""
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Callable
 from enum import IntEnum
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
-import psycopg
-from pydantic import ValidationError
-from sqlalchemy.exc import DBAPIError, NoSuchModuleError
-
-from annals.api.settings.settings import ENV_PREFIX
-from annals.commands.store.damage import describe_damage
-from annals.commands.store.mapper import UnreadableEvent
-from annals.domain.errors.problems import Problem
-from annals.domain.values.json_text import InvalidJson
+if TYPE_CHECKING:
+    from annals.domain.errors.problems import Problem
 
 
 class ExitCode(IntEnum):
@@ -25,12 +16,23 @@ class ExitCode(IntEnum):
     REFUSED = 1
     USAGE = 2
     STORE = 3
+    INTERRUPTED = 130
 
 
 EXIT_CODES_HELP: Final = (
     "Exit codes: 0 done, 1 the input was refused, 2 wrong usage or settings, "
     "3 the store cannot be reached or is damaged."
 )
+
+#: What each exit code means, for the reference.
+EXIT_CODE_MEANINGS: Final = {
+    ExitCode.DONE: "The verb has done what was asked.",
+    ExitCode.REFUSED: "The input was refused, an answer to a question was no, or a comparison found a difference. A "
+    "defect of Annals, which prints a traceback, also ends with this code.",
+    ExitCode.USAGE: "The command line or a setting is wrong. Nothing was changed.",
+    ExitCode.STORE: "The store, or another server that the verb needs, cannot be reached; or the store is damaged.",
+    ExitCode.INTERRUPTED: "Ctrl-C ended the verb. Verbs that run until Ctrl-C, such as `serve`, end with 0.",
+}
 
 
 class InvalidInput(Exception):
@@ -51,41 +53,3 @@ def problem_line(problem: Problem) -> str:
     subject_prefix = f"{subject}: " if subject.startswith("/") and subject not in problem.text() else ""
     detail = f" {problem.detail}" if problem.detail else ""
     return f"{subject_prefix}{problem.text()}{detail} ({problem.name})"
-
-
-def _settings_line(error: ValidationError) -> str:
-    errors = error.errors(include_url=False, include_input=False)
-    messages = (
-        ("_".join(map(str, entry["loc"])).upper(), entry["msg"].removeprefix("Value error, ")) for entry in errors
-    )
-    return "; ".join(f"{ENV_PREFIX}{name}: {message}" for name, message in messages)
-
-
-def _store_line(error: Exception) -> str:
-    first_line = str(error.orig if isinstance(error, DBAPIError) else error).strip().partition("\n")[0]
-    if damage := describe_damage(error):
-        return f"the store cannot be used: {damage} ({first_line}). annals log verify says where; restore a backup."
-    return f"the store does not answer: {first_line}. Check the database, and ANNALS_DATABASE or --database."
-
-
-_ERRORS: Final[tuple[tuple[type[Exception], ExitCode, Callable[[Any], str]], ...]] = (
-    (Problem, ExitCode.REFUSED, problem_line),
-    (UnreadableEvent, ExitCode.STORE, lambda error: f"the store is damaged: {error}. annals log verify says where."),
-    (InvalidJson, ExitCode.REFUSED, str),
-    (InvalidInput, ExitCode.REFUSED, str),
-    (UsageError, ExitCode.USAGE, str),
-    (ValidationError, ExitCode.USAGE, _settings_line),
-    (NoSuchModuleError, ExitCode.USAGE, str),
-    (StoreError, ExitCode.STORE, str),
-    (DBAPIError, ExitCode.STORE, _store_line),
-    (sqlite3.Error, ExitCode.STORE, _store_line),
-    (psycopg.Error, ExitCode.STORE, _store_line),
-)
-
-
-def exit_outcome(error: Exception) -> tuple[ExitCode, str] | None:
-    """The exit code and the line for an error; None for an unexpected error, whose traceback has to be shown."""
-    for kind, code, message_of in _ERRORS:
-        if isinstance(error, kind):
-            return code, message_of(error)
-    return None

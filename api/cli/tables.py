@@ -8,10 +8,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from rich.console import Console
-from rich.text import Text
+if TYPE_CHECKING:
+    from rich.text import Text
 
 
 class Column(NamedTuple):
@@ -23,7 +23,7 @@ class Column(NamedTuple):
 
 def is_coloured() -> bool:
     """Whether to use colours: stdout is a terminal and NO_COLOR is not set."""
-    return Console().is_terminal and not os.environ.get("NO_COLOR")
+    return (sys.stdout.isatty() or bool(os.environ.get("FORCE_COLOR"))) and not os.environ.get("NO_COLOR")
 
 
 def print_rows(columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> None:
@@ -33,6 +33,9 @@ def print_rows(columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> N
             sys.stdout.write("\t".join(map(printable_text, row)) + "\n")
         sys.stdout.flush()
         return
+    from rich.console import Console  # not needed for a pipe, and takes long to import
+    from rich.text import Text
+
     console = Console(highlight=False, soft_wrap=True)
     for row in rows:
         console.print(Text("  ").join(map(_styled_text, columns, map(printable_text, row))))
@@ -41,6 +44,8 @@ def print_rows(columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> N
 def print_json(text: bytes) -> None:
     """Prints JSON text: indented in a terminal, unchanged otherwise."""
     if is_coloured():
+        from rich.console import Console
+
         Console().print_json(text.decode(), ensure_ascii=False)
     else:
         sys.stdout.write(text.decode() + "\n")
@@ -57,5 +62,7 @@ def _escape(character: str) -> str:
 
 
 def _styled_text(column: Column, text: str) -> Text:
+    from rich.text import Text
+
     style = column.style if isinstance(column.style, str) else column.style.get(text, "")
     return Text(text.ljust(column.width), style)

@@ -16,7 +16,7 @@ from typing import Any, Final
 import pytest
 from sqlalchemy import Table
 
-from annals.api.cli.outcome import exit_outcome
+from annals.api.cli.error_lines import exit_outcome
 from annals.commands.store import tables as written
 from annals.commands.store.log import Store
 from annals.commands.verify.verify_log import verify_log, verify_row_hashes

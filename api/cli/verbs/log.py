@@ -24,7 +24,7 @@ from annals.domain.values.json_text import dumps
 from annals.projections.entities.verify.verify_history import verify_history
 from annals.projections.entities.verify.verify_index import verify_index
 
-log: Final = typer.Typer(no_args_is_help=True, help="Read and verify the log, which has every change in order.")
+log: Final = typer.Typer(help="Read and verify the log, which has every change in order.")
 for _verb in (history, interaction, diff):
     log.command()(_verb)
 log.command("hash")(hash_)

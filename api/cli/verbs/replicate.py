@@ -26,7 +26,7 @@ from annals.api.cli.tables import print_rows as show_lines
 from annals.domain.replication.link import COLLECTION
 from annals.domain.values.json_text import InvalidJson, dumps, loads
 
-replicate: Final = typer.Typer(no_args_is_help=True, help="Copy from and to other registries.")
+replicate: Final = typer.Typer(help="Copy from and to other registries.")
 
 #: Environment variable with a token or a password, besides a file and a prompt. All processes could see an argument.
 SECRET_VARIABLE: Final = "ANNALS_LINK_SECRET"

@@ -12,7 +12,7 @@ from annals.api.cli.outcome import StoreError, UsageError
 from annals.commands.store.log import Store
 from annals.commands.store.secrets import NoMasterKey, Vault
 
-secrets: Final = typer.Typer(no_args_is_help=True, help="Manage the encrypted secrets of the registry.")
+secrets: Final = typer.Typer(help="Manage the encrypted secrets of the registry.")
 
 
 @secrets.callback()

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from annals.projections.segments.folder import SegmentFolder
 
 segments: Final = typer.Typer(
-    no_args_is_help=True,
     help="Maintain the log as Parquet files for bulk readers; docs/guides/segments.md describes the layout.",
 )
 

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 spark: Final = typer.Typer(
-    no_args_is_help=True,
     help="Query the whole log of a registry in SQL. docs/guides/spark/analysts.md describes the tables.\n\n"
     "Settings of Spark come from the environment (ANNALS_SPARK_...) and from .env.",
 )

@@ -26,7 +26,7 @@ from annals.api.subscriptions.wiring import build_subscription_context, open_del
 from annals.domain.access.roles import ANONYMOUS, CONSOLE, Caller, Role
 from annals.domain.values.json_text import dumps
 
-subscriptions: Final = typer.Typer(no_args_is_help=True, help="Manage subscriptions and their deliveries.")
+subscriptions: Final = typer.Typer(help="Manage subscriptions and their deliveries.")
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="The id of a subscription.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object per line, as the HTTP API does.")]

@@ -1,0 +1,59 @@
+"""Exit codes and one-line messages of errors.
+
+Only `main` imports this file, and only after an error, because the error classes of all libraries take long to import.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from typing import Any, Final
+
+import psycopg
+from pydantic import ValidationError
+from sqlalchemy.exc import DBAPIError, NoSuchModuleError
+
+from annals.api.cli.outcome import ExitCode, InvalidInput, StoreError, UsageError, problem_line
+from annals.api.settings.settings import ENV_PREFIX
+from annals.commands.store.damage import describe_damage
+from annals.commands.store.mapper import UnreadableEvent
+from annals.domain.errors.problems import Problem
+from annals.domain.values.json_text import InvalidJson
+
+
+def _settings_line(error: ValidationError) -> str:
+    errors = error.errors(include_url=False, include_input=False)
+    messages = (
+        ("_".join(map(str, entry["loc"])).upper(), entry["msg"].removeprefix("Value error, ")) for entry in errors
+    )
+    return "; ".join(f"{ENV_PREFIX}{name}: {message}" for name, message in messages)
+
+
+def _store_line(error: Exception) -> str:
+    first_line = str(error.orig if isinstance(error, DBAPIError) else error).strip().partition("\n")[0]
+    if damage := describe_damage(error):
+        return f"the store cannot be used: {damage} ({first_line}). annals log verify says where; restore a backup."
+    return f"the store does not answer: {first_line}. Check the database, and ANNALS_DATABASE or --database."
+
+
+_ERRORS: Final[tuple[tuple[type[Exception], ExitCode, Callable[[Any], str]], ...]] = (
+    (Problem, ExitCode.REFUSED, problem_line),
+    (UnreadableEvent, ExitCode.STORE, lambda error: f"the store is damaged: {error}. annals log verify says where."),
+    (InvalidJson, ExitCode.REFUSED, str),
+    (InvalidInput, ExitCode.REFUSED, str),
+    (UsageError, ExitCode.USAGE, str),
+    (ValidationError, ExitCode.USAGE, _settings_line),
+    (NoSuchModuleError, ExitCode.USAGE, str),
+    (StoreError, ExitCode.STORE, str),
+    (DBAPIError, ExitCode.STORE, _store_line),
+    (sqlite3.Error, ExitCode.STORE, _store_line),
+    (psycopg.Error, ExitCode.STORE, _store_line),
+)
+
+
+def exit_outcome(error: Exception) -> tuple[ExitCode, str] | None:
+    """The exit code and the line for an error; None for an unexpected error, whose traceback has to be shown."""
+    for kind, code, message_of in _ERRORS:
+        if isinstance(error, kind):
+            return code, message_of(error)
+    return None

@@ -1,0 +1,78 @@
+"""The verbs of `annals` by name. The module of a verb is imported when the verb is called or its own help is needed."""
+
+from __future__ import annotations
+
+from pkgutil import resolve_name
+from typing import Any, Final, NamedTuple
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from annals.api.cli.outcome import EXIT_CODES_HELP
+
+
+class Verb(NamedTuple):
+    """Where a verb or a group of verbs is, as `file:name` in `api/cli/verbs`, and the first sentence of its help."""
+
+    place: str
+    summary: str
+
+
+VERBS: Final = {
+    "serve": Verb("serve:serve", "Serve the registry over HTTP until Ctrl-C or SIGTERM."),
+    "export": Verb(
+        "export:export",
+        "Write the registry as one document, the same bytes as GET /export, or with `--stated` GET /export?stated.",
+    ),
+    "rebuild": Verb("rebuild:rebuild", "Rebuild the read model from the log while the registry is in use."),
+    "publish": Verb(
+        "publish:publish",
+        "Publish the log to the topic PREFIX.log and its events to PREFIX.events, until Ctrl-C or SIGTERM.",
+    ),
+    "config": Verb("config:config", "Print the settings in force, with passwords hidden."),
+    "cesql": Verb(
+        "cesql:cesql", "Evaluate a CloudEvents SQL expression, and print its value and its first error as JSON."
+    ),
+    "import": Verb("import_files:import_", "Import xRegistry documents into the registry, in the given order."),
+    "log": Verb("log:log", "Read and verify the log, which has every change in order."),
+    "subscriptions": Verb("subscriptions:subscriptions", "Manage subscriptions and their deliveries."),
+    "replicate": Verb("replicate:replicate", "Copy from and to other registries."),
+    "segments": Verb(
+        "segments:segments",
+        "Maintain the log as Parquet files for bulk readers; docs/guides/segments.md describes the layout.",
+    ),
+    "spark": Verb(
+        "spark:spark",
+        "Query the whole log of a registry in SQL. docs/guides/spark/analysts.md describes the tables.",
+    ),
+    "secrets": Verb("secrets:secrets", "Manage the encrypted secrets of the registry."),
+    "completion": Verb("completion:completion", "Print a script that completes verbs, options and values in a shell."),
+}
+
+
+class LazyVerbGroup(TyperGroup):
+    """The group of all verbs. Its help and its completion need only the table."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands = {name: TyperCommand(name, short_help=verb.summary) for name, verb in VERBS.items()}
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """The command that the arguments name. Raises: an error of Typer that suggests similar names."""
+        name, _, remaining = super().resolve_command(ctx, args)
+        return name, load_verb(name) if name else None, remaining
+
+    def load_commands(self) -> dict[str, Any]:
+        """All verbs, imported."""
+        return {name: load_verb(name) for name in VERBS}
+
+
+def load_verb(name: str) -> Any:
+    """The command or the group with a name, imported."""
+    verb = resolve_name(f"annals.api.cli.verbs.{VERBS[name].place}")
+    holder = typer.Typer()
+    if isinstance(verb, typer.Typer):
+        holder.add_typer(verb, name=name, epilog=EXIT_CODES_HELP)
+    else:
+        holder.command(name, epilog=EXIT_CODES_HELP)(verb)
+    return typer.main.get_group(holder).commands[name]
