@@ -16,7 +16,6 @@ from annals.api.audit.interactions import INTERACTIONS, interactions_table
 from annals.api.audit.responses import AuditRoutes
 from annals.api.audit.tree_hash import HASH, tree_hash_table
 from annals.api.auth.callers import Authenticator, FixedCallerAuthenticator, TokenVerifier, parse_fixed_tokens
-from annals.api.auth.jwt import JwtVerifier
 from annals.api.auth.jwt_claims import ClaimSettings
 from annals.api.auth.jwt_keys import IssuerKeys, is_url
 from annals.api.compat.aliases import CompatAliases
@@ -248,6 +247,8 @@ def _token_verifiers(settings: Settings) -> list[TokenVerifier]:
     """The verifiers of bearer tokens; none if all callers have the same rights."""
     verifiers: list[TokenVerifier] = [parse_fixed_tokens(settings.tokens)] if settings.tokens else []
     if settings.jwt_keys:
+        from annals.api.auth.jwt import JwtVerifier  # with all of cryptography, which most servers do not need
+
         claims = ClaimSettings(
             settings.jwt_issuer, settings.jwt_audience, settings.jwt_role_claim, settings.jwt_groups_claim
         )

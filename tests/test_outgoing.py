@@ -33,7 +33,7 @@ NOWHERE: Final = "nowhere"
 SITES: Final = {
     "api/cli/remote_registry.py": OPERATOR,  # `annals log hash --against`
     "api/cli/verbs/publish.py": NOWHERE,
-    "api/cli/verbs/serve.py": NOWHERE,
+    "api/cli/server.py": NOWHERE,
     "commands/store/engine.py": OPERATOR,  # ANNALS_DATABASE
     "projections/kafka/cluster.py": GUARDED,  # but for `annals publish --kafka`
     "projections/kafka/producer.py": NOWHERE,

@@ -13,10 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-import jwt
-
 from annals.domain.values.json_text import loads
-from annals.projections.outgoing.http_client import USER_AGENT, HttpClient
 from annals.projections.outgoing.resolver import Resolver
 
 _LOG: Final = logging.getLogger("annals.callers")
@@ -105,9 +102,12 @@ class IssuerKeys:
         """The content of the source. Raises: ValueError, OSError, RequestFailed."""
         if self._resolver is None:
             return await asyncio.to_thread(_read_file, Path(self._source))
+        from annals.projections.outgoing.http_client import USER_AGENT, HttpClient  # most servers read no URL
+
+        headers = (("User-Agent", USER_AGENT), ("Accept", "application/jwk-set+json, application/json"))
         client = HttpClient(self._source, self._resolver, has_secrets=True, max_body_bytes=MAX_KEY_SET_BYTES)
         try:
-            response = await client.request("GET", _HEADERS, None, FETCH_SECONDS)
+            response = await client.request("GET", headers, None, FETCH_SECONDS)
         finally:
             await client.close()
         if response.status != 200:
@@ -115,9 +115,6 @@ class IssuerKeys:
         if not response.is_complete:
             raise ValueError(f"the answer breaks off, or has more than {MAX_KEY_SET_BYTES} bytes")
         return response.body
-
-
-_HEADERS: Final = (("User-Agent", USER_AGENT), ("Accept", "application/jwk-set+json, application/json"))
 
 
 def _read_file(file: Path) -> bytes:
@@ -169,6 +166,8 @@ def _usable_keys(jwk: Mapping[str, Any]) -> dict[tuple[str | None, str], Any]:
     names = [name for name in _ALGORITHMS_BY_KEY_TYPE.get(key_type, ()) if named_algorithm in (None, name)]  # type: ignore[arg-type]
     if not names:
         return {}
+    import jwt  # takes long, with all of cryptography; each verb imports this file for its settings
+
     try:
         key = jwt.PyJWK(dict(jwk), names[0]).key
     except (jwt.PyJWTError, ValueError, TypeError, KeyError, AttributeError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pkgutil import resolve_name
 from typing import Any, Final, NamedTuple
 
@@ -50,29 +51,32 @@ VERBS: Final = {
 }
 
 
-class LazyVerbGroup(TyperGroup):
-    """The group of all verbs. Its help and its completion need only the table."""
+def lazy_group(verbs: Mapping[str, Verb]) -> type[TyperGroup]:
+    """The class of a group whose own help, and the completion of its verbs, need only the table."""
 
-    def __init__(self, **attributes: Any) -> None:
-        super().__init__(**attributes)
-        self.commands = {name: TyperCommand(name, short_help=verb.summary) for name, verb in VERBS.items()}
+    class LazyGroup(TyperGroup):
+        def __init__(self, **attributes: Any) -> None:
+            super().__init__(**attributes)
+            self.commands = {name: TyperCommand(name, short_help=verb.summary) for name, verb in verbs.items()}
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        """The command that the arguments name. Raises: an error of Typer that suggests similar names."""
-        name, _, remaining = super().resolve_command(ctx, args)
-        return name, load_verb(name) if name else None, remaining
+        def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+            """The command that the arguments name, imported. Raises: an error of Typer that suggests similar names."""
+            name, _, remaining = super().resolve_command(ctx, args)
+            return name, _load(name, verbs[name]) if name else None, remaining
 
-    def load_commands(self) -> dict[str, Any]:
-        """All verbs, imported."""
-        return {name: load_verb(name) for name in VERBS}
+        def load_commands(self) -> dict[str, Any]:
+            """All verbs, imported."""
+            return {name: _load(name, verb) for name, verb in verbs.items()}
+
+    return LazyGroup
 
 
-def load_verb(name: str) -> Any:
-    """The command or the group with a name, imported."""
-    verb = resolve_name(f"annals.api.cli.verbs.{VERBS[name].place}")
+def _load(name: str, verb: Verb) -> Any:
+    """The command or the group of a verb, imported."""
+    found = resolve_name(f"annals.api.cli.verbs.{verb.place}")
     holder = typer.Typer()
-    if isinstance(verb, typer.Typer):
-        holder.add_typer(verb, name=name, epilog=EXIT_CODES_HELP)
+    if isinstance(found, typer.Typer):
+        holder.add_typer(found, name=name, epilog=EXIT_CODES_HELP)
     else:
-        holder.command(name, epilog=EXIT_CODES_HELP)(verb)
+        holder.command(name, epilog=EXIT_CODES_HELP)(found)
     return typer.main.get_group(holder).commands[name]

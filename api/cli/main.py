@@ -9,13 +9,13 @@ from typing import Annotated
 import typer
 
 from annals import __version__
-from annals.api.cli.lazy_verbs import LazyVerbGroup
+from annals.api.cli.lazy_verbs import VERBS, lazy_group
 from annals.api.cli.outcome import EXIT_CODES_HELP, ExitCode
 from annals.api.cli.shell_completion import COMPLETION_VARIABLE, PROGRAM, enable_completion
 from annals.api.cli.tables import printable_text
 
 app = typer.Typer(
-    cls=LazyVerbGroup,
+    cls=lazy_group(VERBS),
     help="An event-sourced registry for schemas, messages and endpoints.\n\nStart with `annals serve`. "
     "Settings come from flags, from the environment (ANNALS_...) and from .env; `annals config` shows them.",
     epilog=EXIT_CODES_HELP,

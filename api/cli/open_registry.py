@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING
 
 from annals.api.cli.outcome import StoreError
-from annals.api.registry.open_registry import Registry, open_registry
-from annals.api.settings.settings import Settings, server_url
+
+if TYPE_CHECKING:
+    from annals.api.registry.open_registry import Registry
+    from annals.api.settings.settings import Settings
 
 
 @contextmanager
@@ -17,6 +20,10 @@ def open_local_registry(settings: Settings, address: str | None = None) -> Itera
     address: the URL of the registry, if it is known better than from the settings. Raises: StoreError if this program
     cannot write the store.
     """
+    # Late, because the help of a verb does not need the registry.
+    from annals.api.registry.open_registry import open_registry
+    from annals.api.settings.settings import server_url
+
     try:
         registry = open_registry(settings, address=address or server_url(settings))
     except RuntimeError as error:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from sqlalchemy.engine import make_url
 
 from annals.api.cli.outcome import StoreError, UsageError
-from annals.api.settings.settings import Settings
+
+if TYPE_CHECKING:
+    from annals.api.settings.settings import Settings
 
 Database = Annotated[
     str | None,
@@ -26,6 +27,8 @@ def load_settings(**flags: Any) -> Settings:
 
     Raises: ValidationError for an invalid setting; UsageError if `.env` is not text.
     """
+    from annals.api.settings.settings import Settings  # late, because the help of a verb does not need it
+
     try:
         return Settings(**{name: value for name, value in flags.items() if value is not None})
     except UnicodeDecodeError:
@@ -37,6 +40,8 @@ def require_store(settings: Settings) -> Settings:
 
     Raises: StoreError if the file of an SQLite store is missing.
     """
+    from sqlalchemy.engine import make_url
+
     url = make_url(settings.database)
     file = url.database
     if url.get_backend_name() == "sqlite" and file and not file.startswith("file:") and not Path(file).exists():

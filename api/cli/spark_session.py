@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from sqlalchemy import make_url
 
-from annals.api.cli.kafka_settings import spark_kafka_options
 from annals.api.cli.outcome import InvalidInput, StoreError, UsageError
 from annals.projections.entities.rebuild import PrecomputedRows, RebuildReport
 
@@ -198,6 +197,8 @@ def _rebuild_log(
 
 def _topic_options(location: LogLocation) -> tuple[str, str, dict[str, str]]:
     """Brokers, topic and options for Spark. Raises: UsageError."""
+    from annals.api.cli.kafka_settings import spark_kafka_options  # imports Kafka's client
+
     servers, options = spark_kafka_options(_required_location(location))
     return servers, f"{location.prefix}.log", options
 

@@ -8,10 +8,19 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from rich.text import Text
+
+
+#: Colours of the kinds of change.
+CHANGE_STYLES: Final = {
+    **dict.fromkeys(("created", "EntityCreated"), "green"),
+    **dict.fromkeys(("updated", "changed", "EntityUpdated"), "yellow"),
+    **dict.fromkeys(("deleted", "EntityDeleted"), "red"),
+    **dict.fromkeys(("refreshed", "EntityRefreshed"), "dim"),
+}
 
 
 class Column(NamedTuple):

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Mapping
+from functools import cache
 from hashlib import sha256
 from itertools import groupby
-from typing import Any, Final
-
-from jinja2 import Environment, PackageLoader
-from markupsafe import Markup
+from typing import TYPE_CHECKING, Any, Final
 
 from annals.api.openapi.problem_causes import problem_causes
 from annals.api.openapi.problems import ALL_PROBLEM_TYPES, OWN_PROBLEM_NAME, PROBLEM_NAME
 from annals.domain.values.json_text import dumps
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 STYLE: Final = """
 :root { color-scheme: light dark; --line: #8884; --soft: #8882; --link: #0b57d0; --quiet: #5f6368 }
@@ -47,13 +48,17 @@ def render_page(document: Mapping[str, Any]) -> str:
     """The page. document: an OpenAPI document of this registry."""
     tags = {tag["name"]: tag for tag in document["tags"]}
     paths = groupby(document["paths"].items(), key=lambda row: _tag_of(row[1]))
-    return _ENVIRONMENT.get_template("page.html").render(
-        info=document["info"],
-        base=document["servers"][0]["url"],
-        paths_by_tag=((tags[name], group) for name, group in paths),
-        components=document["components"],
-        problems=sorted(ALL_PROBLEM_TYPES, key=lambda kind: kind.name),
-        causes=problem_causes(),
+    return (
+        _environment()
+        .get_template("page.html")
+        .render(
+            info=document["info"],
+            base=document["servers"][0]["url"],
+            paths_by_tag=((tags[name], group) for name, group in paths),
+            components=document["components"],
+            problems=sorted(ALL_PROBLEM_TYPES, key=lambda kind: kind.name),
+            causes=problem_causes(),
+        )
     )
 
 
@@ -66,6 +71,12 @@ def _json_text(value: Any) -> str:
     return value if isinstance(value, str) else dumps(value).decode()
 
 
-_ENVIRONMENT: Final = Environment(loader=PackageLoader("annals.api.openapi", ""), autoescape=True)
-_ENVIRONMENT.filters["json_text"] = _json_text
-_ENVIRONMENT.globals.update(methods=_METHODS, problem_names=(PROBLEM_NAME, OWN_PROBLEM_NAME), style=Markup(STYLE))
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader  # only `/-/docs` needs it
+    from markupsafe import Markup
+
+    environment = Environment(loader=PackageLoader("annals.api.openapi", ""), autoescape=True)
+    environment.filters["json_text"] = _json_text
+    environment.globals.update(methods=_METHODS, problem_names=(PROBLEM_NAME, OWN_PROBLEM_NAME), style=Markup(STYLE))
+    return environment

@@ -11,7 +11,6 @@ from functools import lru_cache
 from threading import Lock
 from typing import Final
 
-import psycopg
 from sqlalchemy.exc import DBAPIError
 
 from annals.commands.store.mapper import UnknownTopic, UnreadableEvent
@@ -38,8 +37,8 @@ def describe_damage(error: BaseException) -> str | None:
             _UNDECODABLE_MESSAGE
         )
         return "its file is damaged" if is_damaged else None
-    if isinstance(cause, psycopg.Error):
-        return "its data are damaged" if cause.sqlstate in _POSTGRESQL_CODES else None
+    if getattr(cause, "sqlstate", None) in _POSTGRESQL_CODES:
+        return "its data are damaged"
     if isinstance(cause, UnreadableRow):
         return "its read model is damaged"
     is_damaged = isinstance(cause, UnreadableEvent) and not isinstance(cause, UnknownTopic)

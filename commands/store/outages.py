@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
-from typing import Final
+from typing import Any, Final
 
-import psycopg
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as NoConnection
 
 from annals.commands.store.damage import describe_damage
+from annals.commands.store.driver_errors import postgres_errors
 
 #: Primary result codes of SQLite.
 _SQLITE_REASONS: Final = {
@@ -42,15 +42,15 @@ def describe_outage(error: BaseException) -> str | None:
     cause = error.orig if isinstance(error, DBAPIError) else error
     if isinstance(cause, sqlite3.Error):
         return _SQLITE_REASONS.get(getattr(cause, "sqlite_errorcode", 0) & 0xFF)
-    if isinstance(cause, psycopg.Error):
+    if isinstance(cause, postgres_errors("Error")):
         return _describe_postgresql_error(cause)
     return "it has no connection left" if isinstance(cause, NoConnection) else None
 
 
-def _describe_postgresql_error(error: psycopg.Error) -> str | None:
-    state = error.sqlstate
+def _describe_postgresql_error(error: Any) -> str | None:
+    state: str | None = error.sqlstate
     if state is None:  # the server sent no code: it was not reached, or the connection broke
-        return "it is out of reach" if isinstance(error, psycopg.OperationalError) else None
+        return "it is out of reach" if isinstance(error, postgres_errors("OperationalError")) else None
     return next(
         (description for code_prefix, description in _POSTGRESQL_REASONS.items() if state.startswith(code_prefix)), None
     )

@@ -17,6 +17,7 @@ from eventsourcing.persistence import (
 from sqlalchemy import Connection, Engine, Select, func, select
 
 from annals.commands.store import sql, tables
+from annals.commands.store.driver_errors import driver_errors
 from annals.commands.store.hashes import LogRow
 from annals.commands.store.mapper import require_bytes
 
@@ -45,7 +46,7 @@ class LogRecorder(ApplicationRecorder):
         ]
         try:
             sql.insert(connection, tables.log, rows)
-        except sql.UNIQUE_VIOLATIONS as error:
+        except driver_errors("IntegrityError") as error:
             raise IntegrityError(str(error)) from error
         return range(kwargs["after"] + 1, kwargs["after"] + 1 + len(rows))
 

@@ -11,14 +11,15 @@ from base64 import b64decode
 from binascii import Error
 from collections.abc import Iterable, Sequence
 from secrets import token_bytes
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from sqlalchemy import Connection
 
 from annals.commands.store import sql, tables
 from annals.domain.decisions.world import Secret
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 #: Bytes of a key, and of the AES-256-GCM nonce, which must be different each time.
 KEY_BYTES: Final = 32
@@ -44,7 +45,7 @@ class Vault:
     """Encrypts and decrypts secrets. keys: master keys of 32 bytes, newest first; all decrypt, the first encrypts."""
 
     def __init__(self, keys: Sequence[bytes] = ()) -> None:
-        self._keys = [AESGCM(key) for key in keys]
+        self._keys = [_cipher(key) for key in keys]
 
     def __repr__(self) -> str:
         return f"Vault({len(self._keys)} keys)"
@@ -73,7 +74,7 @@ class Vault:
         """The value in a row; None when no key decrypts it, or the row was copied from another secret."""
         associated_data = _associated_data(secret.owner, secret.name)
         data_key = self._unwrap(associated_data, wrapped_key)
-        value = _decrypt(AESGCM(data_key), associated_data, ciphertext) if data_key else None
+        value = _decrypt(_cipher(data_key), associated_data, ciphertext) if data_key else None
         return value.decode() if value is not None else None
 
     def replace(self, connection: Connection, secret: Secret) -> bool:
@@ -118,7 +119,7 @@ class Vault:
         """A new data key, wrapped, and a value encrypted with it."""
         associated_data, data_key = _associated_data(secret.owner, secret.name), token_bytes(KEY_BYTES)
         return _encrypt(self._newest_key, associated_data, data_key), _encrypt(
-            AESGCM(data_key), associated_data, value.encode()
+            _cipher(data_key), associated_data, value.encode()
         )
 
     def _unwrap(self, associated_data: bytes, wrapped_key: bytes) -> bytes | None:
@@ -161,12 +162,20 @@ def _associated_data(owner: str, name: str) -> bytes:
     return f"{owner}\0{name}".encode()
 
 
+def _cipher(key: bytes) -> AESGCM:
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # takes long; most registries have no secrets
+
+    return AESGCM(key)
+
+
 def _encrypt(key: AESGCM, associated_data: bytes, content: bytes) -> bytes:
     nonce = token_bytes(_NONCE_BYTES)
     return nonce + key.encrypt(nonce, content, associated_data)
 
 
 def _decrypt(key: AESGCM, associated_data: bytes, ciphertext: bytes) -> bytes | None:
+    from cryptography.exceptions import InvalidTag
+
     try:
         return key.decrypt(ciphertext[:_NONCE_BYTES], ciphertext[_NONCE_BYTES:], associated_data)
     except (InvalidTag, ValueError):

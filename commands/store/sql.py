@@ -5,12 +5,10 @@ Statements use `?`, and `{among}` for "is one of the values in the next paramete
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, Final, TypeVar
 
-import psycopg
 from sqlalchemy import Connection, Table
 from sqlalchemy.dialects import postgresql
 
@@ -21,9 +19,6 @@ CHUNK: Final = 1000
 
 #: The maximum bytes of blobs in one statement, unless a single row has more; PostgreSQL accepts at most a gigabyte.
 MAX_BLOB_BYTES: Final = 16 << 20
-
-#: The drivers' errors for a duplicate of a unique key.
-UNIQUE_VIOLATIONS: Final = (sqlite3.IntegrityError, psycopg.IntegrityError)
 
 _IN_LIST: Final = {"sqlite": "IN (SELECT value FROM json_each(?))", "postgresql": "= ANY(%s)"}
 _POSTGRESQL_DIALECT: Final = postgresql.dialect()

@@ -9,16 +9,14 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any, Final, TypeVar, get_type_hints
 
-import psycopg
 from sqlalchemy import Connection
 
 from annals.commands.store import sql, tables
+from annals.commands.store.driver_errors import postgres_errors
 from annals.commands.store.log import Store
 
 T = TypeVar("T", bound=tuple[Any, ...])
 
-#: The drivers' errors for data that they cannot read; an unreachable database is not included.
-READ_ERRORS: Final = (sqlite3.DatabaseError, psycopg.InternalError, psycopg.DataError)
 _UNAVAILABLE_ERROR: Final = sqlite3.OperationalError
 
 #: By the type that a member must have: the replacement for a value of any other type.
@@ -76,10 +74,15 @@ def catch_unreadable(on_failure: Callable[[str], None]) -> Iterator[None]:
     """
     try:
         yield
-    except READ_ERRORS as error:
+    except _read_errors() as error:
         if isinstance(error, _UNAVAILABLE_ERROR):
             raise
         on_failure(_single_line(str(error)))
+
+
+def _read_errors() -> tuple[type[Exception], ...]:
+    """The drivers' errors for data that they cannot read; an unreachable PostgreSQL is not included."""
+    return (sqlite3.DatabaseError, *postgres_errors("InternalError", "DataError"))
 
 
 @cache

@@ -6,17 +6,19 @@ import sqlite3
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from itertools import chain
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import quote
 from weakref import WeakSet
 
-import psycopg
-from psycopg.pq import TransactionStatus
 from sqlalchemy import URL, make_url
 
 from annals.projections.database.drivers import Database, PostgresDatabase, SqliteDatabase, Values
-from annals.projections.database.prepared_statements import PreparedStatements
 
+if TYPE_CHECKING:
+    import psycopg
+
+#: The status of a PostgreSQL connection whose transaction has failed, `PQTRANS_INERROR` of libpq.
+_FAILED: Final = 3
 #: Bytes of a SQLite file that readers map into memory: hot pages are read without a system call.
 MMAP_BYTES: Final = 1 << 30
 #: Kilobytes of cache per connection for other pages, such as those not yet copied from the write-ahead log. A list of a
@@ -122,6 +124,8 @@ class PostgresReadConnection(PostgresDatabase):
     """A reader of a server; each statement is its own transaction unless in a snapshot."""
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        from annals.projections.database.prepared_statements import PreparedStatements  # imports psycopg
+
         super().__init__(connection)
         self._prepared = PreparedStatements(connection)
         self._streams: WeakSet[Generator[Any, None, None]] = WeakSet()
@@ -154,7 +158,7 @@ class PostgresReadConnection(PostgresDatabase):
         finally:
             for stream in self._streams:
                 stream.close()
-            if self._connection.info.transaction_status is TransactionStatus.INERROR:
+            if self._connection.info.transaction_status == _FAILED:
                 self.close()
             elif self.is_open:
                 self._connection.execute("COMMIT")  # after a ROLLBACK, the driver forgets all prepared statements
@@ -186,6 +190,8 @@ def _open_file(url: URL) -> sqlite3.Connection:
 
 
 def _connect_server(url: URL) -> psycopg.Connection[tuple[object, ...]]:
+    import psycopg  # takes long, and a SQLite store does not need it
+
     connection_uri = url.set(drivername="postgresql").render_as_string(hide_password=False)
     connection = psycopg.connect(connection_uri, autocommit=True)
     for setting in PLANNER_SETTINGS:

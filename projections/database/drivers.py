@@ -10,13 +10,14 @@ import sqlite3
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import count
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-import psycopg
-from psycopg.pq import TransactionStatus
 from sqlalchemy import Connection, Table
 
 from annals.domain.values.json_text import dumps
+
+if TYPE_CHECKING:
+    import psycopg  # takes long, and a SQLite store does not need it
 
 Values = Sequence[Any]
 
@@ -25,6 +26,8 @@ CHUNK: Final = 2000
 #: From this number of rows, COPY is faster than a prepared INSERT.
 MIN_COPY_ROWS: Final = 200
 
+#: The status of a PostgreSQL connection without a transaction, `PQTRANS_IDLE` of libpq.
+_IDLE: Final = 0
 _CURSOR_NUMBERS: Final = count()
 _ARRAY_TYPES: Final = {str: "text[]", int: "bigint[]", float: "double precision[]"}
 
@@ -140,7 +143,7 @@ class PostgresDatabase:
         return self._connection.execute(_psycopg_sql(sql), values, prepare=True).fetchall()
 
     def stream(self, sql: str, values: Values = ()) -> Generator[Any, None, None]:
-        if self._connection.autocommit and self._connection.info.transaction_status is TransactionStatus.IDLE:
+        if self._connection.autocommit and self._connection.info.transaction_status == _IDLE:
             yield from self.all(sql, values)  # a server-side cursor needs a transaction
             return
         with self._connection.cursor(name=f"stream_{next(_CURSOR_NUMBERS)}") as cursor:

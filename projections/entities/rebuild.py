@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from secrets import token_hex
 from typing import Final
 
-from psycopg.errors import LockNotAvailable
 from sqlalchemy import Connection, inspect
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.schema import CreateIndex
@@ -47,6 +46,8 @@ VACUUM_LOCK_TIMEOUT: Final = "3s"
 #: Called with the position reached and the final position.
 ProgressCallback = Callable[[int, int], None]
 
+#: SQLSTATE of an exceeded `lock_timeout`.
+_LOCK_NOT_AVAILABLE: Final = "55P03"
 _LEFTOVER_TABLE: Final = re.compile(r"(?:entity|entity_history|attribute|published)_r[0-9a-f]{8}(?:_old)?\Z")
 # The oid of the log's table is the write lock, so its negative is used here.
 _REBUILD_LOCK_KEY: Final = "-('log'::regclass::oid::bigint)"
@@ -208,7 +209,7 @@ class Rebuild:
                     last_position = self._catch_up(transaction.connection, transaction.log_end)
                     self._rename_tables(transaction.connection, last_position)
             except OperationalError as error:
-                if not isinstance(error.orig, LockNotAvailable):
+                if getattr(error.orig, "sqlstate", None) != _LOCK_NOT_AVAILABLE:
                     raise
                 time.sleep(SWAP_PAUSE)
             else:

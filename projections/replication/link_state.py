@@ -49,7 +49,7 @@ class LinkStates:
         self._lock = Lock()
 
     def read(self, link: str) -> LinkProgress:
-        """The state of a link, by its id. Raises: one of `DRIVER_ERRORS`."""
+        """The state of a link, by its id. Raises: one of `driver_errors()`."""
         with self._lock, self._store.reading() as db:
             row = db.one("SELECT cursor, facts FROM replication_state WHERE link = ?", (link,))
         return _parse_progress(link, row)

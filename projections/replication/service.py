@@ -16,7 +16,7 @@ from annals.projections.replication import tables
 from annals.projections.replication.link_state import NOTIFIED_KEY
 from annals.projections.replication.link_worker import LinkWorkerContext
 from annals.projections.replication.link_workers import LINK_WORKERS
-from annals.projections.replication.store_outage import DATABASE_ERRORS, StoreOutage, error_text
+from annals.projections.replication.store_outage import StoreOutage, database_errors, error_text
 from annals.projections.subscriptions.state.leases import Leases
 
 #: Seconds between checks which links exist, and which of them this process holds.
@@ -90,7 +90,7 @@ class ReplicationService:
         while not self._stopped.is_set():
             try:
                 pause = POLL_SECONDS if self._assign_links() else min(2 * pause, _LONGEST_POLL_SECONDS)
-            except DATABASE_ERRORS as error:
+            except database_errors() as error:
                 self._outage.report_failure(error_text(error))
                 pause = min(2 * pause, _LONGEST_POLL_SECONDS)
             except Exception:
@@ -214,7 +214,7 @@ class _LinkThread:
     def _report_failure(self, error: Exception) -> None:
         if self.context.stopping.is_set():
             return
-        if isinstance(error, DATABASE_ERRORS):
+        if isinstance(error, database_errors()):
             self._outage.report_failure(error_text(error))
             return
         message = error.text() if isinstance(error, Problem) else " ".join(str(error).split()) or type(error).__name__
@@ -223,5 +223,5 @@ class _LinkThread:
             self.context.states.update(
                 self.link.id, error=message, failed=time.time(), diverged=True if isinstance(error, Diverged) else None
             )
-        except DATABASE_ERRORS as failure:
+        except database_errors() as failure:
             self._outage.report_failure(error_text(failure))

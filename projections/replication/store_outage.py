@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import logging
-import sqlite3
 import time
 from threading import Lock
 from typing import Final
 
-import psycopg
 from sqlalchemy.exc import DBAPIError
 
-#: Exceptions for an unavailable database, raised by the drivers directly or wrapped by SQLAlchemy.
-DATABASE_ERRORS: Final = (sqlite3.Error, psycopg.Error, DBAPIError)
+from annals.commands.store.driver_errors import driver_errors
+
 #: Seconds of unavailability before it is reported. A large import also blocks all other writers.
 _MIN_OUTAGE_SECONDS: Final = 2.0
 
@@ -42,6 +40,11 @@ class StoreOutage:
                 seconds = time.monotonic() - self._began_at
                 self._log.warning("the database can be used again, after %.0f s; links go on", seconds)
             self._began_at, self._reported = None, False
+
+
+def database_errors() -> tuple[type[Exception], ...]:
+    """Exceptions for an unavailable database, raised by the drivers directly or wrapped by SQLAlchemy."""
+    return (*driver_errors(), DBAPIError)
 
 
 def error_text(error: Exception) -> str:

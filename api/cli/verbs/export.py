@@ -6,15 +6,16 @@ import asyncio
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
-from annals.api.cli.local_get import get_body
 from annals.api.cli.options import Database, PublicUrl, load_settings, require_store
 from annals.api.cli.outcome import UsageError
 from annals.api.cli.progress import ReportProgress, progress_bar
-from annals.api.settings.settings import Settings
+
+if TYPE_CHECKING:
+    from annals.api.settings.settings import Settings
 
 Output = Annotated[Path | None, typer.Option("--output", "-o", dir_okay=False, help="File to write; default: stdout.")]
 
@@ -61,6 +62,8 @@ def _write_file(settings: Settings, path: str, output: Path) -> None:
 
 
 async def _copy_body(settings: Settings, path: str, file: BinaryIO, report: ReportProgress) -> None:
+    from annals.api.cli.local_get import get_body  # late, because the help does not need the application
+
     written = 0
     async for chunk in get_body(settings, path):
         file.write(chunk)

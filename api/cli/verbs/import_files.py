@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,14 +12,16 @@ from annals.api.cli.open_registry import open_local_registry
 from annals.api.cli.options import Database, PublicUrl, load_settings
 from annals.api.cli.outcome import InvalidInput, UsageError, problem_line
 from annals.api.cli.progress import progress_bar
-from annals.api.registry.open_registry import Registry
-from annals.commands.store.log import Store
 from annals.domain.access.roles import CONSOLE
 from annals.domain.errors.problems import Problem
 from annals.domain.messaging.rc2 import DIALECTS, DialectMismatch
-from annals.domain.registry.entities import Attributes
 from annals.domain.values import xid as xids
 from annals.domain.values.json_text import InvalidJson, loads
+
+if TYPE_CHECKING:
+    from annals.api.registry.open_registry import Registry
+    from annals.commands.store.log import Store
+    from annals.domain.registry.entities import Attributes
 
 Files = Annotated[
     list[Path], typer.Argument(metavar="FILE...", exists=True, dir_okay=False, readable=True, help="JSON documents.")

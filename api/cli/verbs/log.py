@@ -5,29 +5,48 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from annals.api.cli.lazy_verbs import Verb, lazy_group
 from annals.api.cli.options import Database, load_settings, require_store
 from annals.api.cli.outcome import InvalidInput, StoreError
-from annals.api.cli.progress import progress_bar
-from annals.api.cli.tables import Column, print_json
+from annals.api.cli.tables import CHANGE_STYLES, Column, print_json
 from annals.api.cli.tables import print_rows as show_lines
-from annals.api.cli.verbs.log_hash import hash_
-from annals.api.cli.verbs.log_history import CHANGE_STYLES, diff, history, interaction
-from annals.commands.store.log import Store
-from annals.commands.verify.verify_log import verify_log as walk
-from annals.commands.verify.verify_log import verify_row_hashes
-from annals.domain.registry.events import EntityEvent
-from annals.domain.values.json_text import dumps
-from annals.projections.entities.verify.verify_history import verify_history
-from annals.projections.entities.verify.verify_index import verify_index
 
-log: Final = typer.Typer(help="Read and verify the log, which has every change in order.")
-for _verb in (history, interaction, diff):
-    log.command()(_verb)
-log.command("hash")(hash_)
+if TYPE_CHECKING:
+    from annals.commands.store.log import Store
+    from annals.domain.registry.events import EntityEvent
+
+_VERBS: Final = {
+    "history": Verb(
+        "log_history:history",
+        "Print every revision of an entity: position, time, action, xid, epoch, caller, correlation id, what changed.",
+    ),
+    "interaction": Verb(
+        "log_history:interaction",
+        "Print everything that one request did: caller, command, time, and the events that it recorded.",
+    ),
+    "diff": Verb(
+        "log_history:diff",
+        "Print the differences between two moments: change, entity, attribute, value before and after, as JSON.",
+    ),
+    "hash": Verb(
+        "log_hash:hash_",
+        "Print the hash of an entity or collection with everything below it, the number of entities, and the position.",
+    ),
+    "tail": Verb(
+        "log:tail", "Print the last events: position, time, kind, xid, epoch and correlation id, separated by tabs."
+    ),
+    "show": Verb("log:show", "Print one event with the state of its entity after the event, as JSON."),
+    "verify": Verb(
+        "log:verify",
+        "Verify the whole log: positions, revisions, hash chain, state hash, documents, read model and past.",
+    ),
+}
+
+log: Final = typer.Typer(cls=lazy_group(_VERBS), help="Read and verify the log, which has every change in order.")
 
 Lines = Annotated[int, typer.Option("--lines", "-n", min=0, help="Number of last events to print.")]
 Follow = Annotated[bool, typer.Option("--follow", "-f", help="Continue with new events until Ctrl-C.")]
@@ -44,7 +63,6 @@ _DAMAGED_REMEDY: Final = "restore the store from a backup"
 _STALE_REMEDY: Final = "the log is intact: rebuild the read model with annals rebuild"
 
 
-@log.command()
 def tail(lines: Lines = 20, follow: Follow = False, as_json: AsJson = False, database: Database = None) -> None:
     """Print the last events: position, time, kind, xid, epoch and correlation id, separated by tabs.
 
@@ -61,7 +79,6 @@ def tail(lines: Lines = 20, follow: Follow = False, as_json: AsJson = False, dat
                 show_lines(_EVENT_COLUMNS, [_event_row(position, event)])
 
 
-@log.command()
 def show(
     position: Annotated[int, typer.Argument(min=1, help="Position of the event, as `annals log tail` prints it.")],
     database: Database = None,
@@ -77,7 +94,6 @@ def show(
         print_json(_event_json(*events[0]).encode())
 
 
-@log.command()
 def verify(database: Database = None) -> None:
     """Verify the whole log: positions, revisions, hash chain, state hash, documents, read model and past.
 
@@ -85,6 +101,13 @@ def verify(database: Database = None) -> None:
 
     Example: annals log verify --database sqlite:///backup.db
     """
+    # Late, because only this verb needs them.
+    from annals.api.cli.progress import progress_bar
+    from annals.commands.verify.verify_log import verify_log as walk
+    from annals.commands.verify.verify_log import verify_row_hashes
+    from annals.projections.entities.verify.verify_history import verify_history
+    from annals.projections.entities.verify.verify_index import verify_index
+
     with closing(open_store(database)) as store:
         with progress_bar("Verifying") as report:
             log_findings = [*walk(store, progress=report)]
@@ -98,6 +121,8 @@ def verify(database: Database = None) -> None:
 
 def open_store(database: str | None) -> Store:
     """The store of the settings, for reading only."""
+    from annals.commands.store.log import Store
+
     settings = require_store(load_settings(database=database))
     return Store(settings.database)
 
@@ -125,6 +150,8 @@ def _event_row(position: int, event: EntityEvent) -> tuple[object, ...]:
 
 
 def _event_json(position: int, event: EntityEvent) -> str:
+    from annals.domain.values.json_text import dumps
+
     members: dict[str, Any] = {"position": position, "kind": _event_kind(event), **event.model_dump(exclude_none=True)}
     members["time"] = event.time.isoformat().replace("+00:00", "Z")
     return dumps(members).decode()

@@ -16,7 +16,7 @@ from annals.api.audit.representations import DIFFERENCE_TABLE, action_name, inte
 from annals.api.audit.request_params import AuditParams, parse_audit_params
 from annals.api.cli.options import Database, load_settings, require_store
 from annals.api.cli.outcome import InvalidInput
-from annals.api.cli.tables import Column, print_rows
+from annals.api.cli.tables import CHANGE_STYLES, Column, print_rows
 from annals.commands.store.log import Store
 from annals.projections.audit.entity_diff import EntityDiff
 from annals.projections.audit.trail import Revision
@@ -32,13 +32,6 @@ After = Annotated[str | None, typer.Option("--from", help="Only changes after a 
 Until = Annotated[str | None, typer.Option("--until", help="Only changes up to a moment.")]
 End = Annotated[str | None, typer.Option("--to", help="The moment to compare with; default: now.")]
 
-#: Colours of the kinds of change.
-CHANGE_STYLES: Final = {
-    **dict.fromkeys(("created", "EntityCreated"), "green"),
-    **dict.fromkeys(("updated", "changed", "EntityUpdated"), "yellow"),
-    **dict.fromkeys(("deleted", "EntityDeleted"), "red"),
-    **dict.fromkeys(("refreshed", "EntityRefreshed"), "dim"),
-}
 _REVISION_COLUMNS: Final = (
     *(
         Column(7, "cyan"),

@@ -12,19 +12,19 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from annals.api.cli.link_check import LinkCheck, check_link
-from annals.api.cli.link_requests import open_link_client
 from annals.api.cli.options import Database, load_settings, require_store
 from annals.api.cli.outcome import InvalidInput, UsageError
-from annals.api.cli.surface_client import SurfaceClient
 from annals.api.cli.tables import Column, print_json, printable_text
 from annals.api.cli.tables import print_rows as show_lines
 from annals.domain.replication.link import COLLECTION
 from annals.domain.values.json_text import InvalidJson, dumps, loads
+
+if TYPE_CHECKING:
+    from annals.api.cli.surface_client import SurfaceClient
 
 replicate: Final = typer.Typer(help="Copy from and to other registries.")
 
@@ -57,6 +57,8 @@ _STATUS_COLUMNS: Final = (
 
 
 def _open_client(database: str | None) -> AbstractContextManager[SurfaceClient]:
+    from annals.api.cli.link_requests import open_link_client  # late, because the help does not need the registry
+
     return open_link_client(require_store(load_settings(database=database)))
 
 
@@ -147,6 +149,8 @@ def status(
 
     Example: annals replicate status primary --check
     """
+    from annals.api.cli.link_check import LinkCheck, check_link
+
     with _open_client(database) as client:
         link_ids = [id] if id is not None else [item["id"] for item in client.request("GET", COLLECTION)]
         link_checks = [

@@ -9,8 +9,6 @@ import typer
 
 from annals.api.cli.options import Database, load_settings, require_store
 from annals.api.cli.outcome import StoreError, UsageError
-from annals.commands.store.log import Store
-from annals.commands.store.secrets import NoMasterKey, Vault
 
 secrets: Final = typer.Typer(help="Manage the encrypted secrets of the registry.")
 
@@ -29,6 +27,9 @@ def rotate(database: Database = None) -> None:
 
     Example: ANNALS_MASTER_KEY=$NEW,$OLD annals secrets rotate
     """
+    from annals.commands.store.log import Store
+    from annals.commands.store.secrets import NoMasterKey, Vault
+
     settings = require_store(load_settings(database=database))
     vault = Vault(settings.master_keys)
     if not vault.has_key:

@@ -2,44 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-import gc
-import resource
-import socket
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
-import uvicorn
-from starlette.applications import Starlette
 
-from annals.api.app import create_app
-from annals.api.cli.link_requests import ensure_configured_links
-from annals.api.cli.open_registry import open_local_registry
 from annals.api.cli.options import Database, PublicUrl, load_settings
-from annals.api.cli.outcome import StoreError, UsageError
-from annals.api.http.connections.protocol import BoundedConfig, BoundedProtocol
-from annals.api.settings.settings import Settings, mask_password, server_url
 
 Host = Annotated[str | None, typer.Option("--host", help="Address to listen on; 0.0.0.0 for all.")]
 Port = Annotated[int | None, typer.Option("--port", help="Port to listen on; 0 selects a free one.")]
-
-#: Seconds that a stopping server waits for requests, and for document checks that requests wait for.
-GRACE_SECONDS: Final = 10
-CHECK_GRACE_SECONDS: Final = 2
-#: Server ticks (a tenth of a second each) between two checks of slow clients.
-_TICKS_OF_CHECK: Final = 5
-#: Number of open files besides connections: of the store, of workers, of deliveries.
-_SPARE_FILES: Final = 512
-#: Number of connections that may wait to be accepted.
-BACKLOG: Final = 2048
-#: Warning if the server's address differs from the URL in its events.
-URL_DIFFERS: Final = (
-    "events and stored URLs still name {named}, which this store has recorded, while the server listens at {here};"
-    " set ANNALS_PUBLIC_URL to the URL that clients use"
-)
 
 
 def serve(
@@ -52,112 +22,6 @@ def serve(
 
     If the store does not exist, the server creates it, with the models of endpoints, messages and schemas.
     """
-    settings = load_settings(host=host, port=port, database=database, public_url=public_url)
-    listening_socket = bind_socket(settings)
-    address = server_url(settings, listening_socket.getsockname()[1])
-    with open_local_registry(settings, address) as registry:
-        _ = (
-            registry.definitions
-        )  # a damaged store fails here with one line; inside the server it would give a traceback
-        stored_url = registry.store.public_url
-    ensure_configured_links(settings)
-    with _explain_bind_error(settings):
-        listening_socket.listen(BACKLOG)
-    root = settings.public_url or url_of_socket(*listening_socket.getsockname()[:2])
-    typer.echo(f"Annals serves {root} from {mask_password(settings.database)}", err=True)
-    if stored_url not in (settings.public_url, address):
-        typer.echo(f"annals: {URL_DIFFERS.format(named=stored_url, here=address)}", err=True)
-    run_server(settings, listening_socket, address)
+    from annals.api.cli.server import serve_registry  # late, because help and wrong usage do not need a server
 
-
-def bind_socket(settings: Settings) -> socket.socket:
-    """A socket that is bound to the address but does not listen yet. Raises: UsageError if binding fails."""
-    ipv6 = ":" in settings.host
-    bound_socket = socket.socket(socket.AF_INET6 if ipv6 else socket.AF_INET)
-    bound_socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    if ipv6:
-        bound_socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-    with _explain_bind_error(settings):
-        bound_socket.bind((settings.host, settings.port))
-    return bound_socket
-
-
-@contextmanager
-def _explain_bind_error(settings: Settings) -> Iterator[None]:
-    """Explains why the socket cannot have the address, and what to do. Raises: UsageError."""
-    try:
-        yield
-    except OSError as error:
-        reason = error.strerror or error
-        raise UsageError(f"cannot listen on {settings.host}:{settings.port}: {reason}. Try --port.") from None
-
-
-def url_of_socket(host: str, port: int) -> str:
-    """The URL of a server whose socket is bound to an address."""
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-def run_server(settings: Settings, listening_socket: socket.socket, address: str) -> None:
-    """Runs the server until it stops. Raises: StoreError if it could not start."""
-    app = create_app(settings, delivers=True, address=address)
-    _raise_file_limit(settings.max_connections)
-    config = BoundedConfig(
-        app,
-        settings.connection_limits,
-        lambda problem, scope: app.state.refuse(problem, scope),
-        loop="uvloop",
-        ws="none",
-        log_level=settings.log_level,
-        access_log=False,
-        server_header=False,
-        # The settings decide which proxies are trusted; uvicorn must not trust any.
-        proxy_headers=False,
-        timeout_graceful_shutdown=GRACE_SECONDS,
-        timeout_keep_alive=settings.keepalive_seconds,
-    )
-    server = _Server(config, app)
-    # Objects that exist now live as long as the process, so the cyclic garbage collector need not visit them again.
-    gc.collect()
-    gc.freeze()
-    try:
-        server.run(sockets=[listening_socket])
-    except KeyboardInterrupt:
-        return
-    if not server.started:
-        raise StoreError("the registry did not start; the lines above say why.")
-
-
-def _raise_file_limit(connections: int) -> None:
-    """Raises the soft limit of open files, if it is too low for one file per connection."""
-    soft_limit, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed_files = connections + _SPARE_FILES
-    if soft_limit < needed_files and soft_limit != resource.RLIM_INFINITY:
-        new_limit = needed_files if hard_limit == resource.RLIM_INFINITY else min(needed_files, hard_limit)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (new_limit, hard_limit))
-
-
-class _Server(uvicorn.Server):
-    """A server that, before it waits for open requests, tells the application to end streams and long checks."""
-
-    def __init__(self, config: BoundedConfig, app: Starlette) -> None:
-        super().__init__(config)
-        self._app = app
-        self._last_check = time.monotonic()
-
-    async def on_tick(self, counter: int) -> bool:
-        if counter % _TICKS_OF_CHECK == 0:
-            self._check_times()
-        return await super().on_tick(counter)
-
-    def _check_times(self) -> None:
-        """Closes connections of clients that are too slow. Cost: O(connections)."""
-        now = asyncio.get_running_loop().time()
-        for connection in list(self.server_state.connections):
-            if isinstance(connection, BoundedProtocol):
-                connection.check_time(now, self._last_check)
-        self._last_check = now
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._app.state.stop_following()
-        asyncio.get_running_loop().call_later(CHECK_GRACE_SECONDS, self._app.state.stop_checking)
-        await super().shutdown(sockets)
+    serve_registry(load_settings(host=host, port=port, database=database, public_url=public_url))

@@ -9,22 +9,21 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import urlencode
 
 import typer
 
-from annals.api.cli.open_registry import open_local_registry
 from annals.api.cli.options import Database, PublicUrl, load_settings, require_store
 from annals.api.cli.outcome import UsageError
-from annals.api.cli.surface_client import SurfaceClient
 from annals.api.cli.tables import Column, print_json, printable_text
 from annals.api.cli.tables import print_rows as show_lines
-from annals.api.settings.settings import Settings
-from annals.api.subscriptions.routes import SubscriptionsRoutes
-from annals.api.subscriptions.wiring import build_subscription_context, open_deliveries
 from annals.domain.access.roles import ANONYMOUS, CONSOLE, Caller, Role
 from annals.domain.values.json_text import dumps
+
+if TYPE_CHECKING:
+    from annals.api.cli.surface_client import SurfaceClient
+    from annals.api.settings.settings import Settings
 
 subscriptions: Final = typer.Typer(help="Manage subscriptions and their deliveries.")
 
@@ -56,6 +55,12 @@ _DEAD_LETTER_COLUMNS: Final = (
 
 @contextmanager
 def _open_client(database: str | None, public_url: str | None = None) -> Iterator[tuple[SurfaceClient, Settings]]:
+    # Late, because help and wrong usage do not need the registry.
+    from annals.api.cli.open_registry import open_local_registry
+    from annals.api.cli.surface_client import SurfaceClient
+    from annals.api.subscriptions.routes import SubscriptionsRoutes
+    from annals.api.subscriptions.wiring import build_subscription_context, open_deliveries
+
     settings = require_store(load_settings(database=database, public_url=public_url))
     with open_local_registry(settings) as registry, open_deliveries(settings) as deliveries:
         yield (

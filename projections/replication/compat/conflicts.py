@@ -53,7 +53,7 @@ class LegacyConflicts:
         self._conflicts.clear()
 
     def save(self, cursor: int | None = None) -> None:
-        """Writes the link's status. Raises: one of `DRIVER_ERRORS`."""
+        """Writes the link's status. Raises: one of `driver_errors()`."""
         facts: dict[str, Any] = {"lastcontact": time.time(), "error": None, "failed": None}
         if self._is_changed:
             conflicts = [{"subject": subject, "reason": reason} for subject, reason in self._conflicts.items()]

@@ -35,7 +35,7 @@ class SentObject(NamedTuple):
 
 
 class SentObjects:
-    """The written objects of one link. Its methods raise one of `DRIVER_ERRORS`."""
+    """The written objects of one link. Its methods raise one of `driver_errors()`."""
 
     def __init__(self, link: str, states: LinkStates) -> None:
         self._link = link

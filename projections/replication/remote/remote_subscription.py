@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
+from annals.commands.store.driver_errors import driver_errors
 from annals.domain.replication.link import COLLECTION, Link
 from annals.domain.values import xid as xids
 from annals.projections.replication.link_worker import LinkWorkerContext
 from annals.projections.replication.remote.remote_client import RemoteClient, RemoteError
-from annals.projections.subscriptions.state import delivery_store
 
 #: Seconds between checks that the subscription still exists.
 CHECK_SECONDS: Final = 30.0
@@ -54,7 +54,7 @@ class RemoteSubscription:
 
         client: the other registry by the URL below which it has `/subscriptions`; it stays open.
         event_selection: selects the events: `source`, `types`, `config` and `filters`, as in the Subscriptions API.
-        Raises: NoPublicUrl, one of `DRIVER_ERRORS`.
+        Raises: NoPublicUrl, one of `driver_errors()`.
         """
         if not context.public_url:
             raise NoPublicUrl
@@ -72,7 +72,7 @@ class RemoteSubscription:
     def ensure(self) -> bool:
         """Ensures that the subscription exists as defined. True if it was created again: events may have been missed.
 
-        Raises: RemoteError, one of `DRIVER_ERRORS`.
+        Raises: RemoteError, one of `driver_errors()`.
         """
         subscription = self._find(self._id) if self._id else None
         if subscription is not None and _has_members(subscription, self._definition):
@@ -90,7 +90,7 @@ class RemoteSubscription:
         A link that only stops in this process, for a while or because another process continues it, keeps its
         subscription.
         """
-        with suppress(RemoteError, *delivery_store.DRIVER_ERRORS):
+        with suppress(RemoteError, *driver_errors()):
             link = self._context.readers.quick_view().links.get(self._link.id)
             is_continued = (
                 link is not None and link.is_enabled and not link.is_promoted and link.mode == self._link.mode

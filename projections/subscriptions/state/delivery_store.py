@@ -6,18 +6,19 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import psycopg
 from sqlalchemy import MetaData, make_url
 
 from annals.commands.store.checkpoints import AUTOCHECKPOINT_PAGES
+from annals.commands.store.driver_errors import driver_errors
 from annals.commands.store.engine import WRITING, open_engine
 from annals.projections.database.drivers import Database, PostgresDatabase, SqliteDatabase
 from annals.projections.subscriptions.state import tables
 
-#: Exceptions that the drivers raise when the database is unavailable.
-DRIVER_ERRORS: Final = (sqlite3.Error, psycopg.Error)
+if TYPE_CHECKING:
+    import psycopg
+
 #: Seconds between checks whether a SQLite file is unlocked.
 _POLL_SECONDS: Final = 0.002
 _TAKE_LOCK: Final = "SELECT pg_advisory_xact_lock(hashtext('annals-deliveries'))"
@@ -41,7 +42,7 @@ class DeliveryStore:
     def writing(self, *, exclusive: bool = False) -> Iterator[Database]:
         """A transaction. exclusive: it excludes other such transactions in all processes.
 
-        Raises: one of DRIVER_ERRORS; the next call then opens a new connection.
+        Raises: one of `driver_errors()`; the next call then opens a new connection.
         """
         db = self._begin()
         try:
@@ -58,7 +59,7 @@ class DeliveryStore:
         """The connection outside of transactions. Raises: as `writing`."""
         try:
             yield self._open()
-        except DRIVER_ERRORS:
+        except driver_errors():
             self.close()
             raise
 
@@ -75,7 +76,7 @@ class DeliveryStore:
                 self._begin_in_file()
             else:
                 self._connection.execute("BEGIN")
-        except DRIVER_ERRORS:
+        except driver_errors():
             self.close()
             raise
         return db
@@ -112,6 +113,8 @@ class DeliveryStore:
         return connection
 
     def _connect_server(self) -> psycopg.Connection[Any]:
+        import psycopg  # takes long, and a SQLite store does not need it
+
         connection_uri = self._url.set(drivername="postgresql").render_as_string(hide_password=False)
         connection = psycopg.connect(connection_uri, autocommit=True)
         connection.execute("SET synchronous_commit = off")

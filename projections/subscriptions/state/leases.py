@@ -14,8 +14,9 @@ from hashlib import blake2b
 from typing import Final
 from uuid import uuid4
 
+from annals.commands.store.driver_errors import driver_errors
 from annals.projections.database.drivers import Database
-from annals.projections.subscriptions.state.delivery_store import DRIVER_ERRORS, DeliveryStore
+from annals.projections.subscriptions.state.delivery_store import DeliveryStore
 from annals.projections.subscriptions.state.tables import LeaseTables
 
 #: Seconds to wait for another writer of a SQLite file. A long import blocks all writers, including lease renewals.
@@ -72,7 +73,7 @@ class Leases:
         try:
             with self._store.writing(exclusive=True) as db:
                 held_and_surplus = self._take(db, item_ids)
-        except DRIVER_ERRORS:
+        except driver_errors():
             return self._unrenewed(started_at)
         held_ids, surplus_ids = held_and_surplus
         self._ids, self._has_read = held_ids, True
@@ -96,7 +97,7 @@ class Leases:
             with self._store.writing(exclusive=True) as db:
                 for table in (self._tables.lease, self._tables.process):
                     db.run(f"DELETE FROM {table} WHERE process = ?", (self._process,))
-        except DRIVER_ERRORS:
+        except driver_errors():
             pass  # they expire
         self.close()
 
@@ -131,7 +132,7 @@ class Leases:
         try:
             with self._store.reading() as db:
                 is_registered = self._is_registered(db)
-        except DRIVER_ERRORS:
+        except driver_errors():
             return None
         # Another process can take a lease only by a write, and no write was possible meanwhile. If one begins now, the
         # next check notices it.

@@ -12,12 +12,13 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, TypeVar
 
+from annals.commands.store.driver_errors import driver_errors
 from annals.projections.events.event_families import EventFamily
 from annals.projections.subscriptions.event_messages import EventMessage, EventMessageReader
 from annals.projections.subscriptions.ports import LEASE_SECONDS, DeliveryPorts
 from annals.projections.subscriptions.state import delivery_store
 from annals.projections.subscriptions.state.delivery_record import SavedDelivery
-from annals.projections.subscriptions.state.delivery_store import DRIVER_ERRORS, DeliveryStore
+from annals.projections.subscriptions.state.delivery_store import DeliveryStore
 from annals.projections.subscriptions.state.subscription_changes import SubscriptionChange
 from annals.projections.subscriptions.workers.event_dispatcher import EventDispatcher
 from annals.projections.subscriptions.workers.housekeeping import Housekeeping
@@ -169,7 +170,7 @@ class Deliverer:
         try:
             await self.state_writer.save(workers)
             await self._lease_manager.release_all()
-        except DRIVER_ERRORS as error:
+        except driver_errors() as error:
             self.log_failure(error)
 
     async def _run_forever(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:

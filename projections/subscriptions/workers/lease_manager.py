@@ -8,9 +8,9 @@ from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
+from annals.commands.store.driver_errors import driver_errors
 from annals.projections.subscriptions.state import tables
 from annals.projections.subscriptions.state.delivery_record import SavedDelivery
-from annals.projections.subscriptions.state.delivery_store import DRIVER_ERRORS
 from annals.projections.subscriptions.state.leases import HeldLeases, Leases
 from annals.projections.subscriptions.state.subscription_changes import SubscriptionChange
 from annals.projections.subscriptions.workers.state_writer import StateWriter
@@ -123,7 +123,7 @@ class LeaseManager:
         try:
             await asyncio.gather(*(worker.close(GRACE_SECONDS) for worker in workers))
             await self._deliverer.state_writer.save(workers)
-        except DRIVER_ERRORS as error:
+        except driver_errors() as error:
             self._deliverer.log_failure(error)  # the next process repeats some deliveries
         for worker in workers:
             self._deliverer.remove_worker(worker)

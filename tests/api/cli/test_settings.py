@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from annals.api.cli.verbs.serve import url_of_socket
+from annals.api.cli.server import url_of_socket
 from annals.api.settings.settings import Settings, mask_password
 from tests.support.console import Annals
 
