@@ -32,9 +32,14 @@ def reported_tasks(spark: SparkSession, report: ReportProgress) -> Iterator[None
 def _report_tasks(tracker: StatusTracker, report: ReportProgress, stop: Event) -> None:
     completed_by_stage: dict[int, int] = {}
     while not stop.wait(_POLL_SECONDS):
-        for job_id in tracker.getActiveJobsIds():
-            job = tracker.getJobInfo(job_id)
-            for stage_id in job.stageIds if job else ():
-                if stage := tracker.getStageInfo(stage_id):
-                    completed_by_stage[stage_id] = stage.numCompletedTasks
-        report(sum(completed_by_stage.values()), 0)
+        before = sum(completed_by_stage.values())
+        completed_by_stage |= _completed_tasks(tracker)
+        if (completed := sum(completed_by_stage.values())) != before:
+            report(completed, 0)
+
+
+def _completed_tasks(tracker: StatusTracker) -> dict[int, int]:
+    """The number of completed tasks by stage, of all jobs that Spark still remembers."""
+    jobs = [tracker.getJobInfo(job_id) for job_id in tracker.getJobIdsForGroup(None)]
+    stages = {stage_id: tracker.getStageInfo(stage_id) for job in jobs if job for stage_id in job.stageIds}
+    return {stage_id: stage.numCompletedTasks for stage_id, stage in stages.items() if stage}

@@ -123,7 +123,7 @@ def _rebuild_with_spark(
             counted_rows = replace(rows, batches=_counted_batches(rows, work))
             return make_anew(store, work.step(*_APPLIED), counted_rows, max_leaves)
 
-        report_tasks = work.step("computed rows:", "Spark tasks")
+        report_tasks = work.step("computed", "Spark tasks")
         return rebuild_rows(location, replace_rows, asof, stage_folder, events, max_leaves, anchors, report_tasks)
 
 

@@ -118,8 +118,10 @@ def _await_stream(query: StreamingQuery, stop: Event, report: ReportProgress) ->
     """Returns when the stream has ended; reports the number of events in its micro-batches."""
     rows_by_batch: dict[int, int] = {}
     while not query.awaitTermination(1):
+        before = sum(rows_by_batch.values())
         rows_by_batch.update((batch["batchId"], batch["numInputRows"]) for batch in query.recentProgress)
-        report(sum(rows_by_batch.values()), 0)
+        if (rows := sum(rows_by_batch.values())) != before:
+            report(rows, 0)
         if stop.is_set():
             query.stop()
 
