@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from annals.api.cli.progress import LINE_SECONDS
 from annals.spark_projections import live
 from tests.spark_projections.living import are_those_of, started
 from tests.spark_projections.registry import Past, change, past
@@ -31,7 +30,7 @@ def test_it_follows_until_it_is_stopped(spark: SparkSession, sqlite_url: str, tm
     tables = tmp_path / "tables"
     with past(sqlite_url, tmp_path) as registry:
         options = ("--from", "annals", "--registry", registry.url, "--seconds", "0.1")
-        process = started(tmp_path, *options, once=False, **{LINE_SECONDS: "0"})
+        process = started(tmp_path, *options, once=False, _ANNALS_PROGRESS_SECONDS="0")
         until(lambda: reached(spark, tables, registry), 300)
         change(registry, "late")
         until(lambda: reached(spark, tables, registry), 300)
