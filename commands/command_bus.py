@@ -26,6 +26,7 @@ from annals.domain.access.roles import ANONYMOUS, Caller, Role
 from annals.domain.decisions.checks.document_checks import ChecksRequired
 from annals.domain.decisions.commands import Command, Follow, Restore, WriteTree
 from annals.domain.decisions.permissions import is_allowed, role_for
+from annals.domain.decisions.phases import ReportPhase
 from annals.domain.decisions.world import Context, Decision, World
 from annals.domain.errors.http_errors import Forbidden
 from annals.domain.errors.problems import ServerBusy
@@ -51,7 +52,12 @@ class CommitListener(Protocol):
 class InlineProjection(Protocol):
     """A projection that is updated in the same transaction as the events it follows."""
 
-    def apply(self, connection: Connection, recorded: Sequence[tuple[int, EntityEvent]]) -> None:
+    def apply(
+        self,
+        connection: Connection,
+        recorded: Sequence[tuple[int, EntityEvent]],
+        report_phase: ReportPhase | None = None,
+    ) -> None:
         """Applies the events of one interaction; each comes with its position."""
 
 
@@ -99,7 +105,7 @@ def record(
     recorded = _record_events(transaction, pending, role, decide)
     if recorded.events:
         for projection in inline:
-            projection.apply(transaction.connection, recorded.events)
+            projection.apply(transaction.connection, recorded.events, pending.report_phase)
     return replace(recorded, answer=pending.build_answer(transaction, recorded)) if pending.build_answer else recorded
 
 
@@ -116,6 +122,7 @@ def _record_events(transaction: WriteTransaction, pending: PendingCommand, role:
 def _decide_and_append(transaction: WriteTransaction, pending: PendingCommand, role: Role, decide: Decide) -> Recorded:
     caller = pending.caller_with_role
     context = transaction.context(caller.name, role, dryrun=pending.dryrun, may_read=caller.can_read, link=caller.link)
+    context = replace(context, report_phase=pending.report_phase) if pending.report_phase else context
     transaction.world.known_results = pending.check_results or {}
     decision = decide(pending.command, transaction.world, context)
     if isinstance(pending.command, Restore):
@@ -158,15 +165,23 @@ class CommandBus:
         *,
         dryrun: bool = False,
         rebuild: RebuildCommand | None = None,
+        report_phase: ReportPhase | None = None,
     ) -> Future[Recorded]:
         """A future with the command's result, set once it is durable; the future raises what refused the command.
 
         dryrun: returns the result that the command would have, with a position and no correlation id; then undoes it.
         rebuild: builds an equal command; without it the bus keeps a copy, in case the command has to be decided twice.
+        report_phase: receives how far the command is, in other threads.
         Raises: RuntimeError after `close`; ServerBusy when too many commands are waiting.
         """
         pending = PendingCommand(
-            command, caller, build_answer, condition, dryrun, rebuild or _copy_for_rebuild(command)
+            command,
+            caller,
+            build_answer,
+            condition,
+            dryrun,
+            rebuild or _copy_for_rebuild(command),
+            report_phase=report_phase,
         )
         with self._gate:
             if self._is_closed:

@@ -11,6 +11,7 @@ from annals.commands.store.log import Recorded, WriteTransaction
 from annals.domain.access.roles import ANONYMOUS, Caller, Role
 from annals.domain.decisions.checks.document_checks import CheckResults
 from annals.domain.decisions.commands import Command
+from annals.domain.decisions.phases import ReportPhase
 
 #: Builds the response to the caller, inside the savepoint: when it fails, the command is undone (ENT-4).
 BuildAnswer = Callable[[WriteTransaction, Recorded], Any]
@@ -27,6 +28,7 @@ class PendingCommand:
     caller: a plain name has the writer role. dryrun: return the outcome and undo the command (FLAG-83).
     rebuild_command: builds the command again for another decision, because deciding modifies its trees. check_results:
     results of its document checks; None before the first lookup. attempts: how often it was decided.
+    report_phase: receives how far the command is, in other threads.
     """
 
     command: Command
@@ -37,6 +39,7 @@ class PendingCommand:
     rebuild_command: RebuildCommand | None = None
     check_results: CheckResults | None = None
     attempts: int = 0
+    report_phase: ReportPhase | None = None
     future: Future[Recorded] = field(default_factory=Future)
 
     @property

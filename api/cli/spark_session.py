@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 from sqlalchemy import make_url
 
 from annals.api.cli.outcome import InvalidInput, StoreError, UsageError
+from annals.api.cli.progress import ReportProgress
+from annals.api.cli.spark_progress import reported_tasks
 from annals.projections.entities.rebuild import PrecomputedRows, RebuildReport
 
 if TYPE_CHECKING:
@@ -147,13 +149,16 @@ def rebuild_rows(
     events: EventsOutput | None,
     max_leaves: int,
     anchors: LogAnchors,
+    report_tasks: ReportProgress,
 ) -> RebuildReport:
     """The report of `replace` for the rows that Spark computed; see `annals.spark_projections.rebuild`.
+
+    report_tasks: receives the number of completed tasks of Spark.
 
     Raises: UsageError if something is missing, with what to do; InvalidInput if the events exist already; StoreError
     for a source that is not the original log.
     """
-    with open_session(location) as spark:
+    with open_session(location) as spark, reported_tasks(spark, report_tasks):
         from annals.spark_projections.events import EventDestination
         from annals.spark_projections.log_schema import LogHead
         from annals.spark_projections.rebuild import rebuild

@@ -17,6 +17,7 @@ from annals.commands.store.mapper import require_bytes
 from annals.domain.decisions.checks.document_checks import CheckResults, ChecksRequired
 from annals.domain.decisions.checks.expected_checks import expected_checks
 from annals.domain.decisions.commands import WriteTree
+from annals.domain.decisions.phases import ReportPhase
 
 #: The maximum number of decisions for a command. It is decided again when its checks are done; the registry may have
 #: changed by then.
@@ -96,7 +97,8 @@ class CheckScheduler:
     def _run_checks(self, pending: PendingCommand, required: ChecksRequired | None) -> None:
         """Gives a command back with its check results; rebuilds it if an earlier decision modified it."""
         try:
-            results = self._check_results(required) if required and not pending.future.cancelled() else {}
+            wanted = None if pending.future.cancelled() else required
+            results = self._check_results(wanted, pending.report_phase) if wanted else {}
             command = pending.rebuild_command() if pending.attempts and pending.rebuild_command else pending.command
         except Exception as error:
             self._on_failure(pending, error)
@@ -105,12 +107,12 @@ class CheckScheduler:
         finally:
             self._add_to_count(-1)
 
-    def _check_results(self, required: ChecksRequired) -> CheckResults:
+    def _check_results(self, required: ChecksRequired, report_phase: ReportPhase | None) -> CheckResults:
         def content(sha256: str) -> bytes:
             document = required.documents.get(sha256)
             return document if document is not None else self._load_document(sha256)
 
-        return self._checker.check(required.checks, content)
+        return self._checker.check(required.checks, content, report_phase)
 
     def _load_document(self, sha256: str) -> bytes:
         with self._store.engine.begin() as connection:

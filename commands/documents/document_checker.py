@@ -30,6 +30,7 @@ from annals.domain.decisions.checks.document_checks import (
     parse_document,
     run_check,
 )
+from annals.domain.decisions.phases import PhaseCounter, ReportPhase
 
 __all__ = ["CheckLimits", "DocumentChecker", "LoadDocument"]
 
@@ -102,12 +103,16 @@ class DocumentChecker:
         return results | new_results
 
     def check(
-        self, document_checks: Iterable[DocumentCheck], load_document: LoadDocument
+        self,
+        document_checks: Iterable[DocumentCheck],
+        load_document: LoadDocument,
+        report_phase: ReportPhase | None = None,
     ) -> dict[DocumentCheck, CheckResult]:
         """The results for all checks; a check that exceeds a limit is refused, and tried again at the next request.
 
-        load_document: called in other threads as well. Blocks. Raises: KeyError when `load_document` lacks a document;
-        ServerBusy when a process would be needed after `stop`.
+        load_document: called in other threads as well. report_phase: receives the number of checks that are done.
+        Blocks. Raises: KeyError when `load_document` lacks a document; ServerBusy when a process would be needed after
+        `stop`.
         """
         checks = list(document_checks)
         results = self.cached_results(checks)
@@ -120,10 +125,11 @@ class DocumentChecker:
                 _read_or_load(small_documents, load_document),
             )
         budget = _TimeBudget(self._limits, len(remaining))
+        counter = PhaseCounter(report_phase, "checked", len(remaining))
         documents = [check for check in remaining if isinstance(check, FormatCheck)]
         compatibility_checks = [check for check in remaining if isinstance(check, CompatibilityCheck)]
         if len(remaining) > FEW_CHECKS:
-            results.update(self._run_checks(documents, load_document, budget))
+            results.update(self._run_checks(documents, load_document, budget, counter))
             # A document that is invalid in its format is not compared with others.
             results |= {
                 check: failure
@@ -131,7 +137,7 @@ class DocumentChecker:
                 if (failure := results.get(check.reader) or results.get(check.writer))
             }
             documents, compatibility_checks = [], [check for check in compatibility_checks if check not in results]
-        results.update(self._run_checks([*documents, *compatibility_checks], load_document, budget))
+        results.update(self._run_checks([*documents, *compatibility_checks], load_document, budget, counter))
         self._cache_results(
             {check: results[check] for check in remaining if check in results and results[check] not in _FAILED_RESULTS}
         )
@@ -142,7 +148,11 @@ class DocumentChecker:
         self._client.close()
 
     def _run_checks(
-        self, document_checks: Sequence[DocumentCheck], load_document: LoadDocument, budget: _TimeBudget
+        self,
+        document_checks: Sequence[DocumentCheck],
+        load_document: LoadDocument,
+        budget: _TimeBudget,
+        counter: PhaseCounter,
     ) -> Iterator[tuple[DocumentCheck, CheckResult]]:
         """The results, as far as the time budget allows; sends only enough batches to keep the processes busy."""
         batches, running = (
@@ -157,6 +167,7 @@ class DocumentChecker:
             batch, future = running.popleft()
             response = future.result()
             yield from zip(batch.document_checks, response.results, strict=False)
+            counter.add(len(response.results))
             remaining = batch.document_checks[len(response.results) :]
             if response.failure and (batch.careful or len(remaining) == 1):
                 result = (response.failure,)

@@ -34,6 +34,7 @@ from annals.commands.store.sql_world import START_COLUMNS, LinkCache, ModelCache
 from annals.domain.access.roles import Role
 from annals.domain.compat.publications import Publications
 from annals.domain.decisions.commands import Command, describe
+from annals.domain.decisions.phases import PhaseCounter
 from annals.domain.decisions.world import Context, Decision, DomainValidation, can_read_everything
 from annals.domain.model import Model
 from annals.domain.registry.events import EntityEvent
@@ -161,8 +162,13 @@ class Store:
 
     @property
     def last_model(self) -> Model | None:
-        """The model that was compiled last; another one may be in force by now."""
+        """The model that was compiled last; another one may be in force by now. None before the first write."""
         return self._models.last
+
+    def load_model(self) -> None:
+        """Compiles the model in force, so that `last_model` knows it before the first write."""
+        with self.engine.begin() as connection:
+            _ = self._world(connection).model
 
     def log_end(self) -> LogEnd:
         """The end of the committed log."""
@@ -248,8 +254,10 @@ class WriteTransaction:
         self.world.prefetch(event.xid for event in decision.events)
         interaction = self._interaction(context, command, len(decision.events))
         chain, state = hashes.ChainHasher(self.log_end.chain, interaction), self.log_end.state
+        counter = PhaseCounter(context.report_phase, "recorded", len(events))
         for start, chunk in enumerate(sql.chunks(events)):
             state = self._write_events(chunk, self.log_end.position + start * sql.CHUNK, chain, state)
+            counter.add(len(chunk))
         hashed_interaction = interaction._replace(chain=chain.digest(state), state=state)
         sql.insert(self.connection, tables.interaction, [hashed_interaction])
         self.log_end = LogEnd(

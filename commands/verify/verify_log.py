@@ -78,8 +78,7 @@ def _verify_snapshot(
     log_end = sql.scalar(connection, "SELECT coalesce(max(position), 0) FROM log")
     verification.damaged_documents.update(_damaged_documents(connection))
     for interaction in _interactions(connection):
-        yield from verification.verify_interaction(interaction)
-        progress(interaction.last, log_end)
+        yield from verification.verify_interaction(interaction, lambda position: progress(position, log_end))
     if verification.previous.last != log_end:
         yield VerificationFinding(verification.previous.last + 1, "the log goes on after its last interaction")
     yield from _check_heads(connection, log_end)
@@ -118,8 +117,10 @@ class _LogVerification:
         self._connection = connection
         self._mapper = mapper
 
-    def verify_interaction(self, interaction: Interaction) -> Iterator[VerificationFinding]:
-        """What is wrong with the next interaction."""
+    def verify_interaction(
+        self, interaction: Interaction, report_position: Callable[[int], None]
+    ) -> Iterator[VerificationFinding]:
+        """What is wrong with the next interaction. report_position: receives the end of each page of events."""
         yield from self._check_interaction(interaction)
         chain_hasher, state_hash, position = (
             proof.ChainHasher(self.previous.chain, interaction),
@@ -138,6 +139,7 @@ class _LogVerification:
                 (_entity_hash(row) for row, _, _ in page),
             )
             yield from self._check_contents(interaction, page)
+            report_position(position)
         if position != interaction.last:
             yield VerificationFinding(position + 1, "events are missing")
         first = min(max(interaction.first, self.previous.last + 1), interaction.last)

@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol
 from annals.domain.access.roles import Role
 from annals.domain.compat.publications import Publications
 from annals.domain.decisions.checks.document_checks import CheckResults, DocumentCheck
+from annals.domain.decisions.phases import ReportPhase
 from annals.domain.model import Model
 from annals.domain.registry.entities import Entity
 from annals.domain.registry.events import EntityEvent
@@ -31,7 +32,7 @@ class Context:
 
     domainvalidation: the effect of the rules of `annals.domain.messaging.findings`. can_read: whether the caller may
     see an entity. position: of the log's last event before this interaction. link: id of the link that writes; empty
-    for all other callers.
+    for all other callers. report_phase: receives how far the command is.
     """
 
     now: datetime
@@ -42,6 +43,7 @@ class Context:
     can_read: Callable[[str], bool] = can_read_everything
     position: int = 0
     link: str = ""
+    report_phase: ReportPhase | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final
 
 from annals.domain.decisions import capabilities, replace_model, xrefs
-from annals.domain.decisions.changes.change_set import ChangeSet, xids_in_tree
+from annals.domain.decisions.changes.change_set import ChangeSet
 from annals.domain.decisions.changes.drafts import DefaultVersionRequest, ResourceDraft
 from annals.domain.decisions.commands import WriteMethod, WriteTree
 from annals.domain.decisions.rules.ids import check_id, take_id
@@ -51,7 +51,7 @@ def write_tree(changes: ChangeSet, command: WriteTree) -> None:
     Raises: any Problem of a write.
     """
     target_xids = (xids.REGISTRY, xids.CAPABILITIES, *xids.owners(command.xid), command.xid)
-    changes.world.prefetch([*target_xids, *xids_in_tree(dict(command.tree), command.xid, changes.model)])
+    changes.prefetch_tree(dict(command.tree), command.xid, target_xids)
     options = WriteOptions(command.method is WriteMethod.PATCH, command.mediatype, command.ignore, command.keepids)
     segments = xids.segments(command.xid)
     path_kind = "meta" if len(segments) == 5 and segments[4] == "meta" else len(segments)
@@ -71,7 +71,7 @@ def write_registry(changes: ChangeSet, body: Mapping[str, Json], options: WriteO
         if "modelsource" not in options.ignore:
             replace_model.replace_model(changes, value if value is not None else {}, patch=options.patch)
     attributes.pop("model", None)
-    changes.world.prefetch(xids_in_tree(attributes, xids.REGISTRY, changes.model))
+    changes.prefetch_tree(attributes, xids.REGISTRY)
     registry = changes.registry()
     members = _take_collections(attributes, changes.model.groups, xids.REGISTRY)
     id = registry.before["registryid"] if registry.before else attributes.get("registryid")
@@ -113,7 +113,7 @@ def _unknown_type(unknown: Problem, attributes: Mapping[str, Json], make_error: 
 def _write_groups(changes: ChangeSet, members: NestedCollections, options: WriteOptions) -> list[str]:
     written_xids = []
     for plural, entries in members.items():
-        for id, entry in pop_entries(entries):
+        for id, entry in pop_entries(changes, entries):
             written_xids.append(xids.join(plural, check_id(id)))
             write_group(changes, written_xids[-1], entry, options)
     return written_xids
@@ -122,7 +122,7 @@ def _write_groups(changes: ChangeSet, members: NestedCollections, options: Write
 def _write_resources(changes: ChangeSet, group: str, members: NestedCollections, options: WriteOptions) -> list[str]:
     written_xids = []
     for plural, entries in members.items():
-        for id, entry in pop_entries(entries):
+        for id, entry in pop_entries(changes, entries):
             xid = f"{group}/{plural}/{check_id(id)}"
             if not is_skipped(changes, xid, options.ignore):
                 written_xids.append(xid)
@@ -234,7 +234,7 @@ def _write_version_collection(changes: ChangeSet, command: WriteTree, options: W
     check_no_xref(resource)
     if resource.is_new and not entries:
         raise MissingVersions()
-    for versionid, entry in pop_entries(entries):
+    for versionid, entry in pop_entries(changes, entries):
         changes.processed.append(write_version(changes, resource, versionid, entry, options).xid)
 
 

@@ -65,7 +65,7 @@ def write_resource(
     if resource.xref is not None:
         xrefs.remove_xref(changes, resource)
     targets = _target_versionids(resource, attributes, meta, entries)
-    for versionid, entry in pop_entries(entries):
+    for versionid, entry in pop_entries(changes, entries):
         write_version(changes, resource, versionid, entry, options)
     for target in targets:
         write_version(changes, resource, target, {**attributes, **xid_member}, options, document)
@@ -144,10 +144,11 @@ def next_version_id(changes: ChangeSet, resource: ResourceDraft) -> str:
             return versionid
 
 
-def pop_entries(entries: dict[str, dict[str, Json]]) -> Iterator[tuple[str, dict[str, Json]]]:
+def pop_entries(changes: ChangeSet, entries: dict[str, dict[str, Json]]) -> Iterator[tuple[str, dict[str, Json]]]:
     """The entries of a request's map. Each is removed from the map, so that its memory is free after its write."""
     for key in list(entries):
         yield key, entries.pop(key)
+        changes.entries.add()
 
 
 def map_of_objects(value: Json, name: str, xid: str) -> dict[str, dict[str, Json]]:

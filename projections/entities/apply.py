@@ -12,6 +12,7 @@ from typing import Final
 from sqlalchemy import Connection
 
 from annals.domain.compat.publications import LiveVersion, Publication, affects_publications, fold_publications
+from annals.domain.decisions.phases import PhaseCounter, ReportPhase
 from annals.domain.registry.events import EntityCreated, EntityDeleted, EntityEvent
 from annals.domain.values import json_text
 from annals.domain.values import xid as xids
@@ -51,16 +52,24 @@ class EntityProjection:
             self._tables.create(connection)
             delete_position(drivers.database_of(connection), self._position_name)
 
-    def apply(self, connection: Connection, recorded: PositionedEvents) -> None:
-        """Applies the events of whole interactions, in log order; entities outside the tree have no rows."""
+    def apply(
+        self, connection: Connection, recorded: PositionedEvents, report_phase: ReportPhase | None = None
+    ) -> None:
+        """Applies the events of whole interactions, in log order; entities outside the tree have no rows.
+
+        report_phase: receives the number of events that are applied.
+        """
         if not recorded:
             return
         db = drivers.database_of(connection)
         tree_events = [
             positioned_event for positioned_event in recorded if not xids.is_outside_tree(positioned_event[1].xid)
         ]
+        counter = PhaseCounter(report_phase, "indexed", len(tree_events))
         for start in range(0, len(tree_events), BATCH_EVENTS):
-            self._apply_batch(db, tree_events[start : start + BATCH_EVENTS])
+            batch = tree_events[start : start + BATCH_EVENTS]
+            self._apply_batch(db, batch)
+            counter.add(len(batch))
         save_position(db, self._position_name, recorded[-1][0])
 
     def _apply_batch(self, db: Database, positioned_events: PositionedEvents) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from hashlib import sha256
+from typing import Final
 
 from annals.commands.store.mapper import UnreadableEvent
 from annals.commands.verify.verify_log import VerificationFinding
@@ -19,6 +20,9 @@ from annals.projections.segments.verify_chain import ChainVerifier
 from annals.projections.segments.verify_files import BROKEN_CHAIN, find_missing_segment, verify_file
 from annals.projections.segments.write import ProgressCallback
 
+#: The number of events between two reports of progress.
+_REPORT_EVERY: Final = 1000
+
 
 def verify_segments(
     folder: SegmentFolder, progress: ProgressCallback = lambda reached, last: None
@@ -30,10 +34,9 @@ def verify_segments(
     """
     ranges = folder.ranges()
     with closing(KnownDocuments()) as known_documents:
-        verifier = _SegmentVerifier(folder, known_documents)
+        verifier = _SegmentVerifier(folder, known_documents, lambda position: progress(position, ranges[-1].last))
         for range in ranges:
             yield from verifier.verify_segment(range)
-            progress(range.last, ranges[-1].last)
     if finding := find_missing_segment(folder, ranges[-1].last if ranges else 0):
         yield finding
 
@@ -52,8 +55,12 @@ def compare_with_store(folder: SegmentFolder, url: str) -> Iterator[Verification
 class _SegmentVerifier:
     """Verifies one segment after another; the one after a damaged segment is compared with the manifest's values."""
 
-    def __init__(self, folder: SegmentFolder, known_documents: KnownDocuments) -> None:
+    def __init__(
+        self, folder: SegmentFolder, known_documents: KnownDocuments, report_position: Callable[[int], None]
+    ) -> None:
+        """report_position: receives the position of each thousandth event, and of the last one of a segment."""
         self._folder = folder
+        self._report_position = report_position
         self._seen_documents = known_documents
         self._chain = ChainVerifier().chain
 
@@ -93,6 +100,8 @@ class _SegmentVerifier:
                     if finding := chain_verifier.check_row(row):
                         yield finding
                     yield from self._verify_document(row)
+                    if row.position % _REPORT_EVERY == 0 or row.position == entry.last:
+                        self._report_position(row.position)
         except (OSError, ValueError, TypeError) as error:
             yield VerificationFinding(
                 chain_verifier.position + 1, f"{entry.log.path} cannot be read further: {_first_line(error)}"

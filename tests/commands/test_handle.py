@@ -23,7 +23,7 @@ from tests.support.small_decider import Refused, decide, refuse, write
 class Seen:
     """An inline projection that notes positions in a table of its own."""
 
-    def apply(self, connection: Connection, recorded: Sequence[tuple[int, EntityEvent]]) -> None:
+    def apply(self, connection: Connection, recorded: Sequence[tuple[int, EntityEvent]], report: object = None) -> None:
         for position, event in recorded:
             if event.attributes.get("poison"):
                 raise Refused

@@ -12,7 +12,7 @@ import typer
 
 from annals.api.cli.options import Database, PublicUrl, load_settings, require_store
 from annals.api.cli.outcome import UsageError
-from annals.api.cli.progress import ReportProgress, progress_bar
+from annals.api.cli.progress import ReportProgress, work_progress
 
 if TYPE_CHECKING:
     from annals.api.settings.settings import Settings
@@ -34,7 +34,7 @@ def export(
     path = "/export?stated" if stated else "/export"
     try:
         if output is None:
-            asyncio.run(_copy_body(settings, path, sys.stdout.buffer, lambda done, total: None))
+            _write_stdout(settings, path)
         else:
             _write_file(settings, path, output)
     except BrokenPipeError:
@@ -43,14 +43,22 @@ def export(
         raise UsageError(f"cannot write {output or 'to stdout'}: {error.strerror or error}.") from None
 
 
+def _write_stdout(settings: Settings, path: str) -> None:
+    if sys.stdout.isatty():  # bars would mix with the document
+        asyncio.run(_copy_body(settings, path, sys.stdout.buffer, lambda done, total: None))
+        return
+    with work_progress() as work:
+        asyncio.run(_copy_body(settings, path, sys.stdout.buffer, work.step("exported", "MB")))
+
+
 def _write_file(settings: Settings, path: str, output: Path) -> None:
     # Devices and pipes are written directly; renaming a file over them would replace them.
     replaces_file = output.is_file() or not output.exists()
     output = output.resolve() if replaces_file else output  # a symbolic link stays, and its target is replaced
     part_path = output.with_name(output.name + ".part") if replaces_file else output
     try:
-        with part_path.open("wb") as file, progress_bar("Exporting (bytes)") as report:
-            asyncio.run(_copy_body(settings, path, file, report))
+        with part_path.open("wb") as file, work_progress() as work:
+            asyncio.run(_copy_body(settings, path, file, work.step("exported", "MB")))
             if replaces_file:
                 os.fsync(file.fileno())
         if replaces_file:
@@ -68,5 +76,5 @@ async def _copy_body(settings: Settings, path: str, file: BinaryIO, report: Repo
     async for chunk in get_body(settings, path):
         file.write(chunk)
         written += len(chunk)
-        report(written, 0)
+        report(written // 1_000_000, 0)
     file.flush()

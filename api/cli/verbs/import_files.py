@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -11,8 +11,9 @@ from annals.api.cli.document_files import DocumentFile, DocumentKind, import_com
 from annals.api.cli.open_registry import open_local_registry
 from annals.api.cli.options import Database, PublicUrl, load_settings
 from annals.api.cli.outcome import InvalidInput, UsageError, problem_line
-from annals.api.cli.progress import progress_bar
+from annals.api.cli.progress import WorkProgress, work_progress
 from annals.domain.access.roles import CONSOLE
+from annals.domain.decisions.phases import Phase
 from annals.domain.errors.problems import Problem
 from annals.domain.messaging.rc2 import DIALECTS, DialectMismatch
 from annals.domain.values import xid as xids
@@ -33,6 +34,15 @@ KindOption = Annotated[
 
 Dialect = Annotated[str | None, typer.Option(help=f"Older format of the files: {', '.join(DIALECTS)}.")]
 
+#: What each phase of an import counts.
+_UNITS: Final[dict[Phase, str]] = {
+    "checked": "documents",
+    "validated": "entities",
+    "built": "events",
+    "recorded": "events",
+    "indexed": "events",
+}
+
 
 def import_(
     files: Files,
@@ -50,12 +60,9 @@ def import_(
     """
     settings = load_settings(database=database, public_url=public_url)
     document_files = [_translate_file(file, dialect) if dialect else _read_file(file, as_) for file in files]
-    with open_local_registry(settings) as registry, progress_bar("Importing") as report:
-        for imported, document_file in enumerate(document_files):
-            report(imported, len(document_files))
-            line = f"{document_file.path}: {_import_file(registry, document_file)}"
-            report(imported + 1, len(document_files))
-            typer.echo(line)
+    with open_local_registry(settings) as registry, work_progress() as work:
+        for document_file in document_files:
+            typer.echo(f"{document_file.path}: {_import_file(registry, document_file, work)}")
 
 
 def _read_file(file: Path, kind: DocumentKind | None) -> DocumentFile:
@@ -78,11 +85,16 @@ def _translate_file(file: Path, dialect: str) -> DocumentFile:
     return DocumentFile(file, DocumentKind.REGISTRY, translated.tree)
 
 
-def _import_file(registry: Registry, document_file: DocumentFile) -> str:
+def _import_file(registry: Registry, document_file: DocumentFile, work: WorkProgress) -> str:
     """The result of importing a document, in words."""
+
+    def report_phase(phase: Phase, done: int, total: int) -> None:
+        work.step(phase, _UNITS[phase])(done, total)
+
     try:
         command = import_command(document_file, _current_model(registry.store))
-        recorded = registry.command_bus.submit(command, CONSOLE).result() if command else None
+        future = registry.command_bus.submit(command, CONSOLE, report_phase=report_phase) if command else None
+        recorded = future.result() if future else None
     except Problem as problem:
         raise InvalidInput(f"{document_file.path}: {problem_line(problem)}") from problem
     if recorded is None or recorded.xregcorrelationid is None:

@@ -12,6 +12,7 @@ import typer
 from annals.api.cli.lazy_verbs import Verb, lazy_group
 from annals.api.cli.options import Database, load_settings, require_store
 from annals.api.cli.outcome import InvalidInput, StoreError
+from annals.api.cli.progress import work_progress
 from annals.api.cli.tables import CHANGE_STYLES, Column, print_json
 from annals.api.cli.tables import print_rows as show_lines
 
@@ -102,16 +103,20 @@ def verify(database: Database = None) -> None:
     Example: annals log verify --database sqlite:///backup.db
     """
     # Late, because only this verb needs them.
-    from annals.api.cli.progress import progress_bar
     from annals.commands.verify.verify_log import verify_log as walk
     from annals.commands.verify.verify_log import verify_row_hashes
     from annals.projections.entities.verify.verify_history import verify_history
     from annals.projections.entities.verify.verify_index import verify_index
 
     with closing(open_store(database)) as store:
-        with progress_bar("Verifying") as report:
-            log_findings = [*walk(store, progress=report)]
-            findings = [*log_findings, *verify_row_hashes(store), *verify_history(store), *verify_index(store)]
+        with work_progress() as work:
+            log_findings = [*walk(store, work.step("verified", "events"))]
+            findings = [
+                *log_findings,
+                *verify_row_hashes(store),
+                *verify_history(store, work.step("verified", "rows")),
+                *verify_index(store, work.step("verified", "values")),
+            ]
         show_lines(_FINDING_COLUMNS, ((f"position {finding.position}: {finding.text}",) for finding in findings))
         if findings:
             raise StoreError(f"{len(findings)} findings; {_DAMAGED_REMEDY if log_findings else _STALE_REMEDY}.")

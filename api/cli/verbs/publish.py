@@ -13,7 +13,7 @@ from kafka import errors
 from annals.api.cli.kafka_settings import kafka_cluster
 from annals.api.cli.options import Database, load_settings, require_store
 from annals.api.cli.outcome import InvalidInput, StoreError, UsageError
-from annals.api.cli.progress import STDERR, progress_bar
+from annals.api.cli.progress import STDERR, work_progress
 from annals.api.cli.stop_signals import stop_event
 from annals.commands.store.log import Store
 from annals.projections.events.xregistry_events import XRegistryEvents
@@ -58,11 +58,16 @@ def publish(
     if not _TOPIC_PREFIX.match(prefix):
         raise UsageError("--prefix: letters, digits, dots, dashes and underscores are needed, 200 at most.")
     cluster, settings = kafka_cluster(brokers), require_store(load_settings(database=database))
-    with closing(Store(settings.database)) as store, progress_bar("Publishing") as report, stop_event() as stop:
+    with closing(Store(settings.database)) as store, work_progress() as work, stop_event() as stop:
         records = RecordBuilder(XRegistryEvents(settings.event_changes), contentmode)
         progress = PublishingProgress(store, records, prefix, documents=documents)
         publisher = Publisher(
-            progress, cluster, prefix, partitions=partitions or -1, report_progress=report, report_line=_print_line
+            progress,
+            cluster,
+            prefix,
+            partitions=partitions or -1,
+            report_progress=work.step("published", "events"),
+            report_line=_print_line,
         )
         _run_publisher(publisher, once, stop)
         published_counts = progress.published_counts()

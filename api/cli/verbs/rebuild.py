@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from typing import Annotated, Final, Literal
 
@@ -11,12 +13,12 @@ import typer
 
 from annals.api.cli.options import Database, load_settings
 from annals.api.cli.outcome import StoreError, UsageError
-from annals.api.cli.progress import STDERR, progress_bar
+from annals.api.cli.progress import WorkProgress, work_progress
 from annals.api.cli.spark_session import EventsOutput, LogAnchors, LogLocation, SourceKind, rebuild_rows
 from annals.api.cli.verbs.log import open_store
 from annals.commands.store.log import Store
-from annals.projections.database.drivers import database_of
-from annals.projections.entities.rebuild import RebuildDiverged, RebuildReport
+from annals.projections.database.drivers import Values, database_of
+from annals.projections.entities.rebuild import PrecomputedRows, RebuildDiverged, RebuildReport
 from annals.projections.entities.rebuild import rebuild as make_anew
 from annals.projections.log.reader import Log
 
@@ -44,6 +46,8 @@ Head = Annotated[
     typer.Option("--head", metavar="POSITION:HASH", help="A chain hash stored earlier; Spark's log must contain it."),
 ]
 
+#: The step that applies events of the log to the new tables.
+_APPLIED: Final = ("applied", "events")
 _HEAD_OPTION: Final = re.compile(r"([0-9]{1,18}):([0-9a-fA-F]{64})")
 
 
@@ -73,8 +77,8 @@ def rebuild(
         settings = load_settings(database=database)
         try:
             if engine == "process":
-                with progress_bar("Rebuilding") as report:
-                    result = make_anew(store, progress=report, max_leaves=settings.indexed_leaves)
+                with work_progress() as work:
+                    result = make_anew(store, work.step(*_APPLIED), max_leaves=settings.indexed_leaves)
             else:
                 location = LogLocation(source, settings.database, folder, brokers, prefix)
                 events_output = EventsOutput(events, settings.event_changes) if events else None
@@ -113,14 +117,20 @@ def _rebuild_with_spark(
     max_leaves: int,
     anchors: LogAnchors,
 ) -> RebuildReport:
-    with progress_bar("Loading") as report:
-        STDERR.print("Working out the rows with Spark ...")
-        return rebuild_rows(
-            location,
-            partial(make_anew, store, report, max_leaves=max_leaves),
-            asof,
-            stage_folder,
-            events,
-            max_leaves,
-            anchors,
-        )
+    with work_progress() as work:
+
+        def replace_rows(rows: PrecomputedRows) -> RebuildReport:
+            counted_rows = replace(rows, batches=_counted_batches(rows, work))
+            return make_anew(store, work.step(*_APPLIED), counted_rows, max_leaves)
+
+        report_tasks = work.step("computed", "Spark tasks")
+        return rebuild_rows(location, replace_rows, asof, stage_folder, events, max_leaves, anchors, report_tasks)
+
+
+def _counted_batches(rows: PrecomputedRows, work: WorkProgress) -> Iterator[tuple[str, Sequence[Values]]]:
+    """The batches of rows; reports each when it is loaded."""
+    loaded, report = 0, work.step("loaded", "rows")
+    for name, batch in rows.batches:
+        yield name, batch
+        loaded += len(batch)
+        report(loaded, 0)

@@ -10,7 +10,7 @@ import typer
 
 from annals.api.cli.options import Database, load_settings, require_store
 from annals.api.cli.outcome import InvalidInput, StoreError, UsageError
-from annals.api.cli.progress import progress_bar
+from annals.api.cli.progress import work_progress
 from annals.api.cli.tables import Column, print_rows
 
 if TYPE_CHECKING:
@@ -62,8 +62,9 @@ def write(
         from annals.projections.segments.write import SegmentSize
         from annals.projections.segments.write import append_segments as add
 
-        with progress_bar("Writing") as report:
-            result = add(settings.database, segment_folder, SegmentSize(events, group, full), report)
+        with work_progress() as work:
+            size = SegmentSize(events, group, full)
+            result = add(settings.database, segment_folder, size, work.step("wrote", "events"))
     typer.echo(f"{result.segments} segments with {result.events} events; they end at position {result.last}")
 
 
@@ -97,9 +98,9 @@ def verify(folder: FolderOption, database: Database = None) -> None:
         from annals.projections.segments.verify import compare_with_store
         from annals.projections.segments.verify import verify_segments as walk
 
-        with progress_bar("Verifying") as report:
+        with work_progress() as work:
             findings = [
-                *walk(segment_folder, report),
+                *walk(segment_folder, work.step("verified", "events")),
                 *(compare_with_store(segment_folder, settings.database) if settings else ()),
             ]
         print_rows(_FINDING_COLUMNS, ((f"position {finding.position}: {finding.text}",) for finding in findings))

@@ -5,16 +5,19 @@ from __future__ import annotations
 import code
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Event
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
 from annals.api.cli.options import load_settings
+from annals.api.cli.progress import ReportProgress, work_progress
 from annals.api.cli.spark_session import LogLocation, open_session, parse_location, read_log, stream_log
 from annals.api.cli.stop_signals import stop_event
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
 spark: Final = typer.Typer(
     help="Query the whole log of a registry in SQL. docs/guides/spark/analysts.md describes the tables.\n\n"
@@ -105,10 +108,21 @@ def live(
             until_caught_up=once,
             seconds=seconds,
         )
-        while not query.awaitTermination(1):
-            if stop.is_set():
-                query.stop()
+        with work_progress() as work:
+            _await_stream(query, stop, work.step("applied", "events"))
         typer.echo(f"position {tables.position(session, to)}")
+
+
+def _await_stream(query: StreamingQuery, stop: Event, report: ReportProgress) -> None:
+    """Returns when the stream has ended; reports the number of events in its micro-batches."""
+    rows_by_batch: dict[int, int] = {}
+    while not query.awaitTermination(1):
+        before = sum(rows_by_batch.values())
+        rows_by_batch.update((batch["batchId"], batch["numInputRows"]) for batch in query.recentProgress)
+        if (rows := sum(rows_by_batch.values())) != before:
+            report(rows, 0)
+        if stop.is_set():
+            query.stop()
 
 
 @contextmanager

@@ -6,7 +6,7 @@ draft results in at most one event (EV-70), in this precedence: deleted, created
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from annals.domain.compat.publications import NUMBER, Publication
@@ -20,6 +20,7 @@ from annals.domain.decisions.changes.after_images import (
 )
 from annals.domain.decisions.changes.documents import digest
 from annals.domain.decisions.changes.drafts import GroupDraft, ResourceDraft, VersionDraft
+from annals.domain.decisions.phases import PhaseCounter
 from annals.domain.decisions.world import Context, World
 from annals.domain.errors.problems import BadRequest, NotFound, Problem, UnknownGroupType, UnknownResourceType
 from annals.domain.model import GroupType, Level, Model, ResourceType
@@ -42,6 +43,7 @@ class ChangeSet:
         self.documents: dict[str, bytes] = {}
         self.processed: list[str] = []
         self.number: int | None = None  # of the Version that a legacy API writes
+        self.entries = PhaseCounter(context.report_phase, "validated")  # of the request's tree
         self.groups: dict[str, GroupDraft] = {}
         self.resources: dict[str, ResourceDraft] = {}
         self.root_after_images: dict[str, AfterImage] = {}  # the model and the capabilities
@@ -142,6 +144,12 @@ class ChangeSet:
             self.documents[name] = content
         return name
 
+    def prefetch_tree(self, tree: Attributes, xid: str, others: Sequence[str] = ()) -> None:
+        """Announces other entities and those that a request's tree names, which `entries` will count."""
+        names = [*others, *xids_in_tree(tree, xid, self.model)]
+        self.entries.total = len(names) - len(others)
+        self.world.prefetch(names)
+
     # --- deletions -----------------------------------------------------------------------------------------------
 
     def delete_group(self, entity: Entity) -> None:
@@ -195,8 +203,10 @@ class ChangeSet:
         after_images = sorted(self._after_images(), key=lambda fact: xids.event_order(fact.xid), reverse=True)
         self.world.prefetch(fact.xid for fact in after_images)
         events: list[EntityEvent] = []
+        counter = PhaseCounter(self.context.report_phase, "built", len(after_images))
         while after_images:  # an event copies its images, so each after-image is freed as soon as its event exists
             events.append(self._event(after_images.pop()))
+            counter.add()
         return tuple(events)
 
     def _after_images(self) -> Iterator[AfterImage]:

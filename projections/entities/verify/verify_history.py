@@ -12,7 +12,7 @@ from annals.commands.store.hashes import LogRow
 from annals.commands.store.log import Store
 from annals.commands.store.mapper import EventMapper
 from annals.commands.verify.unchecked_rows import catch_unreadable, open_snapshot, unchecked_row
-from annals.commands.verify.verify_log import VerificationFinding
+from annals.commands.verify.verify_log import ProgressCallback, VerificationFinding
 from annals.domain.registry.events import EntityDeleted
 from annals.domain.values import xid as xids
 from annals.projections.entities.rows import EntityRow, entity_row
@@ -40,24 +40,27 @@ _ROW_WIDTH: Final = len(EntityRow._fields)
 _SINCE_INDEX: Final = EntityRow._fields.index("since")
 
 
-def verify_history(store: Store) -> Iterator[VerificationFinding]:
+def verify_history(
+    store: Store, progress: ProgressCallback = lambda done, total: None
+) -> Iterator[VerificationFinding]:
     """Each current or past row that does not match the event at its position, or that was replaced at another time.
 
     Reads, once and in pages, every event that is not a deletion. Does not check rows that another program has left:
-    they are rebuilt before anyone reads them.
+    they are rebuilt before anyone reads them. progress: receives the number of rows after each page.
     """
     unreadable_messages, log_end = list[str](), 0
     with open_snapshot(store) as connection, catch_unreadable(unreadable_messages.append):
         if not tables().exist(connection):
             return
         events, rows, log_end = sql.run(connection, _SELECT_COUNTS).fetchone()
-        for statement in (_CURRENT_ROWS, _PAST_ROWS):
-            for row_values in _read_rows(connection, statement):
-                if not _is_expected_row(row_values, store.mapper):
-                    yield VerificationFinding(
-                        _claimed_position(row_values, log_end),
-                        f"the row of {row_values[0]!r} is not what the log results in",
-                    )
+        for done, row_values in enumerate(_all_rows(connection), 1):
+            if not _is_expected_row(row_values, store.mapper):
+                yield VerificationFinding(
+                    _claimed_position(row_values, log_end),
+                    f"the row of {row_values[0]!r} is not what the log results in",
+                )
+            if done % sql.CHUNK == 0 or done == rows:
+                progress(done, rows)
         if events != rows:
             yield VerificationFinding(
                 log_end, f"the read model has {rows} rows of present and past, but the log results in {events}"
@@ -65,6 +68,11 @@ def verify_history(store: Store) -> Iterator[VerificationFinding]:
         yield from verify_published_versions(connection, store.mapper, log_end)
     for message in unreadable_messages:
         yield VerificationFinding(log_end, f"the database cannot read the read model's rows: {message}")
+
+
+def _all_rows(connection: Connection) -> Iterator[Sequence[Any]]:
+    for statement in (_CURRENT_ROWS, _PAST_ROWS):
+        yield from _read_rows(connection, statement)
 
 
 def _read_rows(connection: Connection, statement: str) -> Iterator[Sequence[Any]]:

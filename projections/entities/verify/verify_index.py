@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from annals.commands.store import sql
 from annals.commands.store.log import Store
 from annals.commands.verify.unchecked_rows import catch_unreadable, open_snapshot
-from annals.commands.verify.verify_log import VerificationFinding
+from annals.commands.verify.verify_log import ProgressCallback, VerificationFinding
 from annals.domain.values.json_text import loads
 from annals.projections.entities.leaves import OMITTED_PATH, PRESENT_LEAF, UNINDEXED_TYPES, leaves
 from annals.projections.entities.tables import tables
@@ -30,11 +30,11 @@ _Leaf = tuple[Any, Any, Any, Any]
 _Index = dict[str, dict[str, _Leaf]]
 
 
-def verify_index(store: Store) -> Iterator[VerificationFinding]:
+def verify_index(store: Store, progress: ProgressCallback = lambda done, total: None) -> Iterator[VerificationFinding]:
     """Each entity whose leaves do not match its row, with their paths, and leaves without an entity.
 
     Cost: O(leaves), in pages. Does not check rows that another program has left: they are rebuilt before anyone reads
-    them.
+    them. progress: receives the number of leaves after each page.
     """
     unreadable_messages, log_end = list[str](), 0
     with open_snapshot(store) as connection, catch_unreadable(unreadable_messages.append):
@@ -51,6 +51,7 @@ def verify_index(store: Store) -> Iterator[VerificationFinding]:
                     yield VerificationFinding(
                         since if isinstance(since, int) else log_end, _describe(key, differing_paths)
                     )
+            progress(expected_count, stored_count)
         if stored_count != expected_count:
             yield VerificationFinding(
                 log_end,

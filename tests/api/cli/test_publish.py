@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import pytest
 
+from annals.api.cli.progress import LINE_SECONDS
 from tests.support.brokers.kafka import READER, Kafka, consuming, kafka, taken, token
 from tests.support.brokers.suite import HOST, PASSWORD, USER, WRONG
 from tests.support.console import Annals
@@ -56,6 +57,13 @@ def test_once(annals: Annals, store: str, broker: Kafka) -> None:
     for _ in range(2):  # the second time there is nothing to do
         ended = annals("publish", "--kafka", broker.own(), "--prefix", f"{broker.topic}-once", "--once")
         assert ended == (0, f"position 7: 7 records on {broker.topic}-once.log, 4 on {broker.topic}-once.events\n", "")
+
+
+def test_its_progress(annals: Annals, store: str, broker: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
+    broker.fresh()
+    monkeypatch.setenv(LINE_SECONDS, "0")
+    ended = annals("publish", "--kafka", broker.own(), "--prefix", f"{broker.topic}-counted", "--once")
+    assert ended.err == "annals: published 7 of 7 events\n"
 
 
 def test_it_follows_until_it_is_told_to_stop(store: str, broker: Kafka, folder: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from annals.api.cli.progress import LINE_SECONDS
 from tests.support.serving import annals, environment
 
 pytestmark = pytest.mark.uses("Spark")
@@ -44,11 +46,13 @@ def test_spark_makes_the_same_read_model(source: str, request: pytest.FixtureReq
         settings["TMPDIR"] = str(tmp_path)
         killed(tmp_path, "annals-rebuild-*/stage/leaves", *where, **settings)
         assert annals("export", cwd=tmp_path, **settings).stdout == before
-    ended = annals("rebuild", "--engine", "spark", *where, cwd=tmp_path, **settings)
+    ended = annals("rebuild", "--engine", "spark", *where, cwd=tmp_path, **settings, **{LINE_SECONDS: "0"})
     if ended.returncode == 2 and "Java" in ended.stderr:
         pytest.skip(ended.stderr)
     assert ended.returncode == 0, ended.stderr
     assert "events in" in ended.stdout
+    assert re.search(r"^annals: computed [1-9]\d* Spark tasks", ended.stderr, re.MULTILINE)
+    assert re.search(r"^annals: loaded [1-9]\d* rows", ended.stderr, re.MULTILINE)
     assert [*tmp_path.glob("annals-rebuild-*")] == []
     assert annals("export", cwd=tmp_path, **settings).stdout == before
     assert annals("log", "verify", cwd=tmp_path, **settings).returncode == 0

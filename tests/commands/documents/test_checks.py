@@ -41,10 +41,10 @@ class Counted(DocumentChecker):
         super().__init__()
         self.asked: list[DocumentCheck] = []
 
-    def check(self, document_checks: Any, content: Any) -> dict[DocumentCheck, CheckResult]:
+    def check(self, document_checks: Any, content: Any, report: Any = None) -> dict[DocumentCheck, CheckResult]:
         asked = list(document_checks)
         self.asked += asked
-        return super().check(asked, content)
+        return super().check(asked, content, report)
 
 
 @pytest.fixture

@@ -97,10 +97,10 @@ def test_a_command_that_cannot_be_foreseen_is_refused_and_the_next_one_is_done(r
 
 def test_who_is_waited_for_no_longer_is_left_out_while_others_find_things_out(registry: Store) -> None:
     class Slow(DocumentChecker):
-        def check(self, document_checks: Any, content: Any) -> dict[DocumentCheck, CheckResult]:
+        def check(self, document_checks: Any, content: Any, report: Any = None) -> dict[DocumentCheck, CheckResult]:
             asked.set()
             go.wait(10)
-            return super().check(document_checks, content)
+            return super().check(document_checks, content, report)
 
     asked, go = Event(), Event()
     graphql = {"format": "GraphQL/October2021", "schema": "type Query { a: Int }"}

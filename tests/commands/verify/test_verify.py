@@ -20,7 +20,7 @@ from tests.support.small_decider import decide, delete, write
 class Rows:
     """The read model's table, as far as its hashes go."""
 
-    def apply(self, connection: Connection, recorded: Sequence[tuple[int, EntityEvent]]) -> None:
+    def apply(self, connection: Connection, recorded: Sequence[tuple[int, EntityEvent]], report: object = None) -> None:
         for position, event in recorded:
             shown = entity_row(event, position)._asdict()
             connection.execute(text("DELETE FROM entity WHERE tree_key = :tree_key"), shown)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from pathlib import Path
 
@@ -29,7 +30,7 @@ def test_it_follows_until_it_is_stopped(spark: SparkSession, sqlite_url: str, tm
     tables = tmp_path / "tables"
     with past(sqlite_url, tmp_path) as registry:
         options = ("--from", "annals", "--registry", registry.url, "--seconds", "0.1")
-        process = started(tmp_path, *options, once=False)
+        process = started(tmp_path, *options, once=False, _ANNALS_PROGRESS_SECONDS="0")
         until(lambda: reached(spark, tables, registry), 300)
         change(registry, "late")
         until(lambda: reached(spark, tables, registry), 300)
@@ -37,6 +38,7 @@ def test_it_follows_until_it_is_stopped(spark: SparkSession, sqlite_url: str, tm
         out, err = process.communicate(timeout=100)
         assert (process.returncode, out) == (0, f"position {registry.rows()[-1].position}\n"), err
         assert are_those_of(spark, tables, registry.rows()) == registry.rows()[-1].position
+    assert re.search(r"^annals: applied [1-9]\d* events", err, re.MULTILINE), err
 
 
 @pytest.mark.parametrize(
