@@ -40,7 +40,7 @@ from annals.api.ops.commit_listeners import CommitListeners
 from annals.api.ops.health import LIVEZ, READYZ, HealthRoutes
 from annals.api.ops.metrics import ServerMetrics
 from annals.api.ops.metrics_route import METRICS, MetricsRoutes
-from annals.api.own_paths import OWN_PATH_ITEMS
+from annals.api.own_paths import OWN_PATHS
 from annals.api.registry.open_registry import Registry, open_registry
 from annals.api.replication.metrics import add_link_metrics as measure_links
 from annals.api.replication.representations import LinkApiContext as LinkParts
@@ -208,7 +208,7 @@ def create_app(
 
 def _server_mounts(registry: Registry, metrics: ServerMetrics) -> Mapping[str, Mount]:
     """Surfaces below `/-/` about the server and its OpenAPI documents."""
-    health_routes, openapi_routes = HealthRoutes(registry), OpenapiRoutes(registry, OWN_PATH_ITEMS)
+    health_routes, openapi_routes = HealthRoutes(registry), OpenapiRoutes(registry, OWN_PATHS)
     return {
         LIVEZ: Mount(health_routes, allows_anonymous=True, is_leaf=True, accepts_any_host=True),
         READYZ: Mount(health_routes, allows_anonymous=True, is_leaf=True, accepts_any_host=True),

@@ -9,8 +9,8 @@ from annals.api.audit.request_params import MAX_LIMIT as AUDIT_LIMIT
 from annals.api.audit.tree_hash_params import MAX_PARTS
 from annals.api.feeds.formats import PAGE_SIZE
 from annals.api.feeds.request_params import MAX_LIMIT, MAX_WAIT
-from annals.api.openapi.builders import DRY_RUN, Schema
-from annals.api.openapi.path_files import COMPONENTS, load_paths
+from annals.api.openapi.named_schemas import NamedSchemas
+from annals.api.openapi.path_files import load_paths
 from annals.api.replication.representations import LINK_STATES
 from annals.api.subscriptions import dead_letters, previews, reading
 from annals.domain.compat.legacy_apis import LEGACY_APIS
@@ -38,7 +38,7 @@ _SURFACES: Final = (
 #: The values of the placeholders in these files.
 _VALUES: Final[Mapping[str, Any]] = {
     "AUDIT_LIMIT": AUDIT_LIMIT,
-    "COMPATIBILITIES": [None, *COMPATIBILITIES],
+    "COMPATIBILITIES": [*COMPATIBILITIES, None],
     "DEAD_LETTER_LIMIT": dead_letters.MAX_LIMIT,
     "DEFAULT_EVENT_FAMILY": XREGISTRY,
     "EVENT_FAMILIES": list(FAMILIES),
@@ -54,13 +54,15 @@ _VALUES: Final[Mapping[str, Any]] = {
     "LINK_MODES": list(dict.fromkeys(mode for modes in MODES.values() for mode in modes)),
     "LINK_STATES": list(LINK_STATES),
     "LINK_VERDICTS": [EQUAL, DIFFERS, UNKNOWN],
-    "LOG_LINES": COMPONENTS["schemas"][DRY_RUN],
     "PREVIEW_LIMIT": previews.MAX_MATCHES,
     "SINK_PROTOCOLS": list(PROTOCOLS),
     "SUBSCRIPTION_LIMIT": reading.MAX_LIMIT,
     "UNRESOLVED_REASONS": [reason.value for reason in UnresolvedReason],
 }
 
-OWN_PATH_ITEMS: Final[dict[str, Schema]] = {
-    path: item for surface in _SURFACES for path, item in load_paths(surface, _VALUES).items()
-}
+_LOADED: Final = [load_paths(surface, _VALUES) for surface in _SURFACES]
+#: All path items, and the schemas that they refer to.
+OWN_PATHS: Final = NamedSchemas(
+    {path: item for each in _LOADED for path, item in each.part.items()},
+    {name: schema for each in _LOADED for name, schema in each.schemas.items()},
+)

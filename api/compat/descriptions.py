@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from annals.api.openapi.builders import Schema
+from annals.api.openapi.named_schemas import move_named_schemas
 from annals.api.openapi.path_files import fill_placeholders, load_file, path_items
 from annals.domain.compat.document_attributes import request_names
 from annals.domain.compat.legacy_apis import LEGACY_APIS, LegacyApi
@@ -25,8 +26,9 @@ def _fill_description(file: Schema, family: LegacyApi) -> Schema:
         "ABOUT": request_names(family)["about"][0],
         "PAGE_LIMIT": MAX_LIMIT,
     }
-    filled = fill_placeholders({**file, "schemas": {**file["schemas"], **own["schemas"]}}, values)
-    return {**filled, "paths": path_items(filled)}
+    filled = fill_placeholders({**file, "schemas": own["schemas"]}, values)
+    paths = move_named_schemas(path_items(filled))
+    return {**filled, "paths": paths.part, "schemas": {**filled["schemas"], **paths.schemas}}
 
 
 _DESCRIPTION_FILE: Final = load_file("annals.api.compat")

@@ -6,19 +6,22 @@ does not change them. The OpenAPI document of the registry links to them.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from annals.api.compat.descriptions import DESCRIPTIONS
 from annals.api.openapi.builders import Schema
 from annals.api.openapi.content_encoding import add_coding_headers, add_coding_to_paths
 from annals.api.openapi.path_files import COMPONENTS
-from annals.api.openapi.problems import OWN_PROBLEM_NAME, PROBLEM_NAME, problem_response, problem_schemas
+from annals.api.openapi.problems import problem_response, problem_schema
 from annals.domain.compat.legacy_apis import LegacyApi
+
+#: The schema of problems, and the prefix of the responses with one.
+_REFUSAL: Final = "Refusal"
 
 
 def compat_openapi_document(family: LegacyApi, base_url: str) -> dict[str, Any]:
     """The complete OpenAPI document of one legacy API. base_url: absolute URL of the registry."""
-    described, problems = DESCRIPTIONS[family.name], problem_schemas()
+    described = DESCRIPTIONS[family.name]
     return {
         "openapi": "3.1.0",
         "info": described["info"],
@@ -27,13 +30,13 @@ def compat_openapi_document(family: LegacyApi, base_url: str) -> dict[str, Any]:
         "paths": add_coding_to_paths(described["paths"]),
         "components": {
             "schemas": {
-                **{name: problems[name] for name in (PROBLEM_NAME, OWN_PROBLEM_NAME)},
+                _REFUSAL: problem_schema("status", "detail", "instance"),
                 **COMPONENTS["schemas"],
                 **described["schemas"],
             },
             "headers": {**COMPONENTS["headers"], **described["headers"]},
             "responses": add_coding_headers(
-                {f"Refusal-{each}": _problem_response(each) for each in described["refused"]}
+                {f"{_REFUSAL}-{each}": _problem_response(each) for each in described["refused"]}
             ),
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
         },
@@ -41,5 +44,5 @@ def compat_openapi_document(family: LegacyApi, base_url: str) -> dict[str, Any]:
 
 
 def _problem_response(status: int) -> Schema:
-    schema = {"$ref": "#/components/schemas/Refusal"}
+    schema = {"$ref": f"#/components/schemas/{_REFUSAL}"}
     return problem_response(status, "application/problem+json", schema, "Link", "X-Content-Type-Options")

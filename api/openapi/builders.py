@@ -7,8 +7,13 @@ from typing import Any, Final
 Schema = dict[str, Any]
 
 STRING_SCHEMA: Final[Schema] = {"type": "string"}
-#: The schema name of a dry run's response.
-DRY_RUN: Final = "DryRun"
+#: The bytes of a document. OpenAPI 3.1 needs no schema for them, but client generators do.
+BINARY_SCHEMA: Final[Schema] = {"type": "string", "format": "binary"}
+#: The schema name of a page of the log, which is also the response to a dry run.
+LOG_LINES: Final = "LogLines"
+#: An extension of a response: by query parameter, the schema of the JSON that a request with it returns instead; the
+#: last one applies. Most client generators cannot read a response that is a choice of schemas.
+JSON_WITH: Final = "x-json-with"
 #: The header with the number of findings.
 FINDINGS_NAME: Final = "Annals-Findings"
 #: Headers of responses to writes. Each is absent if it has no value.
@@ -36,8 +41,15 @@ def or_dry_run(response: Schema | None) -> Schema:
         "description": "The events that the request would append.",
         "headers": response_headers("Link", FINDINGS_NAME),
     }
-    json_content = described_response.get("content", {}).get("application/json")
-    lines_reference = {"$ref": f"#/components/schemas/{DRY_RUN}"}
-    schema = {"anyOf": [json_content["schema"], lines_reference]} if json_content else lines_reference
-    content = {"application/json": {"schema": schema}, "application/x-ndjson": {"schema": STRING_SCHEMA}}
-    return {**described_response, "content": content}
+    own_content = described_response.get("content", {}).get("application/json")
+    lines = {"$ref": f"#/components/schemas/{LOG_LINES}"}
+    content = {"application/json": own_content or {"schema": lines}, "application/x-ndjson": {"schema": STRING_SCHEMA}}
+    return {
+        **(json_with(described_response, "dryrun", lines) if own_content else described_response),
+        "content": content,
+    }
+
+
+def json_with(response: Schema, parameter: str, schema: Schema) -> Schema:
+    """The same response, with the schema of its JSON if the request has a query parameter."""
+    return {**response, JSON_WITH: {**response.get(JSON_WITH, {}), parameter: schema}}

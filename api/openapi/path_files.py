@@ -6,6 +6,7 @@ Such a file is OpenAPI with these abbreviations:
 - A parameter is in the query and a string, unless it says otherwise; one in the path is required.
 - `headers` of a response is a list of names of components.
 - `dryrun: true` of a response adds that of a dry run; without other members, the response is only that of a dry run.
+- A schema with a `title` becomes the component of that name.
 - `refused` of an operation is a list of statuses; `problems` is the prefix of the responses that they refer to.
 - `tag` and `problems` of the file hold for all of its operations. Other members hold what several paths share.
 """
@@ -20,6 +21,7 @@ from typing import Any, Final
 import yaml
 
 from annals.api.openapi.builders import STRING_SCHEMA, Schema, or_dry_run, response_headers
+from annals.api.openapi.named_schemas import NamedSchemas, move_named_schemas
 from annals.api.openapi.problems import OWN_PROBLEM_NAME, error_references
 
 FILE_NAME: Final = "openapi.yaml"
@@ -28,9 +30,12 @@ _PLACEHOLDER: Final = re.compile(r"\$([A-Z_]+)")
 _LOADER: Final[type[yaml.SafeLoader]] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-def load_paths(package: str, values: Mapping[str, Any]) -> dict[str, Schema]:
-    """The path items of a surface. package: its dotted name. values: by placeholder, without the dollar sign."""
-    return path_items(fill_placeholders(load_file(package), values))
+def load_paths(package: str, values: Mapping[str, Any]) -> NamedSchemas:
+    """The path items of a surface, and their schemas with names.
+
+    package: its dotted name. values: by placeholder, without the dollar sign.
+    """
+    return move_named_schemas(path_items(fill_placeholders(load_file(package), values)))
 
 
 def load_file(package: str) -> Schema:

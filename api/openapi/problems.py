@@ -1,4 +1,4 @@
-"""OpenAPI of problems: a schema for each error type, a response for each status."""
+"""OpenAPI of problems: one schema, and a response for each status that names its error types."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from annals.domain.compat.errors import Conflict, InvalidDefinition, NoSuchVersion
 from annals.domain.errors.http_errors import HttpProblem
-from annals.domain.errors.problems import NO_SUBJECT, PROBLEM_TYPES, Problem
+from annals.domain.errors.problems import PROBLEM_TYPES, Problem
 
 Schema = dict[str, Any]
 
@@ -36,38 +36,37 @@ _REQUIRED_HEADERS: Final[dict[int, str]] = {
 _STATUSES_OF_OWN_PATHS: Final = frozenset((HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.BAD_GATEWAY))
 _STRING: Final[Schema] = {"type": "string"}
 _MEMBERS: Final[dict[str, Schema]] = {
-    "type": {"type": "string", "format": "uri"},
+    "type": {"type": "string", "format": "uri", "description": "A URL that ends with `#` and the name of the type."},
     "title": _STRING,
     "subject": {"type": "string", "description": "The object of the error: an xid, or the path or URL of the request."},
     "args": {"type": "object", "additionalProperties": _STRING},
     "detail": _STRING,
     "instance": _STRING,
     "source": _STRING,
+    "status": {"type": "integer", "description": "The status of the response; absent at paths of the specification."},
 }
 
 
 def problem_schemas() -> dict[str, Schema]:
-    """The schemas of all error types, and of their common members."""
-    problem_schema: Schema = {"type": "object", "properties": _MEMBERS, "required": ["type", "title"]}
-    status: Schema = {"properties": {"status": {"type": "integer"}}, "required": ["status"]}
-    own_problem_schema: Schema = {"allOf": [_schema_reference(PROBLEM_NAME), status]}
-    return {
-        PROBLEM_NAME: problem_schema,
-        OWN_PROBLEM_NAME: own_problem_schema,
-        **{_schema_name(kind): _problem_schema(kind) for kind in ALL_PROBLEM_TYPES},
-    }
+    """The schemas of problems: of those of the specification, and of those below `/-/`."""
+    return {PROBLEM_NAME: problem_schema(), OWN_PROBLEM_NAME: problem_schema("status")}
+
+
+def problem_schema(*required: str) -> Schema:
+    """The schema of a problem. required: members that it has in addition to those of every problem.
+
+    All error types share it, because generators make a class of each schema, and few can read a choice among eighty.
+    """
+    return {"type": "object", "properties": _MEMBERS, "required": ["type", "title", *required]}
 
 
 def problem_responses() -> dict[str, Schema]:
     """The error responses of all statuses, by component name."""
-    statuses, problem_json = problem_statuses(), "application/problem+json"
-    own = {
-        status: problem_response(status, problem_json, _schema_reference(OWN_PROBLEM_NAME), "Link")
-        for status in statuses
-    }
+    media_types = {PROBLEM_NAME: "application/json", OWN_PROBLEM_NAME: "application/problem+json"}
     return {
-        **{f"{PROBLEM_NAME}-{status}": _error_response(status) for status in statuses},
-        **{f"{OWN_PROBLEM_NAME}-{status}": response for status, response in own.items()},
+        f"{name}-{status}": problem_response(status, media_type, _schema_reference(name), "Link")
+        for name, media_type in media_types.items()
+        for status in problem_statuses()
     }
 
 
@@ -76,7 +75,13 @@ def problem_response(status: int, media_type: str, schema: Schema, *headers: str
     given: Schema = {name: {"$ref": f"#/components/headers/{name}"} for name in headers}
     if status in _REQUIRED_HEADERS:
         given[_REQUIRED_HEADERS[status]] = {"required": True, "schema": _STRING}
-    return {"description": HTTPStatus(status).phrase, "headers": given, "content": {media_type: {"schema": schema}}}
+    return {"description": _description(status), "headers": given, "content": {media_type: {"schema": schema}}}
+
+
+def _description(status: int) -> str:
+    """The phrase of a status, and the names of its error types."""
+    names = sorted(kind.name for kind in ALL_PROBLEM_TYPES if kind.status == status)
+    return f"{HTTPStatus(status).phrase}: {', '.join(names)}."
 
 
 def problem_statuses() -> list[int]:
@@ -94,41 +99,6 @@ def error_responses() -> dict[str, Schema]:
 def error_references(problems: str, statuses: Iterable[int]) -> dict[str, Schema]:
     """References to error responses. problems: the prefix of their names."""
     return {str(status): {"$ref": f"#/components/responses/{problems}-{status}"} for status in statuses}
-
-
-def _problem_schema(kind: type[Problem]) -> Schema:
-    required = ["args"] if kind.placeholders() else []
-    if kind.fixed_subject != NO_SUBJECT:
-        required.append("subject")
-    properties: dict[str, Schema] = {"type": _type_schema(kind)}
-    if kind.placeholders():
-        properties["args"] = {"required": sorted(kind.placeholders())}
-    return {
-        "title": kind.name,
-        "description": kind.title,
-        "allOf": [_schema_reference(PROBLEM_NAME), {"properties": properties, "required": required}],
-    }
-
-
-def _type_schema(kind: type[Problem]) -> Schema:
-    """The schema of a problem's `type`. A type of this program is a URL below the registry's root, which varies."""
-    return {"pattern": f"{kind.uri()}$"} if issubclass(kind, HttpProblem) else {"const": kind.uri()}
-
-
-def _error_response(status: int) -> Schema:
-    kinds = sorted((kind for kind in ALL_PROBLEM_TYPES if kind.status == status), key=lambda kind: kind.name)
-    if len(kinds) == 1:
-        return problem_response(status, "application/json", _schema_reference(_schema_name(kinds[0])), "Link")
-    mapping = {kind.uri(): _schema_reference(_schema_name(kind))["$ref"] for kind in kinds}
-    schema: Schema = {
-        "oneOf": [_schema_reference(_schema_name(kind)) for kind in kinds],
-        "discriminator": {"propertyName": "type", "mapping": mapping},
-    }
-    return problem_response(status, "application/json", schema, "Link")
-
-
-def _schema_name(kind: type[Problem]) -> str:
-    return f"{PROBLEM_NAME}.{kind.name}"
 
 
 def _schema_reference(name: str) -> Schema:

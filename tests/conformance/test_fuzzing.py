@@ -25,7 +25,7 @@ from schemathesis.specs.openapi.checks import (
 
 from annals.commands.store.log import Store
 from annals.commands.verify.verify_log import verify_log, verify_row_hashes
-from tests.support.made_up import cases, repeatable
+from tests.support.made_up import cases, repeatable, validate
 from tests.support.serving import serving
 
 # Lines of JSON are text to whoever makes them up.
@@ -122,7 +122,7 @@ def run(client: httpx.Client, operation: Any, examples: int, keep_model: bool = 
             case.body = {name: value for name, value in case.body.items() if name not in CONFIGURATION}
         before = end_of_log(client)
         answer = case.call(base_url=str(client.base_url))
-        case.validate_response(answer, checks=checks(answer))
+        validate(case, answer, checks(answer))
         if answer.status_code >= 400:
             assert end_of_log(client) == before
 

@@ -5,18 +5,27 @@ Spec: OpenAPI 3.1; paths and statuses as the HTTP binding 1.0-rc4 has them, "Reg
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 from annals.api.openapi.builders import STRING_SCHEMA
 from annals.api.openapi.content_encoding import add_coding_headers, add_coding_to_paths
+from annals.api.openapi.named_schemas import NamedSchemas
 from annals.api.openapi.path_files import COMPONENTS
 from annals.api.openapi.problems import problem_responses, problem_schemas
 from annals.api.registry.capabilities import Capabilities
 from annals.api.xregistry.openapi import flags
-from annals.api.xregistry.openapi.operations import CONDITIONS, document_response, header_parameters, operation
+from annals.api.xregistry.openapi.names import with_client_names
+from annals.api.xregistry.openapi.operations import (
+    CONDITIONS,
+    ENTITIES_TO_DELETE,
+    RESOURCES_TO_DELETE,
+    document_response,
+    header_parameters,
+    operation,
+)
 from annals.api.xregistry.openapi.path_templates import PathTemplate, path_templates
 from annals.api.xregistry.openapi.schemas import (
+    AVAILABILITY,
     CAPABILITIES,
     CAPABILITIESOFFERED,
     MODEL,
@@ -24,6 +33,7 @@ from annals.api.xregistry.openapi.schemas import (
     Schema,
     model_schemas,
     object_schema,
+    schema_reference,
 )
 from annals.api.xregistry.request.paths import allow_header, availability_name
 from annals.domain.decisions.capabilities import AVAILABLE, OFFERED
@@ -50,9 +60,13 @@ _RESPONSE_HEADERS: Final[dict[str, tuple[str, bool]]] = {
 
 
 def openapi_document(
-    model: Model, capabilities: Capabilities, base_url: str, own_paths: Mapping[str, Schema]
+    model: Model, capabilities: Capabilities, base_url: str, own_paths: NamedSchemas
 ) -> dict[str, Any]:
     """The complete OpenAPI document. base_url: absolute URL of the registry. Cost: O(attributes of the model)."""
+    return with_client_names(_document(model, capabilities, base_url, own_paths), model)
+
+
+def _document(model: Model, capabilities: Capabilities, base_url: str, own_paths: NamedSchemas) -> dict[str, Any]:
     templates = [
         template for template in path_templates(model) if availability_name(template.kind) in capabilities.available
     ]
@@ -63,10 +77,10 @@ def openapi_document(
         "security": [{}, {"bearer": []}],
         "tags": _tags(model),
         "paths": add_coding_to_paths(
-            {**{template.path: _path_item(template, capabilities) for template in templates}, **own_paths}
+            {**{template.path: _path_item(template, capabilities) for template in templates}, **own_paths.part}
         ),
         "components": {
-            "schemas": {**_own_schemas(), **model_schemas(model), **problem_schemas()},
+            "schemas": {**_own_schemas(), **own_paths.schemas, **model_schemas(model), **problem_schemas()},
             "parameters": {
                 **flags.flag_parameters(capabilities),
                 **_condition_parameters(),
@@ -138,16 +152,30 @@ def _own_schemas() -> dict[str, Schema]:
     members: Schema = {"attributes": object_map, "groups": object_map}
     return {
         CAPABILITIES: _capabilities_schema(),
+        AVAILABILITY: object_schema({"mutable": {"type": "boolean"}}),
         CAPABILITIESOFFERED: object_map,
         MODEL: {"type": "object", "properties": members, "required": list(members)},
         MODELSOURCE: {"type": "object", "properties": members},
+        **_deletion_schemas(),
         **COMPONENTS["schemas"],
+    }
+
+
+def _deletion_schemas() -> dict[str, Schema]:
+    """Maps of entities to delete, each with its required epoch."""
+    epoch: Schema = {"type": "object", "properties": {"epoch": {"type": ["integer", "null"]}}}
+    meta: Schema = {"type": "object", "properties": {"meta": schema_reference("EntityToDelete")}}
+    return {
+        "EntityToDelete": epoch,
+        "ResourceToDelete": meta,
+        ENTITIES_TO_DELETE: {"type": "object", "additionalProperties": schema_reference("EntityToDelete")},
+        RESOURCES_TO_DELETE: {"type": "object", "additionalProperties": schema_reference("ResourceToDelete")},
     }
 
 
 def _capabilities_schema() -> Schema:
     """The schema of the capabilities that this server offers; each member is optional."""
-    mutable = {"type": "object", "properties": {"mutable": {"type": "boolean"}}, "additionalProperties": False}
+    mutable = schema_reference(AVAILABILITY)
     offered = {name: _choice_schema(values) for name, values in OFFERED.items()}
     available = object_schema(dict.fromkeys(AVAILABLE, mutable))
     return object_schema({"available": available, "compatibilities": {"type": "object"}, **offered})
@@ -155,5 +183,5 @@ def _capabilities_schema() -> Schema:
 
 def _choice_schema(values: tuple[Any, ...]) -> Schema:
     if all(isinstance(value, bool) for value in values) and values:
-        return {"type": "boolean", "enum": list(values)}
-    return {"type": "array", "items": {"enum": ["*", *values]}}
+        return {"type": "boolean"}
+    return {"type": "array", "items": {"type": "string", "enum": ["*", *values]}}

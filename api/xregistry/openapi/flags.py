@@ -11,7 +11,7 @@ from annals.api.xregistry.request.paths import COLLECTION_KINDS, PathKind
 
 Parameter = dict[str, Any]
 
-_SWITCH: Final = {"schema": {"const": ""}, "allowEmptyValue": True}
+_SWITCH: Final = {"schema": {"type": "string", "const": ""}, "allowEmptyValue": True}
 _LIST: Final = {"style": "form", "explode": False, "allowEmptyValue": True}
 _TEXTS: Final = {"schema": {"type": "array", "items": {"type": "string"}}, **_LIST}
 _TEXT: Final = {"schema": {"type": "string"}}
@@ -120,7 +120,7 @@ def flag_parameters(capabilities: Capabilities) -> dict[str, Parameter]:
     """The Parameter Objects of the flags, by name."""
     parameters = {name: _parameter(name, flag) for name, flag in served_flags(capabilities).items()}
     if "ignore" in parameters:
-        items = {"enum": ["*", *sorted(capabilities.ignores)]}
+        items = {"type": "string", "enum": ["*", *sorted(capabilities.ignores)]}
         parameters["ignore"] = {**parameters["ignore"], "schema": {"type": "array", "items": items}}
     return parameters
 

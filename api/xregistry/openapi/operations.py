@@ -5,18 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from annals.api.openapi.builders import CONTENT_ENCODING_NAME, WRITE_HEADERS, json_content, or_dry_run, response_headers
+from annals.api.openapi.builders import (
+    BINARY_SCHEMA,
+    CONTENT_ENCODING_NAME,
+    WRITE_HEADERS,
+    json_content,
+    json_with,
+    or_dry_run,
+    response_headers,
+)
 from annals.api.openapi.problems import error_responses
 from annals.api.registry.capabilities import Capabilities
 from annals.api.registry.header_attributes import HEADER_PREFIX, SCALAR_TYPES
 from annals.api.xregistry.openapi import flags
 from annals.api.xregistry.openapi.path_templates import PathTemplate
 from annals.api.xregistry.openapi.schemas import (
+    COLLECTIONS_SUFFIX,
     WRITE_SUFFIX,
     Schema,
     attribute_schema,
     map_schema,
-    object_schema,
     schema_reference,
 )
 from annals.api.xregistry.request.paths import COLLECTION_KINDS, PathKind
@@ -87,10 +95,12 @@ SUMMARIES: Final[dict[PathKind, dict[str, str]]] = {
 }
 #: Headers that make a request conditional on the current entity tag.
 CONDITIONS: Final = ("If-Match", "If-None-Match")
-_VERBS: Final = {"GET": "read", "PUT": "replace", "PATCH": "change", "POST": "post", "DELETE": "delete"}
+#: The schemas of bodies of DELETE, by name: the epoch of a Resource is in its meta.
+ENTITIES_TO_DELETE: Final = "EntitiesToDelete"
+RESOURCES_TO_DELETE: Final = "ResourcesToDelete"
 
 #: The body of a POST, where it differs from the object at the path.
-_POST_BODIES: Final = {PathKind.REGISTRY: "maps", PathKind.GROUP: "maps", PathKind.RESOURCE: "version"}
+_POST_BODIES: Final = {PathKind.REGISTRY: "collections", PathKind.GROUP: "collections", PathKind.RESOURCE: "version"}
 #: Kinds that a PUT, a PATCH or a POST may create.
 _CREATABLE: Final = frozenset((PathKind.GROUP, PathKind.RESOURCE, PathKind.META, PathKind.VERSION))
 #: Kinds whose response has the same form as their request.
@@ -115,7 +125,7 @@ def operation(template: PathTemplate, method: str, capabilities: Capabilities) -
     if template.document and body:
         parameters += [_parameter_reference(name) for name in header_parameters(template)]
     return {
-        "operationId": f"{_VERBS[method]}.{template.name}",
+        "operationId": template.operation_id(method),
         "summary": _summary(template, method),
         "tags": [template.schema.partition(".")[0] if template.types[0] else "registry"],
         "parameters": parameters,
@@ -127,12 +137,15 @@ def operation(template: PathTemplate, method: str, capabilities: Capabilities) -
 
 
 def header_parameters(template: PathTemplate) -> dict[str, Schema]:
-    """The `xRegistry-` headers that carry the attributes of a document in requests, by component name."""
+    """The `xRegistry-` headers that carry the attributes of a document in requests, by component name.
+
+    Their times are texts, because generators know no times in headers.
+    """
     return {
         f"{_document_schema(template)}.{HEADER_PREFIX}{name}": {
             "name": f"xRegistry-{name}",
             "in": "header",
-            "schema": schema,
+            "schema": {key: value for key, value in schema.items() if value != "date-time"},
         }
         for name, schema in _header_schemas(template, is_response=False).items()
     }
@@ -159,7 +172,7 @@ def document_response(template: PathTemplate) -> dict[str, Schema]:
                 **response_headers(*_DOCUMENT_HEADERS, *WRITE_HEADERS, CONTENT_ENCODING_NAME),
                 **attribute_headers,
             },
-            "content": {"*/*": {}},
+            "content": {"application/octet-stream": {"schema": BINARY_SCHEMA}, "*/*": {}},
         }
     }
 
@@ -192,9 +205,16 @@ def _request_body(template: PathTemplate, method: str) -> Schema | None:
     if method == "GET" or (method == "DELETE" and template.kind not in COLLECTION_KINDS):
         return None
     if method == "DELETE":
-        return _json_body(_deletions_schema(template), required=False)
+        is_of_resources = template.kind is PathKind.RESOURCES
+        return _json_body(
+            schema_reference(RESOURCES_TO_DELETE if is_of_resources else ENTITIES_TO_DELETE), required=False
+        )
     if template.document:
-        return {"description": "The document.", "content": {"*/*": {}}}
+        media_types = ("application/octet-stream", "*/*")
+        return {
+            "description": "The document, with any media type.",
+            "content": {media_type: {"schema": BINARY_SCHEMA} for media_type in media_types},
+        }
     return _json_body(
         _body_schema(template, method, WRITE_SUFFIX if template.kind not in _UNIFORM_KINDS else ""), required=True
     )
@@ -203,20 +223,13 @@ def _request_body(template: PathTemplate, method: str) -> Schema | None:
 def _body_schema(template: PathTemplate, method: str, suffix: str = "") -> Schema:
     """The schema of a body: of a request (with the request suffix) or of a response."""
     post_kind = _POST_BODIES.get(template.kind) if method == "POST" else None
-    if post_kind == "maps":
-        return object_schema({name: map_schema(schema + suffix) for name, schema in template.nested})
+    if post_kind == "collections":
+        return schema_reference(template.schema + suffix + COLLECTIONS_SUFFIX)
     if post_kind == "version":
         return schema_reference(f"{template.schema}.versions{suffix}")
     if template.kind in COLLECTION_KINDS:
         return map_schema(template.schema + suffix)
     return schema_reference(template.schema + suffix)
-
-
-def _deletions_schema(template: PathTemplate) -> Schema:
-    """A map of entities to delete, each with its required epoch. The epoch of a Resource is in its meta."""
-    epoch = object_schema({"epoch": {"type": ["integer", "null"]}})
-    members = object_schema({"meta": epoch}) if template.kind is PathKind.RESOURCES else epoch
-    return {"type": "object", "additionalProperties": {**members, "additionalProperties": True}}
 
 
 def _success_responses(template: PathTemplate, method: str) -> dict[str, Schema]:
@@ -226,9 +239,14 @@ def _success_responses(template: PathTemplate, method: str) -> dict[str, Schema]
         return _document_responses(template, method)
     location_headers = ("Content-Location",) if template.kind in _KINDS_WITH_LOCATION else ()
     header_names = ("Link", *location_headers, *_write_headers(method))
-    body = json_content(_response_schema(template, method))
+    body = json_content(_body_schema(template, method))
+    found = {**_response("The current state.", *header_names, *_tag_headers(method)), **body}
+    if method != "POST" and template.kind in _KINDS_WITH_COLLECTIONS:
+        found = json_with(found, "collections", schema_reference(template.schema + COLLECTIONS_SUFFIX))
+    if template.kind is PathKind.EXPORT:
+        found = json_with(found, "stated", schema_reference(template.schema + WRITE_SUFFIX))
     responses = {
-        "200": {**_response("The current state.", *header_names, *_tag_headers(method)), **body},
+        "200": found,
         **_not_modified_response(method),
     }
     if _can_create(template, method):
@@ -270,17 +288,6 @@ def _not_modified_response(method: str) -> dict[str, Schema]:
 
 def _tag_headers(method: str) -> tuple[str, ...]:
     return ("ETag",) if method == "GET" else ()
-
-
-def _response_schema(template: PathTemplate, method: str) -> Schema:
-    """The schema of a response body: the requested object, or with `collections` only its nested collections."""
-    full_schema = _body_schema(template, method)
-    if method == "POST" or template.kind not in _KINDS_WITH_COLLECTIONS:
-        return full_schema
-    names = {name: map_schema(schema) for name, schema in template.nested}
-    urls = {f"{name}url": {"type": "string"} for name in names}
-    counts = {f"{name}count": {"type": "integer"} for name in names}
-    return {"anyOf": [full_schema, object_schema({**names, **urls, **counts})]}
 
 
 def _can_create(template: PathTemplate, method: str) -> bool:

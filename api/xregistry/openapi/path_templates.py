@@ -6,9 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
+from annals.api.xregistry.openapi.names import pascal_case
 from annals.api.xregistry.openapi.schemas import CAPABILITIES, CAPABILITIESOFFERED, MODEL, MODELSOURCE, REGISTRY
-from annals.api.xregistry.request.paths import PathKind, methods_of
+from annals.api.xregistry.request.paths import COLLECTION_KINDS, PathKind, methods_of
 from annals.domain.model import GroupType, Model, ResourceType
+
+#: Names of paths whose schema is that of another path, and endings of the names of paths below a Resource.
+_FIXED_NAMES: Final = {PathKind.EXPORT: "Export"}
+_NAME_ENDINGS: Final = {PathKind.META: "Meta", PathKind.VERSIONS: "Versions", PathKind.VERSION: "Version"}
 
 _FIXED_TEMPLATES: Final = {
     PathKind.REGISTRY: ("/", REGISTRY),
@@ -44,11 +49,20 @@ class PathTemplate:
         """The methods that the path accepts while everything is mutable."""
         return methods_of(self.kind, self.document)
 
+    def operation_id(self, method: str) -> str:
+        """The id of an operation at this path: the method and what is there, such as `listSchemagroupSchemas`."""
+        is_list = method == "GET" and self.kind in COLLECTION_KINDS
+        return ("list" if is_list else method.lower()) + self._name
+
     @property
-    def name(self) -> str:
-        """The name in the operation ids of this path: the kind and the type."""
-        kind = self.kind.value + ("-details" if self.details else "")
-        return f"{kind}.{self.schema}" if self.types[0] else kind
+    def _name(self) -> str:
+        """What is at the path, in the form of the names of schemas: by type or, for the registry, by kind."""
+        plural, singular = map(pascal_case, self.types)
+        if not plural:
+            return _FIXED_NAMES.get(self.kind, self.schema)
+        group = pascal_case(self.ids[0].removesuffix("id")) if self.resource else ""
+        resource = group + (plural if self.kind in (PathKind.GROUPS, PathKind.RESOURCES) else singular)
+        return resource + _NAME_ENDINGS.get(self.kind, "") + ("Document" if self.document else "")
 
 
 def path_templates(model: Model) -> Iterator[PathTemplate]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from typing import Final
 
 from starlette.types import Receive
@@ -12,8 +11,8 @@ from annals.api.http.methods import read_only_options
 from annals.api.http.problem_response import root_link
 from annals.api.http.request import Request
 from annals.api.http.response import JSON, Response
-from annals.api.openapi.builders import Schema
 from annals.api.openapi.html_page import PAGE_POLICY, render_page
+from annals.api.openapi.named_schemas import NamedSchemas
 from annals.api.registry.definitions import RegistryDefinitions
 from annals.api.registry.open_registry import Registry
 from annals.api.xregistry.openapi.document import openapi_document
@@ -29,8 +28,8 @@ _PAGE_POLICY_HEADER: Final = (b"content-security-policy", PAGE_POLICY.encode())
 class OpenapiRoutes:
     """The surface of both. The last result is cached until the model or the capabilities change."""
 
-    def __init__(self, registry: Registry, own_paths: Mapping[str, Schema]) -> None:
-        """own_paths: path items that do not depend on the model."""
+    def __init__(self, registry: Registry, own_paths: NamedSchemas) -> None:
+        """own_paths: path items that do not depend on the model, and their schemas."""
         self._own_paths = own_paths
         self._readers = registry.readers
         self._definitions_cache = registry.definitions

@@ -1,12 +1,12 @@
 """JSON Schemas of the model: for each level one of responses and one of requests.
 
-Type names contain neither capitals nor `-`. The names of the registry's own schemas contain one of these, so the two
-never collide.
+Schemas are named by their place in the model: `dirs.files.meta`. Type names contain neither capitals nor `-`. The names
+of the registry's own schemas contain one of these, so the two never collide. `names.py` gives them names for clients.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from annals.domain.model import GroupType, Model, ResourceType
@@ -17,11 +17,15 @@ Schema = dict[str, Any]
 
 REGISTRY: Final = "Registry"
 CAPABILITIES: Final = "Capabilities"
+AVAILABILITY: Final = "Availability"
 CAPABILITIESOFFERED: Final = "CapabilitiesOffered"
 MODEL: Final = "Model"
 MODELSOURCE: Final = "ModelSource"
 #: The suffix of the names of request schemas.
 WRITE_SUFFIX: Final = "-write"
+#: The suffix of the names of maps of entities by id, and of objects with all nested collections of an entity.
+MAP_SUFFIX: Final = "-map"
+COLLECTIONS_SUFFIX: Final = "-collections"
 #: Members that a Resource and its meta have in every view. Other members depend on `doc` and on `xref`.
 _ALWAYS_REQUIRED: Final = ("self", "xid")
 _NESTED_SCHEMAS: Final = {"capabilities": CAPABILITIES, "model": MODEL, "modelsource": MODELSOURCE}
@@ -56,8 +60,8 @@ def schema_reference(name: str) -> Schema:
 
 
 def map_schema(name: str) -> Schema:
-    """The schema of a collection: entities by id."""
-    return {"type": "object", "additionalProperties": schema_reference(name)}
+    """A reference to the schema of a collection: entities by id."""
+    return schema_reference(name + MAP_SUFFIX)
 
 
 def object_schema(properties: Mapping[str, Schema]) -> Schema:
@@ -70,6 +74,7 @@ def model_schemas(model: Model) -> dict[str, Schema]:
     registry = model.registry.definitions
     plurals = {plural: plural for plural in model.groups}
     schemas = _level_schemas(REGISTRY, registry, plurals, _required_names(registry))
+    schemas |= _collections_schemas(REGISTRY, plurals)
     for plural, group in model.groups.items():
         schemas |= _group_schemas(plural, group, model.full["groups"][plural]["resources"])
     return schemas
@@ -88,22 +93,49 @@ def attribute_schema(definition: Definition) -> Schema:
 
 
 def attributes_schema(definitions: Definitions) -> Schema:
-    """The schema of an object with these attributes. Attributes that `ifvalues` adds are an `anyOf`."""
+    """The schema of an object with these attributes.
+
+    Attributes that `ifvalues` adds are properties of a loose type, and `dependentSchemas` has their exact types: client
+    generators ignore that keyword, and cannot read an `anyOf` in its place.
+    """
     properties = {name: attribute_schema(row) for name, row in definitions.items() if name != "*"}
-    conditional_schemas = [_ifvalues_schema(name, row) for name, row in definitions.items() if row.get("ifvalues")]
-    schema: Schema = {"type": "object", "properties": properties}
+    schema: Schema = {"type": "object", "properties": {**properties, **_sibling_properties(definitions)}}
     if "*" in definitions:
         schema["additionalProperties"] = attribute_schema(definitions["*"])
-    elif not conditional_schemas:
+    elif "*" not in dict(_siblings(definitions)):
         schema["additionalProperties"] = False
-    if conditional_schemas:
-        schema["allOf"] = conditional_schemas
-    return schema
+    conditions = {name: _ifvalues_schema(name, row) for name, row in definitions.items() if row.get("ifvalues")}
+    return {**schema, "dependentSchemas": conditions} if conditions else schema
+
+
+def _siblings(definitions: Definitions) -> Iterator[tuple[str, Definition]]:
+    """The attributes that `ifvalues` adds, with those that these add in turn."""
+    for row in definitions.values():
+        for branch in (row.get("ifvalues") or {}).values():
+            yield from branch["siblingattributes"].items()
+            yield from _siblings(branch["siblingattributes"])
+
+
+def _sibling_properties(definitions: Definitions) -> dict[str, Schema]:
+    """Loose schemas of these attributes; none if any attribute is allowed, because then other values are too."""
+    kinds: dict[str, set[str]] = {}
+    for name, row in _siblings(definitions) if "*" not in definitions else ():
+        kinds.setdefault(name, set()).add(row["type"])
+    return {name: _loose_schema(found) for name, found in kinds.items() if name != "*" and name not in definitions}
+
+
+def _loose_schema(kinds: set[str]) -> Schema:
+    """The schema of values of one of these types."""
+    if len(kinds) > 1:
+        return {}
+    [kind] = kinds
+    return {**_SCALARS[kind]} if kind in _SCALARS else {**_LOOSE[kind]}
 
 
 def _group_schemas(plural: str, group: GroupType, resource_models: Mapping[str, Any]) -> dict[str, Schema]:
     nested = {name: f"{plural}.{name}" for name in group.resources}
     schemas = _level_schemas(plural, group.level.definitions, nested, _required_names(group.level.definitions))
+    schemas |= _map_schemas(plural) | _collections_schemas(plural, nested)
     for name, resource in group.resources.items():
         schemas |= _resource_schemas(f"{plural}.{name}", resource, resource_models[name]["resourceattributes"])
     return schemas
@@ -118,6 +150,7 @@ def _resource_schemas(name: str, resource: ResourceType, navigation_attributes: 
     nested = {"versions": versions}
     schemas = _level_schemas(name, {**version, **navigation_attributes}, nested, required_names, {"meta": meta})
     schemas |= _level_schemas(meta, resource.meta.definitions, {}, required_names)
+    schemas |= _map_schemas(name) | _map_schemas(versions)
     return schemas | _level_schemas(
         versions, resource.version.definitions, {}, _required_names(resource.version.definitions)
     )
@@ -147,15 +180,36 @@ def _level_schemas(
     return {name: response_schema, name + WRITE_SUFFIX: request_schema}
 
 
+def _map_schemas(name: str) -> dict[str, Schema]:
+    """The schemas of a collection in responses and in requests."""
+    return {
+        each + MAP_SUFFIX: {"type": "object", "additionalProperties": schema_reference(each)}
+        for each in (name, name + WRITE_SUFFIX)
+    }
+
+
+def _collections_schemas(name: str, nested: Mapping[str, str]) -> dict[str, Schema]:
+    """The schemas of an object with only the nested collections. nested: the names of their schemas, by attribute."""
+    urls: dict[str, Schema] = {f"{key}url": _TEXT for key in nested}
+    counts: dict[str, Schema] = {f"{key}count": {"type": "integer"} for key in nested}
+    maps = {key: map_schema(target) for key, target in nested.items()}
+    return {
+        name + COLLECTIONS_SUFFIX: object_schema({**maps, **urls, **counts}),
+        name + WRITE_SUFFIX + COLLECTIONS_SUFFIX: object_schema(
+            {key: map_schema(target + WRITE_SUFFIX) for key, target in nested.items()}
+        ),
+    }
+
+
 def _request_schema(definitions: Definitions) -> Schema:
     """A level in requests: no member is required, null deletes, and read-only members are ignored."""
     schema = attributes_schema(definitions)
     schema["properties"] = {
-        name: {"readOnly": True} if definitions[name].get("readonly") else _nullable(property_schema)
+        name: {"readOnly": True} if definitions.get(name, {}).get("readonly") else _nullable(property_schema)
         for name, property_schema in schema["properties"].items()
     }
-    schema["properties"]["$schema"] = _TEXT
-    return schema
+    # Not a property, because generators give it the name of an attribute `schema`.
+    return {**schema, "patternProperties": {r"^\$schema$": _TEXT}}
 
 
 def _nullable(schema: Schema) -> Schema:
@@ -172,22 +226,23 @@ def _required_names(definitions: Definitions) -> list[str]:
 
 
 def _ifvalues_schema(name: str, definition: Definition) -> Schema:
-    """A choice for each key of `ifvalues`, and one for all other values, so that every valid entity matches.
+    """A condition for each key of `ifvalues`.
 
-    Keys are compared case-insensitively, which JSON Schema cannot express: other spellings match the last choice.
+    Keys are compared case-insensitively, which JSON Schema cannot express: other spellings meet no condition.
     """
-    keys = {key: _parse_key(key, definition["type"]) for key in definition["ifvalues"]}
-    choices = [
-        _ifvalues_branch(name, keys[key], branch["siblingattributes"]) for key, branch in definition["ifvalues"].items()
-    ]
-    return {"anyOf": [*choices, {"properties": {name: {"not": {"enum": list(keys.values())}}}}]}
+    branches = definition["ifvalues"].items()
+    return {
+        "allOf": [
+            _ifvalues_branch(name, _parse_key(key, definition["type"]), branch["siblingattributes"])
+            for key, branch in branches
+        ]
+    }
 
 
 def _ifvalues_branch(name: str, value: Any, siblings: Definitions) -> Schema:
     schema = attributes_schema(siblings)
-    schema.pop("additionalProperties", None)
-    schema["properties"] = {name: {"const": value}, **schema["properties"]}
-    return schema
+    exact = {key: row for key, row in schema.items() if key in ("properties", "dependentSchemas")}
+    return {"if": {"properties": {name: {"const": value}}}, "then": exact}
 
 
 def _parse_key(key: str, kind: str) -> Any:
@@ -215,4 +270,9 @@ def _object_schema(definition: Definition) -> Schema:
     return attributes_schema(definition.get("attributes", {}))
 
 
+_LOOSE: Final[dict[str, Schema]] = {
+    "array": {"type": "array", "items": {}},
+    "map": {"type": "object"},
+    "object": {"type": "object"},
+}
 _COMPLEX: Final = {"array": _array_schema, "map": _map_schema, "object": _object_schema}

@@ -21,7 +21,7 @@ from annals.commands.store.log import Store
 from annals.commands.verify.verify_log import verify_log, verify_row_hashes
 from annals.domain.compat.legacy_apis import LEGACY_APIS, LegacyApi
 from tests.conformance.test_fuzzing import CHECKS, end_of_log
-from tests.support.made_up import cases, repeatable
+from tests.support.made_up import cases, repeatable, validate
 from tests.support.serving import serving
 
 #: Ids that requests share, so that most of them are about something that is there.
@@ -85,7 +85,7 @@ def run(client: httpx.Client, operation: Any, family: LegacyApi) -> None:
             }
         before = end_of_log(client)
         answer = case.call(base_url=str(client.base_url).rstrip("/") + family.base)
-        case.validate_response(answer, checks=CHECKS)
+        validate(case, answer, CHECKS)
         if answer.status_code >= 400:
             assert end_of_log(client) == before
 

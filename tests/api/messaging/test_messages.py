@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from annals.api.own_paths import OWN_PATH_ITEMS
+from annals.api.own_paths import OWN_PATHS
 from annals.domain.model.builtin import default_source
 from tests.support.registries.in_process import Api, create, serving
 
@@ -300,4 +300,4 @@ def test_callers_see_what_they_may_read(store_url: str) -> None:
 
 
 def test_the_paths_are_described() -> None:
-    assert {"/-/resolved/{path}", "/-/match/{path}", "/-/import"} <= OWN_PATH_ITEMS.keys()
+    assert {"/-/resolved/{path}", "/-/match/{path}", "/-/import"} <= OWN_PATHS.part.keys()

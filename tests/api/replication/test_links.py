@@ -247,5 +247,6 @@ def test_links_in_the_metrics(api: Api) -> None:
 
 def test_the_problems_are_explained(api: Api) -> None:
     # ERR-10: the types of problems that links have are among those that are described
-    schemas = json.loads(api.send("GET", "/-/openapi.json", **ROOT).text)["components"]["schemas"]
-    assert {"Problem.invalid_link", "Problem.diverged", "Problem.remote_unavailable"} <= schemas.keys()
+    responses = json.loads(api.send("GET", "/-/openapi.json", **ROOT).text)["components"]["responses"]
+    for name, status in {"invalid_link": 400, "diverged": 409, "remote_unavailable": 502}.items():
+        assert name in responses[f"OwnProblem-{status}"]["description"]
