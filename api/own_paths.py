@@ -1,4 +1,4 @@
-"""OpenAPI of the paths that do not depend on the model: those below `/-/`, discovery, and subscriptions."""
+"""The paths that do not depend on the model, and the OpenAPI of those below `/-/`, discovery, and subscriptions."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from typing import Any, Final
 
 from annals.api.audit.request_params import MAX_LIMIT as AUDIT_LIMIT
 from annals.api.audit.tree_hash_params import MAX_PARTS
+from annals.api.compat.descriptions import DESCRIPTIONS
 from annals.api.feeds.formats import PAGE_SIZE
 from annals.api.feeds.request_params import MAX_LIMIT, MAX_WAIT
 from annals.api.openapi.builders import DRY_RUN, Schema
 from annals.api.openapi.path_files import COMPONENTS, load_paths
 from annals.api.replication.representations import LINK_STATES
 from annals.api.subscriptions import dead_letters, previews, reading
+from annals.api.xregistry.request.paths import FIXED_PATHS
 from annals.domain.compat.legacy_apis import LEGACY_APIS
 from annals.domain.formats import COMPATIBILITIES
 from annals.domain.messaging import rc2
@@ -64,3 +66,10 @@ _VALUES: Final[Mapping[str, Any]] = {
 OWN_PATH_ITEMS: Final[dict[str, Schema]] = {
     path: item for surface in _SURFACES for path, item in load_paths(surface, _VALUES).items()
 }
+
+#: The templates of all paths that do not depend on the model.
+PATH_TEMPLATES: Final = (
+    *OWN_PATH_ITEMS,
+    *(f"/{name}" for name in FIXED_PATHS),
+    *(f"{api.base}{path}" for api in LEGACY_APIS for path in DESCRIPTIONS[api.name]["paths"]),
+)

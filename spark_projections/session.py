@@ -7,36 +7,18 @@ import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from pydantic import Field
-from pydantic_settings import BaseSettings, SettingsConfigDict
-
 from annals.spark_projections.jars import CONNECTORS, connector_jars
 from annals.spark_projections.java import java_home
+from annals.spark_projections.settings import SparkSettings
 from annals.spark_projections.sources.annals import register
+
+__all__ = ["SparkSettings", "session"]
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 #: The Python that Spark starts. By default it is this one, because it has the packages that the code imports.
 _PYTHON_VARIABLE: Final = "PYSPARK_PYTHON"
-
-
-class SparkSettings(BaseSettings):
-    """Settings from the environment (`ANNALS_SPARK_...`) and `.env`."""
-
-    model_config = SettingsConfigDict(env_prefix="ANNALS_SPARK_", env_file=".env", extra="ignore")
-
-    master: str | None = Field(
-        None,
-        description="URL of the cluster; if unset, the one in `spark-defaults.conf`, else all cores of this machine",
-    )
-    memory: str | None = Field(None, description="memory of the driver and of each executor, such as `4g`")
-    jars: str | None = Field(None, description="folder with the jars of the connectors")
-    packages: str | None = Field(
-        None, description="additional Maven coordinates, comma-separated, such as those of a filesystem"
-    )
-    java: str | None = Field(None, description="folder to use as `JAVA_HOME`")
-    conf: dict[str, str] = Field({}, description="additional settings of Spark, as a JSON object")
 
 
 def session(settings: SparkSettings | None = None, connectors: Iterable[str] = tuple(CONNECTORS)) -> SparkSession:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from typing import Annotated
 
@@ -9,7 +10,7 @@ import typer
 
 from annals import __version__
 from annals.api.cli.outcome import EXIT_CODES_HELP, exit_outcome
-from annals.api.cli.progress import STDERR
+from annals.api.cli.setup.notices import print_notice
 from annals.api.cli.verbs.cesql import cesql
 from annals.api.cli.verbs.config import config
 from annals.api.cli.verbs.export import export
@@ -69,7 +70,7 @@ def main() -> None:
         if outcome is None:
             raise
         code, message = outcome
-        STDERR.print(f"annals: {message}", markup=False)
+        print_notice(message, logging.ERROR)
         sys.exit(code)
 
 

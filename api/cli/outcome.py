@@ -11,7 +11,6 @@ import psycopg
 from pydantic import ValidationError
 from sqlalchemy.exc import DBAPIError, NoSuchModuleError
 
-from annals.api.settings.settings import ENV_PREFIX
 from annals.commands.store.damage import describe_damage
 from annals.commands.store.mapper import UnreadableEvent
 from annals.domain.errors.problems import Problem
@@ -54,11 +53,14 @@ def problem_line(problem: Problem) -> str:
 
 
 def _settings_line(error: ValidationError) -> str:
+    from annals.api.cli.setup.settings_classes import variable_of_error
+
     errors = error.errors(include_url=False, include_input=False)
     messages = (
-        ("_".join(map(str, entry["loc"])).upper(), entry["msg"].removeprefix("Value error, ")) for entry in errors
+        (variable_of_error(error.title, *map(str, entry["loc"])), entry["msg"].removeprefix("Value error, "))
+        for entry in errors
     )
-    return "; ".join(f"{ENV_PREFIX}{name}: {message}" for name, message in messages)
+    return "; ".join(f"{name}: {message}" for name, message in messages)
 
 
 def _store_line(error: Exception) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated, Final, Literal
 
 import typer
 
-from annals.api.cli.options import Database, load_settings
+from annals.api.cli.options import Database, load_console_settings, load_settings
 from annals.api.cli.outcome import StoreError, UsageError
 from annals.api.cli.progress import STDERR, progress_bar
 from annals.api.cli.spark_session import EventsOutput, LogAnchors, LogLocation, SourceKind, rebuild_rows
@@ -76,7 +76,9 @@ def rebuild(
                 with progress_bar("Rebuilding") as report:
                     result = make_anew(store, progress=report, max_leaves=settings.indexed_leaves)
             else:
-                location = LogLocation(source, settings.database, folder, brokers, prefix)
+                location = LogLocation(
+                    source, settings.database, folder or load_console_settings().segments, brokers, prefix
+                )
                 events_output = EventsOutput(events, settings.event_changes) if events else None
                 anchors = LogAnchors(partial(_chain_at, store), expected_head)
                 result = _rebuild_with_spark(

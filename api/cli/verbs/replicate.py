@@ -6,7 +6,6 @@ A server of the store reads its links about once a second, so changes made here 
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -18,7 +17,7 @@ import typer
 
 from annals.api.cli.link_check import LinkCheck, check_link
 from annals.api.cli.link_requests import open_link_client
-from annals.api.cli.options import Database, load_settings, require_store
+from annals.api.cli.options import Database, load_console_settings, load_settings, require_store
 from annals.api.cli.outcome import InvalidInput, UsageError
 from annals.api.cli.surface_client import SurfaceClient
 from annals.api.cli.tables import Column, print_json, printable_text
@@ -27,9 +26,6 @@ from annals.domain.replication.link import COLLECTION
 from annals.domain.values.json_text import InvalidJson, dumps, loads
 
 replicate: Final = typer.Typer(no_args_is_help=True, help="Copy from and to other registries.")
-
-#: Environment variable with a token or a password, besides a file and a prompt. All processes could see an argument.
-SECRET_VARIABLE: Final = "ANNALS_LINK_SECRET"
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="The id of a link.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object per line, as the HTTP API does.")]
@@ -253,8 +249,8 @@ def _read_secret(file: Path | None, ask: bool) -> str | None:
         if not file.is_file():
             raise UsageError(f"there is no file {file}.")
         return file.read_text().strip()
-    if (environment_secret := os.environ.get(SECRET_VARIABLE)) is not None:
-        return environment_secret
+    if (configured_secret := load_console_settings().link_secret) is not None:
+        return configured_secret.get_secret_value()
     return str(typer.prompt("Token or password", hide_input=True, err=True)) if ask else None
 
 

@@ -8,7 +8,8 @@ import pytest
 from pydantic import ValidationError
 
 from annals.api.cli.verbs.serve import url_of_socket
-from annals.api.settings.settings import Settings, mask_password
+from annals.api.settings.settings import Settings
+from annals.api.settings.shown_settings import mask_password
 from tests.support.console import Annals
 
 
