@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from annals.spark_projections.settings import SparkSettings
+from annals.spark_projections.session import SparkSettings
 
 __all__ = ["SparkSettings"]
