@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _OWN_LOGGERS: Final = ("annals", "uvicorn")
 #: The members with which each line begins.
 _FIRST_MEMBERS: Final = ("time", "level", "logger", "event")
+#: Members that have the message again: uvicorn's with colors, and that of another handler.
+_REPEATED_MEMBERS: Final = ("color_message", "message")
 _LOG: Final = logging.getLogger("annals")
 
 
@@ -97,20 +99,18 @@ def _formatter(*last_processors: Processor) -> logging.Formatter:
 
 
 def _order_members(_: WrappedLogger, __: str, members: EventDict) -> EventDict:
-    members.pop("color_message", None)  # uvicorn's message again, with colors
-    return {**{name: members[name] for name in _FIRST_MEMBERS}, **members}
+    own_members = {name: value for name, value in members.items() if name not in _REPEATED_MEMBERS}
+    return {**{name: members[name] for name in _FIRST_MEMBERS}, **own_members}
 
 
 def _escape_control_characters(_: WrappedLogger, __: str, members: EventDict) -> EventDict:
-    """A value cannot end its line or control a terminal. One with white space is quoted."""
-    return {name: _escaped(value, name) if isinstance(value, str) else value for name, value in members.items()}
+    """A text cannot end its line or control a terminal. The renderer quotes values with white space."""
+    return {name: _escaped(value) if isinstance(value, str) else value for name, value in members.items()}
 
 
-def _escaped(text: str, name: str) -> str:
-    if name == "event":
-        text = text.strip()
-        return text if text.isprintable() else text.encode("unicode_escape").decode()
-    return text if text.isprintable() and " " not in text else repr(text)
+def _escaped(text: str) -> str:
+    text = text.strip()  # some libraries end a message with a new line
+    return text if text.isprintable() else text.encode("unicode_escape").decode()
 
 
 def _log_uncaught(error: BaseException | None) -> None:

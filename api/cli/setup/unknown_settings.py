@@ -26,7 +26,7 @@ _SERVICE_ADDRESS: Final = re.compile(r"(tcp|udp|sctp)://")
 def warn_about_unknown_settings() -> None:
     """Prints the warnings, once per process, for the environment and for `.env`."""
     for name in _unknown_names():
-        matches = get_close_matches(name, list(variable_names()), 1, cutoff=0.8)
+        matches = get_close_matches(name.upper(), list(variable_names()), 1, cutoff=0.8)
         question = f"; did you mean {matches[0]}?" if matches else "; annals config lists all settings."
         print_notice(f"{name} is not a setting{question}")
 
