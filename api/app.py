@@ -27,6 +27,8 @@ from annals.api.feeds.events_route import EVENTS, EventFeedRoutes
 from annals.api.feeds.feeds import Feeds
 from annals.api.feeds.log_head_watcher import LogHeadWatcher
 from annals.api.feeds.log_route import LOG, LogFeedRoutes
+from annals.api.http.access_log.access_log import AccessLog
+from annals.api.http.access_log.route_templates import RouteTemplates
 from annals.api.http.browsers.allowed_hosts import AllowedHosts
 from annals.api.http.browsers.cors import Cors
 from annals.api.http.canonical_header import CanonicalLinks
@@ -40,7 +42,7 @@ from annals.api.ops.commit_listeners import CommitListeners
 from annals.api.ops.health import LIVEZ, READYZ, HealthRoutes
 from annals.api.ops.metrics import ServerMetrics
 from annals.api.ops.metrics_route import METRICS, MetricsRoutes
-from annals.api.own_paths import OWN_PATHS
+from annals.api.own_paths import OWN_PATHS, PATH_TEMPLATES
 from annals.api.registry.open_registry import Registry, open_registry
 from annals.api.replication.metrics import add_link_metrics as measure_links
 from annals.api.replication.representations import LinkApiContext as LinkParts
@@ -120,7 +122,9 @@ def create_app(
     commit_listeners = CommitListeners(metrics, log_head_watcher)
     allowed_hosts = AllowedHosts(None if caller else settings.own_hosts)
     proxies, cors = TrustedProxies(settings.trusted_proxies), Cors(settings.cors_origins)
-    server_config = ServerConfig(settings.public_url, proxies, authenticator, cors, metrics, allowed_hosts)
+    routes = RouteTemplates((*PATH_TEMPLATES, *(f"/{name}" for name in ROOT_ALIASES)))
+    access_log = AccessLog(settings.access_log, routes)
+    server_config = ServerConfig(settings.public_url, proxies, authenticator, cors, metrics, allowed_hosts, access_log)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -191,6 +195,7 @@ def create_app(
         try:
             yield
         finally:
+            access_log.close()
             log_head_watcher.stop()
             if replication_service:
                 await asyncio.to_thread(replication_service.stop)

@@ -13,6 +13,7 @@ Starlette does the rest: the lifespan, bodies of requests, and streams.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, Protocol
@@ -23,6 +24,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from annals.api.auth.callers import BEARER_CHALLENGE, INVALID_TOKEN_CHALLENGE, Authenticator
 from annals.api.http import conditional
+from annals.api.http.access_log.access_log import CURRENT_CALLER, AccessLog
 from annals.api.http.browsers.allowed_hosts import AllowedHosts
 from annals.api.http.browsers.cors import Cors
 from annals.api.http.browsers.cross_origin import check_form, check_origin
@@ -33,7 +35,6 @@ from annals.api.http.limits import check_path
 from annals.api.http.methods import MethodNotAllowed
 from annals.api.http.problem_response import OWN_PREFIX, problem_response
 from annals.api.http.request import Request, build_request, request_host
-from annals.api.http.request_log import log_failure, log_response, start_timer
 from annals.api.http.response import Headers, Response, buffer_short_body, send_response
 from annals.api.ops.metrics import ServerMetrics
 from annals.commands.store.damage import DamageMonitor
@@ -91,6 +92,7 @@ class ServerConfig:
     cors: Cors
     metrics: ServerMetrics
     hosts: AllowedHosts
+    access_log: AccessLog
 
 
 def _keep_request(request: Request, host: str) -> Request:
@@ -137,7 +139,8 @@ class Dispatcher:
         if scope["type"] != "http":
             await send({"type": "websocket.close"})
             return
-        started_at = start_timer()
+        started_at = time.perf_counter()
+        CURRENT_CALLER.set(None)
         host = request_host(scope, self._config.proxies)
         request = self._request(scope, host)
         try:
@@ -151,21 +154,21 @@ class Dispatcher:
             # incomplete.
             if self._damage.note(error):
                 return
-            log_failure(request, error)
+            self._config.access_log.add_failure(request, error)
             raise
         self._config.metrics.count_response(request, response.status, started_at)
-        log_response(request, response.status, started_at)
+        self._config.access_log.add(request, response, started_at)
 
     def refuse(self, problem: Problem, scope: Scope) -> Response:
         """The response to a request that the server refuses before it has read all of it.
 
         scope: the part of the request that was read.
         """
-        started_at, request = start_timer(), self._request(scope, request_host(scope, self._config.proxies))
+        started_at, request = time.perf_counter(), self._request(scope, request_host(scope, self._config.proxies))
         response = self._config.cors.add_headers(problem_response(problem, request), request)
         response = replace(response, headers=[*response.headers, *_common_headers(request)])
         self._config.metrics.count_response(request, response.status, started_at)
-        log_response(request, response.status, started_at)
+        self._config.access_log.add(request, response, started_at)
         return response
 
     def _request(self, scope: Scope, host: str) -> Request:
@@ -196,11 +199,11 @@ class Dispatcher:
             # The server is stopping and has waited long enough. The connection still accepts a response.
             return problem_response(problems.ServerBusy(detail=_STOPPING_MESSAGE), request)
         except MissingDocument as error:
-            log_failure(request, error)
+            self._config.access_log.add_failure(request, error)
             return problem_response(problems.DataRetrievalError(request.path), request)
         except Exception as error:
             if not self._damage.note(error):
-                log_failure(request, error)
+                self._config.access_log.add_failure(request, error)
             outage = describe_outage(error)
             return problem_response(
                 StoreUnavailable(error_detail=outage) if outage else problems.ServerError(), request
@@ -222,8 +225,7 @@ class Dispatcher:
         check_path(request)
         mount = self._mount(request.segments)
         if not mount.allows_anonymous:
-            caller = await self._config.authenticator.caller(request)
-            request = request if caller is request.caller else replace(request, caller=caller)
+            request = await self._config.authenticator.authenticate(request)
         if not mount.accepts_documents:
             check_form(request)
         response = await mount.surface.answer(request, receive)

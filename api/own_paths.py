@@ -1,4 +1,4 @@
-"""OpenAPI of the paths that do not depend on the model: those below `/-/`, discovery, and subscriptions."""
+"""The paths that do not depend on the model, and the OpenAPI of those below `/-/`, discovery, and subscriptions."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from typing import Any, Final
 
 from annals.api.audit.request_params import MAX_LIMIT as AUDIT_LIMIT
 from annals.api.audit.tree_hash_params import MAX_PARTS
+from annals.api.compat.descriptions import DESCRIPTIONS
 from annals.api.feeds.formats import PAGE_SIZE
 from annals.api.feeds.request_params import MAX_LIMIT, MAX_WAIT
 from annals.api.openapi.named_schemas import NamedSchemas
 from annals.api.openapi.path_files import load_paths
 from annals.api.replication.representations import LINK_STATES
 from annals.api.subscriptions import dead_letters, previews, reading
+from annals.api.xregistry.request.paths import FIXED_PATHS
 from annals.domain.compat.legacy_apis import LEGACY_APIS
 from annals.domain.formats import COMPATIBILITIES
 from annals.domain.messaging import rc2
@@ -65,4 +67,11 @@ _LOADED: Final = [load_paths(surface, _VALUES) for surface in _SURFACES]
 OWN_PATHS: Final = NamedSchemas(
     {path: item for each in _LOADED for path, item in each.part.items()},
     {name: schema for each in _LOADED for name, schema in each.schemas.items()},
+)
+
+#: The templates of all paths that do not depend on the model.
+PATH_TEMPLATES: Final = (
+    *OWN_PATHS.part,
+    *(f"/{name}" for name in FIXED_PATHS),
+    *(f"{api.base}{path}" for api in LEGACY_APIS for path in DESCRIPTIONS[api.name]["paths"]),
 )

@@ -1,18 +1,20 @@
-"""The Spark session for given settings: on this machine, or on a cluster."""
+"""The Spark session for given settings: on this machine, or on a cluster.
+
+This file can be imported without Spark, because the console lists the settings.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
-from pydantic import Field
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import BeforeValidator, Field
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from annals.spark_projections.jars import CONNECTORS, connector_jars
 from annals.spark_projections.java import java_home
-from annals.spark_projections.sources.annals import register
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,10 +23,19 @@ if TYPE_CHECKING:
 _PYTHON_VARIABLE: Final = "PYSPARK_PYTHON"
 
 
+def _parse_object(value: object) -> object:
+    try:
+        return json.loads(value) if isinstance(value, str) else value
+    except ValueError:
+        raise ValueError('a JSON object is needed, such as {"spark.executor.cores": "2"}') from None
+
+
 class SparkSettings(BaseSettings):
     """Settings from the environment (`ANNALS_SPARK_...`) and `.env`."""
 
-    model_config = SettingsConfigDict(env_prefix="ANNALS_SPARK_", env_file=".env", extra="ignore")
+    model_config = SettingsConfigDict(
+        env_prefix="ANNALS_SPARK_", env_file=".env", extra="ignore", hide_input_in_errors=True
+    )
 
     master: str | None = Field(
         None,
@@ -36,18 +47,24 @@ class SparkSettings(BaseSettings):
         None, description="additional Maven coordinates, comma-separated, such as those of a filesystem"
     )
     java: str | None = Field(None, description="folder to use as `JAVA_HOME`")
-    conf: dict[str, str] = Field({}, description="additional settings of Spark, as a JSON object")
+    conf: Annotated[dict[str, str], NoDecode, BeforeValidator(_parse_object)] = Field(
+        {}, description="additional settings of Spark, as a JSON object"
+    )
 
 
-def session(settings: SparkSettings | None = None, connectors: Iterable[str] = tuple(CONNECTORS)) -> SparkSession:
+def session(settings: SparkSettings | None = None, connectors: Iterable[str] | None = None) -> SparkSession:
     """The session of this process, a new one where there is none, with the source `annals` registered.
 
-    connectors: names from `jars.CONNECTORS`. An existing session keeps the jars that it has.
+    connectors: names from `jars.CONNECTORS`; None for all. An existing session keeps the jars that it has.
     Raises: MissingJava, MissingJars.
     """
     from pyspark.sql import SparkSession
 
-    spark = SparkSession.getActiveSession() or _create_session(settings or SparkSettings(), connectors)
+    from annals.spark_projections.jars import CONNECTORS
+    from annals.spark_projections.sources.annals import register
+
+    wanted = CONNECTORS if connectors is None else connectors
+    spark = SparkSession.getActiveSession() or _create_session(settings or SparkSettings(), wanted)
     register(spark)
     return spark
 
@@ -67,6 +84,8 @@ def _create_session(settings: SparkSettings, connectors: Iterable[str]) -> Spark
 
 
 def _spark_config(settings: SparkSettings, connectors: Iterable[str]) -> dict[str, str]:
+    from annals.spark_projections.jars import connector_jars
+
     jar_list = ",".join(str(jar.resolve()) for jar in connector_jars(connectors, settings.jars, settings.java))
     spark_settings = {
         "spark.master": settings.master,

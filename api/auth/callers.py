@@ -9,10 +9,12 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final, Protocol
 
 from annals.api.auth import json_settings
 from annals.api.auth.caller_names import check_name
+from annals.api.http.access_log.access_log import CURRENT_CALLER
 from annals.api.http.request import Request
 from annals.domain.access.roles import ANONYMOUS, Caller, Role
 from annals.domain.errors.http_errors import Unauthorized
@@ -44,6 +46,12 @@ class Authenticator:
 
     def __init__(self, *verifiers: TokenVerifier) -> None:
         self._verifiers = verifiers
+
+    async def authenticate(self, request: Request) -> Request:
+        """The request with its caller, whom its log line then names. Raises: Unauthorized."""
+        caller = await self.caller(request)
+        CURRENT_CALLER.set(caller)
+        return request if caller is request.caller else replace(request, caller=caller)
 
     async def caller(self, request: Request) -> Caller:
         """The caller of a request. Raises: Unauthorized."""

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from sqlalchemy.exc import DBAPIError, NoSuchModuleError
 
 from annals.api.cli.outcome import ExitCode, InvalidInput, StoreError, UsageError, problem_line
-from annals.api.settings.settings import ENV_PREFIX
+from annals.api.cli.setup.settings_classes import variable_of_error
 from annals.commands.store.damage import describe_damage
 from annals.commands.store.mapper import UnreadableEvent
 from annals.domain.errors.problems import Problem
@@ -24,9 +24,10 @@ from annals.domain.values.json_text import InvalidJson
 def _settings_line(error: ValidationError) -> str:
     errors = error.errors(include_url=False, include_input=False)
     messages = (
-        ("_".join(map(str, entry["loc"])).upper(), entry["msg"].removeprefix("Value error, ")) for entry in errors
+        (variable_of_error(error.title, *map(str, entry["loc"])), entry["msg"].removeprefix("Value error, "))
+        for entry in errors
     )
-    return "; ".join(f"{ENV_PREFIX}{name}: {message}" for name, message in messages)
+    return "; ".join(f"{name}: {message}" for name, message in messages)
 
 
 def _store_line(error: Exception) -> str:

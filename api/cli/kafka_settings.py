@@ -1,50 +1,20 @@
-"""The settings `ANNALS_KAFKA_...`, with which `annals publish` and Spark connect to Kafka."""
+"""Connections to Kafka with the settings `ANNALS_KAFKA_...`, for `annals publish` and Spark."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Final
-
-from pydantic import AfterValidator, Field, SecretStr
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from typing import Final
 
 from annals.api.cli.outcome import UsageError
-from annals.api.settings.settings import ENV_PREFIX
+from annals.api.settings.client_settings import KafkaSettings
 from annals.domain.errors.http_errors import InvalidSubscription
 from annals.projections.kafka.cluster import CertificateAuthorities, InsecureCredential, KafkaCluster
-from annals.projections.outgoing import certificates
 from annals.projections.subscriptions.contract import Credential
 
 #: Scheme for brokers that are named without one: no TLS.
 _PLAINTEXT_SCHEME: Final = "kafka://"
 #: The login module with which the Java client sends a name and a password.
 _PLAIN_LOGIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
-
-
-def _check_authorities(path: str | None) -> str | None:
-    try:
-        certificates.client_tls_context(CertificateAuthorities(path or ""))
-    except OSError as error:  # errors of OpenSSL are OSErrors too
-        raise ValueError(f"{path} is not a PEM file with certificates: {error.strerror or error}") from None
-    return path
-
-
-class KafkaSettings(BaseSettings):
-    """Credentials for brokers, and trusted authorities.
-
-    Each field is `ANNALS_<FIELD>` in the environment and in `.env`.
-    """
-
-    model_config = SettingsConfigDict(
-        env_prefix=ENV_PREFIX, env_file=".env", extra="ignore", frozen=True, hide_input_in_errors=True
-    )
-
-    kafka_username: str | None = Field(None, description="user of SASL PLAIN")
-    kafka_password: SecretStr | None = Field(None, description="password of that user")
-    kafka_token: SecretStr | None = Field(None, description="token of SASL OAUTHBEARER, in place of a user")
-    kafka_ca: Annotated[str | None, AfterValidator(_check_authorities)] = Field(
-        None, description="path of a PEM file with additional certificate authorities for brokers"
-    )
 
 
 def kafka_cluster(brokers: str) -> KafkaCluster:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from typing import Annotated
@@ -11,6 +12,7 @@ import typer
 from annals import __version__
 from annals.api.cli.lazy_verbs import VERBS, lazy_group
 from annals.api.cli.outcome import EXIT_CODES_HELP, ExitCode
+from annals.api.cli.setup.notices import print_notice
 from annals.api.cli.shell_completion import COMPLETION_VARIABLE, PROGRAM, enable_completion
 from annals.api.cli.tables import printable_text
 
@@ -69,7 +71,7 @@ def usage_line(error: typer.TyperException) -> str:
 
 
 def _print_error(code: ExitCode, message: str) -> ExitCode:
-    typer.echo(f"{PROGRAM}: {printable_text(message)}", err=True)
+    print_notice(printable_text(message), logging.ERROR)
     return code
 
 

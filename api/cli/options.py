@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from annals.api.cli.outcome import StoreError, UsageError
+from annals.api.cli.setup.log_config import configure_logs
 
 if TYPE_CHECKING:
+    from annals.api.settings.client_settings import ConsoleSettings
     from annals.api.settings.settings import Settings
 
 Database = Annotated[
@@ -25,12 +29,40 @@ PublicUrl = Annotated[
 def load_settings(**flags: Any) -> Settings:
     """The settings. Given flags have precedence over the environment and `.env`.
 
+    From then on, log lines are as these settings say. Prints a warning for each variable that is no setting.
     Raises: ValidationError for an invalid setting; UsageError if `.env` is not text.
     """
-    from annals.api.settings.settings import Settings  # late, because the help of a verb does not need it
+    # Late, because the help of a verb does not need them.
+    from annals.api.cli.setup.unknown_settings import warn_about_unknown_settings
+    from annals.api.settings.settings import Settings
 
+    with _explain_file_error():
+        settings = Settings(**{name: value for name, value in flags.items() if value is not None})
+    configure_logs(settings)
+    warn_about_unknown_settings()
+    return settings
+
+
+def load_console_settings() -> ConsoleSettings:
+    """What takes the place of missing options. Prints the same warnings. Raises: UsageError if `.env` is not text."""
+    from annals.api.cli.setup.unknown_settings import warn_about_unknown_settings
+    from annals.api.settings.client_settings import ConsoleSettings
+
+    with _explain_file_error():
+        warn_about_unknown_settings()
+        return ConsoleSettings()
+
+
+def bearer_token(option: str | None) -> str | None:
+    """The token for another registry: that of the option, or else that of the settings."""
+    token = load_console_settings().token
+    return option or (token.get_secret_value() if token else None)
+
+
+@contextmanager
+def _explain_file_error() -> Iterator[None]:
     try:
-        return Settings(**{name: value for name, value in flags.items() if value is not None})
+        yield
     except UnicodeDecodeError:
         raise UsageError("the file .env is not UTF-8 text; correct it or move it away.") from None
 

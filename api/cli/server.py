@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import resource
 import socket
 import time
@@ -11,7 +12,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-import typer
 import uvicorn
 from starlette.applications import Starlette
 
@@ -19,8 +19,10 @@ from annals.api.app import create_app
 from annals.api.cli.link_requests import ensure_configured_links
 from annals.api.cli.open_registry import open_local_registry
 from annals.api.cli.outcome import StoreError, UsageError
+from annals.api.cli.setup.notices import print_notice
 from annals.api.http.connections.protocol import BoundedConfig, BoundedProtocol
-from annals.api.settings.settings import Settings, mask_password, server_url
+from annals.api.settings.settings import Settings, server_url
+from annals.api.settings.shown_settings import mask_password
 
 #: Seconds that a stopping server waits for requests, and for document checks that requests wait for.
 GRACE_SECONDS: Final = 10
@@ -51,9 +53,9 @@ def serve_registry(settings: Settings) -> None:
     with _explain_bind_error(settings):
         listening_socket.listen(BACKLOG)
     root = settings.public_url or url_of_socket(*listening_socket.getsockname()[:2])
-    typer.echo(f"Annals serves {root} from {mask_password(settings.database)}", err=True)
+    print_notice(f"Annals serves {root} from {mask_password(settings.database)}", logging.INFO, prefix="")
     if stored_url not in (settings.public_url, address):
-        typer.echo(f"annals: {URL_DIFFERS.format(named=stored_url, here=address)}", err=True)
+        print_notice(URL_DIFFERS.format(named=stored_url, here=address))
     run_server(settings, listening_socket, address)
 
 
@@ -94,7 +96,7 @@ def run_server(settings: Settings, listening_socket: socket.socket, address: str
         lambda problem, scope: app.state.refuse(problem, scope),
         loop="uvloop",
         ws="none",
-        log_level=settings.log_level,
+        log_config=None,  # `configure_logs` has done it
         access_log=False,
         server_header=False,
         # The settings decide which proxies are trusted; uvicorn must not trust any.

@@ -29,9 +29,8 @@ from annals.api.compat.responses import json_response, no_content_response, post
 from annals.api.compat.urls import group_path
 from annals.api.http.methods import MethodNotAllowed
 from annals.api.http.request import Request
-from annals.api.http.response import Headers, Response
+from annals.api.http.response import CORRELATION_HEADER, Headers, Response
 from annals.api.registry.definitions import DefinitionsCache
-from annals.api.registry.header_attributes import CORRELATION_HEADER
 from annals.api.registry.open_registry import Registry
 from annals.api.xregistry.dryrun import dry_run, findings_headers
 from annals.commands.pending_command import BuildAnswer as Built

@@ -16,6 +16,8 @@ NO_HEADERS: Final[Headers] = []
 
 #: Statuses whose responses have no body and no length.
 BODYLESS_STATUSES: Final = (204, 304)
+#: The header of answers to writes that has the correlation id.
+CORRELATION_HEADER: Final = b"xregistry-xregcorrelationid"
 JSON: Final = (b"content-type", b"application/json; charset=utf-8")
 
 

@@ -11,14 +11,13 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Final
 
-from annals.api.http.response import Headers
+from annals.api.http.response import CORRELATION_HEADER, Headers
 from annals.domain.errors import problems
 from annals.domain.model import ResourceType
 from annals.domain.values.header_values import InvalidHeaderValue, decode, encode, encode_text
 from annals.domain.values.json_text import InvalidJson, Json, dumps, loads
 
 HEADER_PREFIX: Final = "xregistry-"
-CORRELATION_HEADER: Final = b"xregistry-xregcorrelationid"
 
 #: The value of a header that deletes its attribute.
 NULL_VALUE: Final = "null"

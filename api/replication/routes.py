@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -17,8 +16,7 @@ from annals.api.http.methods import MethodNotAllowed
 from annals.api.http.problem_response import root_link
 from annals.api.http.query_params import query_params
 from annals.api.http.request import Request
-from annals.api.http.response import NO_HEADERS, Headers, Response
-from annals.api.registry.header_attributes import CORRELATION_HEADER
+from annals.api.http.response import CORRELATION_HEADER, NO_HEADERS, Headers, Response
 from annals.api.registry.open_registry import Registry
 from annals.api.replication.notifications import LinkNotificationHandler
 from annals.api.replication.receive import LogReceiveHandler
@@ -77,7 +75,7 @@ class LinksRoutes:
         subpath = request.segments[2:]
         if len(subpath) == 2 and subpath[1] == _EVENTS:
             return await self._notification_handler.answer(request, receive)
-        request = replace(request, caller=await self._authenticator.caller(request))
+        request = await self._authenticator.authenticate(request)
         handlers = self._actions_of(subpath) or self._handlers.get(len(subpath))
         if handlers is None or not all(subpath):
             raise problems.ApiNotFound()

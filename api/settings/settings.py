@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import ssl
-from collections.abc import Callable, Iterator
-from typing import Annotated, Final, Literal, NamedTuple
+from collections.abc import Callable
+from typing import Annotated, Final, Literal
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
@@ -16,6 +16,7 @@ from sqlalchemy.exc import ArgumentError
 from annals.api.auth import callers, json_settings
 from annals.api.auth.jwt_keys import is_url
 from annals.api.compat.aliases import families_by_host
+from annals.api.http.access_log.line_rate import AUTO_LIMIT, AccessLogMode
 from annals.api.http.browsers import cors
 from annals.api.http.browsers.allowed_hosts import parse_hosts as host_names
 from annals.api.http.connections import trusted_proxies as proxies
@@ -30,6 +31,7 @@ from annals.projections.entities.leaves import MAX_LEAVES
 from annals.projections.outgoing.allow_list import parse_allow_list
 
 ENV_PREFIX: Final = "ANNALS_"
+LogFormat = Literal["console", "json"]
 DEFAULT_HEAD_LIMITS: Final = HeadLimits()
 
 
@@ -59,7 +61,7 @@ def _validate_root(url: str | None) -> str | None:
     return url.rstrip("/")
 
 
-def _validated_by(parse: Callable[[str], object]) -> AfterValidator:
+def validated_by(parse: Callable[[str], object]) -> AfterValidator:
     """A validator that refuses a text that cannot be parsed. The value of the setting is the text itself."""
 
     def check(text: str | None) -> str | None:
@@ -102,7 +104,8 @@ def _default_plaintext(value: bool | None, info: ValidationInfo) -> bool:
     )
 
 
-def _check_authorities(path: str) -> None:
+def check_authorities(path: str) -> None:
+    """Checks a file with certificate authorities. Raises: ValueError if it has none."""
     try:
         ssl.create_default_context(cafile=path)
     except OSError as error:  # errors of OpenSSL are OSErrors too
@@ -139,20 +142,20 @@ class Settings(BaseSettings):
         description="root URL of the registry as clients see it; if unset, answers use the Host header, and events "
         "name the address of the first start",
     )
-    trusted_proxies: Annotated[str | None, _validated_by(proxies.parse_networks)] = Field(
+    trusted_proxies: Annotated[str | None, validated_by(proxies.parse_networks)] = Field(
         None,
         description="addresses and networks of proxies whose `Forwarded` and `X-Forwarded-` headers are trusted, "
         "comma-separated",
     )
-    hosts: Annotated[str | None, _validated_by(host_names)] = Field(
+    hosts: Annotated[str | None, validated_by(host_names)] = Field(
         None,
         description="additional host names that clients use for the server, comma-separated: names, `*.example.com`, "
         "or `*` for all",
     )
-    registries: Annotated[str | None, _validated_by(_parse_urls)] = Field(
+    registries: Annotated[str | None, validated_by(_parse_urls)] = Field(
         None, description="URLs of other registries that discovery lists, comma-separated"
     )
-    cors_origins: Annotated[str | None, _validated_by(cors.parse_origins)] = Field(
+    cors_origins: Annotated[str | None, validated_by(cors.parse_origins)] = Field(
         None, description="origins whose pages may use the registry, comma-separated; `*` for all"
     )
     check_workers: int = Field(2, ge=1, description="number of processes that check documents against their formats")
@@ -193,10 +196,10 @@ class Settings(BaseSettings):
     compat_body: int = Field(
         1 << 20, ge=1, description="maximum size of a request body of the legacy APIs below `/compat`, in bytes"
     )
-    compat_schemaregistry_hosts: Annotated[str | None, _validated_by(_parse_hosts)] = Field(
+    compat_schemaregistry_hosts: Annotated[str | None, validated_by(_parse_hosts)] = Field(
         None, description="host names that serve only Schema Registry 0.2, at their root, comma-separated"
     )
-    compat_messagecatalog_hosts: Annotated[str | None, _validated_by(_parse_hosts)] = Field(
+    compat_messagecatalog_hosts: Annotated[str | None, validated_by(_parse_hosts)] = Field(
         None, description="host names that serve only Message Catalog 0.1, at their root, comma-separated"
     )
     inbound: bool = Field(
@@ -217,10 +220,10 @@ class Settings(BaseSettings):
         description="maximum number of entities in an answer with `inline`; 0 for no limit, because answers are "
         "streamed",
     )
-    tokens: Annotated[str | None, _validated_by(callers.parse_fixed_tokens)] = Field(
+    tokens: Annotated[str | None, validated_by(callers.parse_fixed_tokens)] = Field(
         None, description="callers by bearer token: JSON, or the path of a JSON file; if unset, all clients may write"
     )
-    jwt_keys: Annotated[str | None, _validated_by(is_url)] = Field(
+    jwt_keys: Annotated[str | None, validated_by(is_url)] = Field(
         None,
         description="keys of the issuer of JWTs: the path of a JWKS file, an https URL, or an http URL of this machine",
     )
@@ -234,21 +237,21 @@ class Settings(BaseSettings):
         description="rules of endpoints and messages beyond the model: `off`, `warn` counts findings in "
         "`Annals-Findings`, `strict` refuses the request",
     )
-    master_key: Annotated[str | None, _validated_by(parse_keys)] = Field(
+    master_key: Annotated[str | None, validated_by(parse_keys)] = Field(
         None,
         description="keys that encrypt the secrets of subscriptions and links: base64 of 32 bytes each, "
         "comma-separated, the newest first",
     )
-    master_key_file: Annotated[str | None, _validated_by(lambda path: parse_keys(json_settings.read_file(path)))] = (
+    master_key_file: Annotated[str | None, validated_by(lambda path: parse_keys(json_settings.read_file(path)))] = (
         Field(None, description="path of a file with such keys, comma-separated or one per line")
     )
-    subscriptions_endpoint: Annotated[str | None, _validated_by(_validate_id)] = Field(
+    subscriptions_endpoint: Annotated[str | None, validated_by(_validate_id)] = Field(
         None, description="id of the endpoint under which the registry lists its subscriptions"
     )
     subscriptions_owned: int = Field(1000, ge=0, description="maximum number of subscriptions of one caller")
     subscriptions_filters: int = Field(20, ge=1, description="maximum number of filters of one subscription")
     subscriptions_body: int = Field(65536, ge=1, description="maximum size of the body of a subscription, in bytes")
-    sinks_allow: Annotated[str | None, _validated_by(parse_allow_list)] = Field(
+    sinks_allow: Annotated[str | None, validated_by(parse_allow_list)] = Field(
         None,
         description="private addresses, hosts and ports below 1024 to which events and links may connect: "
         "`host|CIDR[:port]`, comma-separated",
@@ -258,7 +261,7 @@ class Settings(BaseSettings):
         description="`true` or `false`: whether events may be sent without TLS; if unset, only while the server "
         "listens on its own machine alone and all clients may write",
     )
-    sinks_ca: Annotated[str | None, _validated_by(_check_authorities)] = Field(
+    sinks_ca: Annotated[str | None, validated_by(check_authorities)] = Field(
         None, description="path of a PEM file with additional certificate authorities for sinks and links"
     )
     sinks_validation: Literal["required", "optional", "off"] = Field(
@@ -266,10 +269,10 @@ class Settings(BaseSettings):
         description="webhooks that have not consented: `required` sends them nothing, `optional` sends ten requests a "
         "minute, `off` does not ask for consent",
     )
-    sinks_origin: Annotated[str | None, _validated_by(_check_dns_name)] = Field(
+    sinks_origin: Annotated[str | None, validated_by(_check_dns_name)] = Field(
         None, description="DNS name that identifies the sender to sinks; if unset, the host of the public URL"
     )
-    links: Annotated[str | None, _validated_by(parse_configured_links)] = Field(
+    links: Annotated[str | None, validated_by(parse_configured_links)] = Field(
         None,
         description="replication links that the server creates when it starts: JSON by id, or the path of a JSON file",
     )
@@ -277,7 +280,15 @@ class Settings(BaseSettings):
         "annals", description="`registryid` of a new store; an existing store keeps its own"
     )
     log_level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower_case)] = Field(
-        "info", description="minimum level of log lines: `debug`, `info`, `warning` or `error`"
+        "info", description="minimum level of the log lines of Annals and of its HTTP server, on stderr"
+    )
+    log_format: Annotated[LogFormat, BeforeValidator(_lower_case)] = Field(
+        "console", description="form of log lines: `console` for people, `json` for one JSON object per line"
+    )
+    access_log: Annotated[AccessLogMode, BeforeValidator(_lower_case)] = Field(
+        "auto",
+        description="a log line per request, at level `info`: `auto` leaves lines out while more than "
+        f"{AUTO_LIMIT} requests a second arrive, but never those of errors of the server; `on` and `off`",
     )
 
     @property
@@ -323,38 +334,3 @@ def server_url(settings: Settings, port: int = 0) -> str:
     host = _REACHABLE_HOSTS.get(settings.host, settings.host)
     reachable_port = port or settings.port or DEFAULT_PORT
     return f"http://[{host}]:{reachable_port}" if ":" in host else f"http://{host}:{reachable_port}"
-
-
-class SettingValue(NamedTuple):
-    """One setting as it may be shown."""
-
-    name: str
-    value: str
-    description: str
-
-
-def list_settings(settings: BaseSettings) -> Iterator[SettingValue]:
-    """Every setting under its environment name, with passwords hidden."""
-    for name, field in type(settings).model_fields.items():
-        value = getattr(settings, name)
-        text = "" if value is None else _MASKED_SETTINGS.get(name, str)(value)
-        yield SettingValue(ENV_PREFIX + name.upper(), text, field.description or "")
-
-
-def mask_password(database: str) -> str:
-    """A database URL with `***` in place of its password, in the user part and in the query."""
-    url = make_url(database)
-    secrets = {name: "***" for name in url.query if "password" in name.lower()}
-    return url.update_query_dict(secrets).render_as_string(hide_password=True).replace("%2A", "*")
-
-
-def _mask_inline_json(setting: str) -> str:
-    return "***" if json_settings.is_inline_json(setting) else setting
-
-
-_MASKED_SETTINGS: Final[dict[str, Callable[[str], str]]] = {
-    "database": mask_password,
-    "tokens": _mask_inline_json,
-    "links": _mask_inline_json,
-    "master_key": lambda _: "***",
-}

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Generator
-from dataclasses import replace
 from typing import Any, Final
 
 from starlette.types import Receive
@@ -60,7 +59,7 @@ class PreviewRoutes:
     async def _answer(self, request: Request, receive: Receive) -> Response:
         match request.segments[2:]:
             case (name,) if name == _PREVIEW:
-                request = replace(request, caller=await self._authenticator.caller(request))
+                request = await self._authenticator.authenticate(request)
                 _check_method(request, _PREVIEW_METHODS)
                 if request.method == "OPTIONS":
                     return _options_response(request, _PREVIEW_METHODS)

@@ -9,8 +9,7 @@ from typing import Any, Final
 from annals.api.http.conditional import NO_CACHE
 from annals.api.http.problem_response import root_link
 from annals.api.http.request import Request
-from annals.api.http.response import JSON, Headers, Response
-from annals.api.registry.header_attributes import CORRELATION_HEADER
+from annals.api.http.response import CORRELATION_HEADER, JSON, Headers, Response
 from annals.api.subscriptions.context import subscription_xid
 from annals.domain.access.roles import Caller
 from annals.domain.decisions.world import Secret

@@ -13,9 +13,8 @@ from annals.api.http.limits import read_body
 from annals.api.http.methods import POST_METHODS, MethodNotAllowed, check_caller, post_only_options
 from annals.api.http.query_params import QueryParams, invalid_param, query_params, single_value
 from annals.api.http.request import Request
-from annals.api.http.response import Response
+from annals.api.http.response import CORRELATION_HEADER, Response
 from annals.api.registry.definitions import RegistryDefinitions
-from annals.api.registry.header_attributes import CORRELATION_HEADER
 from annals.api.registry.open_registry import Registry
 from annals.api.xregistry.dryrun import dry_run, findings_headers
 from annals.api.xregistry.request.flags import KNOWN_FLAGS

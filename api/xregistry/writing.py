@@ -14,9 +14,8 @@ from typing import Final
 from annals.api.http import conditional
 from annals.api.http.problem_response import root_link
 from annals.api.http.request import Request
-from annals.api.http.response import Response
+from annals.api.http.response import CORRELATION_HEADER, Response
 from annals.api.registry.definitions import DefinitionsCache
-from annals.api.registry.header_attributes import CORRELATION_HEADER
 from annals.api.xregistry.dryrun import dry_run, findings_headers
 from annals.api.xregistry.listing import filter_of, sort_of, types_with_xref
 from annals.api.xregistry.reading import (

@@ -54,8 +54,11 @@ def take_write_lock(connection: Connection) -> None:
         connection.exec_driver_sql(_TAKE_LOCK)
 
 
+# `hide_parameters`: log lines show the errors of both databases, and parameters have documents and names of callers.
+
+
 def _open_sqlite(url: URL, durable: bool) -> Engine:
-    engine = create_engine(url)
+    engine = create_engine(url, hide_parameters=True)
     checkpoints = Checkpointer(lambda: sqlite3.connect(url.database or "", isolation_level=None))
 
     @event.listens_for(engine, "connect")
@@ -85,7 +88,7 @@ def _open_sqlite(url: URL, durable: bool) -> Engine:
 def _open_postgresql(url: URL, durable: bool) -> Engine:
     # READ COMMITTED: each statement sees what was committed before it, so a statement after the lock sees the last
     # writer.
-    engine = create_engine(url, pool_pre_ping=True, isolation_level="READ COMMITTED")
+    engine = create_engine(url, pool_pre_ping=True, isolation_level="READ COMMITTED", hide_parameters=True)
 
     @event.listens_for(engine, "connect")
     def connected(connection: Any, _: object) -> None:

@@ -37,14 +37,6 @@ def verb_paths() -> list[str]:
     return [path.removeprefix(f"{_PROGRAM} ") for path, verb in verbs if not _children(verb)]
 
 
-def options_with_variables() -> Iterator[tuple[str, str, str]]:
-    """Each option that an environment variable replaces: the verb, the option, the variable."""
-    for path, verb in _verbs(_PROGRAM, typer.main.get_command(app)):
-        for option in verb.params:
-            if isinstance(option.envvar, str):
-                yield path, option.opts[0], option.envvar
-
-
 def _verbs(path: str, command: Any) -> Iterator[Verb]:
     yield path, command
     for name, child in _children(command).items():

@@ -13,12 +13,12 @@ from annals.projections.segments.folder import open_folder
 from annals.projections.segments.write import append_segments
 from tests.spark_projections.conftest import needs
 from tests.spark_projections.registry import Past, change
-from tests.support.console import Annals, annals, folder
+from tests.support.console import Annals, annals, folder, logs
 from tests.support.serving import ROOT, serving
 
 pytestmark = pytest.mark.uses("Spark")
 
-__all__ = ["annals", "folder"]
+__all__ = ["annals", "folder", "logs"]
 
 QUERY = "SELECT kind, count(*) AS times FROM events WHERE type = 'schemagroups.schemas' GROUP BY kind ORDER BY kind"
 COUNTED = [{"kind": "created", "times": 1}, {"kind": "deleted", "times": 1}, {"kind": "updated", "times": 1}]

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from annals.api.cli.main import main
+from annals.api.cli.setup.unknown_settings import warn_about_unknown_settings
 
 
 class Ended(NamedTuple):
@@ -30,6 +32,18 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture(autouse=True)
+def logs() -> Iterator[None]:
+    """Undoes what a command sets for its process: where log lines go, and that warnings were printed."""
+    root, own = logging.getLogger(), logging.getLogger("annals")
+    handlers, level, hook = [*root.handlers], own.level, sys.excepthook
+    warn_about_unknown_settings.cache_clear()
+    yield
+    root.handlers, sys.excepthook = handlers, hook
+    own.setLevel(level)
+    logging.captureWarnings(False)
 
 
 @pytest.fixture

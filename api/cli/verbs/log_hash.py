@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from annals.api.audit.tree_hash_params import HashResult, hash_tree_parts, parse_hash_params
-from annals.api.cli.options import Database
+from annals.api.cli.options import Database, bearer_token
 from annals.api.cli.outcome import InvalidInput
 from annals.api.cli.remote_registry import RemoteRegistry
 from annals.api.cli.tables import Column, print_rows
@@ -55,7 +55,7 @@ def hash_(
         print_rows(_HASH_COLUMNS, [(local_hash.members["hash"], local_hash.members["count"], local_hash.position, xid)])
         if against is None:
             return
-        with closing(RemoteRegistry(against, token)) as remote_registry:
+        with closing(RemoteRegistry(against, bearer_token(token))) as remote_registry:
             local_side = _local_source(view, store, xid, local_hash.position)
             difference = first_difference(local_side, remote_registry.hash_source(xid, asof))
     if difference:

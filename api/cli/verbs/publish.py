@@ -13,7 +13,8 @@ from kafka import errors
 from annals.api.cli.kafka_settings import kafka_cluster
 from annals.api.cli.options import Database, load_settings, require_store
 from annals.api.cli.outcome import InvalidInput, StoreError, UsageError
-from annals.api.cli.progress import STDERR, work_progress
+from annals.api.cli.progress import work_progress
+from annals.api.cli.setup.notices import print_notice
 from annals.api.cli.stop_signals import stop_event
 from annals.commands.store.log import Store
 from annals.projections.events.xregistry_events import XRegistryEvents
@@ -67,7 +68,7 @@ def publish(
             prefix,
             partitions=partitions or -1,
             report_progress=work.step("published", "events"),
-            report_line=_print_line,
+            report_line=print_notice,
         )
         _run_publisher(publisher, once, stop)
         published_counts = progress.published_counts()
@@ -102,10 +103,6 @@ def _failure_error(error: Exception, record_description: str = "") -> Exception:
             "user."
         )
     return StoreError(f"{description}. Check the brokers and --kafka.")
-
-
-def _print_line(message: str) -> None:
-    STDERR.print(f"annals: {message}", markup=False)
 
 
 def _summary_line(published_counts: PublishedCounts, prefix: str) -> str:

@@ -11,7 +11,7 @@ from typing import Annotated, Final, Literal
 
 import typer
 
-from annals.api.cli.options import Database, load_settings
+from annals.api.cli.options import Database, load_console_settings, load_settings
 from annals.api.cli.outcome import StoreError, UsageError
 from annals.api.cli.progress import WorkProgress, work_progress
 from annals.api.cli.spark_session import EventsOutput, LogAnchors, LogLocation, SourceKind, rebuild_rows
@@ -80,7 +80,9 @@ def rebuild(
                 with work_progress() as work:
                     result = make_anew(store, work.step(*_APPLIED), max_leaves=settings.indexed_leaves)
             else:
-                location = LogLocation(source, settings.database, folder, brokers, prefix)
+                location = LogLocation(
+                    source, settings.database, folder or load_console_settings().segments, brokers, prefix
+                )
                 events_output = EventsOutput(events, settings.event_changes) if events else None
                 anchors = LogAnchors(partial(_chain_at, store), expected_head)
                 result = _rebuild_with_spark(

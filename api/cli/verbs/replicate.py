@@ -6,7 +6,6 @@ A server of the store reads its links about once a second, so changes made here 
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from annals.api.cli.options import Database, load_settings, require_store
+from annals.api.cli.options import Database, load_console_settings, load_settings, require_store
 from annals.api.cli.outcome import InvalidInput, UsageError
 from annals.api.cli.tables import Column, print_json, printable_text
 from annals.api.cli.tables import print_rows as show_lines
@@ -27,9 +26,6 @@ if TYPE_CHECKING:
     from annals.api.cli.surface_client import SurfaceClient
 
 replicate: Final = typer.Typer(help="Copy from and to other registries.")
-
-#: Environment variable with a token or a password, besides a file and a prompt. All processes could see an argument.
-SECRET_VARIABLE: Final = "ANNALS_LINK_SECRET"
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="The id of a link.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object per line, as the HTTP API does.")]
@@ -257,8 +253,8 @@ def _read_secret(file: Path | None, ask: bool) -> str | None:
         if not file.is_file():
             raise UsageError(f"there is no file {file}.")
         return file.read_text().strip()
-    if (environment_secret := os.environ.get(SECRET_VARIABLE)) is not None:
-        return environment_secret
+    if (configured_secret := load_console_settings().link_secret) is not None:
+        return configured_secret.get_secret_value()
     return str(typer.prompt("Token or password", hide_input=True, err=True)) if ask else None
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from annals.api.cli.options import Database, load_settings, require_store
+from annals.api.cli.options import Database, load_console_settings, load_settings, require_store
 from annals.api.cli.outcome import InvalidInput, StoreError, UsageError
 from annals.api.cli.progress import work_progress
 from annals.api.cli.tables import Column, print_rows
@@ -21,7 +21,7 @@ segments: Final = typer.Typer(
 )
 
 FolderOption = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--folder",
         envvar="ANNALS_SEGMENTS",
@@ -49,7 +49,11 @@ _REMEDY: Final = "remove what is damaged, and its entries in manifest/; annals s
 
 @segments.command()
 def write(
-    folder: FolderOption, events: Events = 100_000, group: Group = 20_000, full: Full = False, database: Database = None
+    folder: FolderOption = None,
+    events: Events = 100_000,
+    group: Group = 20_000,
+    full: Full = False,
+    database: Database = None,
 ) -> None:
     """Write the part of the log after the last segment. You can stop and repeat the command at any time.
 
@@ -69,7 +73,7 @@ def write(
 
 
 @segments.command(name="list")
-def list_(folder: FolderOption, as_json: AsJson = False) -> None:
+def list_(folder: FolderOption = None, as_json: AsJson = False) -> None:
     """Print the segments: first and last position, events, interactions, bytes, documents and file, with tabs."""
     with _open_folder(folder) as segment_folder:
         for entry in segment_folder.entries(segment_folder.ranges()):
@@ -85,7 +89,7 @@ def list_(folder: FolderOption, as_json: AsJson = False) -> None:
 
 
 @segments.command()
-def verify(folder: FolderOption, database: Database = None) -> None:
+def verify(folder: FolderOption = None, database: Database = None) -> None:
     """Verify the segments from their files alone: hashes of files and documents, the chain, every position.
 
     Prints each finding with its position. With --database, the command also compares them with that store. Exit code 0
@@ -113,8 +117,8 @@ def verify(folder: FolderOption, database: Database = None) -> None:
 
 
 @contextmanager
-def _open_folder(uri: str) -> Iterator[SegmentFolder]:
-    """The folder at a path or a URI, with its errors turned into errors of the command line."""
+def _open_folder(option: str | None) -> Iterator[SegmentFolder]:
+    """The folder of the option or of the settings, with its errors turned into errors of the command line."""
     try:
         from annals.projections.segments.folder import ConcurrentWriteError, open_folder
         from annals.projections.segments.log_agreement import SegmentsMismatch
@@ -122,6 +126,8 @@ def _open_folder(uri: str) -> Iterator[SegmentFolder]:
         from annals.projections.segments.write import DamagedLog
     except ImportError as error:
         raise UsageError(f"{error}; segments need more packages: pip install 'annals[segments]'.") from None
+    if (uri := option or load_console_settings().segments) is None:
+        raise UsageError("--folder or ANNALS_SEGMENTS is needed: the folder of the segments.")
     try:
         folder = open_folder(uri)
     except (OSError, ValueError) as error:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
-from annals.api.cli.options import load_settings
+from annals.api.cli.options import bearer_token, load_settings
 from annals.api.cli.progress import ReportProgress, work_progress
 from annals.api.cli.spark_session import LogLocation, open_session, parse_location, read_log, stream_log
 from annals.api.cli.stop_signals import stop_event
@@ -95,7 +95,8 @@ def live(
 
     Example: annals spark live --from kafka --kafka 127.0.0.1:9092 --to s3a://lake/live --checkpoint s3a://lake/place
     """
-    location = LogLocation(source, brokers=brokers, prefix=prefix, registry=registry, token=token)
+    load_settings()  # they say how log lines look
+    location = LogLocation(source, brokers=brokers, prefix=prefix, registry=registry, token=bearer_token(token))
     with open_session(location) as session, stop_event() as stop:
         from annals.spark_projections import live as tables
 
@@ -129,7 +130,7 @@ def _await_stream(query: StreamingQuery, stop: Event, report: ReportProgress) ->
 def _open_spark(source: str | None, token: str | None) -> Iterator[tuple[SparkSession, DataFrame]]:
     """A session with the tables, and the log from which they are made."""
     settings = load_settings()
-    location = parse_location(source or settings.database, token)
+    location = parse_location(source or settings.database, bearer_token(token))
     with open_session(location) as session:
         from annals.spark_projections import analysis
         from annals.spark_projections.analysis import deliveries

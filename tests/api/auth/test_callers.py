@@ -21,7 +21,8 @@ from sqlalchemy import text
 from annals.api.auth.jwt import JwtVerifier
 from annals.api.auth.jwt_claims import ClaimSettings
 from annals.api.auth.jwt_keys import IssuerKeys
-from annals.api.settings.settings import Settings, list_settings
+from annals.api.settings.settings import Settings
+from annals.api.settings.shown_settings import shown_settings
 from annals.commands.store.log import Store
 from annals.domain.errors.http_errors import Unauthorized
 from annals.projections.outgoing.destination_guard import DestinationGuard
@@ -184,7 +185,7 @@ def test_tokens_that_mean_nothing_are_refused_at_the_start(tokens: str) -> None:
 
 
 def test_tokens_are_not_printed() -> None:
-    printed = [setting.value for setting in list_settings(Settings(tokens=json.dumps(TOKENS)))]
+    printed = [setting.value for setting in shown_settings(Settings(tokens=json.dumps(TOKENS)))]
     assert "***" in printed and not any("secret" in value or "rita" in value for value in printed)
 
 

@@ -1,5 +1,5 @@
 """Each test is in an empty folder, without settings of the machine."""
 
-from tests.support.console import annals, folder
+from tests.support.console import annals, folder, logs
 
-__all__ = ["annals", "folder"]
+__all__ = ["annals", "folder", "logs"]

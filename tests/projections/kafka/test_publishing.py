@@ -13,7 +13,7 @@ from random import Random
 import pytest
 from sqlalchemy import text
 
-from annals.api.cli.kafka_settings import KafkaSettings
+from annals.api.settings.client_settings import KafkaSettings
 from annals.projections.database import drivers
 from annals.projections.kafka.records import EVENTS, LOG, PublishedCounts
 from annals.projections.log.reader import Log

@@ -12,10 +12,10 @@ from pyspark.sql import SparkSession
 from annals.spark_projections import live
 from tests.spark_projections.living import are_those_of, started
 from tests.spark_projections.registry import Past, change, past
-from tests.support.console import Annals, annals, folder
+from tests.support.console import Annals, annals, folder, logs
 from tests.support.polling import until
 
-__all__ = ["annals", "folder"]
+__all__ = ["annals", "folder", "logs"]
 
 pytestmark = [pytest.mark.uses("Spark"), pytest.mark.timeout(600)]
 
