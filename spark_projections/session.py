@@ -12,7 +12,6 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from annals.spark_projections.jars import CONNECTORS, connector_jars
 from annals.spark_projections.java import java_home
-from annals.spark_projections.sources.annals import register
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,16 +39,14 @@ class SparkSettings(BaseSettings):
 
 
 def session(settings: SparkSettings | None = None, connectors: Iterable[str] = tuple(CONNECTORS)) -> SparkSession:
-    """The session of this process, a new one where there is none, with the source `annals` registered.
+    """The session of this process, a new one where there is none.
 
     connectors: names from `jars.CONNECTORS`. An existing session keeps the jars that it has.
     Raises: MissingJava, MissingJars.
     """
     from pyspark.sql import SparkSession
 
-    spark = SparkSession.getActiveSession() or _create_session(settings or SparkSettings(), connectors)
-    register(spark)
-    return spark
+    return SparkSession.getActiveSession() or _create_session(settings or SparkSettings(), connectors)
 
 
 def _create_session(settings: SparkSettings, connectors: Iterable[str]) -> SparkSession:
