@@ -8,9 +8,9 @@ and, for batches, `asof`: the moments that bound the read, each a position, a ti
 how many positions one task reads. A batch ends at the end that the log has at the time of `load`, so repeated use of a
 DataFrame gives the same rows.
 
-Spark finds the source through `pyspark_annals.py`, in any session whose Python has Annals. Executors import this module,
-so Annals must be installed on them. The offsets of a stream are positions, each with the
-chain hash of the log there. So a stream continues exactly after its last event, and refuses a different log.
+Spark finds the source through `pyspark_annals.py`, in any session whose Python has Annals. Executors import this
+module, so Annals must be installed on them. The offsets of a stream are positions, each with the chain hash of the log
+there. So a stream continues exactly after its last event, and refuses a different log.
 """
 
 from __future__ import annotations
