@@ -53,7 +53,7 @@ class SparkSettings(BaseSettings):
 
 
 def session(settings: SparkSettings | None = None, connectors: Iterable[str] | None = None) -> SparkSession:
-    """The session of this process, a new one where there is none, with the source `annals` registered.
+    """The session of this process, a new one where there is none.
 
     connectors: names from `jars.CONNECTORS`; None for all. An existing session keeps the jars that it has.
     Raises: MissingJava, MissingJars.
@@ -61,12 +61,9 @@ def session(settings: SparkSettings | None = None, connectors: Iterable[str] | N
     from pyspark.sql import SparkSession
 
     from annals.spark_projections.jars import CONNECTORS
-    from annals.spark_projections.sources.annals import register
 
     wanted = CONNECTORS if connectors is None else connectors
-    spark = SparkSession.getActiveSession() or _create_session(settings or SparkSettings(), wanted)
-    register(spark)
-    return spark
+    return SparkSession.getActiveSession() or _create_session(settings or SparkSettings(), wanted)
 
 
 def _create_session(settings: SparkSettings, connectors: Iterable[str]) -> SparkSession:

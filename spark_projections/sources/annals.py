@@ -8,8 +8,9 @@ and, for batches, `asof`: the moments that bound the read, each a position, a ti
 how many positions one task reads. A batch ends at the end that the log has at the time of `load`, so repeated use of a
 DataFrame gives the same rows.
 
-Executors import this module, so Annals must be installed on them. The offsets of a stream are positions, each with the
-chain hash of the log there. So a stream continues exactly after its last event, and refuses a different log.
+Spark finds the source through `pyspark_annals.py`, in any session whose Python has Annals. Executors import this
+module, so Annals must be installed on them. The offsets of a stream are positions, each with the chain hash of the log
+there. So a stream continues exactly after its last event, and refuses a different log.
 """
 
 from __future__ import annotations
@@ -39,11 +40,6 @@ BATCH_CHARACTERS: Final = 1 << 22
 POLL_SECONDS: Final = 0.2
 
 _OPTIONS: Final = frozenset(("path", "token", "after", "asof", "partitionsize"))
-
-
-def register(spark: SparkSession) -> None:
-    """Registers the source `annals` in a session; `session.session` does this."""
-    spark.dataSource.register(AnnalsSource)
 
 
 def read(spark: SparkSession, url: str, token: str | None = None, asof: str | None = None) -> DataFrame:

@@ -22,7 +22,7 @@ def test_the_programs_of_the_guide(spark: SparkSession, registry: Past, tmp_path
         f'"{name}"': f'"{tmp_path / name}"' for name in ("rows", "checkpoint")
     }
     programs = _PROGRAM.findall((ROOT / "docs" / "guides" / "spark" / "sources.md").read_text())
-    assert len(programs) == 4
+    assert len(programs) == 3
     for program in programs:
         for shown, own in places.items():
             program = program.replace(shown, own)
