@@ -47,7 +47,7 @@ check-spelling:
 	$(BIN)/codespell $(SOURCES) $(TEXTS)
 
 check-links:
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --site-dir $(VENV)/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --site-dir $(VENV)/site
 
 # First the product, without the tools of development, then everything with them.
 check-dependencies:
@@ -59,7 +59,7 @@ format: $(VENV)/.dev  ## Rewrite the sources in the project's format
 	$(BIN)/ruff check --fix $(SOURCES)
 
 docs: $(VENV)/.dev  ## Build the site of the documents into site/; ARGS=serve shows it while you write
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs $(or $(ARGS),build --quiet)
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs $(or $(ARGS),build)
 
 reference: $(VENV)/.dev  ## Write the generated pages of docs/reference
 	@$(BIN)/python -m docs.generate

@@ -1,12 +1,24 @@
-"""The hooks of pre-commit run what `make check` runs."""
+"""The hooks of pre-commit run what `make check` runs, and its command for links fails if one is dead."""
 
 from __future__ import annotations
 
 import subprocess
+import sys
+from pathlib import Path
 
+import pytest
 import yaml
 
 from tests.support.serving import ROOT
+
+
+#: A site of one page, with the settings of the project's.
+_SITE = f"""
+INHERIT: {ROOT}/mkdocs.yml
+docs_dir: docs
+nav: [README.md]
+hooks: [{ROOT}/docs/generate/source_links.py]
+"""
 
 
 def commands(make: str) -> list[str]:
@@ -29,3 +41,17 @@ def test_hooks_check_the_whole_project() -> None:
     for hook in local["hooks"]:
         assert hook["always_run"] and not hook["pass_filenames"], hook["id"]
         assert hook["language"] == "system", "the tools are those of the project's environment"
+
+
+@pytest.mark.parametrize(("page", "dead"), [("docs/README.md", True), ("README.md", True), ("README.md", False)])
+def test_check_links(page: str, dead: bool, tmp_path: Path) -> None:
+    """MkDocs is strict only about warnings that it logs, so it must not be quiet."""
+    pytest.importorskip("mkdocs", reason="the extra docs is not installed")
+    tmp_path.joinpath("docs").mkdir()
+    for name in ("README.md", "docs/README.md"):
+        tmp_path.joinpath(name).write_text("# Page\n")
+    tmp_path.joinpath(page).write_text(f"# Page\n\n[link]({'nothing' if dead else 'README'}.md)\n")
+    tmp_path.joinpath("mkdocs.yml").write_text(_SITE)
+    (command,) = commands(f"make check-links BIN={sys.prefix}/bin")
+    done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (done.returncode != 0) == dead, done.stderr
