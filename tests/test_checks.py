@@ -11,7 +11,6 @@ import yaml
 
 from tests.support.serving import ROOT
 
-
 #: A site of one page, with the settings of the project's.
 _SITE = f"""
 INHERIT: {ROOT}/mkdocs.yml
