@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from annals.spark_projections.jars import CONNECTORS, MissingJars, connector_jars
 from annals.spark_projections.java import MissingJava, java_home
 from annals.spark_projections.session import SparkSettings, session
-from tests.spark_projections.registry import Past, past
+from tests.spark_projections.served_registry import Past, past
 
 #: A small heap, few tasks, and no web page about it.
 _CONF = {

@@ -16,8 +16,8 @@ from sqlalchemy import make_url
 
 from tests.spark_projections.cluster import standalone
 from tests.spark_projections.conftest import needs
-from tests.spark_projections.living import are_those_of
-from tests.spark_projections.registry import rows
+from tests.spark_projections.live_tables import are_those_of
+from tests.spark_projections.served_registry import rows
 from tests.spark_projections.test_console import COUNTED, QUERY
 from tests.support.serving import environment, serving
 from tests.support.spark_archive import options

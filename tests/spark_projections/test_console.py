@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from annals.projections.segments.folder import open_folder
 from annals.projections.segments.write import append_segments
 from tests.spark_projections.conftest import needs
-from tests.spark_projections.registry import Past, change
+from tests.spark_projections.served_registry import Past, change
 from tests.support.console import Annals, annals, folder
 from tests.support.serving import ROOT, serving
 

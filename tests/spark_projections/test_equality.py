@@ -36,7 +36,7 @@ from annals.spark_projections.rebuild import rebuild
 from annals.spark_projections.sources import kafka, postgres, segments
 from annals.spark_projections.verify_log import UnverifiedLog
 from tests.spark_projections.conftest import needs
-from tests.spark_projections.registry import Past, past
+from tests.spark_projections.served_registry import Past, past
 from tests.support.brokers import kafka as brokers
 from tests.support.histories import Step, asked, histories
 from tests.support.serving import annals

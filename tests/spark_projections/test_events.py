@@ -14,7 +14,7 @@ from annals.projections.segments.write import append_segments as write_segments
 from annals.spark_projections import analysis
 from annals.spark_projections.events import EventDestination, write_events, xregistry_events
 from annals.spark_projections.log_schema import LOG_SCHEMA
-from tests.spark_projections.registry import Past, past
+from tests.spark_projections.served_registry import Past, past
 from tests.support.serving import annals
 
 NDJSON = {"accept": "application/x-ndjson"}

@@ -8,7 +8,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from tests.spark_projections.registry import Past, collected
+from tests.spark_projections.served_registry import Past, collected
 from tests.support.serving import ROOT
 
 _PROGRAM = re.compile(r"```python\n(.*?)```", re.DOTALL)

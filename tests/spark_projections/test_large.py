@@ -28,7 +28,7 @@ from annals.projections.segments.write import append_segments
 from annals.spark_projections.rebuild import rebuild
 from annals.spark_projections.sources import kafka, segments
 from tests.spark_projections.conftest import needs
-from tests.spark_projections.long import Log, interactions
+from tests.spark_projections.generated_log import Log, interactions
 from tests.spark_projections.test_equality import replaced, state
 from tests.support.brokers import kafka as brokers
 from tests.support.stores import schema_of

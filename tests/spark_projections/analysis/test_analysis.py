@@ -22,7 +22,7 @@ from annals.spark_projections.analysis.events import events, interactions
 from annals.spark_projections.analysis.states import entities, entities_history
 from annals.spark_projections.analysis.versions import versions
 from annals.spark_projections.log_schema import LOG_SCHEMA
-from tests.spark_projections.registry import rows
+from tests.spark_projections.served_registry import rows
 from tests.support.registries.history import History
 from tests.support.registries.recorded import Registry
 

@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 
 from annals.spark_projections import analysis
 from annals.spark_projections.log_schema import LOG_SCHEMA
-from tests.spark_projections.registry import rows
-from tests.spark_projections.story import tell
+from tests.spark_projections.example_registry import tell
+from tests.spark_projections.served_registry import rows
 from tests.support.serving import ROOT
 
 GUIDE = (ROOT / "docs" / "guides" / "spark" / "analysts.md").read_text()

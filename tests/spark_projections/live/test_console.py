@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from annals.spark_projections import live
-from tests.spark_projections.living import are_those_of, started
-from tests.spark_projections.registry import Past, change, past
+from tests.spark_projections.live_tables import are_those_of, started
+from tests.spark_projections.served_registry import Past, change, past
 from tests.support.console import Annals, annals, folder
 from tests.support.polling import until
 

@@ -11,8 +11,8 @@ from kafka import KafkaProducer
 from pyspark.sql import SparkSession
 
 from annals.spark_projections.live.folder import LiveTableFolder
-from tests.spark_projections.living import MOMENTS, are_those_of, followed, killed, nothing_stray
-from tests.spark_projections.registry import Past
+from tests.spark_projections.live_tables import MOMENTS, are_those_of, followed, killed, nothing_stray
+from tests.spark_projections.served_registry import Past
 from tests.spark_projections.sources.test_kafka import Published, published
 from tests.support.brokers.suite import HOST, PASSWORD, USER
 

@@ -16,8 +16,8 @@ from annals.spark_projections.live.manifest import Manifest, Run
 from annals.spark_projections.live.micro_batch import MicroBatch, apply_batch
 from annals.spark_projections.live.runs import split_runs
 from annals.spark_projections.verify_log import UnverifiedLog
-from tests.spark_projections.living import MOMENTS, are_those_of, followed, killed, nothing_stray, table
-from tests.spark_projections.registry import Past, change, past
+from tests.spark_projections.live_tables import MOMENTS, are_those_of, followed, killed, nothing_stray, table
+from tests.spark_projections.served_registry import Past, change, past
 
 pytestmark = [pytest.mark.uses("Spark"), pytest.mark.timeout(600)]
 

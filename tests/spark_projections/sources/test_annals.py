@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from annals.projections.log.table_rows import LogTableRow
 from annals.spark_projections.log_schema import LOG_SCHEMA
 from annals.spark_projections.sources import annals
-from tests.spark_projections.registry import Past, change, collected, past
+from tests.spark_projections.served_registry import Past, change, collected, past
 
 
 @pytest.mark.parametrize("size", [7, 50_000])

@@ -10,7 +10,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from annals.projections.log.table_rows import LogTableRow
-from tests.spark_projections.registry import Past, by_position, change, collected, past
+from tests.spark_projections.served_registry import Past, by_position, change, collected, past
 
 
 @pytest.fixture

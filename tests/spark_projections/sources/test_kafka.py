@@ -19,7 +19,7 @@ from annals.spark_projections.rebuild import rebuild
 from annals.spark_projections.sources import kafka as source
 from annals.spark_projections.verify_log import UnverifiedLog
 from tests.spark_projections.conftest import needs
-from tests.spark_projections.registry import Past, collected
+from tests.spark_projections.served_registry import Past, collected
 from tests.support.brokers import kafka
 from tests.support.serving import annals
 

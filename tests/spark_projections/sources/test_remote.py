@@ -9,8 +9,8 @@ import pytest
 
 from annals.spark_projections.sources import remote_log
 from annals.spark_projections.sources.remote_log import RemoteLog, RemoteLogError
-from tests.spark_projections.registry import Past, rows
-from tests.spark_projections.sources.cutting import cutting
+from tests.spark_projections.served_registry import Past, rows
+from tests.spark_projections.sources.breaking_proxy import cutting
 from tests.support.registries.subscribed import registry as subscribed
 
 TOKENS = {"ada": {"name": "ada", "role": "admin"}, "rita": {"name": "rita", "role": "reader"}, "nemo": {"name": "nemo"}}

@@ -11,7 +11,7 @@ from annals.projections.segments.write import SegmentSize, append_segments
 from annals.spark_projections.log_schema import LOG_SCHEMA
 from annals.spark_projections.sources import postgres, segments
 from tests.spark_projections.conftest import needs
-from tests.spark_projections.registry import Past, by_position, change, collected, past
+from tests.spark_projections.served_registry import Past, by_position, change, collected, past
 
 
 def test_segments_are_the_log(spark: SparkSession, registry: Past, tmp_path: Path) -> None:

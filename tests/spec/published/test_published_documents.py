@@ -14,8 +14,8 @@ import pytest
 import yaml
 
 from annals.domain.model.builtin import default_source
-from tests.spec.published import carriers
-from tests.spec.published.evolving import Change, broken, changes
+from tests.spec.published import document_sources
+from tests.spec.published.document_changes import Change, broken, changes
 from tests.support.registries.in_process import Api, serving
 from tests.support.stores import schema_of
 

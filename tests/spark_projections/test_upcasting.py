@@ -13,8 +13,8 @@ from annals.domain.values.json_text import dumps, loads_trusted
 from annals.projections.log.table_rows import LogTableRow
 from annals.spark_projections import analysis, read_model
 from annals.spark_projections.log_schema import LOG_SCHEMA
-from tests.spark_projections.registry import rows
-from tests.spark_projections.story import tell
+from tests.spark_projections.example_registry import tell
+from tests.spark_projections.served_registry import rows
 
 
 def upcasts() -> dict[str, Upcast]:

@@ -25,7 +25,7 @@ from annals.spark_projections.sources import annals, segments
 from annals.spark_projections.verify_log import ChainAnchors, UnverifiedLog, verify_log
 from tests.projections.segments.test_verify import entry, file, flip, forged, told
 from tests.spark_projections.conftest import needs
-from tests.spark_projections.registry import Past, rows
+from tests.spark_projections.served_registry import Past, rows
 from tests.support.registries.recorded import Registry
 
 Rebuild = Callable[..., tuple[int, str]]
