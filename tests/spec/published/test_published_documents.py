@@ -34,7 +34,7 @@ class Published(NamedTuple):
     refused: str | None
 
     def brought(self) -> bytes:
-        document: bytes = getattr(carriers, self.carrier)(*self.package, self.path)
+        document: bytes = getattr(document_sources, self.carrier)(*self.package, self.path)
         return document
 
 
