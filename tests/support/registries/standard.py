@@ -61,7 +61,7 @@ class Other:
 
 @contextmanager
 def plain(*flags: str) -> Iterator[Other]:
-    """The server of `plain.py` in a process of its own. flags: that it offers beside `epoch`."""
+    """The server of `independent_server.py` in a process of its own. flags: that it offers beside `epoch`."""
     command = [sys.executable, "-m", "tests.support.registries.independent_server", *flags]
     with subprocess.Popen(command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, text=True) as process:
         try:
