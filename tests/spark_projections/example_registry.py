@@ -16,8 +16,8 @@ _JAM: Final = "/schemagroups/traffic/schemas/jam"
 _DRAFT: Final = "JsonSchema/draft-07"
 
 
-class Told(NamedTuple):
-    """One request. day: month and day of 2026, at noon. status: that it is answered with."""
+class ExampleRequest(NamedTuple):
+    """A request and the status of its response. day: month and day of 2026; the request is sent at noon."""
 
     day: str
     caller: str
@@ -36,17 +36,17 @@ def _schema(document: dict[str, Any], format: str = _DRAFT, **attributes: Any) -
     return {"format": format, "schema": document, **attributes}
 
 
-STORY: Final = (
-    Told("01-05", "ada", "PUT", "/schemagroups/weather", {"name": "Weather"}, 201),
-    Told("01-05", "ada", "PUT", f"{_REPORT}$details", _schema(_city()), 201),
-    Told("01-20", "ci", "POST", f"{_REPORT}$details", _schema(_city(celsius="number")), 201),
-    Told("02-03", "ben", "PUT", f"{_JAM}$details", _schema(_city(), "Homemade/1"), 201),
-    Told("02-10", "ada", "PATCH", f"{_REPORT}/meta", {"compatibility": "backward"}, 200),
-    Told("02-11", "ci", "POST", f"{_REPORT}$details", _schema(_city(celsius="string")), 400),
-    Told("02-12", "ci", "POST", f"{_REPORT}$details", _schema(_city(celsius="number", wind="number")), 201),
-    Told("02-20", "ben", "POST", f"{_JAM}$details", _schema({"jam": True}, "Homemade/1"), 201),
-    Told("03-01", "ben", "PATCH", f"{_JAM}/meta", {"compatibility": "backward"}, 200),
-    Told(
+REQUESTS: Final = (
+    ExampleRequest("01-05", "ada", "PUT", "/schemagroups/weather", {"name": "Weather"}, 201),
+    ExampleRequest("01-05", "ada", "PUT", f"{_REPORT}$details", _schema(_city()), 201),
+    ExampleRequest("01-20", "ci", "POST", f"{_REPORT}$details", _schema(_city(celsius="number")), 201),
+    ExampleRequest("02-03", "ben", "PUT", f"{_JAM}$details", _schema(_city(), "Homemade/1"), 201),
+    ExampleRequest("02-10", "ada", "PATCH", f"{_REPORT}/meta", {"compatibility": "backward"}, 200),
+    ExampleRequest("02-11", "ci", "POST", f"{_REPORT}$details", _schema(_city(celsius="string")), 400),
+    ExampleRequest("02-12", "ci", "POST", f"{_REPORT}$details", _schema(_city(celsius="number", wind="number")), 201),
+    ExampleRequest("02-20", "ben", "POST", f"{_JAM}$details", _schema({"jam": True}, "Homemade/1"), 201),
+    ExampleRequest("03-01", "ben", "PATCH", f"{_JAM}/meta", {"compatibility": "backward"}, 200),
+    ExampleRequest(
         "03-02",
         "ada",
         "PATCH",
@@ -54,18 +54,20 @@ STORY: Final = (
         {"deprecated": {"effective": "2026-03-10T00:00:00Z", "removal": "2026-04-01T00:00:00Z"}},
         200,
     ),
-    Told("03-15", "ben", "PATCH", "/schemagroups/traffic", {"deprecated": {}}, 200),
-    Told("03-16", "ben", "PATCH", "/schemagroups/traffic", {"labels": {"stage": "test"}}, 200),
-    Told("03-20", "ben", "PATCH", "/schemagroups/traffic", {"deprecated": None, "labels": {"stage": "live"}}, 200),
-    Told("04-02", "ada", "DELETE", _REPORT, None, 204),
-    Told("04-10", "ci", "DELETE", f"{_JAM}/versions/1", None, 204),
-    Told("04-12", "ben", "PUT", "/endpoints/weather", {"usage": ["producer"]}, 201),
-    Told("04-14", "ada", "PUT", f"{_REPORT}$details", _schema(_city()), 201),
+    ExampleRequest("03-15", "ben", "PATCH", "/schemagroups/traffic", {"deprecated": {}}, 200),
+    ExampleRequest("03-16", "ben", "PATCH", "/schemagroups/traffic", {"labels": {"stage": "test"}}, 200),
+    ExampleRequest(
+        "03-20", "ben", "PATCH", "/schemagroups/traffic", {"deprecated": None, "labels": {"stage": "live"}}, 200
+    ),
+    ExampleRequest("04-02", "ada", "DELETE", _REPORT, None, 204),
+    ExampleRequest("04-10", "ci", "DELETE", f"{_JAM}/versions/1", None, 204),
+    ExampleRequest("04-12", "ben", "PUT", "/endpoints/weather", {"usage": ["producer"]}, 201),
+    ExampleRequest("04-14", "ada", "PUT", f"{_REPORT}$details", _schema(_city()), 201),
 )
 
 
 class _Calendar(Moment):
-    """Stands still at the day of the request at hand."""
+    """A clock that shows the day of the current request."""
 
     day = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -73,16 +75,16 @@ class _Calendar(Moment):
         return self.day
 
 
-async def tell(database: str) -> None:
-    """Carries the story out, over the API of a registry that is new."""
+async def send_requests(database: str) -> None:
+    """Sends the requests to the API of a new registry."""
     moment = _Calendar()
     tokens = json.dumps({name: {"name": name, "role": "writer"} for name in CALLERS})
     settings = Settings(database=database, registryid="reg", tokens=tokens)
     app = create_app(settings, clock=moment.clock, new_id=moment.new_id)
     async with app.router.lifespan_context(app):
         registry = Registry(app, None, moment)  # type: ignore[arg-type]
-        for told in STORY:
-            moment.day = datetime.fromisoformat(f"2026-{told.day}T12:00:00+00:00")
-            headers = {"authorization": f"Bearer {told.caller}"}
-            answer = await registry.ask(Request(told.method, told.path, told.body, headers))
-            assert answer.status == told.status, (told, answer)
+        for request in REQUESTS:
+            moment.day = datetime.fromisoformat(f"2026-{request.day}T12:00:00+00:00")
+            headers = {"authorization": f"Bearer {request.caller}"}
+            answer = await registry.ask(Request(request.method, request.path, request.body, headers))
+            assert answer.status == request.status, (request, answer)

@@ -1,6 +1,6 @@
-"""The registry's whole road, walked by documents that projects publish: asked, registered, evolved, refused.
+"""Published documents pass through the whole registry: they are checked, registered, changed and refused.
 
-SC-10, SC-13, SC-30, SC-36, V-14. The table is documents.yaml; what becomes of a document is made in document_changes.py.
+SC-10, SC-13, SC-30, SC-36, V-14. The table is documents.yaml; document_changes.py changes the documents.
 """
 
 from __future__ import annotations
