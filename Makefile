@@ -5,7 +5,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Two more than processors, because many tests wait for their own processes.
 WORKERS = $(shell $(BIN)/python -c 'import os; print(2 + (os.cpu_count() or 1))')
-SOURCES := annals domain commands projections api spark_projections tests bench docs
+PRODUCT := annals domain commands projections api spark_projections
+SOURCES := $(PRODUCT) tests bench docs
+# Files at the top whose spelling is checked.
+TEXTS := .ci $(wildcard *.md *.toml *.yml .*.yaml) Makefile
 
 # Tests start hundreds of processes, which can share compiled sources.
 unexport PYTHONDONTWRITEBYTECODE
@@ -23,17 +26,40 @@ run: install  ## Serve the registry on http://127.0.0.1:8080, stored in annals.d
 test: $(VENV)/.dev  ## Run the tests, also on PostgreSQL and real brokers where available
 	@$(BIN)/pytest -q -n $(WORKERS) --dist worksteal -rfEs $(ARGS)
 
-check: $(VENV)/.dev  ## Format, lint and types
+# .pre-commit-config.yaml has a hook for each; with --keep-going all of them run.
+CHECKS := check-format check-lint check-types check-spelling check-links check-dependencies
+.PHONY: $(CHECKS)
+
+check: $(CHECKS)  ## Format, lint, types, spelling, links and dependencies
+
+$(CHECKS): $(VENV)/.dev
+
+check-format:
 	$(BIN)/ruff format --check $(SOURCES)
+
+check-lint:
 	$(BIN)/ruff check $(SOURCES)
+
+check-types:
 	$(BIN)/mypy
+
+check-spelling:
+	$(BIN)/codespell $(SOURCES) $(TEXTS)
+
+check-links:
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --site-dir $(VENV)/site
+
+# First the product, without the tools of development, then everything with them.
+check-dependencies:
+	$(BIN)/deptry $(PRODUCT) --optional-dependencies-dev-groups dev,docs
+	$(BIN)/deptry $(SOURCES)
 
 format: $(VENV)/.dev  ## Rewrite the sources in the project's format
 	$(BIN)/ruff format $(SOURCES)
 	$(BIN)/ruff check --fix $(SOURCES)
 
 docs: $(VENV)/.dev  ## Build the site of the documents into site/; ARGS=serve shows it while you write
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs $(or $(ARGS),build --quiet)
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs $(or $(ARGS),build)
 
 reference: $(VENV)/.dev  ## Write the generated pages of docs/reference
 	@$(BIN)/python -m docs.generate

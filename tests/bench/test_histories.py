@@ -30,7 +30,7 @@ from annals.projections.segments.write import SegmentSize, append_segments
 from bench.histories import CALLERS, REGISTRYID, URL, Told, fill, interactions, publish, salts, write_segments
 from bench.stocking import stock
 from tests.projections.kafka.conftest import broker
-from tests.projections.kafka.rig import PARTITIONS, Rig
+from tests.projections.kafka.publishing_rig import PARTITIONS, Rig
 from tests.support.brokers.kafka import Kafka
 from tests.support.segment_logs import lying, recorded, stored_documents
 

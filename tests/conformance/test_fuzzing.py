@@ -25,7 +25,7 @@ from schemathesis.specs.openapi.checks import (
 
 from annals.commands.store.log import Store
 from annals.commands.verify.verify_log import verify_log, verify_row_hashes
-from tests.support.made_up import cases, repeatable, validate
+from tests.support.generated_requests import cases, repeatable, validate
 from tests.support.serving import serving
 
 # Lines of JSON are text to whoever makes them up.

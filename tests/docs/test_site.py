@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,40 @@ def test_a_link_out_of_the_folder_remains_as_text(tmp_path: Path) -> None:
     docs.joinpath("README.md").write_text("# A page\n\nSee [the changes](../CHANGELOG.md).\n")
     build(load_config(CONFIG, docs_dir=str(docs), site_dir=str(tmp_path / "site"), nav=["README.md"]))
     assert "<p>See the changes.</p>" in tmp_path.joinpath("site", "index.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("link", "dead"),
+    [
+        ("docs/README.md", False),
+        ("docs/README.md#a-page", False),
+        ("#here", False),
+        ("docs", False),
+        ("https://example.com/nothing", False),
+        ("docs/nothing.md", True),
+        ("docs/README.md#nothing", True),
+        ("#nothing", True),
+        ("../", True),
+        ("/etc", True),
+    ],
+)
+def test_a_dead_link_of_a_page_at_the_top_ends_the_build(link: str, dead: bool, tmp_path: Path) -> None:
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    docs.joinpath("README.md").write_text("# A page\n")
+    tmp_path.joinpath("README.md").write_text(f"# Here\n\nA link with a [text on two\nlines]({link}).\n")
+    config = load_config(CONFIG, docs_dir=str(docs), site_dir=str(tmp_path / "site"), nav=["README.md"])
+    with pytest.raises(exceptions.Abort) if dead else nullcontext():
+        build(config)
+
+
+def test_a_link_to_a_missing_heading_outside_of_the_folder_ends_the_build(tmp_path: Path) -> None:
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    tmp_path.joinpath("CHANGELOG.md").write_text("# Changes\n")
+    docs.joinpath("README.md").write_text("# A page\n\nSee [the changes](../CHANGELOG.md#changed).\n")
+    with pytest.raises(exceptions.Abort):
+        build(load_config(CONFIG, docs_dir=str(docs), site_dir=str(tmp_path / "site"), nav=["README.md"]))
 
 
 def test_the_index_names_every_page() -> None:

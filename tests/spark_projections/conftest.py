@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from annals.spark_projections.jars import CONNECTORS, MissingJars, connector_jars
 from annals.spark_projections.java import MissingJava, java_home
 from annals.spark_projections.session import SparkSettings, session
-from tests.spark_projections.registry import Past, past
+from tests.spark_projections.served_registry import ServedLog, served_log
 
 #: A small heap, few tasks, and no web page about it.
 _CONF = {
@@ -38,14 +38,14 @@ def spark(connectors: list[str]) -> Iterator[SparkSession]:
 
 
 @pytest.fixture(scope="session")
-def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Past]:
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedLog]:
     """A served registry on SQLite, which is only read."""
     folder = tmp_path_factory.mktemp("registry")
-    with past(f"sqlite:///{folder / 'annals.db'}", folder) as found:
+    with served_log(f"sqlite:///{folder / 'annals.db'}", folder) as found:
         yield found
 
 
-def needs(connectors: list[str], name: str) -> None:
+def require_connector(connectors: list[str], name: str) -> None:
     """Skips the test where the jars of a connector cannot be had."""
     if name not in connectors:
         try:

@@ -15,9 +15,9 @@ from pyspark.sql import SparkSession
 from sqlalchemy import make_url
 
 from tests.spark_projections.cluster import standalone
-from tests.spark_projections.conftest import needs
-from tests.spark_projections.living import are_those_of
-from tests.spark_projections.registry import rows
+from tests.spark_projections.conftest import require_connector
+from tests.spark_projections.live_tables import check_tables
+from tests.spark_projections.served_registry import log_rows
 from tests.spark_projections.test_console import COUNTED, QUERY
 from tests.support.serving import environment, serving
 from tests.support.spark_archive import options
@@ -77,7 +77,7 @@ def cluster(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> It
 def test_the_verbs_on_a_cluster(
     cluster: Cluster, spark: SparkSession, connectors: list[str], postgres_url: str, tmp_path: Path
 ) -> None:
-    needs(connectors, "postgres")
+    require_connector(connectors, "postgres")
     database = make_url(postgres_url).set(password=PASSWORD).render_as_string(hide_password=False)
     with serving(database, tmp_path, ANNALS_TOKENS=json.dumps(CALLERS)) as served:
         schema = {"format": "JsonSchema/draft-07", "schema": {"type": "object"}}
@@ -87,7 +87,7 @@ def test_the_verbs_on_a_cluster(
         assert [json.loads(line) for line in answer.splitlines()] == COUNTED
         live = ("--to", (tmp_path / "tables").as_uri(), "--checkpoint", (tmp_path / "checkpoint").as_uri())
         cluster.annals("spark", "live", "--once", "--from", "annals", "--registry", served.url, *live, ANNALS_TOKEN="w")
-        assert are_those_of(spark, tmp_path / "tables", rows(database)) == rows(database)[-1].position
+        assert check_tables(spark, tmp_path / "tables", log_rows(database)) == log_rows(database)[-1].position
         stage = (tmp_path / "stage").as_uri()
         rebuilt = cluster.annals("rebuild", "--engine", "spark", "--stage", stage, ANNALS_DATABASE=database)
         assert "events in" in rebuilt

@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 
 from annals.projections.segments.folder import open_folder
 from annals.projections.segments.write import append_segments
-from tests.spark_projections.conftest import needs
-from tests.spark_projections.registry import Past, change
+from tests.spark_projections.conftest import require_connector
+from tests.spark_projections.served_registry import ServedLog, write_changes
 from tests.support.console import Annals, annals, folder, logs
 from tests.support.serving import ROOT, serving
 
@@ -33,7 +33,7 @@ def asked(annals: Annals, *arguments: str) -> list[object]:
 
 def test_a_registry_and_its_segments(spark: SparkSession, annals: Annals, sqlite_url: str, tmp_path: Path) -> None:
     with serving(sqlite_url, tmp_path) as served:
-        change(Past(served.url, sqlite_url), "one")
+        write_changes(ServedLog(served.url, sqlite_url), "one")
         assert asked(annals, "--from", served.url) == COUNTED
         ended = annals("spark", "sql", QUERY, "--from", served.url)
         assert (ended.code, SHOWN in ended.out) == (0, True)
@@ -44,13 +44,13 @@ def test_a_registry_and_its_segments(spark: SparkSession, annals: Annals, sqlite
 def test_a_database(
     spark: SparkSession, connectors: list[str], annals: Annals, postgres_url: str, tmp_path: Path
 ) -> None:
-    needs(connectors, "postgres")
+    require_connector(connectors, "postgres")
     with serving(postgres_url, tmp_path) as served:
-        change(Past(served.url, postgres_url), "one")
+        write_changes(ServedLog(served.url, postgres_url), "one")
     assert asked(annals, "--from", postgres_url) == COUNTED
 
 
-def test_the_same_in_python(spark: SparkSession, registry: Past, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_same_in_python(spark: SparkSession, registry: ServedLog, capsys: pytest.CaptureFixture[str]) -> None:
     steps = re.search(
         r"```python\n(.*?)```", (ROOT / "docs" / "guides" / "spark" / "analysts.md").read_text(), re.DOTALL
     )

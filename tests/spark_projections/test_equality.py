@@ -35,8 +35,8 @@ from annals.spark_projections.load import compute_read_model
 from annals.spark_projections.rebuild import rebuild
 from annals.spark_projections.sources import kafka, postgres, segments
 from annals.spark_projections.verify_log import UnverifiedLog
-from tests.spark_projections.conftest import needs
-from tests.spark_projections.registry import Past, past
+from tests.spark_projections.conftest import require_connector
+from tests.spark_projections.served_registry import ServedLog, served_log
 from tests.support.brokers import kafka as brokers
 from tests.support.histories import Step, asked, histories
 from tests.support.serving import annals
@@ -61,7 +61,7 @@ class Model(NamedTuple):
 @pytest.fixture(scope="module")
 def broker(connectors: list[str]) -> Iterator[str]:
     """The address of a Kafka broker."""
-    needs(connectors, "kafka")
+    require_connector(connectors, "kafka")
     with brokers.kafka() as found:
         yield found.own()
 
@@ -74,31 +74,31 @@ def test_one_log_one_registry(
     spark: SparkSession, connectors: list[str], broker: str, postgres_server: str, steps: list[Step], cut: int
 ) -> None:
     # P-14, EV-77, EV-79: the log alone says what the registry is and what followers are told
-    needs(connectors, "postgres")
+    require_connector(connectors, "postgres")
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        registry = stack.enter_context(past(stack.enter_context(schema_of(postgres_server)), folder))
+        registry = stack.enter_context(served_log(stack.enter_context(schema_of(postgres_server)), folder))
         store = stack.enter_context(closing(Store(registry.database)))
         carry_out(registry, steps)
         live, told = model(store), feed(registry.url)
         assert live.hash == store.log_end().state
-        forget(store)
+        clear_live_tables(store)
         assert (make_anew(store).position, model(store)) == (store.log_end().position, live)
         for name, log in sources(spark, registry, broker, folder, cut).items():
-            forget(store)
+            clear_live_tables(store)
             if name == "annals":
                 # A caller who may not see subscriptions cannot prove the log, though its rows come out right.
                 with pytest.raises(UnverifiedLog, match="events are missing"):
-                    rebuild(log, partial(replaced, store))
-                replaced(store, compute_read_model(log, store.log_end().position, (folder / "staged").as_uri()))
+                    rebuild(log, partial(rebuild_by_spark, store))
+                rebuild_by_spark(store, compute_read_model(log, store.log_end().position, (folder / "staged").as_uri()))
             else:
-                rebuild(log, partial(replaced, store))
+                rebuild(log, partial(rebuild_by_spark, store))
             assert (name, model(store)) == (name, live)
             rows = xregistry_events(log).orderBy("position", "sequence").collect()
             assert (name, [row.event for row in rows]) == (name, told)
 
 
-def carry_out(registry: Past, steps: list[Step]) -> None:
+def carry_out(registry: ServedLog, steps: list[Step]) -> None:
     """A history behind one that has all that sources stumble over. Some steps are refused, as they may be, not all."""
     registry.write("POST", "/subscriptions", BODY | {"types": ["io.xregistry.capabilities.updated"]})
     registry.write("PATCH", "/schemagroups/one", {"deprecated": {}})
@@ -116,7 +116,7 @@ def carry_out(registry: Past, steps: list[Step]) -> None:
     assert len(registry.rows()) > before + 3
 
 
-def sources(spark: SparkSession, registry: Past, broker: str, folder: Path, cut: int) -> dict[str, DataFrame]:
+def sources(spark: SparkSession, registry: ServedLog, broker: str, folder: Path, cut: int) -> dict[str, DataFrame]:
     """The log, from everywhere. cut: events of a segment, and positions of a task."""
     append_segments(registry.database, open_folder(str(folder / "segments")), SegmentSize(events=cut))
     prefix = f"p{folder.name}"
@@ -149,13 +149,13 @@ def state(connection: Connection) -> bytes:
     return hashes.update_state_hash(hashes.EMPTY_HASH, (), map(hashes.entity_hash, images))
 
 
-def replaced(store: Store, computed: PrecomputedRows) -> RebuildReport:
+def rebuild_by_spark(store: Store, computed: PrecomputedRows) -> RebuildReport:
     """A rebuild to which one process adds nothing: Spark has to bring the whole log."""
     assert computed.position == store.log_end().position
     return make_anew(store, None, computed)
 
 
-def forget(store: Store) -> None:
+def clear_live_tables(store: Store) -> None:
     """Empties the live tables, so that nothing of them is taken for what was made anew."""
     with store.engine.begin() as connection:
         for each in tables():

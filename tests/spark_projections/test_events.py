@@ -14,19 +14,19 @@ from annals.projections.segments.write import append_segments as write_segments
 from annals.spark_projections import analysis
 from annals.spark_projections.events import EventDestination, write_events, xregistry_events
 from annals.spark_projections.log_schema import LOG_SCHEMA
-from tests.spark_projections.registry import Past, past
+from tests.spark_projections.served_registry import ServedLog, served_log
 from tests.support.serving import annals
 
 NDJSON = {"accept": "application/x-ndjson"}
 
 
 @pytest.fixture(scope="module")
-def log(spark: SparkSession, registry: Past) -> DataFrame:
+def log(spark: SparkSession, registry: ServedLog) -> DataFrame:
     """The log of the registry."""
     return table(spark, registry)
 
 
-def table(spark: SparkSession, registry: Past) -> DataFrame:
+def table(spark: SparkSession, registry: ServedLog) -> DataFrame:
     """A log, in more parts than it has to be."""
     return spark.createDataFrame([tuple(row) for row in registry.rows()], LOG_SCHEMA).repartition(5)
 
@@ -41,14 +41,14 @@ def told(events: DataFrame) -> list[str]:
     return [row.event for row in events.orderBy("position", "sequence").collect()]
 
 
-def test_the_events_of_the_feed(log: DataFrame, registry: Past) -> None:
+def test_the_events_of_the_feed(log: DataFrame, registry: ServedLog) -> None:
     # EV-77, EV-79: byte for byte, in the feed's order, from a log whose rows come in any
     live = feed(registry.url)
     assert told(xregistry_events(log)) == live
     assert {json.loads(line)["type"] for line in live} > {"io.xregistry.group.updated", "io.xregistry.version.deleted"}
 
 
-def test_columns_are_attributes(log: DataFrame, registry: Past) -> None:
+def test_columns_are_attributes(log: DataFrame, registry: ServedLog) -> None:
     # EV-15 to EV-25: what one filters by says the same as the event; ids are unique
     names = ("id", "type", "source", "subject", "xregcorrelationid")
     found = xregistry_events(log).selectExpr(
@@ -63,7 +63,7 @@ def test_columns_are_attributes(log: DataFrame, registry: Past) -> None:
 
 def test_two_events_of_one_position_and_none_with_data(spark: SparkSession, sqlite_url: str, tmp_path: Path) -> None:
     # EV-77: a deprecation comes behind what changed; EV-49: data as the registry's setting has it
-    with past(sqlite_url, tmp_path, ANNALS_EVENT_CHANGES="false") as registry:
+    with served_log(sqlite_url, tmp_path, ANNALS_EVENT_CHANGES="false") as registry:
         registry.write("PATCH", "/schemagroups/one", {"deprecated": {}})
         log, live = table(spark, registry), feed(registry.url)
     assert told(xregistry_events(log, changed=False)) == live != told(xregistry_events(log))
@@ -71,7 +71,7 @@ def test_two_events_of_one_position_and_none_with_data(spark: SparkSession, sqli
     assert len({*positions}) == len(positions) - 1
 
 
-def test_the_table(spark: SparkSession, log: DataFrame, registry: Past) -> None:
+def test_the_table(spark: SparkSession, log: DataFrame, registry: ServedLog) -> None:
     # what the feed filters by, asked in SQL
     analysis.register(spark, log)
     found = spark.sql("SELECT * FROM xregistry_events WHERE type LIKE '%.version.%' AND subject LIKE '/schemagroups/%'")
@@ -79,7 +79,7 @@ def test_the_table(spark: SparkSession, log: DataFrame, registry: Past) -> None:
     assert told(found) == [line for line in live if json.loads(line)["subject"].startswith("/schemagroups/")]
 
 
-def test_files_are_written_once(spark: SparkSession, log: DataFrame, registry: Past, tmp_path: Path) -> None:
+def test_files_are_written_once(spark: SparkSession, log: DataFrame, registry: ServedLog, tmp_path: Path) -> None:
     # what was written is never written over
     folder = (tmp_path / "events").as_uri()
     write_events(log.where("last <= 40"), EventDestination(folder))
@@ -97,7 +97,7 @@ def test_files_are_written_once(spark: SparkSession, log: DataFrame, registry: P
 
 def test_the_console_writes_them(spark: SparkSession, sqlite_url: str, tmp_path: Path) -> None:
     # with the registry's own setting; a folder that is there ends it before any work
-    with past(sqlite_url, tmp_path) as registry:
+    with served_log(sqlite_url, tmp_path) as registry:
         live = feed(registry.url)
     write_segments(sqlite_url, open_folder(str(tmp_path / "segments")))
     options = ("--engine", "spark", "--from", "segments", "--folder", str(tmp_path / "segments"))

@@ -8,13 +8,13 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from tests.spark_projections.registry import Past, collected
+from tests.spark_projections.served_registry import ServedLog, collect_rows
 from tests.support.serving import ROOT
 
 _PROGRAM = re.compile(r"```python\n(.*?)```", re.DOTALL)
 
 
-def test_the_programs_of_the_guide(spark: SparkSession, registry: Past, tmp_path: Path) -> None:
+def test_the_programs_of_the_guide(spark: SparkSession, registry: ServedLog, tmp_path: Path) -> None:
     # `session` gives the one that is there; the rest is as a reader would type it
     names: dict[str, Any] = {}
     # Spark's own folder is not the test's, so places are said in full.
@@ -28,5 +28,5 @@ def test_the_programs_of_the_guide(spark: SparkSession, registry: Past, tmp_path
             program = program.replace(shown, own)
         exec(program, names)
     assert names["spark"] is spark
-    assert collected(names["log"]) == registry.rows()
-    assert collected(spark.read.parquet(str(tmp_path / "rows"))) == registry.rows()
+    assert collect_rows(names["log"]) == registry.rows()
+    assert collect_rows(spark.read.parquet(str(tmp_path / "rows"))) == registry.rows()

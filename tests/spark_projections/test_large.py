@@ -27,9 +27,9 @@ from annals.projections.segments.folder import open_folder
 from annals.projections.segments.write import append_segments
 from annals.spark_projections.rebuild import rebuild
 from annals.spark_projections.sources import kafka, segments
-from tests.spark_projections.conftest import needs
-from tests.spark_projections.long import Log, interactions
-from tests.spark_projections.test_equality import replaced, state
+from tests.spark_projections.conftest import require_connector
+from tests.spark_projections.generated_log import Log, interactions
+from tests.spark_projections.test_equality import rebuild_by_spark, state
 from tests.support.brokers import kafka as brokers
 from tests.support.stores import schema_of
 
@@ -59,7 +59,7 @@ class Million(NamedTuple):
 def million(
     spark: SparkSession, connectors: list[str], postgres_server: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Million]:
-    needs(connectors, "kafka")
+    require_connector(connectors, "kafka")
     home, log = tmp_path_factory.mktemp("million"), Log()
     with ExitStack() as stack:
         urls = f"sqlite:///{home / 'annals.db'}", stack.enter_context(schema_of(postgres_server))
@@ -81,7 +81,7 @@ def test_a_million_events_from_segments_and_from_a_topic(spark: SparkSession, mi
     # The session of the tests has two, which a small heap does not hold of a log like this.
     spark.conf.set(_PARTITIONS, 16)
     try:
-        reports = [rebuild(log, partial(replaced, store), drop_incomplete=whole) for log, store, whole in ways]
+        reports = [rebuild(log, partial(rebuild_by_spark, store), drop_incomplete=whole) for log, store, whole in ways]
     finally:
         spark.conf.set(_PARTITIONS, 2)
     assert {report.position for report in reports} == {million.log.end.last}

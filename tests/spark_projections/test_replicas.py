@@ -13,7 +13,7 @@ from annals.projections.segments.folder import open_folder
 from annals.projections.segments.write import SegmentSize, append_segments
 from annals.spark_projections.rebuild import rebuild
 from annals.spark_projections.sources import segments
-from tests.spark_projections.test_equality import forget, model, replaced
+from tests.spark_projections.test_equality import clear_live_tables, model, rebuild_by_spark
 from tests.support.registries.linked import linked, party
 
 pytestmark = [pytest.mark.uses("Spark"), pytest.mark.timeout(600)]
@@ -37,8 +37,8 @@ def test_spark_makes_of_a_copied_log_what_it_holds(spark: SparkSession, tmp_path
             assert live.hash == here.store.log_end().state
             folder = str(tmp_path / "segments")
             append_segments(here.database, open_folder(folder), SegmentSize(events=5))
-            forget(here.store)
-            rebuild(segments.read(spark, folder), partial(replaced, here.store))
+            clear_live_tables(here.store)
+            rebuild(segments.read(spark, folder), partial(rebuild_by_spark, here.store))
             assert model(here.store) == live
 
     asyncio.run(run())

@@ -24,7 +24,7 @@ from annals.api.openapi.problems import ALL_PROBLEM_TYPES
 from annals.domain.compat.legacy_apis import LEGACY_APIS, MESSAGECATALOG, SCHEMAREGISTRY
 from annals.domain.model.builtin import default_source
 from tests.spec.expected import expectation, said
-from tests.spec.stages import DATABASES, staged
+from tests.spec.shared_registries import DATABASES, staged
 from tests.spec.test_http import MODELS as SMALL
 from tests.spec.test_http import READS, ROW, Loader
 from tests.support.registries.requests import BASE, Answer, Registry, Request, Stage, serving

@@ -23,7 +23,7 @@ import yaml
 from annals.domain.values import xid as xids
 from annals.projections.events.xregistry_events import PREFIX, ChangeEvent
 from tests.spec.test_changes import MACROS, MODEL, ROWS, path, significant
-from tests.support.feed import end, told
+from tests.support.event_messages import end, told
 from tests.support.registries.requests import BASE, Registry, Request, Stage, serving
 from tests.support.stores import schema_of
 

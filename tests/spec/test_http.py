@@ -30,7 +30,7 @@ import yaml
 
 from annals.domain.model.builtin import default_source
 from tests.spec.expected import KEYS, expectation, said
-from tests.spec.stages import DATABASES, staged
+from tests.spec.shared_registries import DATABASES, staged
 from tests.support.registries.requests import BASE, Answer, Registry, Request, Stage, serving
 
 ROW = {"id", "rule", "model", "given", "when", "then", "also"}

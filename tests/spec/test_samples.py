@@ -14,7 +14,7 @@ from annals.commands.store.log import Store
 from annals.domain.model.builtin import default_source
 from annals.domain.registry.explicit_values import DEFAULT_MARKS
 from tests.data import HISTORIES, SCENARIOS, STORES, read, with_two_versions
-from tests.support.feed import end, told
+from tests.support.event_messages import end, told
 from tests.support.registries.in_process import Api, create, serving
 
 Json = dict[str, Any]

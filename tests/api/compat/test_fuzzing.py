@@ -21,7 +21,7 @@ from annals.commands.store.log import Store
 from annals.commands.verify.verify_log import verify_log, verify_row_hashes
 from annals.domain.compat.legacy_apis import LEGACY_APIS, LegacyApi
 from tests.conformance.test_fuzzing import CHECKS, end_of_log
-from tests.support.made_up import cases, repeatable, validate
+from tests.support.generated_requests import cases, repeatable, validate
 from tests.support.serving import serving
 
 #: Ids that requests share, so that most of them are about something that is there.

@@ -10,7 +10,7 @@ from annals.domain.errors.problems import InvalidAttribute, Problem, RequiredAtt
 from annals.domain.model import compile_model
 from annals.domain.model.builtin import default_source
 from tests.data import MODELS, SPEC, beside, read
-from tests.data.facts import rows
+from tests.data.model_rows import rows
 
 MODEL = compile_model(default_source())
 #: What the built-in models should say: ours as rows of their source, the published ones as files.

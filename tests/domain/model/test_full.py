@@ -6,7 +6,7 @@ import pytest
 
 from annals.domain.model import Model, compile_model
 from tests.data import EXPANSIONS, read
-from tests.data.facts import rows
+from tests.data.model_rows import rows
 
 
 def full_files(**aspects: object) -> dict[str, object]:

@@ -20,7 +20,7 @@ import httpx
 import pytest
 
 from tests.end_to_end.replication.test_pushing import lines, pushed
-from tests.end_to_end.replication.wire import Wire, wire
+from tests.end_to_end.replication.unreliable_proxy import Wire, wire
 from tests.support.polling import until
 from tests.support.registries.restarted import TOKEN, TOKENS, Registry, registries, together
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.support.polling import until
 from tests.support.registries.restarted import Registry, registries, together
-from tests.support.registries.strays import shown
+from tests.support.registries.stray_writes import shown
 
 
 def same(one: Registry, other: Registry) -> bool:

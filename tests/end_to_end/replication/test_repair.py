@@ -8,7 +8,7 @@ from pathlib import Path
 from annals.domain.decisions.commands import DeleteEntities, WriteMethod, WriteTree
 from tests.support.polling import until
 from tests.support.registries.restarted import registries, together
-from tests.support.registries.strays import asked, recorded, shown, stray
+from tests.support.registries.stray_writes import asked, recorded, shown, stray
 
 SCHEMAS = "/schemagroups/{}/schemas"
 FILE = {"format": "Text/1", "schema": "other"}

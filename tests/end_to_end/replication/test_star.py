@@ -123,7 +123,7 @@ class Foreign:
 
 @contextmanager
 def _foreign() -> Iterator[Foreign]:
-    command = [sys.executable, "-m", "tests.support.registries.plain"]
+    command = [sys.executable, "-m", "tests.support.registries.independent_server"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             yield Foreign(process)

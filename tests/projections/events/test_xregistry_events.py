@@ -21,7 +21,7 @@ from annals.domain.errors.problems import Problem
 from annals.domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
 from annals.domain.values import xid as xids
 from annals.projections.events.xregistry_events import ChangeEvent, XRegistryEvents
-from tests.support.feed import told
+from tests.support.event_messages import told
 from tests.support.histories import Step, command, histories
 from tests.support.registries.memory import MemoryRegistry
 from tests.support.registries.recorded import COMMAND

@@ -19,7 +19,7 @@ from annals.projections.kafka.cluster import TopicContents
 from annals.projections.kafka.log_agreement import TopicsDiverged, find_start
 from annals.projections.kafka.producer import Producer, RecordFailed
 from annals.projections.kafka.records import EVENTS, LOG, PublishedCounts
-from tests.projections.kafka.rig import PARTITIONS, Rig, backup, fill, forgotten
+from tests.projections.kafka.publishing_rig import PARTITIONS, Rig, backup, fill, forgotten
 from tests.support.brokers.kafka import LARGEST, Kafka
 from tests.support.polling import until
 from tests.support.registries.recorded import Registry

@@ -18,9 +18,9 @@ from annals.projections.database import drivers
 from annals.projections.kafka.records import EVENTS, LOG, PublishedCounts
 from annals.projections.log.reader import Log
 from annals.projections.log.table_rows import SCHEMA_VERSION, table_rows
-from tests.projections.kafka.rig import GUIDE, PARTITIONS, Rig, fill, forgotten, merged, reader
+from tests.projections.kafka.publishing_rig import GUIDE, PARTITIONS, Rig, fill, forgotten, merged, reader
 from tests.support.brokers.kafka import Kafka, consuming, received, taken
-from tests.support.feed import told
+from tests.support.event_messages import told
 from tests.support.registries.recorded import Registry
 
 #: A broker takes a few seconds to start, and many more on a busy machine.

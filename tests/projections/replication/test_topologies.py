@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from annals.commands.verify.verify_log import verify_log, verify_row_hashes
-from tests.projections.replication.test_parts import counts_are_right, is_there, leads_out
-from tests.projections.replication.test_whole import APART, answers_alike, is_copied
+from tests.projections.replication.test_partial_replica import counts_are_right, is_there, leads_out
+from tests.projections.replication.test_whole_replica import APART, answers_alike, is_copied
 from tests.spec.properties.test_asof import URLS, lives
 from tests.support.histories import UNHURRIED, Step, model
 from tests.support.registries.linked import Turn, linked, lived, party, turns

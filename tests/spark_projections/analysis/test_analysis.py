@@ -22,7 +22,7 @@ from annals.spark_projections.analysis.events import events, interactions
 from annals.spark_projections.analysis.states import entities, entities_history
 from annals.spark_projections.analysis.versions import versions
 from annals.spark_projections.log_schema import LOG_SCHEMA
-from tests.spark_projections.registry import rows
+from tests.spark_projections.served_registry import log_rows
 from tests.support.registries.history import History
 from tests.support.registries.recorded import Registry
 
@@ -53,7 +53,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterable[Registry]:
 @pytest.fixture(scope="module")
 def log(spark: SparkSession, filled: Registry) -> DataFrame:
     """Its log."""
-    return table(spark, rows(filled.url))
+    return table(spark, log_rows(filled.url))
 
 
 def table(spark: SparkSession, rows: Iterable[LogTableRow]) -> DataFrame:
@@ -116,13 +116,13 @@ def decoded(rows: Iterable[LogTableRow]) -> list[tuple[LogTableRow, EntityEvent]
 def test_events_are_those_of_the_log(log: DataFrame, filled: Registry) -> None:
     expected = [
         (row.position, event.xid, event.type, type(event).__name__[6:].lower(), event.epoch, event.revision)
-        for row, event in decoded(rows(filled.url))
+        for row, event in decoded(log_rows(filled.url))
     ]
     assert found(events(log), "position", "xid", "type", "kind", "epoch", "revision") == sorted(expected, key=str)
 
 
 def test_interactions_are_those_of_the_log(log: DataFrame, filled: Registry) -> None:
-    expected = {(row.first, row.last, row.last - row.first + 1, row.command, row.chain) for row in rows(filled.url)}
+    expected = {(row.first, row.last, row.last - row.first + 1, row.command, row.chain) for row in log_rows(filled.url)}
     told = found(interactions(log), "first", "last", "events", "command", "chain")
     assert told == sorted(expected, key=str)
 
@@ -144,13 +144,13 @@ def test_whose_an_entity_is(log: DataFrame, xid: str, owners: Row) -> None:
 
 
 def test_an_event_of_a_newer_program_is_not_passed_over(spark: SparkSession, filled: Registry) -> None:
-    newer = [row._replace(topic="EntityMoved:1") if row.position == 4 else row for row in rows(filled.url)]
+    newer = [row._replace(topic="EntityMoved:1") if row.position == 4 else row for row in log_rows(filled.url)]
     with pytest.raises(Exception, match="EntityMoved:1 is unknown"):
         events(table(spark, newer)).collect()
 
 
 def test_a_damaged_event_is_not_passed_over(spark: SparkSession, filled: Registry) -> None:
-    damaged = [row._replace(state=row.state[:-9]) if row.position == 4 else row for row in rows(filled.url)]
+    damaged = [row._replace(state=row.state[:-9]) if row.position == 4 else row for row in log_rows(filled.url)]
     with pytest.raises(Exception, match="MALFORMED_RECORD"):
         events(table(spark, damaged)).collect()
 
@@ -176,7 +176,7 @@ def deep(levels: int) -> Any:
 # FLAG-84: the same differences as between the two moments around each event
 def test_changes_are_those_of_the_audit_trail(log: DataFrame, filled: Registry) -> None:
     expected, last = [], dict[str, EntityEvent]()
-    for row, event in decoded(rows(filled.url)):
+    for row, event in decoded(log_rows(filled.url)):
         for each in diff_entity(unless_deleted(last.get(row.stream)), unless_deleted(event)):
             expected += [(row.position, "attribute", value.path) for value in each.values]
             expected += [(row.position, "document", "")] * (each.documents[0] != each.documents[1])

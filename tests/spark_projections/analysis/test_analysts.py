@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 
 from annals.spark_projections import analysis
 from annals.spark_projections.log_schema import LOG_SCHEMA
-from tests.spark_projections.registry import rows
-from tests.spark_projections.story import tell
+from tests.spark_projections.example_registry import send_requests
+from tests.spark_projections.served_registry import log_rows
 from tests.support.serving import ROOT
 
 GUIDE = (ROOT / "docs" / "guides" / "spark" / "analysts.md").read_text()
@@ -22,10 +22,10 @@ _DESCRIBED = re.findall(r"^\| `(\w+)` \| (.*?) \|$", GUIDE, re.MULTILINE)
 
 @pytest.fixture(scope="module")
 def analyst(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """A session with the tables of the story."""
+    """A session with the tables of the example registry."""
     database = f"sqlite:///{tmp_path_factory.mktemp('story') / 'annals.db'}"
-    asyncio.run(tell(database))
-    analysis.register(spark, spark.createDataFrame([tuple(row) for row in rows(database)], LOG_SCHEMA))
+    asyncio.run(send_requests(database))
+    analysis.register(spark, spark.createDataFrame([tuple(row) for row in log_rows(database)], LOG_SCHEMA))
     for name in analysis.TABLES:
         spark.catalog.cacheTable(name)
     yield spark

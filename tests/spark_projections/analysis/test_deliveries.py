@@ -15,7 +15,7 @@ from annals.commands.store.log import Store
 from annals.projections.database.drivers import database_of
 from annals.projections.subscriptions.state.tables import METADATA, deadletter
 from annals.spark_projections.analysis import deliveries
-from tests.spark_projections.conftest import needs
+from tests.spark_projections.conftest import require_connector
 from tests.support.polling import until
 from tests.support.registries.subscribed import registry
 from tests.support.webhooks import webhooks
@@ -39,7 +39,7 @@ def test_what_the_database_says_is_what_the_registry_says(
     spark: SparkSession, connectors: list[str], postgres_url: str, tmp_path: Path
 ) -> None:
     # SUB-831, SUB-802: cursor, lag, attempts and dead letters by reference
-    needs(connectors, "postgres")
+    require_connector(connectors, "postgres")
     with closing(Store(postgres_url)) as store:
         store.create()
     spark.range(1).createOrReplaceTempView("deliveries")
@@ -70,7 +70,7 @@ def test_what_the_database_says_is_what_the_registry_says(
 
 def test_moments_are_rounded_as_the_server_does(spark: SparkSession, connectors: list[str], postgres_url: str) -> None:
     # SUB-831: a dead letter has the same times here and over HTTP, to the microsecond
-    needs(connectors, "postgres")
+    require_connector(connectors, "postgres")
     chance = Random(831)
     times = [1.79e9 + chance.random() * 1e7 for _ in range(2000)]
     rows = [(f"s{number}", 1, "x", "x", "", 1, time, time) for number, time in enumerate(times)]

@@ -10,8 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from annals.spark_projections import live
-from tests.spark_projections.living import are_those_of, started
-from tests.spark_projections.registry import Past, change, past
+from tests.spark_projections.live_tables import check_tables, start_live
+from tests.spark_projections.served_registry import ServedLog, served_log, write_changes
 from tests.support.console import Annals, annals, folder, logs
 from tests.support.polling import until
 
@@ -20,7 +20,7 @@ __all__ = ["annals", "folder", "logs"]
 pytestmark = [pytest.mark.uses("Spark"), pytest.mark.timeout(600)]
 
 
-def reached(spark: SparkSession, tables: Path, registry: Past) -> bool:
+def reached(spark: SparkSession, tables: Path, registry: ServedLog) -> bool:
     """Whether the tables are at the end of the log."""
     return live.position(spark, str(tables)) == registry.rows()[-1].position
 
@@ -28,16 +28,16 @@ def reached(spark: SparkSession, tables: Path, registry: Past) -> bool:
 def test_it_follows_until_it_is_stopped(spark: SparkSession, sqlite_url: str, tmp_path: Path) -> None:
     # EV-79: what comes while it runs is taken in, and SIGTERM ends it between two micro-batches or within one
     tables = tmp_path / "tables"
-    with past(sqlite_url, tmp_path) as registry:
+    with served_log(sqlite_url, tmp_path) as registry:
         options = ("--from", "annals", "--registry", registry.url, "--seconds", "0.1")
-        process = started(tmp_path, *options, once=False, _ANNALS_PROGRESS_SECONDS="0")
+        process = start_live(tmp_path, *options, once=False, _ANNALS_PROGRESS_SECONDS="0")
         until(lambda: reached(spark, tables, registry), 300)
-        change(registry, "late")
+        write_changes(registry, "late")
         until(lambda: reached(spark, tables, registry), 300)
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=100)
         assert (process.returncode, out) == (0, f"position {registry.rows()[-1].position}\n"), err
-        assert are_those_of(spark, tables, registry.rows()) == registry.rows()[-1].position
+        assert check_tables(spark, tables, registry.rows()) == registry.rows()[-1].position
     assert re.search(r"^annals: applied [1-9]\d* events", err, re.MULTILINE), err
 
 

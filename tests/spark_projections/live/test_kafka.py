@@ -11,8 +11,8 @@ from kafka import KafkaProducer
 from pyspark.sql import SparkSession
 
 from annals.spark_projections.live.folder import LiveTableFolder
-from tests.spark_projections.living import MOMENTS, are_those_of, followed, killed, nothing_stray
-from tests.spark_projections.registry import Past
+from tests.spark_projections.live_tables import MOMENTS, check_no_stray_runs, check_tables, kill_at, run_to_end
+from tests.spark_projections.served_registry import ServedLog
 from tests.spark_projections.sources.test_kafka import Published, published
 from tests.support.brokers.suite import HOST, PASSWORD, USER
 
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.uses("Kafka", "Spark"), pytest.mark.timeout(600)]
 
 
 def test_brokers_that_want_a_password(
-    spark: SparkSession, registry: Past, published: Published, tmp_path: Path
+    spark: SparkSession, registry: ServedLog, published: Published, tmp_path: Path
 ) -> None:
     # the settings of `annals publish` are those of Spark as well, and no secret is told
     (tmp_path / "hosts").write_text(f"127.0.0.1 {HOST}\n")
@@ -35,9 +35,9 @@ def test_brokers_that_want_a_password(
     }
     options = ("--from", "kafka", "--kafka", published.broker.own("SASL"))
     with pytest.raises(AssertionError, match=r"SaslAuthenticationException|Authentication failed"):
-        followed(tmp_path, *options, conf=conf, ANNALS_KAFKA_USERNAME=USER, ANNALS_KAFKA_PASSWORD="wrong")
-    said = followed(tmp_path, *options, conf=conf, ANNALS_KAFKA_USERNAME=USER, ANNALS_KAFKA_PASSWORD=PASSWORD)
-    assert said == f"position {are_those_of(spark, tmp_path / 'tables', registry.rows())}"
+        run_to_end(tmp_path, *options, conf=conf, ANNALS_KAFKA_USERNAME=USER, ANNALS_KAFKA_PASSWORD="wrong")
+    said = run_to_end(tmp_path, *options, conf=conf, ANNALS_KAFKA_USERNAME=USER, ANNALS_KAFKA_PASSWORD=PASSWORD)
+    assert said == f"position {check_tables(spark, tmp_path / 'tables', registry.rows())}"
     written = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert any(b"jaas" in path.read_bytes() or b"KafkaV2" in path.read_bytes() for path in written)
     assert [path for path in written if PASSWORD.encode() in path.read_bytes()] == []
@@ -56,7 +56,9 @@ def send(published: Published, records: list[Any]) -> None:
         producer.flush()
 
 
-def test_processes_that_are_killed(spark: SparkSession, registry: Past, published: Published, tmp_path: Path) -> None:
+def test_processes_that_are_killed(
+    spark: SparkSession, registry: ServedLog, published: Published, tmp_path: Path
+) -> None:
     # EV-78, EV-79: each event once, in whole interactions, while one partition is ahead of the others
     published.broker.make("live.log", 3)
     options, tables = ("--from", "kafka", "--kafka", published.broker.own(), "--prefix", "live"), tmp_path / "tables"
@@ -69,12 +71,12 @@ def test_processes_that_are_killed(spark: SparkSession, registry: Past, publishe
         sent = [each for each in left if position(each) <= number * step - (each.partition != ahead) * 40]
         left = [record for record in left if record not in sent]
         send(published, [*sent, *sent[-5:]])
-        killed(tmp_path, moment, *options)
-        are_those_of(spark, tables, rows)
-    assert followed(tmp_path, *options) == f"position {are_those_of(spark, tables, rows)}"
+        kill_at(tmp_path, moment, *options)
+        check_tables(spark, tables, rows)
+    assert run_to_end(tmp_path, *options) == f"position {check_tables(spark, tables, rows)}"
     held = LiveTableFolder(spark, str(tables)).newest_manifest().held
     assert left and held and held[0].rows > 0
     send(published, left)
-    assert followed(tmp_path, *options) == f"position {rows[-1].position}"
-    assert are_those_of(spark, tables, rows) == rows[-1].position
-    nothing_stray(spark, tables)
+    assert run_to_end(tmp_path, *options) == f"position {rows[-1].position}"
+    assert check_tables(spark, tables, rows) == rows[-1].position
+    check_no_stray_runs(spark, tables)

@@ -16,16 +16,16 @@ from annals.spark_projections.live.manifest import Manifest, Run
 from annals.spark_projections.live.micro_batch import MicroBatch, apply_batch
 from annals.spark_projections.live.runs import split_runs
 from annals.spark_projections.verify_log import UnverifiedLog
-from tests.spark_projections.living import MOMENTS, are_those_of, followed, killed, nothing_stray, table
-from tests.spark_projections.registry import Past, change, past
+from tests.spark_projections.live_tables import MOMENTS, check_no_stray_runs, check_tables, kill_at, run_to_end, table
+from tests.spark_projections.served_registry import ServedLog, served_log, write_changes
 
 pytestmark = [pytest.mark.uses("Spark"), pytest.mark.timeout(600)]
 
 
 @pytest.fixture
-def growing(sqlite_url: str, tmp_path: Path) -> Iterator[Past]:
+def growing(sqlite_url: str, tmp_path: Path) -> Iterator[ServedLog]:
     """A registry of the test's own."""
-    with past(sqlite_url, tmp_path) as found:
+    with served_log(sqlite_url, tmp_path) as found:
         yield found
 
 
@@ -60,20 +60,20 @@ FORGERIES: dict[str, tuple[Callable[[list[LogTableRow], int], None], str]] = {
 }
 
 
-def test_processes_that_are_killed(spark: SparkSession, growing: Past, tmp_path: Path) -> None:
+def test_processes_that_are_killed(spark: SparkSession, growing: ServedLog, tmp_path: Path) -> None:
     # EV-79: each event is taken in once, and what is seen meanwhile is whole interactions
     options = ("--from", "annals", "--registry", growing.url)
     for moment in MOMENTS:
-        killed(tmp_path, moment, *options)
-        are_those_of(spark, tmp_path / "tables", growing.rows())
-        change(growing, moment.split("/")[1])
+        kill_at(tmp_path, moment, *options)
+        check_tables(spark, tmp_path / "tables", growing.rows())
+        write_changes(growing, moment.split("/")[1])
     rows = growing.rows()
-    assert followed(tmp_path, *options) == f"position {rows[-1].position}"
-    assert are_those_of(spark, tmp_path / "tables", rows) == rows[-1].position
-    nothing_stray(spark, tmp_path / "tables")
+    assert run_to_end(tmp_path, *options) == f"position {rows[-1].position}"
+    assert check_tables(spark, tmp_path / "tables", rows) == rows[-1].position
+    check_no_stray_runs(spark, tmp_path / "tables")
 
 
-def test_any_order(spark: SparkSession, registry: Past, tmp_path: Path) -> None:
+def test_any_order(spark: SparkSession, registry: ServedLog, tmp_path: Path) -> None:
     # EV-78: late partitions, events that come twice and batches that come again; interactions are never split
     rows, chance, seen = registry.rows(), random.Random(1), set[int]()
     left, stream = list(rows), Stream(spark, tmp_path / "t")
@@ -85,12 +85,12 @@ def test_any_order(spark: SparkSession, registry: Past, tmp_path: Path) -> None:
         manifest = stream.give([*batch, *(row for row in again if row not in left)])
         if chance.random() < 0.4:
             assert stream.give(batch, again=True) == manifest
-        seen.add(are_those_of(spark, tmp_path / "t", rows))
+        seen.add(check_tables(spark, tmp_path / "t", rows))
         assert manifest.position in {0, *(row.last for row in rows)}
     assert max(seen) == rows[-1].position and len(seen) > 2
 
 
-def test_readers_go_on_while_the_tables_move(spark: SparkSession, registry: Past, tmp_path: Path) -> None:
+def test_readers_go_on_while_the_tables_move(spark: SparkSession, registry: ServedLog, tmp_path: Path) -> None:
     # P-14: a table that was opened stays at its position, also when its files no longer count
     rows, stream = registry.rows(), Stream(spark, tmp_path, whole=True)
     end = rows[40].last
@@ -103,21 +103,21 @@ def test_readers_go_on_while_the_tables_move(spark: SparkSession, registry: Past
         assert sorted(map(str, table_.collect())) == before[name]
     manifest = stream.give([], keep=0.0)
     assert manifest.retired == {}
-    nothing_stray(spark, tmp_path)
+    check_no_stray_runs(spark, tmp_path)
     assert live.register(spark, str(tmp_path)) == rows[-1].position
     assert spark.table("entities").count() != len(before["entities"])
 
 
-def test_a_new_checkpoint_adds_nothing(spark: SparkSession, registry: Past, tmp_path: Path) -> None:
+def test_a_new_checkpoint_adds_nothing(spark: SparkSession, registry: ServedLog, tmp_path: Path) -> None:
     # EV-79: what the tables have is known by position, so a stream that begins anew goes on behind it
     rows = registry.rows()
     end = rows[60].last
     Stream(spark, tmp_path, "first").give(row for row in rows if row.last <= end)
     Stream(spark, tmp_path, "second").give(rows)
-    assert are_those_of(spark, tmp_path, rows) == rows[-1].position
+    assert check_tables(spark, tmp_path, rows) == rows[-1].position
 
 
-def test_what_does_not_belong_together_is_refused(spark: SparkSession, registry: Past, tmp_path: Path) -> None:
+def test_what_does_not_belong_together_is_refused(spark: SparkSession, registry: ServedLog, tmp_path: Path) -> None:
     # a checkpoint without its tables, another stream's tables, and another log would lose or mix events
     rows, stream = registry.rows(), Stream(spark, tmp_path)
     stream.give(rows)
@@ -139,7 +139,7 @@ def test_what_does_not_belong_together_is_refused(spark: SparkSession, registry:
 
 @pytest.mark.parametrize(("forge", "says"), FORGERIES.values(), ids=FORGERIES)
 def test_what_was_forged_is_refused(
-    spark: SparkSession, registry: Past, tmp_path: Path, forge: Callable[[list[LogTableRow], int], None], says: str
+    spark: SparkSession, registry: ServedLog, tmp_path: Path, forge: Callable[[list[LogTableRow], int], None], says: str
 ) -> None:
     # P-14: the chain of hashes goes on from the tables; nothing of the batch is taken, and the true one still is
     rows, stream = registry.rows(), Stream(spark, tmp_path, whole=True)
@@ -149,9 +149,9 @@ def test_what_was_forged_is_refused(
     forge(edited, 20)
     with pytest.raises(UnverifiedLog, match=f"position {edited[20].first if says == CHANGED else end + 21}: {says}"):
         stream.give(edited)
-    assert are_those_of(spark, tmp_path, rows) == end
+    assert check_tables(spark, tmp_path, rows) == end
     stream.give(rows[end:], again=True)
-    assert are_those_of(spark, tmp_path, rows) == rows[-1].position
+    assert check_tables(spark, tmp_path, rows) == rows[-1].position
 
 
 def test_runs_stay_few() -> None:

@@ -10,13 +10,13 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from annals.projections.log.table_rows import LogTableRow
-from tests.spark_projections.registry import Past, by_position, change, collected, past
+from tests.spark_projections.served_registry import ServedLog, by_position, collect_rows, served_log, write_changes
 
 
 @pytest.fixture
-def growing(sqlite_url: str, tmp_path: Path) -> Iterator[Past]:
+def growing(sqlite_url: str, tmp_path: Path) -> Iterator[ServedLog]:
     """A registry of the test's own."""
-    with past(sqlite_url, tmp_path) as found:
+    with served_log(sqlite_url, tmp_path) as found:
         yield found
 
 
@@ -28,7 +28,7 @@ class Sink:
         self.fails: int | None = None
 
     def take(self, batch: DataFrame, number: int) -> None:
-        rows = collected(batch)
+        rows = collect_rows(batch)
         if number == self.fails:
             self.fails = None
             raise RuntimeError("lost")
@@ -47,16 +47,16 @@ def run(spark: SparkSession, url: str, checkpoint: Path, sink: Sink, **options: 
     query.trigger(availableNow=True).start().awaitTermination()
 
 
-def test_a_stream_goes_on_from_its_checkpoint(spark: SparkSession, growing: Past, tmp_path: Path) -> None:
+def test_a_stream_goes_on_from_its_checkpoint(spark: SparkSession, growing: ServedLog, tmp_path: Path) -> None:
     # EV-79: nothing is lost or doubled by restarts, not even by a batch that failed and had to be read again
     sink, checkpoint = Sink(), tmp_path / "checkpoint"
     run(spark, growing.url, checkpoint, sink)
     assert sink.rows == growing.rows()
-    change(growing, "three")
+    write_changes(growing, "three")
     sink.fails = max(sink.batches) + 1
     with pytest.raises(StreamingQueryException):
         run(spark, growing.url, checkpoint, sink)
-    change(growing, "four")
+    write_changes(growing, "four")
     run(spark, growing.url, checkpoint, sink)
     assert sink.rows == growing.rows()
     assert len(sink.batches) == 3
@@ -64,19 +64,19 @@ def test_a_stream_goes_on_from_its_checkpoint(spark: SparkSession, growing: Past
         assert (rows[0].first, rows[-1].last) == (rows[0].position, rows[-1].position)
 
 
-def test_a_stream_may_begin_at_a_moment(spark: SparkSession, growing: Past, tmp_path: Path) -> None:
+def test_a_stream_may_begin_at_a_moment(spark: SparkSession, growing: ServedLog, tmp_path: Path) -> None:
     # FLAG-80: behind the interaction that is named
     sink, rows = Sink(), growing.rows()
     run(spark, growing.url, tmp_path / "checkpoint", sink, after=rows[50].xregcorrelationid)
     assert sink.rows == [row for row in rows if row.position > rows[50].last]
 
 
-def test_another_log_is_refused(spark: SparkSession, growing: Past, tmp_path: Path) -> None:
+def test_another_log_is_refused(spark: SparkSession, growing: ServedLog, tmp_path: Path) -> None:
     # EV-79: positions of one log say nothing about another
     sink, checkpoint, elsewhere = Sink(), tmp_path / "checkpoint", tmp_path / "other"
     elsewhere.mkdir()
     run(spark, growing.url, checkpoint, sink)
-    with past(f"sqlite:///{elsewhere / 'annals.db'}", elsewhere) as other:
-        change(other, "more")
+    with served_log(f"sqlite:///{elsewhere / 'annals.db'}", elsewhere) as other:
+        write_changes(other, "more")
         with pytest.raises(StreamingQueryException, match="not the one that was read"):
             run(spark, other.url, checkpoint, sink)

@@ -18,8 +18,8 @@ from annals.spark_projections.log_schema import LOG_SCHEMA
 from annals.spark_projections.rebuild import rebuild
 from annals.spark_projections.sources import kafka as source
 from annals.spark_projections.verify_log import UnverifiedLog
-from tests.spark_projections.conftest import needs
-from tests.spark_projections.registry import Past, collected
+from tests.spark_projections.conftest import require_connector
+from tests.spark_projections.served_registry import ServedLog, collect_rows
 from tests.support.brokers import kafka
 from tests.support.serving import annals
 
@@ -47,8 +47,10 @@ class Published(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def published(connectors: list[str], registry: Past, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Published]:
-    needs(connectors, "kafka")
+def published(
+    connectors: list[str], registry: ServedLog, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Published]:
+    require_connector(connectors, "kafka")
     with closing(kafka.Kafka()) as broker:
         broker.start()
         options = ("--once", "--partitions", "3", "--database", registry.database)
@@ -58,23 +60,23 @@ def published(connectors: list[str], registry: Past, tmp_path_factory: pytest.Te
             yield Published(broker, kafka.taken(consumer, len(registry.rows())))
 
 
-def test_the_topic_is_the_log(spark: SparkSession, registry: Past, published: Published) -> None:
+def test_the_topic_is_the_log(spark: SparkSession, registry: ServedLog, published: Published) -> None:
     # EV-78, EV-79: each event once, from all partitions
     log = source.read(spark, published.broker.own(), "annals.log")
     assert len({record.partition for record in published.records}) > 1
     assert log.schema.simpleString() == LOG_SCHEMA.simpleString()
-    assert collected(log) == registry.rows()
+    assert collect_rows(log) == registry.rows()
 
 
-def test_what_is_there_twice_comes_once(spark: SparkSession, registry: Past, published: Published) -> None:
+def test_what_is_there_twice_comes_once(spark: SparkSession, registry: ServedLog, published: Published) -> None:
     # EV-79: at least once is what a topic promises
     topic = published.copy("twice", [*published.records, *published.records[:30]])
-    assert collected(source.read(spark, published.broker.own(), topic)) == registry.rows()
+    assert collect_rows(source.read(spark, published.broker.own(), topic)) == registry.rows()
 
 
 @pytest.mark.parametrize("lacking", ["first", "whole", "part", "last"])
 def test_whole_interactions_before_a_gap(
-    spark: SparkSession, registry: Past, published: Published, lacking: str
+    spark: SparkSession, registry: ServedLog, published: Published, lacking: str
 ) -> None:
     # EV-79: what was published last may be missing in one partition; all before its interaction is there
     rows = registry.rows()
@@ -84,12 +86,14 @@ def test_whole_interactions_before_a_gap(
     gone = range(row.first, row.last + 1) if lacking == "whole" else [row.position]
     kept = [record for record in published.records if place(record) not in gone]
     topic = published.copy(lacking, kept)
-    assert collected(source.read(spark, published.broker.own(), topic)) == [
+    assert collect_rows(source.read(spark, published.broker.own(), topic)) == [
         each for each in rows if each.last < row.first
     ]
 
 
-def test_what_is_published_meanwhile_is_left_out(spark: SparkSession, registry: Past, published: Published) -> None:
+def test_what_is_published_meanwhile_is_left_out(
+    spark: SparkSession, registry: ServedLog, published: Published
+) -> None:
     # FLAG-80: the end is the one that the topic had when the source was asked for, in every query that reads the rows
     rows, records = registry.rows(), sorted(published.records, key=place)
     end = next(row.first for row in rows[60:] if row.first < row.position) - 1
@@ -97,13 +101,13 @@ def test_what_is_published_meanwhile_is_left_out(spark: SparkSession, registry: 
     log = source.read(spark, published.broker.own(), topic)
     assert log.count() == end
     published.add(topic, records[end : end + 1])
-    assert collected(log) == rows[:end]
+    assert collect_rows(log) == rows[:end]
     published.add(topic, records[end + 1 :])
-    assert collected(log) == rows[:end]
-    assert collected(source.read(spark, published.broker.own(), topic)) == rows
+    assert collect_rows(log) == rows[:end]
+    assert collect_rows(source.read(spark, published.broker.own(), topic)) == rows
 
 
-def test_a_rebuild_ends_before_a_gap(spark: SparkSession, registry: Past, published: Published) -> None:
+def test_a_rebuild_ends_before_a_gap(spark: SparkSession, registry: ServedLog, published: Published) -> None:
     # P-14: what of a topic counts is found out from the files that it was put into
     rows = registry.rows()
     row = next(row for row in rows[60:] if row.first < row.position)
@@ -121,7 +125,7 @@ def test_a_rebuild_ends_before_a_gap(spark: SparkSession, registry: Past, publis
     assert (report.position, report.events) == (row.first - 1, living)
 
 
-def test_a_forged_record_is_refused(spark: SparkSession, registry: Past, published: Published) -> None:
+def test_a_forged_record_is_refused(spark: SparkSession, registry: ServedLog, published: Published) -> None:
     # P-14: the chain of hashes says which record, before anything is made of the topic
     row = registry.rows()[60]
     forged = [
@@ -156,11 +160,11 @@ def test_other_columns_are_refused(spark: SparkSession, published: Published) ->
         source.read(spark, published.broker.own(), topic).collect()
 
 
-def test_a_stream_of_the_topic(spark: SparkSession, registry: Past, published: Published, tmp_path: Path) -> None:
+def test_a_stream_of_the_topic(spark: SparkSession, registry: ServedLog, published: Published, tmp_path: Path) -> None:
     # EV-79: all events come, and none again after a restart
     for _ in range(2):
         log = source.stream(spark, published.broker.own(), "annals.log")
         writing = log.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "checkpoint"))
         query = writing.trigger(availableNow=True).start(str(tmp_path / "rows"))
         query.awaitTermination()
-    assert collected(spark.read.schema(LOG_SCHEMA).parquet(str(tmp_path / "rows"))) == registry.rows()
+    assert collect_rows(spark.read.schema(LOG_SCHEMA).parquet(str(tmp_path / "rows"))) == registry.rows()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from annals.spark_projections.java import MissingJava, java_home
-from tests.spark_projections.registry import Past
+from tests.spark_projections.served_registry import ServedLog
 
 pytestmark = pytest.mark.uses("Spark")
 
@@ -23,7 +23,7 @@ print("rows", spark.read.format("annals").load(sys.argv[1]).count())
 """
 
 
-def test_a_session_without_any_code_of_annals(registry: Past, tmp_path: Path) -> None:
+def test_a_session_without_any_code_of_annals(registry: ServedLog, tmp_path: Path) -> None:
     try:
         java = java_home()
     except MissingJava as error:

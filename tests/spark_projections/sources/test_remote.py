@@ -9,8 +9,8 @@ import pytest
 
 from annals.spark_projections.sources import remote_log
 from annals.spark_projections.sources.remote_log import RemoteLog, RemoteLogError
-from tests.spark_projections.registry import Past, rows
-from tests.spark_projections.sources.cutting import cutting
+from tests.spark_projections.served_registry import ServedLog, log_rows
+from tests.spark_projections.sources.breaking_proxy import breaking_proxy
 from tests.support.registries.subscribed import registry as subscribed
 
 TOKENS = {"ada": {"name": "ada", "role": "admin"}, "rita": {"name": "rita", "role": "reader"}, "nemo": {"name": "nemo"}}
@@ -24,20 +24,20 @@ def connections() -> None:
 
 @pytest.mark.parametrize("coding", ["identity", "gzip, zstd"])
 @pytest.mark.parametrize("lives", [[100, 700], [3000] * 5, [50_000, 1, 20_000]])
-def test_what_breaks_off_goes_on_behind_the_last_row(registry: Past, lives: list[int], coding: str) -> None:
+def test_what_breaks_off_goes_on_behind_the_last_row(registry: ServedLog, lives: list[int], coding: str) -> None:
     # EV-79: each event once, wherever in a line the connection ended; a coded answer may end before any row came
     found = registry.rows()
     remote_log._client().headers["accept-encoding"] = coding
-    with cutting(registry.url, lives) as url:
+    with breaking_proxy(registry.url, lives) as url:
         log = RemoteLog(url)
         assert list(log.rows(0, found[-1].position)) == found
         assert log.head().position == found[-1].position
 
 
-def test_a_registry_that_is_gone_is_told(registry: Past, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_registry_that_is_gone_is_told(registry: ServedLog, monkeypatch: pytest.MonkeyPatch) -> None:
     # nobody waits for ever
     monkeypatch.setattr(remote_log, "MAX_FAILURES", 2)
-    with cutting(registry.url, [100] * 50) as url, pytest.raises(RemoteLogError, match="cannot be read"):
+    with breaking_proxy(registry.url, [100] * 50) as url, pytest.raises(RemoteLogError, match="cannot be read"):
         list(RemoteLog(url).rows(0, 10))
 
 
@@ -47,7 +47,7 @@ def test_who_sees_not_all_gets_the_rest(sqlite_url: str, tmp_path: Path) -> None
         for name in ("a", "b"):
             open_to_all.write(f"{name}/s/1")
             open_to_all.subscribe("http://127.0.0.1:9/")
-    found = rows(sqlite_url)
+    found = log_rows(sqlite_url)
     with subscribed(sqlite_url, tmp_path, ANNALS_TOKENS=json.dumps(TOKENS)) as guarded:
         url, end = guarded.served.url, found[-1].position
         assert list(RemoteLog(url, "ada").rows(0, end)) == found
@@ -60,7 +60,7 @@ def test_who_sees_not_all_gets_the_rest(sqlite_url: str, tmp_path: Path) -> None
                 RemoteLog(url, token).head()
 
 
-def test_a_log_that_is_shorter_is_told(registry: Past) -> None:
+def test_a_log_that_is_shorter_is_told(registry: ServedLog) -> None:
     # EV-79: an end that the log does not have is no end to wait for
     end = registry.rows()[-1].position
     with pytest.raises(RemoteLogError, match=f"ends at position {end}"):
@@ -68,7 +68,7 @@ def test_a_log_that_is_shorter_is_told(registry: Past) -> None:
 
 
 @pytest.mark.parametrize("path", ["/schemagroups", "/nothing"])
-def test_what_is_no_registry_is_told(registry: Past, path: str) -> None:
+def test_what_is_no_registry_is_told(registry: ServedLog, path: str) -> None:
     # the message has the URL and what it was answered with
     with pytest.raises(RemoteLogError, match=f"{path}/-/log/head answers 404"):
         RemoteLog(registry.url + path).head()

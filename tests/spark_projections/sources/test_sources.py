@@ -10,43 +10,43 @@ from annals.projections.segments.folder import open_folder
 from annals.projections.segments.write import SegmentSize, append_segments
 from annals.spark_projections.log_schema import LOG_SCHEMA
 from annals.spark_projections.sources import postgres, segments
-from tests.spark_projections.conftest import needs
-from tests.spark_projections.registry import Past, by_position, change, collected, past
+from tests.spark_projections.conftest import require_connector
+from tests.spark_projections.served_registry import ServedLog, by_position, collect_rows, served_log, write_changes
 
 
-def test_segments_are_the_log(spark: SparkSession, registry: Past, tmp_path: Path) -> None:
+def test_segments_are_the_log(spark: SparkSession, registry: ServedLog, tmp_path: Path) -> None:
     # EV-79: each event once, whole interactions, nothing of what is no part of the manifest
     folder = tmp_path / "se gments"
-    assert collected(segments.read(spark, str(folder))) == []
+    assert collect_rows(segments.read(spark, str(folder))) == []
     written = append_segments(registry.database, open_folder(str(folder)), SegmentSize(events=20))
     stray = next((folder / "log").glob("*.parquet"))
     stray.with_stem(f"{stray.stem[:-1]}x").write_bytes(stray.read_bytes())
     for place in (str(folder), folder.as_uri()):
         log = segments.read(spark, place)
         assert log.schema == LOG_SCHEMA
-        assert collected(log) == registry.rows()
+        assert collect_rows(log) == registry.rows()
     assert written.segments > 3
 
 
 def test_the_database_is_the_log(spark: SparkSession, postgres_url: str, tmp_path: Path, connectors: list[str]) -> None:
     # EV-79: each event once, however many tasks share the work
-    needs(connectors, "postgres")
-    with past(postgres_url, tmp_path) as registry:
+    require_connector(connectors, "postgres")
+    with served_log(postgres_url, tmp_path) as registry:
         rows = registry.rows()
         for size, asof in ((10, None), (50_000, None), (9, rows[-2].position)):
             log = postgres.read(spark, postgres_url, asof, size)
             assert log.schema.simpleString() == LOG_SCHEMA.simpleString()
             assert log.rdd.getNumPartitions() == -(-rows[-1].last // size) if asof is None else True
-            assert collected(log) == [row for row in rows if asof is None or row.last <= asof]
+            assert collect_rows(log) == [row for row in rows if asof is None or row.last <= asof]
 
 
 def test_what_is_written_meanwhile_is_left_out(
     spark: SparkSession, postgres_url: str, tmp_path: Path, connectors: list[str]
 ) -> None:
     # FLAG-80: the end is the one that the log had when the source was asked for
-    needs(connectors, "postgres")
-    with past(postgres_url, tmp_path) as registry:
+    require_connector(connectors, "postgres")
+    with served_log(postgres_url, tmp_path) as registry:
         rows, log = registry.rows(), postgres.read(spark, postgres_url)
-        change(registry, "late")
-        assert collected(log) == rows
+        write_changes(registry, "late")
+        assert collect_rows(log) == rows
         assert by_position(registry.rows())[len(rows) :]

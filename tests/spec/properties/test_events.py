@@ -19,7 +19,7 @@ from annals.projections.events.xregistry_events import PREFIX, ChangeEvent
 from tests.spec.properties.test_http import entities
 from tests.spec.test_changes import significant
 from tests.spec.test_events import Told, entity_of, place, shown
-from tests.support.feed import told
+from tests.support.event_messages import told
 from tests.support.histories import UNHURRIED, Step, asked, database, histories
 from tests.support.registries.requests import BASE, Registry, Request, serving
 

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,7 +20,6 @@ import pytest
 from cloudevents.core.bindings.common import get_event_factory_for_version
 from cloudevents.core.formats.json import JSONFormat
 from cloudevents.core.v1.event import CloudEvent
-from dateutil.parser import isoparse
 from paho.mqtt.client import Client, MQTTMessage
 from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
 from paho.mqtt.subscribeoptions import SubscribeOptions
@@ -176,7 +176,7 @@ def parsed(raw: Raw) -> Received:
         return Received("structured", event)
     attributes: dict[str, Any] = dict(raw.properties["UserProperty"])
     if "time" in attributes:
-        attributes["time"] = isoparse(attributes["time"])
+        attributes["time"] = datetime.fromisoformat(attributes["time"])
     if kind:
         attributes["datacontenttype"] = kind
     factory = get_event_factory_for_version(attributes["specversion"])

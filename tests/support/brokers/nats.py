@@ -15,6 +15,7 @@ import subprocess
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote
@@ -24,7 +25,6 @@ import pytest
 from cloudevents.core.bindings.common import get_event_factory_for_version
 from cloudevents.core.formats.json import JSONFormat
 from cloudevents.core.v1.event import CloudEvent
-from dateutil.parser import isoparse
 
 from annals.domain.subscriptions.sink_uris import NATS
 from annals.projections.subscriptions.contract import Credential, SinkTarget
@@ -206,7 +206,7 @@ def parsed(raw: Raw) -> Received:
         return Received("structured", event)
     attributes: dict[str, Any] = {name[3:]: unquote(value) for name, value in raw.headers.items() if name[:3] == "ce-"}
     if "time" in attributes:
-        attributes["time"] = isoparse(attributes["time"])
+        attributes["time"] = datetime.fromisoformat(attributes["time"])
     factory = get_event_factory_for_version(attributes["specversion"])
     event = factory(attributes, JSONFormat().read_data(raw.payload, attributes.get("datacontenttype")))
     assert isinstance(event, CloudEvent)

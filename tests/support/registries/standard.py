@@ -13,7 +13,7 @@ from typing import Any, Final
 import httpx
 
 from tests.support.polling import until
-from tests.support.registries.plain import MODEL
+from tests.support.registries.independent_server import MODEL
 from tests.support.registries.restarted import Registry
 from tests.support.serving import ROOT, environment
 
@@ -61,8 +61,8 @@ class Other:
 
 @contextmanager
 def plain(*flags: str) -> Iterator[Other]:
-    """The server of `plain.py` in a process of its own. flags: that it offers beside `epoch`."""
-    command = [sys.executable, "-m", "tests.support.registries.plain", *flags]
+    """The server of `independent_server.py` in a process of its own. flags: that it offers beside `epoch`."""
+    command = [sys.executable, "-m", "tests.support.registries.independent_server", *flags]
     with subprocess.Popen(command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None

@@ -12,7 +12,7 @@ import pytest
 
 from tests.projections.replication.standard.changes import CHANGES, LINK, LONG_AGO, SPACED
 from tests.support.polling import until
-from tests.support.registries.plain import MODEL
+from tests.support.registries.independent_server import MODEL
 from tests.support.registries.restarted import WRITER, Registry, registries
 from tests.support.registries.standard import Other, at_rest, held, looked_again, modelled, plain, same
 

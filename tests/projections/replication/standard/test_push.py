@@ -12,7 +12,7 @@ import pytest
 
 from tests.projections.replication.standard.changes import CHANGES, LINK
 from tests.support.polling import until
-from tests.support.registries.plain import MODEL
+from tests.support.registries.independent_server import MODEL
 from tests.support.registries.restarted import Registry, registries
 from tests.support.registries.standard import Other, at_rest, held, modelled, plain, same
 

@@ -38,7 +38,7 @@ def rig(store_url: str) -> Iterator[Rig]:
 @contextmanager
 def child(rig: Rig, sign: int = signal.SIGKILL) -> Iterator[subprocess.Popen[bytes]]:
     """A process that delivers, killed at the end."""
-    command = [sys.executable, "-m", "tests.projections.subscriptions.workers.child", rig.url, str(LEASE)]
+    command = [sys.executable, "-m", "tests.projections.subscriptions.workers.killable_deliverer", rig.url, str(LEASE)]
     process = subprocess.Popen(command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE)
     try:
         assert process.stdout is not None and process.stdout.readline() == b"started\n"

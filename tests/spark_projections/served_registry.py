@@ -1,4 +1,4 @@
-"""A registry whose log has all that a source can stumble over, and what is in that log."""
+"""A served registry whose log has values that are difficult for sources, and the rows of that log."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from annals.projections.log.table_rows import LogTableRow, table_rows
 from tests.data import SCENARIOS, read
 from tests.support.serving import serving
 
-#: Line ends that are none in JSON lines, what JSON and URLs escape, and a character beyond 16 bits.
+#: Characters that end lines elsewhere but not in JSON lines, that JSON and URLs escape, and one beyond 16 bits.
 AWKWARD = 'a\u2028b\u0085c\x0bd \\"e\\" /% 🜁'
 
 
-class Past(NamedTuple):
+class ServedLog(NamedTuple):
     """A served registry. database: the URL of its store."""
 
     url: str
@@ -34,21 +34,21 @@ class Past(NamedTuple):
 
     def rows(self) -> list[LogTableRow]:
         """The whole log."""
-        return rows(self.database)
+        return log_rows(self.database)
 
 
 @contextmanager
-def past(database: str, folder: Path, **settings: str) -> Iterator[Past]:
-    """A registry into which scenarios came one after the other, and then some changes, deletions among them."""
+def served_log(database: str, folder: Path, **settings: str) -> Iterator[ServedLog]:
+    """A registry that has imported each scenario, and then made some changes and deletions."""
     with serving(database, folder, **settings) as served:
-        found = Past(served.url, database)
+        found = ServedLog(served.url, database)
         for path in SCENARIOS.values():
             found.write("POST", "/", {key: value for key, value in read(path).items() if key.endswith("groups")})
-        change(found, "one", "two")
+        write_changes(found, "one", "two")
         yield found
 
 
-def change(past: Past, *names: str) -> None:
+def write_changes(past: ServedLog, *names: str) -> None:
     """Four interactions for each name, of one event and of several."""
     for name in names:
         past.write("PUT", f"/schemagroups/{name}", {"name": f"{name} {AWKWARD}"})
@@ -58,7 +58,7 @@ def change(past: Past, *names: str) -> None:
         past.write("DELETE", f"/schemagroups/{name}/schemas/s")
 
 
-def rows(database: str) -> list[LogTableRow]:
+def log_rows(database: str) -> list[LogTableRow]:
     """The whole log of a store."""
     reader = connect(database)
     try:
@@ -69,8 +69,8 @@ def rows(database: str) -> list[LogTableRow]:
         reader.close()
 
 
-def collected(log: DataFrame) -> list[LogTableRow]:
-    """What a source gave, by position; the columns have to be those of a row, in their order."""
+def collect_rows(log: DataFrame) -> list[LogTableRow]:
+    """The rows that a source returns, by position; its columns must be those of a row, in their order."""
     return by_position(LogTableRow(*map(_plain, row)) for row in log.collect())
 
 

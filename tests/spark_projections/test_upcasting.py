@@ -13,8 +13,8 @@ from annals.domain.values.json_text import dumps, loads_trusted
 from annals.projections.log.table_rows import LogTableRow
 from annals.spark_projections import analysis, read_model
 from annals.spark_projections.log_schema import LOG_SCHEMA
-from tests.spark_projections.registry import rows
-from tests.spark_projections.story import tell
+from tests.spark_projections.example_registry import send_requests
+from tests.spark_projections.served_registry import log_rows
 
 
 def upcasts() -> dict[str, Upcast]:
@@ -51,8 +51,8 @@ def older(row: LogTableRow) -> LogTableRow:
 def told(tmp_path_factory: pytest.TempPathFactory) -> list[LogTableRow]:
     """A log in which something of everything happens."""
     database = f"sqlite:///{tmp_path_factory.mktemp('story') / 'annals.db'}"
-    asyncio.run(tell(database))
-    return rows(database)
+    asyncio.run(send_requests(database))
+    return log_rows(database)
 
 
 @pytest.mark.parametrize("name", [*analysis.TABLES, "rows"])

@@ -12,7 +12,7 @@ import pytest
 
 from tests.projections.replication.standard.changes import LINK
 from tests.support.polling import until
-from tests.support.registries.plain import MODEL
+from tests.support.registries.independent_server import MODEL
 from tests.support.registries.restarted import WRITER, Registry, registries
 from tests.support.registries.standard import at_rest, looked_again, modelled, plain
 

@@ -1,6 +1,6 @@
 """A process that delivers over HTTP, to be killed.
 
-python -m tests.projections.subscriptions.workers.child URL LEASE
+python -m tests.projections.subscriptions.workers.killable_deliverer URL LEASE
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from typing import Final
 
 import pytest
 
-from tests.end_to_end.replication.network import HERE, Namespace, namespaces
+from tests.end_to_end.replication.network_namespaces import HERE, Namespace, namespaces
 from tests.end_to_end.replication.test_faults import complete, join, writing
 from tests.projections.replication.standard.changes import LINK
 from tests.support.polling import until

@@ -8,7 +8,7 @@ from pathlib import Path
 from annals.domain.decisions.commands import WriteMethod, WriteTree
 from tests.support.polling import until
 from tests.support.registries.restarted import MASTER_KEY, TOKEN, Registry, registries, together
-from tests.support.registries.strays import stray
+from tests.support.registries.stray_writes import stray
 from tests.support.serving import annals
 
 CANONICAL = "canonical"

@@ -1,4 +1,4 @@
-"""Streams that keep live tables, as processes that are killed, and what their tables have to hold."""
+"""Processes of `annals spark live`, which tests can kill, and checks of their tables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from annals.spark_projections.live.folder import LiveTableFolder
 from annals.spark_projections.log_schema import LOG_SCHEMA
 from tests.support.serving import environment
 
-#: Files whose appearance a process is killed at: a micro-batch is planned, parts of it are written, it is in force.
+#: A process is killed when one of these files appears: a micro-batch is planned, partly written, complete.
 MOMENTS: Final = ("checkpoint/offsets/[0-9]*", "tables/changes/*", "tables/manifest/*.json")
 
 _CONF: Final = {
@@ -30,7 +30,7 @@ _CONF: Final = {
 _SETTINGS: Final = {"ANNALS_SPARK_MASTER": "local[2]", "ANNALS_SPARK_MEMORY": "700m"}
 
 
-def started(
+def start_live(
     home: Path, *options: str, once: bool = True, conf: Mapping[str, str] = {}, **settings: str
 ) -> subprocess.Popen[str]:
     """`annals spark live` with its tables and its checkpoint below a folder. conf: more settings of Spark."""
@@ -41,17 +41,17 @@ def started(
     return subprocess.Popen(command, cwd=home, env=env, text=True, start_new_session=True, stdout=pipe, stderr=pipe)
 
 
-def followed(home: Path, *options: str, conf: Mapping[str, str] = {}, **settings: str) -> str:
-    """What it prints when it has come to the end of the log."""
-    out, err = (process := started(home, *options, once=True, conf=conf, **settings)).communicate(timeout=300)
+def run_to_end(home: Path, *options: str, conf: Mapping[str, str] = {}, **settings: str) -> str:
+    """Its output once it has reached the end of the log."""
+    out, err = (process := start_live(home, *options, once=True, conf=conf, **settings)).communicate(timeout=300)
     assert process.returncode == 0, err
     return out.strip()
 
 
-def killed(home: Path, moment: str, *options: str) -> None:
-    """Kills it, with its Java, as soon as there is a new file of a name."""
+def kill_at(home: Path, moment: str, *options: str) -> None:
+    """Kills the process and its JVM as soon as a new file of a name exists."""
     before = set(home.glob(moment))
-    process = started(home, *options)
+    process = start_live(home, *options)
     while set(home.glob(moment)) <= before:
         assert process.poll() is None, process.communicate()
         time.sleep(0.001)
@@ -64,8 +64,8 @@ def table(spark: SparkSession, rows: Iterable[LogTableRow]) -> DataFrame:
     return spark.createDataFrame([tuple(row) for row in rows], LOG_SCHEMA)
 
 
-def are_those_of(spark: SparkSession, folder: Path, rows: Iterable[LogTableRow]) -> int:
-    """The position that the live tables are at, once they were found equal to the tables of a log up to there."""
+def check_tables(spark: SparkSession, folder: Path, rows: Iterable[LogTableRow]) -> int:
+    """Compares the live tables with those of the log up to their position, and returns the position."""
     position = live.position(spark, str(folder))
     log = table(spark, [row for row in rows if row.last <= position])
     for name in ("entities", "changes"):
@@ -75,8 +75,8 @@ def are_those_of(spark: SparkSession, folder: Path, rows: Iterable[LogTableRow])
     return position
 
 
-def nothing_stray(spark: SparkSession, folder: Path) -> None:
-    """Every run is one that counts, or did until not long ago."""
+def check_no_stray_runs(spark: SparkSession, folder: Path) -> None:
+    """Checks that the manifest names each run that is in the folder."""
     manifest = LiveTableFolder(spark, str(folder)).newest_manifest()
     there = {f"{run.parent.name}/{run.name}" for run in folder.glob("*/*") if run.is_dir()}
     assert there == manifest.folders() | set(manifest.retired)

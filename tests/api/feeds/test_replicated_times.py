@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from annals.commands.store.log import Store
-from tests.projections.log.test_followed_times import recorded
+from tests.projections.log.test_replicated_times import recorded
 from tests.support.registries.in_process import create, serving
 
 #: Minutes after noon of 2026-01-01; the registry was made on the next day.

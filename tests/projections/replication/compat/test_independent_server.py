@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 
 from tests.projections.replication.compat.clients import SR, Client, parties
-from tests.projections.replication.compat.plain_server import BASE
+from tests.projections.replication.compat.independent_server import BASE
 from tests.support.polling import until
 from tests.support.serving import ROOT, environment
 
@@ -21,7 +21,7 @@ from tests.support.serving import ROOT, environment
 @contextmanager
 def plain() -> Iterator[httpx.Client]:
     """A client of such a server."""
-    command = [sys.executable, "-m", "tests.projections.replication.compat.plain_server"]
+    command = [sys.executable, "-m", "tests.projections.replication.compat.independent_server"]
     with ExitStack() as stack:
         process = stack.enter_context(
             subprocess.Popen(command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, text=True)

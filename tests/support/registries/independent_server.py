@@ -1,7 +1,7 @@
 """A small server of the standard API that shares nothing with this registry: it keeps all in memory, lists in pages of
 two, never nests answers unless flags say so and has no export. It counts what it is asked.
 
-    python -m tests.support.registries.plain [FLAG...]
+    python -m tests.support.registries.independent_server [FLAG...]
 
 says where it answers. `GET /asked` gives the paths of the requests so far; `POST /refuse` names an xid that it refuses
 to write from then on; `POST /say?path=/dirs` has it answer a GET of a path with the body, or again with its own answer

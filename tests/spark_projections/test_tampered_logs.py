@@ -24,8 +24,8 @@ from annals.spark_projections.log_schema import LOG_SCHEMA, LogHead
 from annals.spark_projections.sources import annals, segments
 from annals.spark_projections.verify_log import ChainAnchors, UnverifiedLog, verify_log
 from tests.projections.segments.test_verify import entry, file, flip, forged, told
-from tests.spark_projections.conftest import needs
-from tests.spark_projections.registry import Past, rows
+from tests.spark_projections.conftest import require_connector
+from tests.spark_projections.served_registry import ServedLog, log_rows
 from tests.support.registries.recorded import Registry
 
 Rebuild = Callable[..., tuple[int, str]]
@@ -100,7 +100,7 @@ def chained_again(place: Path) -> None:
 
 
 def without_a_row(place: Path) -> None:
-    forged(place, "log", lambda rows: rows.pop(2))
+    forged(place, "log", lambda log_rows: log_rows.pop(2))
     told(place, 1, events=3)
 
 
@@ -140,11 +140,13 @@ FORGERIES: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "swapped files that the manifest names": (swap_entries, f"position 1: log/{{1}} {OTHER_ROWS}"),
     "a changed state": (
-        lambda p: forged(p, "log", lambda rows: rows[0].update(state=rows[0]["state"].replace('"n":2', '"n":8'))),
+        lambda p: forged(
+            p, "log", lambda log_rows: log_rows[0].update(state=log_rows[0]["state"].replace('"n":2', '"n":8'))
+        ),
         f"{{1}}, position 5: {CHAIN}",
     ),
     "a changed caller": (
-        lambda p: forged(p, "log", lambda rows: [row.update(caller="eve") for row in rows[2:]]),
+        lambda p: forged(p, "log", lambda log_rows: [row.update(caller="eve") for row in log_rows[2:]]),
         f"{{1}}, position 7: {CHAIN}",
     ),
     "a removed row": (without_a_row, "{1}, position 7: events are missing or out of order"),
@@ -187,7 +189,7 @@ def test_a_head_that_was_noted_elsewhere(
 ) -> None:
     # P-14: whoever can write all hashes anew cannot write the one that was kept elsewhere
     before = store.tables()
-    ends = {str(row.last): row.chain.hex() for row in rows(store.url)}
+    ends = {str(row.last): row.chain.hex() for row in log_rows(store.url)}
 
     def filled_in(words: str) -> str:
         for position, chain in ends.items():
@@ -202,7 +204,7 @@ def test_a_head_that_was_noted_elsewhere(
 
 def test_a_forged_past_of_the_database_is_refused(rebuild: Rebuild, connectors: list[str], postgres_url: str) -> None:
     # P-14: what lives comes out right, so no state hash shows it
-    needs(connectors, "postgres")
+    require_connector(connectors, "postgres")
     with Registry(postgres_url) as store:
         filled(store)
         assert rebuild("--from", "postgres", "--database", postgres_url)[0] == 0
@@ -226,7 +228,7 @@ def log_of(spark: SparkSession, found: list[LogTableRow]) -> DataFrame:
 @pytest.mark.parametrize("size", [5, 10_000])
 def test_ranges_hold_together(spark: SparkSession, store: Registry, size: int) -> None:
     # P-14: wherever a log is cut into ranges, and in whatever order its rows come
-    found = rows(store.url)
+    found = log_rows(store.url)
     log = log_of(spark, found).repartition(3, "stream")
     end = LogHead(12, found[-1].chain.hex())
     assert verify_log(log, ChainAnchors(head=end), size=size) == end
@@ -241,7 +243,7 @@ def test_ranges_hold_together(spark: SparkSession, store: Registry, size: int) -
             verify_log(log_of(spark, forged), size=size)
 
 
-def test_the_log_of_a_served_registry_is_proved(spark: SparkSession, registry: Past, tmp_path: Path) -> None:
+def test_the_log_of_a_served_registry_is_proved(spark: SparkSession, registry: ServedLog, tmp_path: Path) -> None:
     # P-14: over HTTP and in segments, salts and all
     append_segments(registry.database, open_folder(str(tmp_path / "lake")), SegmentSize(30))
     last = registry.rows()[-1]

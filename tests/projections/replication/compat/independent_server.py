@@ -1,7 +1,7 @@
 """A small Schema Registry 0.2 that shares nothing with this registry: it keeps all in memory, sends no entity tags,
 says no more of a version than its id, and tells nobody of changes.
 
-    python -m tests.projections.replication.compat.plain_server
+    python -m tests.projections.replication.compat.independent_server
 
 says where it answers. `GET /asked` gives the requests so far; `POST /away` has it lead everybody to the URL in the
 body, or answer that there is nothing, for `nowhere`; `POST /say` has it answer a GET of paths with JSON, or a document

@@ -1,6 +1,6 @@
-"""The registry's whole road, walked by documents that projects publish: asked, registered, evolved, refused.
+"""Published documents pass through the whole registry: they are checked, registered, changed and refused.
 
-SC-10, SC-13, SC-30, SC-36, V-14. The table is documents.yaml; what becomes of a document is made in evolving.py.
+SC-10, SC-13, SC-30, SC-36, V-14. The table is documents.yaml; document_changes.py changes the documents.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import pytest
 import yaml
 
 from annals.domain.model.builtin import default_source
-from tests.spec.published import carriers
-from tests.spec.published.evolving import Change, broken, changes
+from tests.spec.published import document_sources
+from tests.spec.published.document_changes import Change, broken, changes
 from tests.support.registries.in_process import Api, serving
 from tests.support.stores import schema_of
 
@@ -34,7 +34,7 @@ class Published(NamedTuple):
     refused: str | None
 
     def brought(self) -> bytes:
-        document: bytes = getattr(carriers, self.carrier)(*self.package, self.path)
+        document: bytes = getattr(document_sources, self.carrier)(*self.package, self.path)
         return document
 
 

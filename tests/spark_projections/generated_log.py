@@ -1,4 +1,4 @@
-"""A log of any length, made in a moment: what a busy registry would have written, without the requests behind it.
+"""Generates a log of any length without requests: the log that a busy registry would have written.
 
 Most interactions add a Version to a schema or change one, as real ones do; some make or delete schemas, and now and
 then one brings thousands. Events follow from each other as a registry's do: revisions, epochs, births, both hashes.

@@ -1,4 +1,4 @@
-"""A connection that breaks: a proxy in front of a registry that hangs up in the midst of answers."""
+"""A proxy that closes connections to a registry in the middle of responses."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from urllib.parse import SplitResult, urlsplit
 
 
 @contextmanager
-def cutting(url: str, after: Sequence[int]) -> Iterator[str]:
+def breaking_proxy(url: str, after: Sequence[int]) -> Iterator[str]:
     """The URL of the registry through a proxy. after: bytes of answers that its connections live for, one by one.
 
     Those beyond the last live for ever.
