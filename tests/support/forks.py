@@ -16,8 +16,19 @@ from collections.abc import Mapping, Sequence
 from multiprocessing import get_context
 from pathlib import Path
 
+from annals.api.cli.lazy_verbs import VERBS
+
 _CONTEXT = get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["annals.api.cli.main", "tests.support.forks"])
+#: What verbs import when they are called, and the tests' processes share.
+_SHARED_MODULES = (
+    "tests.support.forks",
+    "annals.api.cli.main",
+    "annals.api.cli.error_lines",
+    "annals.api.cli.server",
+    "annals.api.cli.setup.unknown_settings",
+    *{f"annals.api.cli.verbs.{verb.place.partition(':')[0]}" for verb in VERBS.values()},
+)
+_CONTEXT.set_forkserver_preload([*_SHARED_MODULES])
 
 
 class Fork:
