@@ -43,7 +43,7 @@ SUBSCRIPTION: Final[dict[str, Any]] = {
     },
 }
 #: Sinks of other protocols, whose clients log for themselves.
-OTHER_SINKS: Final = (
+OTHER_SINKS: Final[tuple[dict[str, Any], ...]] = (
     {"sink": f"kafka://{CLOSED}", "protocol": "KAFKA", "protocolsettings": {"topicname": "t"}},
     {"sink": f"mqtt://{CLOSED}", "protocol": "MQTT5", "protocolsettings": {"topicname": "t"}},
     {"sink": f"nats://{CLOSED}", "protocol": "NATS", "protocolsettings": {"subject": "t"}},
@@ -89,15 +89,15 @@ def live(url: str) -> None:
         created = client.post("/subscriptions", headers=ADMIN, json=SUBSCRIPTION)
         assert created.status_code == 201, created.text
         for sink in OTHER_SINKS:
-            body: dict[str, Any] = {**SUBSCRIPTION, **sink, "sinkcredential": PLAIN}
+            body = {**SUBSCRIPTION, **sink, "sinkcredential": PLAIN}
             assert client.post("/subscriptions", headers=ADMIN, json=body).status_code == 201
         client.post("/subscriptions", headers=ADMIN, json={**SUBSCRIPTION, "sink": f"https://u:{MARK}@x.example/"})
-        for id, credential in (("basic", BASIC), ("bearer", BEARER)):
+        for id, login in {"basic": BASIC, "bearer": BEARER}.items():
             scope = {"groups": [f"/schemagroups/{id}"]}
-            link: dict[str, Any] = {
+            link = {
                 "url": f"http://{CLOSED}/",
                 "dialect": "xregistry",
-                "credential": credential,
+                "credential": login,
                 "scope": scope,
             }
             made = client.put(f"/-/links/{id}", headers=ADMIN, json=link)
