@@ -26,24 +26,8 @@ TOKEN: Final = f"{MARK}-token"
 ADMIN: Final = {"authorization": f"Bearer {TOKEN}"}
 #: Nothing listens there.
 CLOSED: Final = "127.0.0.1:9"
-SUBSCRIPTION: Final[dict[str, Any]] = {
-    "sink": f"http://{CLOSED}/in?token={MARK}-sink-query",
-    "protocol": "HTTP",
-    "types": ["io.xregistry.group.created"],
-    "sinkcredential": {
-        "credentialtype": "REFRESHTOKEN",
-        "accesstoken": f"{MARK}-access",
-        "accesstokenexpiresutc": f"{datetime.now(UTC) + timedelta(minutes=1):%Y-%m-%dT%H:%M:%SZ}",
-        "refreshtoken": f"{MARK}-refresh",
-        "refreshtokenendpoint": f"https://{CLOSED}/token?k={MARK}-endpoint",
-    },
-    "protocolsettings": {
-        "headers": {"X-Api-Key": f"{MARK}-header"},
-        "deadletter": {"mode": "sink", "uri": f"http://{CLOSED}/dead?k={MARK}-dead"},
-    },
-}
 #: Sinks of other protocols, whose clients log for themselves.
-OTHER_SINKS: Final = (
+OTHER_SINKS: Final[tuple[dict[str, Any], ...]] = (
     {"sink": f"kafka://{CLOSED}", "protocol": "KAFKA", "protocolsettings": {"topicname": "t"}},
     {"sink": f"mqtt://{CLOSED}", "protocol": "MQTT5", "protocolsettings": {"topicname": "t"}},
     {"sink": f"nats://{CLOSED}", "protocol": "NATS", "protocolsettings": {"subject": "t"}},
@@ -75,6 +59,28 @@ def settings(folder: Path, log_format: str) -> dict[str, str]:
     }
 
 
+def subscription(**members: Any) -> dict[str, Any]:
+    """A subscription with secrets, whose token expires so soon that the server has to get a new one."""
+    expires = datetime.now(UTC) + timedelta(minutes=1)
+    found = {
+        "sink": f"http://{CLOSED}/in?token={MARK}-sink-query",
+        "protocol": "HTTP",
+        "types": ["io.xregistry.group.created"],
+        "sinkcredential": {
+            "credentialtype": "REFRESHTOKEN",
+            "accesstoken": f"{MARK}-access",
+            "accesstokenexpiresutc": f"{expires:%Y-%m-%dT%H:%M:%SZ}",
+            "refreshtoken": f"{MARK}-refresh",
+            "refreshtokenendpoint": f"https://{CLOSED}/token?k={MARK}-endpoint",
+        },
+        "protocolsettings": {
+            "headers": {"X-Api-Key": f"{MARK}-header"},
+            "deadletter": {"mode": "sink", "uri": f"http://{CLOSED}/dead?k={MARK}-dead"},
+        },
+    }
+    return {**found, **members}
+
+
 def live(url: str) -> None:
     """Requests of callers with and without rights, with secrets wherever a request can have one."""
     unsigned = jwt.encode({"sub": f"{MARK}-subject"}, f"{MARK}-key".ljust(32, "x"), headers={"kid": "k"})
@@ -86,18 +92,18 @@ def live(url: str) -> None:
         for path in (f"/-/subscriptions/x/consent/{MARK}", f"/a/-/subscriptions/x/consent/{MARK}"):
             for end in ("", "/", "/x"):
                 assert client.get(path + end, headers=ADMIN).status_code == 404
-        created = client.post("/subscriptions", headers=ADMIN, json=SUBSCRIPTION)
+        created = client.post("/subscriptions", headers=ADMIN, json=subscription())
         assert created.status_code == 201, created.text
         for sink in OTHER_SINKS:
-            body: dict[str, Any] = {**SUBSCRIPTION, **sink, "sinkcredential": PLAIN}
+            body = subscription(**sink, sinkcredential=PLAIN)
             assert client.post("/subscriptions", headers=ADMIN, json=body).status_code == 201
-        client.post("/subscriptions", headers=ADMIN, json={**SUBSCRIPTION, "sink": f"https://u:{MARK}@x.example/"})
-        for id, credential in (("basic", BASIC), ("bearer", BEARER)):
+        client.post("/subscriptions", headers=ADMIN, json=subscription(sink=f"https://u:{MARK}@x.example/"))
+        for id, login in {"basic": BASIC, "bearer": BEARER}.items():
             scope = {"groups": [f"/schemagroups/{id}"]}
-            link: dict[str, Any] = {
+            link = {
                 "url": f"http://{CLOSED}/",
                 "dialect": "xregistry",
-                "credential": credential,
+                "credential": login,
                 "scope": scope,
             }
             made = client.put(f"/-/links/{id}", headers=ADMIN, json=link)
@@ -117,7 +123,7 @@ def fail(url: str, database: Path) -> None:
             connection.execute(f"ALTER TABLE {table} RENAME TO {table}_away")
             connection.commit()
             with httpx.Client(base_url=url, headers=ADMIN, timeout=30) as client:
-                answer = client.post("/subscriptions", json={**SUBSCRIPTION, "types": ["io.xregistry.group.deleted"]})
+                answer = client.post("/subscriptions", json=subscription(types=["io.xregistry.group.deleted"]))
                 assert answer.status_code == 500, answer.text
                 assert client.get(f"/schemagroups/g?token={MARK}").status_code in (200, 500)
 

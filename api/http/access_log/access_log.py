@@ -32,11 +32,10 @@ class AccessLog:
 
         started_at: `time.perf_counter()` at the start of the request. Cost without a line: 0.3 microseconds.
         """
-        level = logging.WARNING if response.status >= 500 else logging.INFO
-        if self._is_off or not _LOG.isEnabledFor(level):
+        if self._is_off or not _LOG.isEnabledFor(logging.INFO):
             return
-        if self._rate.admits() or level == logging.WARNING:
-            self._write(level, request, response, started_at)
+        if self._rate.admits() or response.status >= 500:
+            self._write(request, response, started_at)
 
     def add_failure(self, request: Request, error: BaseException) -> None:
         """Logs a failure of the server. The client does not see its cause."""
@@ -46,7 +45,7 @@ class AccessLog:
         """Reports the requests that were not logged and not reported yet."""
         self._rate.close()
 
-    def _write(self, level: int, request: Request, response: Response, started_at: float) -> None:
+    def _write(self, request: Request, response: Response, started_at: float) -> None:
         fields = {
             **self._request_fields(request),
             "status": response.status,
@@ -56,7 +55,7 @@ class AccessLog:
             fields["caller"] = caller.name
         if not request.is_read and (id := _correlation_id(response)) is not None:
             fields["xregcorrelationid"] = id
-        _LOG.log(level, "request", extra=fields)
+        _LOG.info("request", extra=fields)
 
     def _request_fields(self, request: Request) -> dict[str, object]:
         route, path = self._routes.describe(request)

@@ -90,7 +90,7 @@ def test_errors_of_the_server_always_get_a_line(sqlite_url: str, caplog: pytest.
             connection.commit()
         lines(caplog)
         assert api.send("GET", "/dirs/d").status_code == 500
-        assert [(line.get("status"), line["level"]) for line in lines(caplog)] == [(None, "ERROR"), (500, "WARNING")]
+        assert [(line.get("status"), line["level"]) for line in lines(caplog)] == [(None, "ERROR"), (500, "INFO")]
 
 
 def test_lines_stop_above_a_rate_and_start_again_below_it() -> None:
