@@ -22,7 +22,9 @@ from tests.support.serving import ROOT, Served, environment, serving
 RUN: Final = ("sh", "python")
 _BLOCK: Final = re.compile(r"^```(\w*)\n(.*?)^```\n(?:\n?```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)
 #: A block that starts a registry: assignments of settings, and then the command.
-_START: Final = re.compile(r"(?P<settings>(?:ANNALS_\w+=\S+(?: \S+\))?[ \\\n]+)*)(?:make run|\S*annals serve)(?P<options>.*)")
+_START: Final = re.compile(
+    r"(?P<settings>(?:ANNALS_\w+=\S+(?: \S+\))?[ \\\n]+)*)(?:make run|\S*annals serve)(?P<options>.*)"
+)
 #: Blocks that only look, so that they are repeated until what they show has arrived.
 _LOOKS: Final = re.compile(r"curl -s '?http|\.venv/bin/annals (?:replicate status|subscriptions list)")
 _HERE: Final = "http://127.0.0.1:8080"
