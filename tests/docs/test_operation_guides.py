@@ -1,65 +1,79 @@
-"""The guides to backups, upgrades and migration do what they say."""
+"""The guides to operation, backups, upgrades, migration and segments do what they say."""
 
 from __future__ import annotations
 
-import re
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
+from secrets import token_hex
 from typing import Final
 
 import httpx
+import pytest
+from sqlalchemy import create_engine, make_url, text
 
-from tests.support.polling import until
-from tests.support.serving import ROOT, Served, serving
-from tests.test_readme import Step, pattern, run
+from tests.support.guides import followed
+from tests.support.serving import annals
 
-_BLOCK: Final = re.compile(r"```sh\n(?P<commands>.*?)```\n```text\n(?P<output>.*?)```\n", re.DOTALL)
-_OLD: Final = "http://127.0.0.1:8081"
-#: Commands that may be repeated until a link has copied everything.
-_LOOKS: Final = ".venv/bin/annals replicate status"
 _FILES: Final = {"groups": {"dirs": {"singular": "dir", "resources": {"files": {"singular": "file"}}}}}
 
 
-def follow(name: str, server: Served, database: str, cwd: Path, old: str = "") -> None:
-    """Runs the commands of a guide, and compares what they print. old: the URL of a second registry."""
-    text = (ROOT / "docs" / "guides" / name).read_text()
-    blocks = [*_BLOCK.finditer(text)]
-    assert len(blocks) == text.count("```sh") > 0
-    for block in blocks:
-        step = Step(block["commands"].strip().replace(_OLD, old or _OLD), block["output"])
-        printed = [run(step, server.url, database, cwd)]
-
-        def agrees(step: Step = step, printed: list[str] = printed) -> bool:
-            if re.fullmatch(pattern(step.output), printed[-1].strip()):
-                return True
-            if step.commands.startswith(_LOOKS):
-                printed.append(run(step, server.url, database, cwd))
-                return False
-            raise AssertionError(f"{step.commands}\nprints\n{printed[-1]}")
-
-        until(agrees, 30)
+def test_operation(tmp_path: Path) -> None:
+    with followed("guides/operation.md", tmp_path) as guide:
+        guide.follow()
 
 
-def test_backup_and_upgrade(tmp_path: Path) -> None:
-    database = f"sqlite:///{tmp_path / 'annals.db'}"
-    with serving(database, tmp_path) as server:
-        follow("backup.md", server, database, tmp_path)
-        follow("upgrade.md", server, database, tmp_path)
+@pytest.fixture
+def databases(postgres_url: str) -> Iterator[dict[str, str]]:
+    """The names of the two databases in the guide to backups, by those on the test's server; the first has a registry."""
+    server = make_url(postgres_url).set(query={})
+    names = {name: f"{name}_{token_hex(4)}" for name in ("annals_restored", "annals")}
+    engine = create_engine(server.set(drivername="postgresql+psycopg"), isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(text(f"CREATE DATABASE {names['annals']}"))
+        urls = {name: server.set(database=real).render_as_string(hide_password=False) for name, real in names.items()}
+        try:
+            yield {f"postgresql://user@host/{name}": url for name, url in urls.items()} | {
+                " annals_restored": f" {names['annals_restored']}"
+            }
+        finally:
+            for name in names.values():
+                connection.execute(text(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)"))
+    engine.dispose()
+
+
+@pytest.mark.skipif(shutil.which("pg_dump") is None, reason="no pg_dump: apt-get install postgresql-client")
+def test_backup_and_upgrade(databases: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "groups.json").write_text('{"schemagroups": {"weather": {}}}')
+    store = databases["postgresql://user@host/annals"]
+    assert annals("import", "groups.json", cwd=tmp_path, ANNALS_DATABASE=store).returncode == 0
+    with followed("guides/backup.md", tmp_path, databases) as guide:
+        guide.serve()
+        guide.follow()
     assert (tmp_path / "restored.json").read_text().startswith('{"specversion"')
+    with followed("guides/upgrade.md", tmp_path) as guide:
+        guide.serve()
+        guide.follow()
 
 
 def test_migration(tmp_path: Path) -> None:
     """The old server is another registry of ours, which shows another version of the specification."""
-    for name in ("old", "new"):
-        (tmp_path / name).mkdir()
-    here, there = (f"sqlite:///{tmp_path / name / 'annals.db'}" for name in ("new", "old"))
-    allow = {"ANNALS_SINKS_ALLOW": "127.0.0.1"}
-    with serving(there, tmp_path / "old") as old, serving(here, tmp_path / "new", **allow) as new:
-        httpx.put(f"{old.url}/modelsource", json=_FILES).raise_for_status()
-        for text in ("hello", "hello again"):
+    with followed("guides/migrate.md", tmp_path) as guide:
+        old = guide.serve("--port 8081 --database sqlite:///old.db").url
+        new = guide.serve(ANNALS_SINKS_ALLOW="127.0.0.1").url
+        httpx.put(f"{old}/modelsource", json=_FILES).raise_for_status()
+        for content in ("hello", "hello again"):
             kind = {"Content-Type": "text/plain"}
-            httpx.post(f"{old.url}/dirs/d/files/f", content=text, headers=kind).raise_for_status()
-        follow("migrate.md", new, here, tmp_path / "new", old.url)
-        versions = [httpx.get(f"{url}/dirs/d/files/f/versions").json() for url in (old.url, new.url)]
+            httpx.post(f"{old}/dirs/d/files/f", content=content, headers=kind).raise_for_status()
+        guide.follow()
+        versions = [httpx.get(f"{url}/dirs/d/files/f/versions").json() for url in (old, new)]
     kept = ("versionid", "createdat", "modifiedat", "ancestorid", "contenttype", "isdefault")
     before, after = ([{name: row[name] for name in kept} for row in found.values()] for found in versions)
     assert before == after
+
+
+def test_segments(tmp_path: Path) -> None:
+    with followed("guides/segments.md", tmp_path) as guide:
+        served = guide.serve()
+        httpx.put(f"{served.url}/schemagroups/weather", json={}).raise_for_status()
+        guide.follow()

@@ -7,25 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.serving import ROOT, serving
-from tests.test_readme import Step, pattern, run
+from tests.support.guides import followed
+from tests.support.serving import ROOT
 
 FOLDER = ROOT / "docs" / "tutorials"
 TUTORIALS = sorted(path.name for path in FOLDER.glob("*.md") if path.name != "README.md")
-_BLOCK = re.compile(r"```sh\n(?P<commands>.*?)```\n```text\n(?P<output>.*?)```\n", re.DOTALL)
 
 
 @pytest.mark.parametrize("name", TUTORIALS)
 def test_a_tutorial(name: str, tmp_path: Path) -> None:
-    text = FOLDER.joinpath(name).read_text()
-    blocks = [*_BLOCK.finditer(text)]
-    assert len(blocks) == text.count("```sh") > 3, "each block of commands has its output"
-    database = f"sqlite:///{tmp_path / 'annals.db'}"
-    with serving(database, tmp_path) as server:
-        for block in blocks:
-            step = Step(block["commands"].strip(), block["output"])
-            printed = run(step, server.url, database, tmp_path)
-            assert re.fullmatch(pattern(step.output), printed.strip()), f"{step.commands}\nprints\n{printed}"
+    with followed(f"tutorials/{name}", tmp_path) as guide:
+        assert len(guide.left) > 3
+        assert all(block.output for block in guide.left), "each block of commands has its output"
+        guide.serve()
+        guide.follow()
 
 
 def test_the_index_names_all() -> None:

@@ -1,0 +1,178 @@
+"""Follows a page of the documents as a reader does: runs its commands and programs, and compares what they print.
+
+A block `sh` or `python` is run; the block `text` directly below it is what it prints, `…` standing for anything. Blocks
+of other languages, such as `console` and `py`, are only shown.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from tests.support.polling import until
+from tests.support.ports import free_port
+from tests.support.serving import ROOT, Served, environment, serving
+
+#: The languages whose blocks are run.
+RUN: Final = ("sh", "python")
+_BLOCK: Final = re.compile(r"^```(\w*)\n(.*?)^```\n(?:\n?```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)
+#: A block that starts a registry: assignments of settings, and then the command.
+_START: Final = re.compile(
+    r"(?P<settings>(?:ANNALS_\w+=\S+(?: \S+\))?[ \\\n]+)*)(?:make run|\S*annals serve)(?P<options>.*)"
+)
+#: Blocks that only look, so that they are repeated until what they show has arrived.
+_LOOKS: Final = re.compile(r"curl -s '?http|\.venv/bin/annals (?:replicate status|subscriptions list)")
+_HERE: Final = "http://127.0.0.1:8080"
+
+
+class Block(NamedTuple):
+    """A block of a page. output: what it prints; empty if the page does not show it."""
+
+    language: str
+    text: str
+    output: str
+
+
+def blocks_of(text: str) -> list[Block]:
+    """All blocks of a page, in order. The output of a block is part of it."""
+    return [
+        Block(language, body, (output or "") if language in RUN else "")
+        for language, body, output in _BLOCK.findall(text)
+    ]
+
+
+def pattern(output: str) -> str:
+    """A regular expression for what a block prints."""
+    return r"\n+".join(re.escape(line).replace("…", ".*") for line in output.strip().splitlines())
+
+
+class Guide:
+    """A page that is being followed in a folder.
+
+    names: what the page shows, such as addresses and ports, by what the test has instead. settings: of the commands.
+    """
+
+    def __init__(self, text: str, folder: Path, stack: ExitStack, names: dict[str, str]) -> None:
+        self.folder = folder
+        self.names = names
+        self.settings: dict[str, str] = {}
+        self.servers: dict[str, Served] = {}
+        self.shown = [output for language, output, _ in blocks_of(text) if language == "text"]
+        self._left = [block for block in blocks_of(text) if block.language in RUN]
+        self._stack = stack
+        self._closing: dict[str, ExitStack] = {}
+
+    @property
+    def left(self) -> list[Block]:
+        """The blocks that were not run yet."""
+        return self._left
+
+    def follow(self, python: Callable[[Block], None] | None = None) -> None:
+        """Runs what is left of the page. python: what to do with a program; by default it is run until it ends."""
+        while self._left:
+            block = self._left.pop(0)
+            if block.language == "python":
+                (python or self.run_program)(block)
+            elif start := _START.fullmatch(block.text.strip()):
+                self.serve(start["options"], **self._evaluated(start["settings"]))
+            else:
+                self._run_commands(block)
+
+    def serve(self, options: str = "", **settings: str) -> Served:
+        """Starts the registry of a port that the page names, again if it runs already. settings: of its environment."""
+        port = (re.findall(r"--port (\d+)", options) or ["8080"])[0]
+        name = (re.findall(r"--database sqlite:///(\S+)", options) or ["annals.db"])[0]
+        database = self.names.get(f"sqlite:///{name}") or f"sqlite:///{self.folder / name}"
+        home = self.folder if port == "8080" else self.folder / port
+        home.mkdir(exist_ok=True)
+        if port in self._closing:
+            self._closing[port].close()
+        self._closing[port] = self._stack.enter_context(ExitStack())
+        served = self._closing[port].enter_context(serving(database, home, **settings))
+        self.names |= {f"http://127.0.0.1:{port}": served.url, f"sqlite:///{name}": database}
+        if port == "8080":
+            self.settings = {"ANNALS_DATABASE": database, "ANNALS_PUBLIC_URL": served.url, **settings}
+        return served
+
+    def run_program(self, block: Block) -> None:
+        """Runs a program until it ends."""
+        command = [sys.executable, "-W", "ignore", "-c", self.real(block.text)]
+        self._compare(block, lambda: self._printed(command))
+
+    @contextmanager
+    def running(self, program: str) -> Iterator[subprocess.Popen[str]]:
+        """A program that runs until the test has seen enough of what it prints."""
+        path = self.folder / "program.py"
+        path.write_text(self.real(program))
+        command = [sys.executable, "-W", "ignore", path]
+        with subprocess.Popen(
+            command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        ) as process:
+            try:
+                yield process
+            finally:
+                process.kill()
+
+    def real(self, text: str) -> str:
+        """A text with the names that the test has."""
+        for shown, real in self.names.items():
+            text = text.replace(shown, real)
+        return text
+
+    def _run_commands(self, block: Block) -> None:
+        commands = self.real(block.text).replace("curl -s", "curl -sS -w '\\n'")
+        commands = commands.replace(".venv/bin/annals", f"{sys.executable} -m annals")
+        self._compare(block, lambda: self._printed(["bash", "-euo", "pipefail", "-c", commands]))
+
+    def _compare(self, block: Block, run: Callable[[], str]) -> None:
+        expected, printed = pattern(block.output), run()
+
+        def agrees() -> bool:
+            nonlocal printed
+            if re.fullmatch(expected, printed.strip()):
+                return True
+            assert _LOOKS.match(block.text), f"{block.text}\nprints\n{printed}"
+            printed = run()
+            return False
+
+        until(agrees, 60)
+
+    def _printed(self, command: list[str]) -> str:
+        env = environment(**self.settings)
+        done = subprocess.run(command, cwd=self.folder, env=env, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, f"{command[-1]}\n{done.stdout}\n{done.stderr}"
+        printed = done.stdout
+        for shown, real in self.names.items():
+            printed = printed.replace(real, shown)
+        return printed
+
+    def _evaluated(self, settings: str) -> dict[str, str]:
+        """The values of assignments, as a shell has them."""
+        lines = self._printed(["bash", "-euc", f"{settings} env"]) if settings else ""
+        return dict(re.findall(r"^(ANNALS_(?!DATABASE|PUBLIC_URL)\w+)=(.*)$", lines, re.MULTILINE))
+
+
+@contextmanager
+def followed(page: str, folder: Path, names: dict[str, str] | None = None) -> Iterator[Guide]:
+    """A page, such as `guides/backup.md`; in the end each of its blocks must have been run."""
+    with following((ROOT / "docs" / page).read_text(), folder, names) as guide:
+        yield guide
+
+
+@contextmanager
+def following(text: str, folder: Path, names: dict[str, str] | None = None) -> Iterator[Guide]:
+    """The same for a text."""
+    with ExitStack() as stack:
+        guide = Guide(text, folder, stack, dict(names or {}))
+        yield guide
+        assert guide.left == [], "these blocks were not run"
+
+
+def port_names(*ports: int) -> dict[str, str]:
+    """Free ports for those that a page shows."""
+    return {f"127.0.0.1:{port}": f"127.0.0.1:{free_port()}" for port in ports}
