@@ -18,6 +18,7 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
+from annals.api.http.connections.body_parser import BodyCallbacks, framing_head
 from annals.api.http.connections.connection_limits import ConnectionLimits
 from annals.api.http.connections.gathered_writes import GatheredWrites
 from annals.api.http.connections.request_head import RequestHead, find_block_end
@@ -165,8 +166,8 @@ class BoundedProtocol(HttpToolsProtocol):
     # Callbacks of the parser
 
     def on_headers_complete(self) -> None:
+        super().on_headers_complete()  # fails for a target without a path, as CONNECT has
         self._is_in_body, self._waiting_since = True, None
-        super().on_headers_complete()
         # Trailers arrive like headers. They are not headers, and the application may not have read the headers yet.
         self.headers = []
 
@@ -179,6 +180,8 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_body(body)
 
     def on_message_complete(self) -> None:
+        if self._ignores_upgrade():  # the parser ends the request without its body
+            return
         if not self._is_between_requests:
             if not self._check_framing():
                 return
@@ -242,10 +245,24 @@ class BoundedProtocol(HttpToolsProtocol):
         """Stops reading."""
         self._is_ended, self._is_between_requests, self._pending = True, False, None
 
+    def _ignores_upgrade(self) -> bool:
+        """Whether the request offers another protocol, and goes on without it (RFC 9110, "Upgrade")."""
+        return bool(self.parser.should_upgrade()) and self.scope["method"] != "CONNECT"
+
     def _unsupported_upgrade_warning(self) -> None:
-        # The parser takes the following bytes for another protocol; a proxy may take them for the body of this request.
-        self.cycle.keep_alive = False
-        self._stop_reading()
+        # The parser takes the following bytes for another protocol. In a CONNECT they are for another server;
+        # otherwise another parser reads them, because they are the body. Java's own client offers h2c in each request.
+        if self._ignores_upgrade():
+            self.parser = httptools.HttpRequestParser(BodyCallbacks(self))
+            self.parser.feed_data(framing_head(self.scope["headers"]))
+        else:
+            self.cycle.keep_alive = False
+            self._stop_reading()
+
+    def on_ignored_upgrade_complete(self) -> None:
+        """Ends a request whose body was read by a parser of its own."""
+        self.parser = httptools.HttpRequestParser(self)
+        self.on_message_complete()
 
     def _abandon(self, cycle: RequestResponseCycle) -> None:
         """Ends a request whose body does not arrive. If it is already being answered, this closes the connection."""

@@ -283,14 +283,40 @@ def test_trailers_are_no_headers(served: Served) -> None:
     assert "name" not in shown
 
 
+UPGRADE = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: %s\r\nHTTP2-Settings: AAEAAA\r\n"
+UPGRADED_CHUNKS = b"2\r\n{}\r\n0\r\n\r\n"
+
+
 @pytest.mark.parametrize("protocol", [b"h2c", b"websocket"])
-def test_an_upgrade_that_is_not_offered(served: Served, protocol: bytes) -> None:
-    # RFC 9110, "Upgrade": it may be ignored. The parser sees another protocol in what follows, a proxy perhaps a body
-    upgrade = b"Connection: Upgrade\r\nUpgrade: %s\r\nContent-Length: 999\r\n" % protocol
+@pytest.mark.parametrize(
+    ("framing", "body"), [(b"Content-Length: 2", b"{}"), (b"Transfer-Encoding: chunked", UPGRADED_CHUNKS)]
+)
+@pytest.mark.parametrize("is_split", [True, False], ids=["later", "at once"])
+def test_an_upgrade_that_is_not_offered(
+    served: Served, protocol: bytes, framing: bytes, body: bytes, is_split: bool
+) -> None:
+    # RFC 9110, "Upgrade": it may be ignored; then the body is the request's, and the next request follows it
+    head = b"PUT /schemagroups/upgraded HTTP/1.1\r\nHost: localhost\r\n" + UPGRADE % protocol + framing + b"\r\n\r\n"
     with connected(served) as connection:
-        connection.sendall(get("/nope", upgrade) + get("/"))
+        for _ in range(2):
+            connection.sendall(head if is_split else head + body)
+            if is_split:
+                time.sleep(0.05)
+                connection.sendall(body)
+            assert heard(connection).status in (200, 201)
+        connection.sendall(get("/nope", UPGRADE % protocol))
         assert heard(connection).status == 404
-        assert ended(connection)
+        connection.sendall(get("/"))
+        assert heard(connection).status == 200
+
+
+def test_a_connect_is_followed_by_another_protocol(served: Served) -> None:
+    # RFC 9110, "CONNECT": what follows is not for this server
+    for target, status in {b"localhost:80": 400, b"/": 405}.items():
+        with connected(served) as connection:
+            connection.sendall(b"CONNECT %s HTTP/1.1\r\nHost: localhost\r\n\r\n" % target + get("/"))
+            assert heard(connection).status == status
+            assert ended(connection)
 
 
 # Time
