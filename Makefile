@@ -13,10 +13,10 @@ TEXTS := .ci $(wildcard *.md *.toml *.yml .*.yaml) Makefile
 # Tests start hundreds of processes, which can share compiled sources.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install run test check format docs reference bench clean
+.PHONY: help install run test test-fast check format docs reference bench image-check clean
 
 help:  ## List the targets
-	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
 
 install: $(VENV)/.run  ## Install the registry into .venv
 
@@ -25,6 +25,9 @@ run: install  ## Serve the registry on http://127.0.0.1:8080, stored in annals.d
 
 test: $(VENV)/.dev  ## Run the tests, also on PostgreSQL and real brokers where available
 	@$(BIN)/pytest -q -n $(WORKERS) --dist worksteal -rfEs $(ARGS)
+
+test-fast: $(VENV)/.dev  ## Run the tests that need no server, broker, browser or JVM
+	@$(BIN)/pytest -q -n $(WORKERS) -m fast $(ARGS)
 
 # .pre-commit-config.yaml has a hook for each; with --keep-going all of them run.
 CHECKS := check-format check-lint check-types check-spelling check-links check-dependencies
@@ -68,6 +71,9 @@ reference: $(VENV)/.dev  ## Write the generated pages of docs/reference
 
 bench: $(VENV)/.dev  ## Measure, print a table and write docs/benchmarks.md; ARGS="--against COMMIT" compares with another version
 	@$(BIN)/python -m bench $(ARGS)
+
+image-check:  ## Build the image without Docker and try it; needs root, buildah and debootstrap
+	@.ci/image
 
 clean:  ## Remove the environment and the files of tools; annals.db stays
 	rm -rf $(VENV) build dist site *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
