@@ -25,7 +25,7 @@ from bench.places import Place
 from bench.rebuilding import append
 from tests.support.brokers.kafka import Kafka, kafka
 from tests.support.polling import until
-from tests.support.registries.restarted import ALONE, TOKEN, Registry
+from tests.support.registries.restarted import SEPARATE_PROCESS, TOKEN, Registry
 from tests.support.serving import environment
 
 #: Readers whose cost is measured, clients that write meanwhile, and how often both is turned on and off.
@@ -53,7 +53,10 @@ def measure(place: Place, quick: bool) -> Iterator[Figure]:
 def _two(place: Place) -> Iterator[tuple[Registry, Registry]]:
     """A primary and a replica that have stores and do not run yet."""
     with place.fresh() as (first, folder), place.fresh() as (second, beside), ExitStack() as stack:
-        primary, replica = Registry(folder / "primary", first, ALONE), Registry(beside / "replica", second, ALONE)
+        primary, replica = (
+            Registry(folder / "primary", first, SEPARATE_PROCESS),
+            Registry(beside / "replica", second, SEPARATE_PROCESS),
+        )
         for registry in (primary, replica):
             stack.callback(registry.close)
             open_registry(Settings(database=registry.database)).close()

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from annals.api.app import create_app
 from annals.api.settings.settings import Settings
-from tests.support.registries.requests import Moment, Registry, Request
+from tests.support.registries.requests import Registry, Request, RequestClock
 
 CALLERS: Final = ("ada", "ben", "ci")
 _REPORT: Final = "/schemagroups/weather/schemas/report"
@@ -66,7 +66,7 @@ REQUESTS: Final = (
 )
 
 
-class _Calendar(Moment):
+class _Calendar(RequestClock):
     """A clock that shows the day of the current request."""
 
     day = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -14,7 +14,7 @@ from annals.projections.segments.write import SegmentSize, append_segments
 from annals.spark_projections.rebuild import rebuild
 from annals.spark_projections.sources import segments
 from tests.spark_projections.test_equality import clear_live_tables, model, rebuild_by_spark
-from tests.support.registries.linked import linked, party
+from tests.support.registries.linked import manual_link, named_registry
 
 pytestmark = [pytest.mark.uses("Spark"), pytest.mark.timeout(600)]
 
@@ -23,16 +23,16 @@ def test_spark_makes_of_a_copied_log_what_it_holds(spark: SparkSession, tmp_path
     # LEG-910, P-14: interactions of two logs in one, of which the registry can be made anew
     async def run() -> None:
         async with (
-            party("primary1", f"sqlite:///{tmp_path}/one.db") as there,
-            party("replica1", f"sqlite:///{tmp_path}/other.db", 1) as here,
-            linked(here, there, {"groups": ["/schemagroups/a"]}) as inflow,
+            named_registry("primary1", f"sqlite:///{tmp_path}/one.db") as there,
+            named_registry("replica1", f"sqlite:///{tmp_path}/other.db", 1) as here,
+            manual_link(here, there, {"groups": ["/schemagroups/a"]}) as pull,
         ):
             await there.write("PUT", "/schemagroups/a/schemas/s/versions/1$details", {"format": "X/1", "schema": "one"})
-            await inflow.take()
+            await pull.ingest()
             await here.write("PUT", "/schemagroups/own", {})
             await there.write("PUT", "/schemagroups/a/schemas/s/versions/2$details", {"format": "X/1", "schema": "two"})
             await there.write("DELETE", "/schemagroups/a/schemas/s/versions/1")
-            await inflow.take()
+            await pull.ingest()
             live = model(here.store)
             assert live.hash == here.store.log_end().state
             folder = str(tmp_path / "segments")

@@ -1,4 +1,4 @@
-"""Stages for tables of requests: one for each database, which all rows of a module share."""
+"""One registry for each database, which all rows of a table of requests share."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ from typing import Any
 
 import pytest
 
-from tests.support.registries.requests import Stage
+from tests.support.registries.requests import ReusableRegistry
 from tests.support.stores import schema_of
 
 DATABASES = ("sqlite", "postgresql")
 
 
 @contextmanager
-def staged(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, models: Any) -> Iterator[Stage]:
-    """A stage on the database that is the fixture's parameter. models: modelsource documents by name."""
+def reusable_registry(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, models: Any
+) -> Iterator[ReusableRegistry]:
+    """A registry on the database that is the fixture's parameter. models: modelsource documents by name."""
     if request.param == "sqlite":
         yield from _on(f"sqlite:///{tmp_path_factory.mktemp('stage') / 'annals.db'}", models)
         return
@@ -24,8 +26,8 @@ def staged(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         yield from _on(url, models)
 
 
-def _on(url: str, models: Any) -> Iterator[Stage]:
-    stage = Stage(url, models)
+def _on(url: str, models: Any) -> Iterator[ReusableRegistry]:
+    stage = ReusableRegistry(url, models)
     try:
         yield stage
     finally:

@@ -24,10 +24,10 @@ from annals.api.openapi.problems import ALL_PROBLEM_TYPES
 from annals.domain.compat.legacy_apis import LEGACY_APIS, MESSAGECATALOG, SCHEMAREGISTRY
 from annals.domain.model.builtin import default_source
 from tests.spec.expected import expectation, said
-from tests.spec.shared_registries import DATABASES, staged
+from tests.spec.shared_registries import DATABASES, reusable_registry
 from tests.spec.test_http import MODELS as SMALL
 from tests.spec.test_http import READS, ROW, Loader
-from tests.support.registries.requests import BASE, Answer, Registry, Request, Stage, serving
+from tests.support.registries.requests import BASE, Answer, Registry, Request, ReusableRegistry, serving
 
 TABLES = Path(__file__).with_name("compat")
 BASES = {"SR": SCHEMAREGISTRY.base, "MC": MESSAGECATALOG.base}
@@ -38,14 +38,14 @@ ROWS = [row for path in sorted(TABLES.glob("*.yaml")) for row in yaml.load(path.
 
 
 @pytest.fixture(scope="module", params=DATABASES)
-def stage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+def stage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReusableRegistry]:
     """Each database in turn."""
-    with staged(request, tmp_path_factory, MODELS) as found:
+    with reusable_registry(request, tmp_path_factory, MODELS) as found:
         yield found
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[f"{row['id']}: {row['rule']}" for row in ROWS])
-def test_row(row: dict[str, Any], stage: Stage) -> None:
+def test_row(row: dict[str, Any], stage: ReusableRegistry) -> None:
     assert set(row) <= ROW
     asyncio.run(_story(row, stage))
 
@@ -55,9 +55,9 @@ def test_ids_are_said_once() -> None:
     assert sorted(ids) == sorted(set(ids))
 
 
-async def _story(row: dict[str, Any], stage: Stage) -> None:
+async def _story(row: dict[str, Any], stage: ReusableRegistry) -> None:
     model = row.get("model", "builtin")
-    await stage.set(model)
+    await stage.reset(model)
     async with serving(stage.database) as registry:
         for given in row.get("given", []):
             answer = await registry.ask(_request(given))
@@ -67,7 +67,7 @@ async def _story(row: dict[str, Any], stage: Stage) -> None:
 
 
 async def _step(registry: Registry, request: Request, then: Mapping[str, Any], model: Any) -> None:
-    before = registry.kept()
+    before = registry.stored_state()
     answer = await registry.ask(request)
     plain = {name: value for name, value in then.items() if name not in OURS}
     expected = expectation(plain, model, registry.moment.number, request)
@@ -75,7 +75,7 @@ async def _step(registry: Registry, request: Request, then: Mapping[str, Any], m
     _check_ours(answer, request, expectation_of(then, model, registry.moment.number, request))
     assert f"<{BASE}>;rel=xregistry-root" in answer.headers.get("link", "")
     if answer.status >= 400 or request.method in READS or then.get("log") == "unchanged":
-        assert registry.kept() == before
+        assert registry.stored_state() == before
         assert "xregistry-xregcorrelationid" not in answer.headers
     elif "dryrun" not in request.path:  # LEG-108: what recorded something says under which id
         assert answer.headers["xregistry-xregcorrelationid"] == f"c{registry.moment.number}"

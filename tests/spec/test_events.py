@@ -24,7 +24,7 @@ from annals.domain.values import xid as xids
 from annals.projections.events.xregistry_events import PREFIX, ChangeEvent
 from tests.spec.test_changes import MACROS, MODEL, ROWS, path, significant
 from tests.support.event_messages import end, told
-from tests.support.registries.requests import BASE, Registry, Request, Stage, serving
+from tests.support.registries.requests import BASE, Registry, Request, ReusableRegistry, serving
 from tests.support.stores import schema_of
 
 MODELS: dict[str, dict[str, Any]] = {"library": MODEL, "empty": {}}
@@ -49,7 +49,7 @@ def named(rows: list[dict[str, Any]]) -> pytest.MarkDecorator:
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
-def stage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+def stage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReusableRegistry]:
     """Each database in turn."""
     if request.param == "sqlite":
         yield from staged(f"sqlite:///{tmp_path_factory.mktemp('events') / 'annals.db'}")
@@ -58,17 +58,17 @@ def stage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         yield from staged(url)
 
 
-def staged(url: str) -> Iterator[Stage]:
-    stage = Stage(url, MODELS)
+def staged(url: str) -> Iterator[ReusableRegistry]:
+    stage = ReusableRegistry(url, MODELS)
     yield stage
     stage.close()
 
 
 @pytest.fixture(scope="class")
-def library(stage: Stage) -> Iterator[tuple[asyncio.Runner, Registry]]:
+def library(stage: ReusableRegistry) -> Iterator[tuple[asyncio.Runner, Registry]]:
     """A registry that serves row after row; none of them changes the model, which is all that it remembers."""
     with asyncio.Runner() as runner:
-        runner.run(stage.set("library"))
+        runner.run(stage.reset("library"))
         serves = serving(stage.database)
         yield runner, runner.run(serves.__aenter__())
         runner.run(serves.__aexit__(None, None, None))
@@ -79,17 +79,17 @@ class TestOneRegistry:
 
     @named(list(also_for_scans(ROWS)))
     def test_what_a_request_is_told_as(
-        self, row: dict[str, Any], stage: Stage, library: tuple[asyncio.Runner, Registry]
+        self, row: dict[str, Any], stage: ReusableRegistry, library: tuple[asyncio.Runner, Registry]
     ) -> None:
         runner, registry = library
-        runner.run(stage.set("library"))
+        runner.run(stage.reset("library"))
         runner.run(story(row, registry, stage.database))
 
 
 @named(yaml.load(Path(__file__).with_name("events.yaml").read_text(), yaml.CSafeLoader))
-def test_what_a_request_to_a_new_registry_is_told_as(row: dict[str, Any], stage: Stage) -> None:
+def test_what_a_request_to_a_new_registry_is_told_as(row: dict[str, Any], stage: ReusableRegistry) -> None:
     async def run() -> None:
-        await stage.set(row.get("model", "library"))
+        await stage.reset(row.get("model", "library"))
         async with serving(stage.database) as registry:
             await story(row, registry, stage.database)
 
@@ -206,10 +206,10 @@ def _words(word: str) -> list[str]:
 # --- single exchanges ------------------------------------------------------------------------------------------------
 
 
-def test_a_whole_exchange(stage: Stage) -> None:
+def test_a_whole_exchange(stage: ReusableRegistry) -> None:
     # T15, EV-19, EV-27, EV-28: id and time of the answer are those of the events, whatever times the request sets
     async def run() -> None:
-        await stage.set("library")
+        await stage.reset("library")
         async with serving(stage.database) as registry:
             position = end(stage.database)
             answer = await registry.ask(Request("PUT", "/shelves/s1", {}))
@@ -232,10 +232,10 @@ def test_a_whole_exchange(stage: Stage) -> None:
     asyncio.run(run())
 
 
-def test_reading_refusals_and_time_are_told_to_nobody(stage: Stage) -> None:
+def test_reading_refusals_and_time_are_told_to_nobody(stage: ReusableRegistry) -> None:
     # EV-7, EV-8, EV-9: neither who reads, nor who is refused, nor a day that comes makes an event
     async def run() -> None:
-        await stage.set("library")
+        await stage.reset("library")
         async with serving(stage.database) as registry:
             soon = (registry.moment.clock() + timedelta(seconds=5)).isoformat()
             later = (registry.moment.clock() + timedelta(seconds=9)).isoformat()

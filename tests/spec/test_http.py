@@ -30,8 +30,8 @@ import yaml
 
 from annals.domain.model.builtin import default_source
 from tests.spec.expected import KEYS, expectation, said
-from tests.spec.shared_registries import DATABASES, staged
-from tests.support.registries.requests import BASE, Answer, Registry, Request, Stage, serving
+from tests.spec.shared_registries import DATABASES, reusable_registry
+from tests.support.registries.requests import BASE, Answer, Registry, Request, ReusableRegistry, serving
 
 ROW = {"id", "rule", "model", "given", "when", "then", "also"}
 READS = ("GET", "HEAD", "OPTIONS")
@@ -59,14 +59,14 @@ ROWS = [row for path in sorted(TABLES.glob("*.yaml")) if path.stem != "models" f
 
 
 @pytest.fixture(scope="module", params=DATABASES)
-def stage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+def stage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReusableRegistry]:
     """Each database in turn."""
-    with staged(request, tmp_path_factory, MODELS) as found:
+    with reusable_registry(request, tmp_path_factory, MODELS) as found:
         yield found
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[f"{row['id']}: {row['rule']}" for row in ROWS])
-def test_row(row: dict[str, Any], stage: Stage) -> None:
+def test_row(row: dict[str, Any], stage: ReusableRegistry) -> None:
     assert set(row) <= ROW
     asyncio.run(_story(row, stage))
 
@@ -76,9 +76,9 @@ def test_ids_are_said_once() -> None:
     assert sorted(ids) == sorted(set(ids))
 
 
-async def _story(row: dict[str, Any], stage: Stage) -> None:
+async def _story(row: dict[str, Any], stage: ReusableRegistry) -> None:
     model = row.get("model", "dirs")
-    await stage.set(model)
+    await stage.reset(model)
     async with serving(stage.database) as registry:
         for given in row.get("given", []):
             answer = await registry.ask(Request(*given))
@@ -89,13 +89,13 @@ async def _story(row: dict[str, Any], stage: Stage) -> None:
 
 async def _step(registry: Registry, request: Request, then: dict[str, Any], model: Any) -> None:
     assert set(then) <= KEYS
-    before = registry.kept()
+    before = registry.stored_state()
     answer = await registry.ask(request)
     expected = expectation(then, model, registry.moment.number, request)
     assert said(answer, expected) == expected, request
     assert f"<{BASE}>;rel=xregistry-root" in answer.headers.get("link", "")
     if answer.status >= 400 or request.method in READS or then.get("log") == "unchanged":
-        assert registry.kept() == before
+        assert registry.stored_state() == before
     _is_complete(answer, then)
 
 

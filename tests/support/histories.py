@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from annals.domain.decisions.commands import Command, DeleteEntities, ReplaceModel, WriteMethod, WriteTree
-from tests.support.registries.requests import Request, emptied
+from tests.support.registries.requests import Request, delete_all_rows
 from tests.support.stores import schema_of
 
 MODES: Final = ("manual", "createdat", "modifiedat", "semver")
@@ -229,5 +229,5 @@ def temporary_sqlite() -> Iterator[str]:
 
 @contextmanager
 def _postgresql(url: str) -> Iterator[str]:
-    emptied(url)
+    delete_all_rows(url)
     yield url

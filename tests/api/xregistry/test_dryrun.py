@@ -18,7 +18,7 @@ from annals.commands.store.log import Store
 from annals.projections.log.json_lines import event_line
 from tests.support.histories import Step, asked, histories
 from tests.support.registries.in_process import MODEL, Api, create, serving
-from tests.support.registries.requests import Answer, Request, emptied
+from tests.support.registries.requests import Answer, Request, delete_all_rows
 from tests.support.registries.requests import serving as telling
 
 ID = "xregistry-xregcorrelationid"
@@ -236,7 +236,7 @@ def store(url: str | None) -> Iterator[str]:
         with tempfile.TemporaryDirectory() as directory:
             yield f"sqlite:///{directory}/annals.db"
     else:
-        emptied(url)
+        delete_all_rows(url)
         yield url
 
 

@@ -12,7 +12,7 @@ from annals.domain import formats
 from annals.domain.decisions import capabilities
 from annals.domain.errors.problems import Problem
 from annals.domain.formats import DocumentLocation, FormatModule, Incompatibility, InvalidDocument
-from tests.support.registries.memory import MemoryRegistry, said
+from tests.support.registries.memory import MemoryRegistry, event_kinds
 
 BOX = {
     "singular": "box",
@@ -257,7 +257,7 @@ def test_a_new_rule_is_held_against_all_versions(even: None) -> None:
     assert problem.value.name == "compatibility_violation"
     made.put(f"{NOTE}/versions/v2", {**EVEN, "note": "abcdef"})
     decision = made.patch(f"{NOTE}/meta", {"compatibility": "backward"})
-    assert said(decision) == {
+    assert event_kinds(decision) == {
         NOTE: "updated",
         f"{NOTE}/versions/v1": "refreshed",
         f"{NOTE}/versions/v2": "refreshed",
@@ -273,7 +273,7 @@ def test_switching_checks_on_looks_at_what_is_stored(even: None) -> None:
     made.put(NOTE, {**EVEN, "note": "ab"})
     assert validated(made) == {}
     decision = made.model(on)
-    assert said(decision)[NOTE] == said(decision)[f"{NOTE}/versions/1"] == "refreshed"
+    assert event_kinds(decision)[NOTE] == event_kinds(decision)[f"{NOTE}/versions/1"] == "refreshed"
     assert validated(made) == {"formatvalidated": True}
 
 

@@ -12,7 +12,7 @@ from annals.domain.decisions.commands import Restore, WriteCapabilities, WriteMe
 from annals.domain.decisions.decide import decide
 from annals.domain.decisions.world import Context, Decision
 from annals.domain.errors.problems import Problem
-from tests.support.registries.memory import START, MemoryRegistry, changed, said
+from tests.support.registries.memory import START, MemoryRegistry, changed_attributes, event_kinds
 from tests.support.registries.memory_world import MemoryWorld
 
 D = "/dirs/d"
@@ -157,7 +157,13 @@ def test_what_was_deleted_lives_anew(registry: MemoryRegistry) -> None:
     revision = registry.world.revision(D)
     registry.delete(D)
     decision = back(registry, D, position)
-    assert said(decision) == {"/": "updated", D: "created", F: "created", V + "v1": "created", V + "v2": "created"}
+    assert event_kinds(decision) == {
+        "/": "updated",
+        D: "created",
+        F: "created",
+        V + "v1": "created",
+        V + "v2": "created",
+    }
     shown = registry.get(D)
     assert (shown.epoch, shown.revision) == (1, revision + 2)
     assert (shown.attributes["createdat"], shown.attributes["modifiedat"]) == (born, registry.now)
@@ -168,9 +174,9 @@ def test_what_differs_is_an_ordinary_update(registry: MemoryRegistry) -> None:
     position = len(registry.log)
     registry.put(D, {"name": "now"})
     decision = back(registry, "/", position)
-    assert said(decision) == {D: "updated"}
+    assert event_kinds(decision) == {D: "updated"}
     assert registry.get(D).epoch == 4
-    assert changed(decision, D) == {"epoch", "modifiedat", "name", "labels"}
+    assert changed_attributes(decision, D) == {"epoch", "modifiedat", "name", "labels"}
 
 
 def test_a_pointer_comes_back(registry: MemoryRegistry) -> None:
@@ -236,7 +242,7 @@ def test_a_model_comes_back_unless_it_is_in_the_way(registry: MemoryRegistry) ->
     assert registry.find("/boxes/b") is None
     assert "boxes" in registry.world.model.groups
     decision = back(registry, "/model", position)
-    assert said(decision) == {"/": "updated", "/model": "updated"}
+    assert event_kinds(decision) == {"/": "updated", "/model": "updated"}
     assert registry.world.model.full == MemoryWorld(registry.log[:position]).model.full
 
 
@@ -251,7 +257,7 @@ def test_the_model_comes_back_with_all_there_was(registry: MemoryRegistry, more:
         registry.put(xid, body)
     decision = back(registry, "/", position, "model", "capabilities")
     assert shown(registry.world) == then(registry, position)
-    told = said(decision)
+    told = event_kinds(decision)
     assert len(told) == len(decision.events)
     assert told.keys() >= {"/", "/model", "/boxes/b", f"{D}/notes/n", f"{D}/notes/n/versions/1", "/dirs/e/notes/n"}
     assert {told[xid] for xid in told if "/notes/" in xid or xid in ("/boxes/b", "/dirs/e")} == {"deleted"}
@@ -273,8 +279,8 @@ def test_a_type_that_was_renamed_meanwhile_is_no_obstacle(registry: MemoryRegist
     assert refused(registry, "/model", position).name == "model_compliance_error"
     decision = back(registry, "/", position, "model")
     assert shown(registry.world) == then(registry, position)
-    assert len(said(decision)) == len(decision.events)
-    assert said(decision)[F] == said(decision)[V + "v2"] == "updated"
+    assert len(event_kinds(decision)) == len(decision.events)
+    assert event_kinds(decision)[F] == event_kinds(decision)[V + "v2"] == "updated"
     registry.put(V + "v3", {})
 
 
@@ -284,7 +290,7 @@ def test_capabilities_come_back(registry: MemoryRegistry) -> None:
     registry.do(WriteCapabilities({"pagination": False}, WriteMethod.PATCH))
     assert back(registry, "/", position).events == ()
     decision = back(registry, "/", position, "capabilities")
-    assert said(decision) == {"/": "updated", "/capabilities": "updated"}
+    assert event_kinds(decision) == {"/": "updated", "/capabilities": "updated"}
     assert registry.get("/capabilities").attributes["pagination"] is True
     assert back(registry, "/capabilities", position).events == ()
 

@@ -13,7 +13,7 @@ from typing import Final, NoReturn
 
 import pytest
 
-from tests.support.registries.restarted import Place
+from tests.support.registries.restarted import Location
 
 #: Set aside for trying out networks (RFC 2544): the first half is cut, by the second one tests look on meanwhile.
 _ADDRESSES: Final = "198.18.0.0/15"
@@ -26,7 +26,7 @@ _DEVICE: Final = "annals"
 _NOBODY: Final = "02:00:00:00:00:00"
 #: A registry that runs where the tests do, for those in namespaces; it may be served once there is one of them.
 _ADDRESS: Final = f"{_HALVES[0]}.0.{_HERE}"
-HERE: Final = Place(_ADDRESS, _ADDRESS, _ADDRESS, reaches=_ADDRESSES)
+HERE: Final = Location(_ADDRESS, _ADDRESS, _ADDRESS, reaches=_ADDRESSES)
 
 
 class Namespace:
@@ -38,7 +38,7 @@ class Namespace:
         self._device = f"{_DEVICE}{number}"
         self._there = [f"{half}.{number >> 8}.{number & 255}" for half in _HALVES]
         host, near = self._there
-        self.place = Place(host, near, listens="0.0.0.0", reaches=_ADDRESSES, within=self._within)
+        self.place = Location(host, near, listens="0.0.0.0", reaches=_ADDRESSES, within=self._within)
 
     def cut(self) -> None:
         """Has all be lost that goes over the road from now on, in both directions."""

@@ -22,7 +22,7 @@ import pytest
 from tests.end_to_end.replication.test_pushing import lines, pushed
 from tests.end_to_end.replication.unreliable_proxy import Wire, wire
 from tests.support.polling import until
-from tests.support.registries.restarted import TOKEN, TOKENS, Registry, registries, together
+from tests.support.registries.restarted import TOKEN, TOKENS, Registry, registries, wait_until_equal_logs
 
 #: How a log comes over, and the database of the primary.
 _ROADS = [("pull", "postgresql"), ("events", "sqlite"), ("push", "sqlite")]
@@ -83,7 +83,7 @@ def writing(
 
 def complete(a: Registry, b: Registry, done: list[str], seconds: float = 60.0) -> None:
     """Both hold the same, which is all that was confirmed, each once; and the replica's log is in order."""
-    together(a, b, seconds=seconds)
+    wait_until_equal_logs(a, b, seconds=seconds)
     found = b.ids()
     assert len(found) == len(set(found))
     assert set(done) <= set(found)
@@ -190,7 +190,7 @@ def test_a_credential_that_changes(tmp_path: Path, mode: str) -> None:
     with registries(tmp_path, "a", "b") as (a, b):
         a.write("g/s/1")
         join(a, b, mode)
-        together(a, b)
+        wait_until_equal_logs(a, b)
         gate, other = (b, a) if mode == "push" else (a, b)
         gate.stop()
         gate.settings["ANNALS_TOKENS"] = json.dumps({"a-new-token": TOKENS[TOKEN]})
@@ -200,7 +200,7 @@ def test_a_credential_that_changes(tmp_path: Path, mode: str) -> None:
         until(lambda: "401" in other.status("log").get("error", ""))
         assert other.status("log")["state"] == "failing"
         other.link("log", gate.url, mode=mode, interval=5, credential={"token": "a-new-token"})
-        together(a, b)
+        wait_until_equal_logs(a, b)
         until(lambda: other.status("log")["state"] == "active")
         assert "a-new-token" not in other.request("GET", "/-/links/log").text
         b.verified()

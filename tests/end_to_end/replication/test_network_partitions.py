@@ -22,7 +22,12 @@ from tests.end_to_end.replication.test_faults import complete, join, writing
 from tests.projections.replication.standard.changes import LINK
 from tests.support.polling import until
 from tests.support.registries.restarted import Registry, registries
-from tests.support.registries.standard import at_rest, held, modelled, same
+from tests.support.registries.standard import (
+    check_logs_stop_growing,
+    contents,
+    use_common_model,
+    wait_until_equal_contents,
+)
 
 CUT: Final = float(os.environ.get("ANNALS_TEST_CUT", "30"))
 #: Seconds after which all is level again: those to connect in, and four times as many for a machine with much to do.
@@ -45,7 +50,7 @@ def test_registries_that_are_cut_off(tmp_path: Path) -> None:
     with namespaces(4) as apart, _served(tmp_path, apart) as found:
         primary, peer, *replicas = found
         pulled, told, pushed = replicas
-        modelled(primary, peer)
+        use_common_model(primary, peer)
         primary.link("peer", peer.url, **LINK)
         peer.link("peer", primary.url, **LINK)
         for replica, mode in ((pulled, "pull"), (told, "events"), (pushed, "push")):
@@ -63,10 +68,10 @@ def test_registries_that_are_cut_off(tmp_path: Path) -> None:
                 assert not any(_has(registry, one) for registry in found if registry is not primary)
                 assert not any(_has(registry, other) for registry in found if registry is not peer)
             _arrive(found, {one, other})
-        same(primary, peer)
+        wait_until_equal_contents(primary, peer)
         assert _versions(peer) == {*ones, *others}
         position = primary.head()["position"]
-        at_rest(peer)
+        check_logs_stop_growing(peer)
         for replica in replicas:
             complete(primary, replica, primary.ids(), LEVEL)
         until(lambda: all(_is(end, "active") for end in ends))
@@ -100,7 +105,7 @@ def _arrive(registries: Sequence[Registry], versions: Set[str]) -> None:
 
 def _versions(registry: Registry) -> set[str]:
     """The Versions that there are, by xid."""
-    return {xid for xid in held(registry) if "/versions/" in xid}
+    return {xid for xid in contents(registry) if "/versions/" in xid}
 
 
 def _version(group: str, registry: Registry, number: int) -> str:

@@ -14,7 +14,7 @@ import pytest
 
 from annals.api.replication.notifications import MAX_CONCURRENT
 from tests.support.polling import until
-from tests.support.registries.restarted import Registry, registries, together
+from tests.support.registries.restarted import Registry, registries, wait_until_equal_logs
 
 #: Seconds after which a link would look by itself: longer than any test.
 _NEVER = 7 * 86400
@@ -34,12 +34,12 @@ def test_an_event_has_the_rest_of_the_log_fetched(tmp_path: Path, primary: str, 
     with registries(tmp_path, "a", "b", **databases) as (a, b):
         a.fill(2, 5)
         b.link("a", a.url, mode="events", interval=_NEVER)
-        together(a, b)
+        wait_until_equal_logs(a, b)
         for number in range(3):
             a.write(f"later/s/{number}", name="written later")
-            together(a, b)
+            wait_until_equal_logs(a, b)
         a.done("DELETE", "/schemagroups/group0")
-        together(a, b)
+        wait_until_equal_logs(a, b)
         [made] = subscriptions(a)
         assert (made["sink"], made["status"]["state"]) == (f"{b.url}/-/links/a/events", "active")
         assert made["status"]["validation"]["state"] == "validated"
@@ -73,7 +73,7 @@ def test_a_subscription_that_is_gone_is_made_again(tmp_path: Path) -> None:
         a.write("g/s/1")
         [second] = until(lambda: subscriptions(a))
         assert second["id"] != first["id"]
-        together(a, b)
+        wait_until_equal_logs(a, b)
 
 
 @pytest.mark.parametrize("end", ["deleted", "resting", "promoted"])
@@ -99,9 +99,9 @@ def test_the_subscription_stays_while_the_server_is_away(tmp_path: Path) -> None
         b.stop()
         a.write("g/s/1")
         b.start()
-        together(a, b)
+        wait_until_equal_logs(a, b)
         a.write("g/s/2")
-        together(a, b)
+        wait_until_equal_logs(a, b)
         assert [each["id"] for each in subscriptions(a)] == [first["id"]]
 
 
@@ -204,13 +204,13 @@ def test_nobody_is_needed_who_knows_the_registry_to_wake_a_link(tmp_path: Path) 
     with registries(tmp_path, "a", "b") as (a, b), b.client(None) as anybody:
         b.link("a", a.url, mode="events", interval=_NEVER)
         [made] = until(lambda: subscriptions(a))
-        together(a, b)
+        wait_until_equal_logs(a, b)
         a.done("POST", f"/subscriptions/{made['id']}/actions/pause")
         a.write("g/s/1")
         told = {**_EVENT, "subject": "/schemagroups/never/schemas/was"}
         for _ in range(3):
             assert anybody.post("/-/links/a/events", json=told, headers=_STRUCTURED).status_code == 202
-        together(a, b)
+        wait_until_equal_logs(a, b)
         assert b.status("a")["state"] == "active"
 
 
@@ -246,10 +246,10 @@ def test_an_event_may_come_in_to_a_process_that_does_not_run_the_link(tmp_path: 
     with registries(tmp_path, "a", "b", "c", b=postgres_url, c=postgres_url) as (a, b, c):
         b.link("a", a.url, mode="events", interval=_NEVER)
         [made] = until(lambda: subscriptions(a))
-        together(a, b)
+        wait_until_equal_logs(a, b)
         a.done("POST", f"/subscriptions/{made['id']}/actions/pause")
         for process in (b, c):
             a.write(f"g/s/{process.port}")
             with process.client(None) as anybody:
                 assert anybody.post("/-/links/a/events", json=_EVENT, headers=_STRUCTURED).status_code == 202
-            together(a, b, c)
+            wait_until_equal_logs(a, b, c)

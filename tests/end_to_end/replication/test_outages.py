@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from tests.support.polling import until
-from tests.support.registries.restarted import Registry, registries, together
+from tests.support.registries.restarted import Registry, registries, wait_until_equal_logs
 
 
 @contextmanager
@@ -36,7 +36,7 @@ def test_a_locked_database_is_named_once_when_it_begins_and_once_when_it_ends(tm
         b.link("a", a.url)
         b.link("rests", "http://127.0.0.1:1", scope={"groups": ["/schemagroups/x"]}, mode="push")
         a.write("g/s/1")
-        together(a, b)
+        wait_until_equal_logs(a, b)
         for number in (1, 2):
             with locked(b):
                 a.write(f"g/s/later{number}")
@@ -46,7 +46,7 @@ def test_a_locked_database_is_named_once_when_it_begins_and_once_when_it_ends(tm
                 assert "locked" in lines(b)[-1]
             until(partial(lambda number: len(lines(b)) == 2 * number, number), 20)
             assert "again" in lines(b)[-1]
-            together(a, b)
+            wait_until_equal_logs(a, b)
         assert b.status("a")["state"] == "active"
 
 
@@ -55,9 +55,9 @@ def test_a_short_lock_is_not_worth_a_word(tmp_path: Path) -> None:
     with registries(tmp_path, "a", "b") as (a, b):
         b.link("a", a.url)
         a.write("g/s/1")
-        together(a, b)
+        wait_until_equal_logs(a, b)
         with locked(b):
             time.sleep(1)
         a.write("g/s/2")
-        together(a, b)
+        wait_until_equal_logs(a, b)
         assert lines(b) == []

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.support.polling import until
-from tests.support.registries.restarted import Registry, registries, together
-from tests.support.registries.stray_writes import shown
+from tests.support.registries.restarted import Registry, registries, wait_until_equal_logs
+from tests.support.registries.stray_writes import tree_content
 
 
 def same(one: Registry, other: Registry) -> bool:
@@ -18,7 +18,7 @@ def test_failing_over_and_back(tmp_path: Path) -> None:
     with registries(tmp_path, "old", "new") as (old, new):
         old.fill(2, 2)
         new.link("primary", old.url, interval=1)
-        together(old, new)
+        wait_until_equal_logs(old, new)
         refused = new.request("PUT", "/schemagroups/mine", {})
         assert refused.status_code == 400 and refused.json()["authority"] == f"{old.url}/schemagroups/mine"
         old.kill()
@@ -30,7 +30,7 @@ def test_failing_over_and_back(tmp_path: Path) -> None:
         until(lambda: same(old, new))
         assert new.ids()[1:] == old.ids()  # but for the one that made it
         assert old.request("PUT", "/schemagroups/mine", {}).json()["authority"] == f"{new.url}/schemagroups/mine"
-        assert shown(old) == shown(new)
+        assert tree_content(old) == tree_content(new)
         until(lambda: old.status("back")["verdict"] == "equal")
         again = new.request("POST", "/-/links/primary/actions/resume")
         assert (again.status_code, again.json()["code"]) == (400, "promoted")
@@ -41,7 +41,7 @@ def test_an_old_primary_with_writes_of_its_own(tmp_path: Path) -> None:
     with registries(tmp_path, "old", "new") as (old, new):
         old.fill(2, 2)
         new.link("primary", old.url, interval=1)
-        together(old, new)
+        wait_until_equal_logs(old, new)
         new.done("POST", "/-/links/primary/actions/promote")
         old.write("lost/s/1")
         old.write("group0/s0/1", name="lost")
@@ -56,7 +56,7 @@ def test_an_old_primary_with_writes_of_its_own(tmp_path: Path) -> None:
         assert status["state"] == "diverged" and status["difference"]["xid"] == "/"
         assert (old.head()["state"], new.head()["state"]) == (before, there)
         assert old.done("POST", "/-/links/back/actions/repair")["repaired"] > 0
-        assert same(old, new) and shown(old) == shown(new)
+        assert same(old, new) and tree_content(old) == tree_content(new)
         assert old.request("GET", "/schemagroups/group1/schemas/s1/versions/document").json() == "new"
         assert old.request("GET", "/schemagroups/lost").status_code == 404
         assert old.done("GET", "/-/history/schemagroups/lost")  # the log keeps what was

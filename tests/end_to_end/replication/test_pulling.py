@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.registries.restarted import registries, together
+from tests.support.registries.restarted import registries, wait_until_equal_logs
 
 
 @pytest.mark.parametrize("primary", ["sqlite", "postgresql"])
@@ -18,10 +18,10 @@ def test_a_replica_has_the_same_interactions_under_their_own_ids(
     with registries(tmp_path, "a", "b", **databases) as (a, b):
         a.fill(2, 5)
         b.link("a", a.url)
-        together(a, b)
+        wait_until_equal_logs(a, b)
         a.write("later/s/1", name="written later")
         a.done("DELETE", "/schemagroups/group0")
-        together(a, b)
+        wait_until_equal_logs(a, b)
         assert b.done("GET", "/schemagroups?inline=*") == _moved(a.done("GET", "/schemagroups?inline=*"), a.url, b.url)
         b.verified()
 

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from tests.support.polling import until
-from tests.support.registries.restarted import TOKEN, WRITER, Registry, registries, together
+from tests.support.registries.restarted import TOKEN, WRITER, Registry, registries, wait_until_equal_logs
 
 _LINES = {"content-type": "application/x-ndjson"}
 
@@ -38,12 +38,12 @@ def test_what_is_pushed_is_the_same_there(tmp_path: Path, primary: str, request:
         a.fill(2, 5)
         b.link("in", a.url, mode="receive")
         a.link("out", b.url, mode="push", remote="in")
-        together(a, b)
+        wait_until_equal_logs(a, b)
         for number in range(5):  # links and subscriptions are recorded in between, and stay here
             a.link(f"rests{number}", b.url, mode="push", enabled=False)
             a.write(f"later/s/{number}", name="written later")
         a.done("DELETE", "/schemagroups/group0")
-        together(a, b)
+        wait_until_equal_logs(a, b)
         until(lambda: a.status("out")["position"] == a.head()["position"])
         assert a.status("out")["state"] == b.status("in")["state"] == "active"
         b.verified()
@@ -84,7 +84,7 @@ def test_pieces_may_come_twice_and_late_and_never_too_early(tmp_path: Path) -> N
         gap = pushed(b, lines(a, two + 1), two + 1)
         assert (gap.status_code, gap.json()["position"]) == (409, two)
         assert pushed(b, lines(a, two), two).json() == {"position": last}
-        together(a, b)
+        wait_until_equal_logs(a, b)
         b.verified()
 
 
@@ -103,7 +103,7 @@ def test_a_piece_that_breaks_off_is_taken_in_as_far_as_it_is_whole(tmp_path: Pat
         assert 0 < there <= before
         assert b.ids()[1:] == a.ids()[:-1]
         assert pushed(b, lines(a, there), there).is_success
-        together(a, b)
+        wait_until_equal_logs(a, b)
         b.verified()
 
 
@@ -135,7 +135,7 @@ def test_a_server_ends_while_a_push_has_stopped_short(tmp_path: Path) -> None:
         there, taken = b.status("in")["position"], b.ids()[1:]
         assert taken == a.ids()[: len(taken)]
         assert pushed(b, lines(a, there), there).is_success
-        together(a, b)
+        wait_until_equal_logs(a, b)
         b.verified()
 
 
@@ -200,7 +200,7 @@ def test_a_push_lags_by_what_the_other_end_has_not_confirmed(
         assert f'annals_link_lag_positions{{link="out"}} {float(lag)}' in a.request("GET", "/-/metrics").text
         b.start()
         until(lambda: a.status("out")["lag"] == {"positions": 0, "seconds": 0})
-        together(a, b)
+        wait_until_equal_logs(a, b)
 
 
 @pytest.mark.parametrize("dialect", ["log", "xregistry"])

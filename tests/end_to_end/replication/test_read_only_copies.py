@@ -7,8 +7,8 @@ from pathlib import Path
 
 from annals.domain.decisions.commands import WriteMethod, WriteTree
 from tests.support.polling import until
-from tests.support.registries.restarted import MASTER_KEY, TOKEN, Registry, registries, together
-from tests.support.registries.stray_writes import stray
+from tests.support.registries.restarted import MASTER_KEY, TOKEN, Registry, registries, wait_until_equal_logs
+from tests.support.registries.stray_writes import write_as_link
 from tests.support.serving import annals
 
 CANONICAL = "canonical"
@@ -55,7 +55,7 @@ def test_copies_of_single_things_say_where_they_are_from(tmp_path: Path) -> None
     with registries(tmp_path, "here") as (here,):
         here.link("other", other, dialect="xregistry")
         version = {"format": "Text/1"}
-        stray(here, "other", [WriteTree("/schemagroups/g/schemas/s/versions/1", version, WriteMethod.PUT)])
+        write_as_link(here, "other", [WriteTree("/schemagroups/g/schemas/s/versions/1", version, WriteMethod.PUT)])
         until(lambda: canonical(here, "/schemagroups/g") == other)
         here.write("g/own/1")
         for path in ("/schemagroups/g/schemas/s$details", "/schemagroups/g/schemas/s/versions"):
@@ -81,14 +81,14 @@ def test_what_the_console_does_reaches_the_server(tmp_path: Path) -> None:
             return ended.stdout
 
         console("add", "primary", primary.url)
-        together(primary, replica)
+        wait_until_equal_logs(primary, replica)
         until(lambda: canonical(replica, "/schemagroups/g") == f"{primary.url}/schemagroups/g")
         assert console("pause", "primary") == "resting\n"
         until(lambda: replica.status("primary")["state"] == "resting")
         assert replica.request("PUT", "/schemagroups/mine", {}).status_code == 400
         assert console("resume", "primary") == "active\n"
         primary.write("g/s/2")
-        together(primary, replica)
+        wait_until_equal_logs(primary, replica)
         console("remove", "primary", "--yes")
         assert replica.request("PUT", "/schemagroups/mine", {}).status_code == 201
         until(lambda: canonical(replica, "/schemagroups/g") is None)

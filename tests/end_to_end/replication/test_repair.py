@@ -7,8 +7,8 @@ from pathlib import Path
 
 from annals.domain.decisions.commands import DeleteEntities, WriteMethod, WriteTree
 from tests.support.polling import until
-from tests.support.registries.restarted import registries, together
-from tests.support.registries.stray_writes import asked, recorded, shown, stray
+from tests.support.registries.restarted import registries, wait_until_equal_logs
+from tests.support.registries.stray_writes import interactions, request_count, tree_content, write_as_link
 
 SCHEMAS = "/schemagroups/{}/schemas"
 FILE = {"format": "Text/1", "schema": "other"}
@@ -19,10 +19,10 @@ def test_a_replica_that_differs_is_repaired(tmp_path: Path) -> None:
     with registries(tmp_path, "primary", "replica") as (primary, replica):
         primary.fill(6, 20)
         replica.link("primary", primary.url, interval=3600)
-        together(primary, replica)
+        wait_until_equal_logs(primary, replica)
         assert replica.done("POST", "/-/links/primary/actions/check")["status"]["verdict"] == "equal"
         third, fourth, fifth = (SCHEMAS.format(f"group{number}") for number in (3, 4, 5))
-        stray(
+        write_as_link(
             replica,
             "primary",
             (
@@ -31,11 +31,11 @@ def test_a_replica_that_differs_is_repaired(tmp_path: Path) -> None:
                 WriteTree(f"{fifth}/extra/versions/1", dict(FILE), WriteMethod.PUT),
             ),
         )
-        before = asked(primary, "/-/hash")
+        before = request_count(primary, "/-/hash")
         status = replica.done("POST", "/-/links/primary/actions/check")["status"]
         entities = primary.done("GET", "/-/hash/")["count"]
         # of n entities, ⌈log16 n⌉ + 2 requests for hashes find the first; the count above is one more
-        assert asked(primary, "/-/hash") - before <= math.ceil(math.log(entities, 16)) + 2 + 1
+        assert request_count(primary, "/-/hash") - before <= math.ceil(math.log(entities, 16)) + 2 + 1
         assert (status["state"], status["verdict"]) == ("diverged", "differs")
         assert status["difference"]["xid"] == f"{third}/s7"
         assert status["difference"]["here"] != status["difference"]["there"]
@@ -45,8 +45,8 @@ def test_a_replica_that_differs_is_repaired(tmp_path: Path) -> None:
         repaired = replica.done("POST", "/-/links/primary/actions/repair")
         assert repaired["repaired"] == 8  # the two Groups, and the three schemas with a Version each
         until(lambda: primary.head()["state"] == replica.head()["state"])
-        assert shown(primary) == shown(replica)
-        (mended,) = (each for each in recorded(replica) if each["command"].startswith("Repair"))
+        assert tree_content(primary) == tree_content(replica)
+        (mended,) = (each for each in interactions(replica) if each["command"].startswith("Repair"))
         assert (mended["caller"], mended["last"] - mended["first"] + 1) == ("links/primary", 8)
         until(lambda: replica.status("primary")["state"] == "active")
         assert replica.status("primary")["verdict"] == "equal"
@@ -65,7 +65,7 @@ def test_a_part_is_repaired_and_nothing_else(tmp_path: Path) -> None:
         until(lambda: primary.done("GET", one)["hash"] == replica.done("GET", one)["hash"])
         until(lambda: replica.status("part")["verdict"] == "equal")
         own = replica.done("GET", "/-/hash/schemagroups/own")["hash"]
-        stray(replica, "part", [DeleteEntities("/schemagroups/group1")])
+        write_as_link(replica, "part", [DeleteEntities("/schemagroups/group1")])
         assert replica.done("GET", "/")["schemagroupscount"] == 1
         status = replica.done("POST", "/-/links/part/actions/check")["status"]
         assert (status["verdict"], status["difference"]["xid"]) == ("differs", "/schemagroups/group1")
@@ -86,7 +86,7 @@ def test_a_primary_that_is_away(tmp_path: Path) -> None:
     with registries(tmp_path, "primary", "replica") as (primary, replica):
         primary.write("g/s/1")
         replica.link("primary", primary.url)
-        together(primary, replica)
+        wait_until_equal_logs(primary, replica)
         until(lambda: replica.status("primary").get("verdict") == "equal")
         assert replica.status("primary")["lag"] == {"positions": 0, "seconds": 0}
         primary.stop()

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from tests.support.polling import until
-from tests.support.registries.restarted import TOKEN, Registry, registries, together
+from tests.support.registries.restarted import TOKEN, Registry, registries, wait_until_equal_logs
 
 _ONE: dict[str, Any] = {"groups": ["/schemagroups/one"]}
 _OTHER: dict[str, Any] = {"groups": ["/schemagroups/other"]}
@@ -53,7 +53,7 @@ def test_the_second_of_two_links_that_follow_each_other_is_refused(tmp_path: Pat
     with registries(tmp_path, "a", "b", **databases) as (a, b):
         a.write("one/s/1")
         b.link("from-a", a.url)
-        together(a, b)
+        wait_until_equal_logs(a, b)
         refused(asked(a, "from-b", b.url), "the link from-b", b.url, "its link from-a", a.url)
         refused(asked(a, "from-b", b.url.replace("127.0.0.1", "localhost")), "from-a", "from-b")
         refused(asked(a, "from-b", b.url, scope=_ONE), "from-a", "from-b")
@@ -61,7 +61,7 @@ def test_the_second_of_two_links_that_follow_each_other_is_refused(tmp_path: Pat
         refused(asked(a, "itself", a.url), "itself")
         assert a.done("GET", "/-/links") == []
         a.write("one/s/2")
-        together(a, b)
+        wait_until_equal_logs(a, b)
         b.done("POST", "/-/links/from-a/actions/promote")
         b.write("one/s/3")
         a.link("from-b", b.url)
@@ -88,7 +88,7 @@ def test_a_longer_ring_is_refused(tmp_path: Path) -> None:
         until(lambda: known(a, "from-b", "from-c"))
         refused(asked(c, "from-a", a.url), "from-a", a.url, "from-b", b.url, "from-c", c.url)
         c.write("g/s/1")
-        together(c, b)
+        wait_until_equal_logs(c, b)
 
 
 def test_pushes_that_make_a_ring_are_refused(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_pushes_that_make_a_ring_are_refused(tmp_path: Path) -> None:
         b.link("in", a.url, mode="receive")
         a.link("out", b.url, mode="push", remote="in")
         a.write("g/s/1")
-        together(a, b)
+        wait_until_equal_logs(a, b)
         refused(asked(a, "in", b.url, mode="receive"), "the link in follows")
         refused(asked(a, "from-b", b.url), "from-b", "over its link in")
         b.done("DELETE", "/-/links/in")
@@ -139,10 +139,10 @@ def test_a_ring_made_while_nobody_answered_is_named_and_ends_with_one_of_its_lin
         until(lambda: "from-a" in a.status("from-b").get("error", ""))
         assert a.status("from-b")["state"] == b.status("from-a")["state"] == "failing"
         a.done("DELETE", "/-/links/from-b")
-        together(a, b)
+        wait_until_equal_logs(a, b)
         until(lambda: b.status("from-a")["state"] == "active")
         a.write("g/s/2")
-        together(a, b)
+        wait_until_equal_logs(a, b)
 
 
 def test_who_may_ask_whom_a_registry_follows(tmp_path: Path) -> None:

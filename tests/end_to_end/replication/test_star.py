@@ -24,7 +24,7 @@ import pytest
 
 from tests.end_to_end.replication.traffic import Traffic
 from tests.support.polling import until
-from tests.support.registries.restarted import ALONE, TOKEN, Registry, together
+from tests.support.registries.restarted import SEPARATE_PROCESS, TOKEN, Registry, wait_until_equal_logs
 from tests.support.stores import schema_of
 
 pytestmark = pytest.mark.timeout(900)
@@ -69,7 +69,7 @@ def test_an_hour_of_a_star(tmp_path: Path, postgres_server: str) -> None:
 def _settled(primary: Registry, replicas: list[Registry]) -> None:
     """Returns once all hold the same. What is known of the links says why not, where that takes too long."""
     try:
-        together(primary, *replicas, seconds=240)
+        wait_until_equal_logs(primary, *replicas, seconds=240)
     except AssertionError:
         links = [registry.done("GET", "/-/links") for registry in (primary, *replicas)]
         pytest.fail(json.dumps(links, indent=1))
@@ -104,7 +104,7 @@ def _still(process: int) -> None:
 
 @contextmanager
 def _served(home: Path, database: str | None) -> Iterator[Registry]:
-    registry = Registry(home, database, ALONE)
+    registry = Registry(home, database, SEPARATE_PROCESS)
     registry.start()
     try:
         yield registry

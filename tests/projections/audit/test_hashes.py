@@ -17,7 +17,7 @@ from annals.projections.audit import tree_hashes
 from annals.projections.audit.tree_hashes import EMPTY_PART, KeyRange, TreePart, key_range_of, merge_parts
 from annals.projections.entities.query import View
 from tests.support.registries.recorded import Registry
-from tests.support.registries.requests import emptied
+from tests.support.registries.requests import delete_all_rows
 
 #: `/dirs/a-b` sorts between `/dirs/a` and what is below it as text, not in the tree; the last two are apart from it.
 XIDS = (
@@ -69,7 +69,7 @@ def test_each_hash_is_the_sum_over_what_lived(store_url: str) -> None:
     @settings(max_examples=EXAMPLES[kind], **UNHURRIED)
     @given(HISTORIES, st.integers(1, 6), st.sets(st.sampled_from(XIDS)))
     def run(history: list[dict[str, int | None]], parts: int, places: set[str]) -> None:
-        emptied(store_url)
+        delete_all_rows(store_url)
         with Registry(store_url) as registry:
             recorded(registry, history)
             with registry.readers.view() as view:

@@ -9,8 +9,8 @@ import pytest
 
 from annals.projections.replication.link_state import LinkStates
 from tests.support.polling import until
-from tests.support.registries.restarted import Registry, registries, together
-from tests.support.registries.standard import modelled, same
+from tests.support.registries.restarted import Registry, registries, wait_until_equal_logs
+from tests.support.registries.standard import use_common_model, wait_until_equal_contents
 
 
 def ahead(registry: Registry, link: str, position: int) -> None:
@@ -31,7 +31,7 @@ def test_a_log_that_ends_before_a_link(tmp_path: Path, database: str | None, mod
     with registries(tmp_path, "a", "b", places=None, **({"b": database} if database else {})) as (a, b):
         a.write("g/s/1")
         b.link("a", a.url, mode=mode, interval=1)
-        together(a, b)
+        wait_until_equal_logs(a, b)
         b.stop()
         ahead(b, "a", a.head()["position"] + 1000)
         b.start()
@@ -51,7 +51,7 @@ def test_a_registry_that_receives_more_than_there_is(tmp_path: Path, database: s
         a.write("g/s/1")
         b.link("in", a.url, mode="receive")
         a.link("out", b.url, mode="push", remote="in")
-        together(a, b)
+        wait_until_equal_logs(a, b)
         a.stop()
         ahead(b, "in", 2**60)
         a.start()
@@ -64,14 +64,14 @@ def test_a_registry_that_receives_more_than_there_is(tmp_path: Path, database: s
 def test_a_push_over_the_standard_api_begins_again(tmp_path: Path, database: str | None) -> None:
     """LEG-913: what was written meanwhile is sent, and nothing else."""
     with registries(tmp_path, "a", "b", places=None, **({"a": database} if database else {})) as (a, b):
-        modelled(a, b)
+        use_common_model(a, b)
         a.done("PUT", "/dirs/d/files/f$details", {"name": "it"})
         a.link("out", b.url, dialect="xregistry", mode="push", interval=0.2)
-        same(a, b)
+        wait_until_equal_contents(a, b)
         until(lambda: a.status("out")["position"] == a.head()["position"])
         a.stop()
         ahead(a, "out", 2**60)
         a.start()
         a.done("PUT", "/dirs/d/files/g$details", {"name": "later"})
-        same(a, b)
+        wait_until_equal_contents(a, b)
         until(lambda: a.status("out")["position"] == a.head()["position"])

@@ -35,7 +35,7 @@ from annals.projections.replication.remote.remote_client import RemoteError
 from tests.support.brokers.kafka import Kafka, kafka
 from tests.support.brokers.suite import HOST, PASSWORD, USER, WRONG
 from tests.support.polling import until
-from tests.support.registries.restarted import MASTER_KEY, Registry, registries, together
+from tests.support.registries.restarted import MASTER_KEY, Registry, registries, wait_until_equal_logs
 from tests.support.serving import environment
 
 pytestmark = [pytest.mark.uses("Kafka"), pytest.mark.timeout(300)]
@@ -110,11 +110,11 @@ def test_a_replica_over_a_topic(
         a.done("POST", "/subscriptions", {"protocol": "HTTP", "sink": "http://127.0.0.1/x"})
         with publishing(a, broker, name):
             follow(b, broker, name)
-            together(a, b, seconds=SECONDS)
+            wait_until_equal_logs(a, b, seconds=SECONDS)
             a.write("group1/s1/again", name="written later", schema="one more")
             a.done("DELETE", "/schemagroups/group0")
             a.done("PATCH", "/", {"name": "with a name"})
-            together(a, b, seconds=SECONDS)
+            wait_until_equal_logs(a, b, seconds=SECONDS)
         assert documents(b) == documents(a)
         assert b.request("GET", "/schemagroups/group1/schemas/s1").json() == "one more"
         status = b.status("primary")
@@ -149,7 +149,7 @@ def test_a_replica_that_is_killed(tmp_path: Path, broker: Kafka, prefix: str) ->
             b.kill()
             a.fill(3, 40, start=f"after{before}x")
             b.start()
-        together(a, b, seconds=SECONDS)
+        wait_until_equal_logs(a, b, seconds=SECONDS)
         assert documents(b) == documents(a)
         b.verified()
 
@@ -158,14 +158,14 @@ def test_a_replica_that_was_away_goes_on_at_its_offsets(tmp_path: Path, broker: 
     with registries(tmp_path, "a", "b") as (a, b), publishing(a, broker, prefix):
         a.fill(4, 5)
         follow(b, broker, prefix)
-        together(a, b, seconds=SECONDS)
+        wait_until_equal_logs(a, b, seconds=SECONDS)
         b.stop()
         a.fill(4, 5, start="meanwhile")
         b.start()
         found = b.status("primary")["offsets"]
         # Each partition is at the last record of it that is taken in, by offset, number and time.
         assert sorted(found) and all(number <= a.head()["position"] for _, number, _ in found.values())
-        together(a, b, seconds=SECONDS)
+        wait_until_equal_logs(a, b, seconds=SECONDS)
         b.verified()
 
 
@@ -174,7 +174,7 @@ def test_a_broker_that_goes_away_and_comes_back(tmp_path: Path, broker: Kafka, p
     with registries(tmp_path, "a", "b") as (a, b), publishing(a, broker, prefix):
         a.fill(3, 5)
         follow(b, broker, prefix)
-        together(a, b, seconds=SECONDS)
+        wait_until_equal_logs(a, b, seconds=SECONDS)
         broker.stop()
         try:
             a.fill(3, 5, start="meanwhile")
@@ -182,7 +182,7 @@ def test_a_broker_that_goes_away_and_comes_back(tmp_path: Path, broker: Kafka, p
             assert f"{broker.own()}/{prefix}.log does not answer" in b.status("primary")["error"]
         finally:
             broker.start()
-        together(a, b, seconds=SECONDS)
+        wait_until_equal_logs(a, b, seconds=SECONDS)
         assert "error" not in b.status("primary")
         b.verified()
 
@@ -193,13 +193,13 @@ def test_records_that_are_there_twice(tmp_path: Path, broker: Kafka, prefix: str
         a.fill(3, 5)
         one.publish_once(Event())
         follow(b, broker, prefix)
-        together(a, b, seconds=SECONDS)
+        wait_until_equal_logs(a, b, seconds=SECONDS)
         a.fill(3, 5, start="later")
         progress.save(PublishedCounts())
         one.publish_once(Event())
         progress.save(PublishedCounts())
         one.publish_once(Event())
-        together(a, b, seconds=SECONDS)
+        wait_until_equal_logs(a, b, seconds=SECONDS)
         b.verified()
 
 
@@ -209,14 +209,14 @@ def test_a_topic_that_was_made_anew(tmp_path: Path, broker: Kafka, prefix: str) 
         a.fill(3, 5)
         one.publish_once(Event())
         follow(b, broker, prefix)
-        together(a, b, seconds=SECONDS)
+        wait_until_equal_logs(a, b, seconds=SECONDS)
         b.stop()
         for topic in ("log", "events"):
             broker.delete(f"{prefix}.{topic}")
         a.fill(9, 5, start="later")
         one.publish_once(Event())
         b.start()
-        together(a, b, seconds=SECONDS)
+        wait_until_equal_logs(a, b, seconds=SECONDS)
         b.verified()
 
 

@@ -24,7 +24,7 @@ from annals.domain.errors.problems import NotFound, Readonly
 from annals.domain.replication.foreign_interaction import ForeignInteraction
 from annals.domain.replication.link_document import parse_link
 from annals.projections.entities.apply import EntityProjection
-from tests.support.registries.linked import ROOT, Inflow, Party, linked, party
+from tests.support.registries.linked import ROOT, ManualLink, NamedRegistry, manual_link, named_registry
 
 Json = Any
 LINK = "/-/links/primary1"
@@ -36,22 +36,24 @@ def databases(tmp_path: Path) -> list[str]:
 
 
 @asynccontextmanager
-async def pair(databases: list[str], scope: Json = None) -> AsyncIterator[tuple[Party, Party, Inflow]]:
+async def pair(
+    databases: list[str], scope: Json = None
+) -> AsyncIterator[tuple[NamedRegistry, NamedRegistry, ManualLink]]:
     """A registry with two interactions beyond its making, another one, and a link over which nothing has come."""
-    async with party("primary1", databases[0]) as there, party("replica1", databases[1], 1) as here:
+    async with named_registry("primary1", databases[0]) as there, named_registry("replica1", databases[1], 1) as here:
         await there.write("PUT", "/schemagroups/a", {"name": "a"})
         await there.write("PUT", "/schemagroups/b", {"name": "b"})
-        async with linked(here, there, scope) as inflow:
-            yield there, here, inflow
+        async with manual_link(here, there, scope) as pull:
+            yield there, here, pull
 
 
-def done(registry: Party, *commands: Command) -> Sequence[CommandOutcome]:
+def done(registry: NamedRegistry, *commands: Command) -> Sequence[CommandOutcome]:
     """What commands come to in one transaction."""
     return handle([PendingCommand(command, ROOT) for command in commands], registry.store, [EntityProjection()])
 
 
 @contextmanager
-def failing(registry: Party) -> Iterator[None]:
+def failing(registry: NamedRegistry) -> Iterator[None]:
     """Nothing can be committed."""
 
     def fail(connection: Any) -> None:
@@ -62,9 +64,9 @@ def failing(registry: Party) -> Iterator[None]:
     event.remove(registry.store.engine, "commit", fail)
 
 
-def kept(registry: Party) -> list[Any]:
+def kept(registry: NamedRegistry) -> list[Any]:
     """All that a refusal leaves as it was."""
-    return [registry.store.log_end(), registry.rows(), registry.documents(), [*registry.recorded()]]
+    return [registry.store.log_end(), registry.rows(), registry.documents(), [*registry.interactions()]]
 
 
 @pytest.mark.parametrize(
@@ -80,8 +82,8 @@ def test_a_link_that_rests_or_is_over_takes_nothing_in(
 ) -> None:
     # LEG-901, LEG-909: whatever is still on its way when the link is changed is refused inside the lock
     async def run() -> None:
-        async with pair(databases) as (_, here, inflow):
-            link, coming = inflow.link, await inflow.coming(0)
+        async with pair(databases) as (_, here, pull):
+            link, coming = pull.link, await pull.incoming(0)
             await here.write(*change)
             before = kept(here)
             (outcome,) = done(here, Follow(link.xid, tuple(coming)))
@@ -95,8 +97,8 @@ def test_a_link_that_rests_or_is_over_takes_nothing_in(
 def test_what_is_refused_half_way_leaves_nothing(databases: list[str], alone: bool) -> None:
     # LEG-910: interactions of one piece are taken in all or not at all, beside others in the transaction or not
     async def run() -> None:
-        async with pair(databases) as (_, here, inflow):
-            coming = await inflow.coming(0)
+        async with pair(databases) as (_, here, pull):
+            coming = await pull.incoming(0)
             wrong = Follow(LINK, (*coming[:-1], replace(coming[-1], state=bytes(32))))
             one = WriteLink("/-/links/x", True, parse_link({"url": "http://x", "mode": "push"}).attributes, {})
             before = kept(here)
@@ -113,11 +115,11 @@ def test_what_is_refused_half_way_leaves_nothing(databases: list[str], alone: bo
 def test_a_link_that_goes_in_the_same_transaction_is_gone(databases: list[str]) -> None:
     # LEG-909: what came over a link is writable right behind the deletion of the link, and no sooner
     async def run() -> None:
-        async with pair(databases) as (_, here, inflow):
-            await inflow.take()
+        async with pair(databases) as (_, here, pull):
+            await pull.ingest()
             write = WriteTree("/schemagroups/a", {"name": "mine"}, WriteMethod.PATCH)
             again = WriteTree("/schemagroups/a", {"name": "mine"}, WriteMethod.PATCH)
-            found = done(here, write, DeleteLink(LINK), Follow(LINK, tuple(await inflow.coming(0))), again)
+            found = done(here, write, DeleteLink(LINK), Follow(LINK, tuple(await pull.incoming(0))), again)
             assert [type(each) for each in found[:3:2]] == [Readonly, NotFound]
             assert isinstance(found[3], Recorded)
 
@@ -127,7 +129,7 @@ def test_a_link_that_goes_in_the_same_transaction_is_gone(databases: list[str]) 
 def test_links_that_were_never_committed_are_not_remembered(databases: list[str]) -> None:
     # LEG-909: where a transaction fails, another event about links takes the place in the log of what it had there
     async def run() -> None:
-        async with party("replica1", databases[1]) as here:
+        async with named_registry("replica1", databases[1]) as here:
             for name in "ab":
                 scope = {"groups": [f"/schemagroups/{name}"]}
                 await here.write("PUT", f"/-/links/{name}", {"url": f"http://{name}", "scope": scope})
@@ -143,7 +145,7 @@ def test_links_that_were_never_committed_are_not_remembered(databases: list[str]
 def test_an_ordinary_write_looks_links_up_once(databases: list[str]) -> None:
     # LEG-909: what a write may not touch costs no statement of its own, however many links there are
     async def run() -> None:
-        async with party("replica1", databases[1]) as here:
+        async with named_registry("replica1", databases[1]) as here:
 
             async def statements(path: str) -> list[str]:
                 seen: list[str] = []
@@ -171,13 +173,13 @@ def test_an_ordinary_write_looks_links_up_once(databases: list[str]) -> None:
 def test_documents_of_what_is_not_wanted_stay_away(databases: list[str]) -> None:
     # LEG-901: of one interaction that touches two Groups, only what is in the scope comes, its bytes included
     async def run() -> None:
-        async with pair(databases, {"groups": ["/schemagroups/a"]}) as (there, here, inflow):
+        async with pair(databases, {"groups": ["/schemagroups/a"]}) as (there, here, pull):
             both = {
                 id: {"schemas": {"s": {"format": "X/1", "schemabase64": text}}}
                 for id, text in (("a", "YQ=="), ("b", "Yg=="))
             }
             await there.write("POST", "/schemagroups", both)
-            await inflow.take()
+            await pull.ingest()
             assert sorted(there.documents().values()) == [b"a", b"b"]
             assert [*here.documents().values()] == [b"a"]
 
@@ -188,17 +190,17 @@ def test_documents_of_what_is_not_wanted_stay_away(databases: list[str]) -> None
 def test_a_large_interaction_is_taken_in_whole(databases: list[str], scope: Json) -> None:
     # LEG-910: thousands of events that happened at once happen at once here
     async def run() -> None:
-        async with pair(databases, scope) as (there, here, inflow):
+        async with pair(databases, scope) as (there, here, pull):
             await there.write(
                 "PUT", "/schemagroups/many", {"schemas": {f"s{n}": {"format": "X/1"} for n in range(2500)}}
             )
-            await inflow.take()
-            (facts, events) = [*here.recorded()][-1]
+            await pull.ingest()
+            (facts, events) = [*here.interactions()][-1]
             assert len(events) == facts.last - facts.first + 1 > 5000
             assert await sum_of(there) == await sum_of(here)
             assert [*verify_row_hashes(here.store)] == []
 
-    async def sum_of(each: Party) -> Json:
+    async def sum_of(each: NamedRegistry) -> Json:
         return json.loads((await each.ask("GET", "/-/hash/schemagroups/many")).content)["hash"]
 
     asyncio.run(run())
@@ -207,11 +209,11 @@ def test_a_large_interaction_is_taken_in_whole(databases: list[str], scope: Json
 def test_a_second_link_does_not_swallow_what_the_first_left(databases: list[str]) -> None:
     # LEG-910: an interaction that is here, but without what this link wants of it, is no repetition
     async def run() -> None:
-        async with pair(databases, {"groups": ["/schemagroups/a"]}) as (there, here, inflow):
+        async with pair(databases, {"groups": ["/schemagroups/a"]}) as (there, here, pull):
             await there.write("POST", "/schemagroups", {"a": {}, "b": {}})
-            await inflow.take()
+            await pull.ingest()
             await here.write("PUT", "/-/links/hub", {"url": "http://hub", "scope": {"groups": ["/schemagroups/b"]}})
-            coming: list[ForeignInteraction] = await inflow.coming(0)
+            coming: list[ForeignInteraction] = await pull.incoming(0)
             (outcome,) = done(here, Follow("/-/links/hub", tuple(coming)))
             assert type(outcome) is Diverged
 
@@ -227,20 +229,20 @@ def test_documents_that_wait_are_bounded_in_bytes(
     found: list[int] = []
 
     async def run() -> None:
-        async with pair(databases) as (there, _, inflow):
-            await inflow.take()
+        async with pair(databases) as (there, _, pull):
+            await pull.ingest()
             for number in range(10):
                 body = {"format": "Text/1", "schemabase64": b64encode(bytes([number]) * 1000).decode()}
                 await there.write("PUT", f"/schemagroups/a/schemas/s{number}$details", body)
-            submit = Inflow._submit
+            submit = ManualLink._submit
 
-            def counted(self: Inflow, command: Command, caller: Any) -> Any:
+            def counted(self: ManualLink, command: Command, caller: Any) -> Any:
                 assert isinstance(command, Follow)
                 found.append(len(command.interactions))
                 return submit(self, command, caller)
 
-            monkeypatch.setattr(Inflow, "_submit", counted)
-            await inflow.take()
+            monkeypatch.setattr(ManualLink, "_submit", counted)
+            await pull.ingest()
 
     asyncio.run(run())
     assert found == together

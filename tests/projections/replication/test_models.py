@@ -11,7 +11,7 @@ import pytest
 
 from annals.commands.verify.verify_log import verify_log, verify_row_hashes
 from annals.domain.errors.problems import Problem
-from tests.support.registries.linked import Inflow, Party, linked, party
+from tests.support.registries.linked import ManualLink, NamedRegistry, manual_link, named_registry
 
 Json = Any
 SCOPE = {"groups": ["/dirs/a"]}
@@ -29,15 +29,15 @@ NOTED: Json = {"attributes": {"note": {"type": "string"}}}
 NEEDED: Json = {"attributes": {"note": {"type": "string", "required": True}}}
 
 
-async def model(registry: Party) -> Json:
+async def model(registry: NamedRegistry) -> Json:
     return json.loads((await registry.ask("GET", "/modelsource")).content)["groups"]
 
 
-async def hash(registry: Party, path: str) -> Json:
+async def hash(registry: NamedRegistry, path: str) -> Json:
     return json.loads((await registry.ask("GET", f"/-/hash{path}")).content)["hash"]
 
 
-async def versions(registry: Party, path: str) -> list[str]:
+async def versions(registry: NamedRegistry, path: str) -> list[str]:
     return list(json.loads((await registry.ask("GET", f"{path}/versions")).content))
 
 
@@ -50,20 +50,23 @@ def test_what_a_new_model_does_to_a_part_its_own_log_says(databases: list[str]) 
     # LEG-909, MOD-93: Versions that a smaller `maxversions` prunes go here by the interaction that pruned them there;
     # those of Groups beside it go by the change of the model here, which is one of the link's
     async def run() -> None:
-        async with party("primary1", databases[0]) as there, party("replica1", databases[1], 1) as here:
+        async with (
+            named_registry("primary1", databases[0]) as there,
+            named_registry("replica1", databases[1], 1) as here,
+        ):
             await here.write("PUT", "/modelsource", {"groups": CRATES})
             await there.write("PUT", "/modelsource", source())
             await there.write("POST", "/dirs/a/files/f/versions", {"1": {}, "2": {}, "3": {}})
-            async with linked(here, there, SCOPE) as inflow:
-                await inflow.take()
+            async with manual_link(here, there, SCOPE) as pull:
+                await pull.ingest()
                 await here.write("POST", "/dirs/own/files/f/versions", {"1": {}, "2": {}, "3": {}})
                 await there.write("PUT", "/modelsource", source({"maxversions": 2}))
-                await inflow.take()
+                await pull.ingest()
             assert await model(here) == {**source({"maxversions": 2})["groups"], **CRATES}
             for path in ("/dirs/a/files/f", "/dirs/own/files/f"):
                 assert await versions(here, path) == ["2", "3"]
             assert await hash(here, "/dirs/a") == await hash(there, "/dirs/a")
-            gone = {e.xid: facts.caller for facts, events in here.recorded() for e in events if e.TOPIC[6:7] == "D"}
+            gone = {e.xid: facts.caller for facts, events in here.interactions() for e in events if e.TOPIC[6:7] == "D"}
             assert gone == {"/dirs/own/files/f/versions/1": "links/primary1", "/dirs/a/files/f/versions/1": "root"}
             assert [*verify_log(here.store), *verify_row_hashes(here.store)] == []
 
@@ -73,14 +76,17 @@ def test_what_a_new_model_does_to_a_part_its_own_log_says(databases: list[str]) 
 def test_a_model_and_what_it_needs_come_together(databases: list[str]) -> None:
     # LEG-909: an interaction there may change the model and what would not fit it otherwise, at once
     async def run() -> None:
-        async with party("primary1", databases[0]) as there, party("replica1", databases[1], 1) as here:
+        async with (
+            named_registry("primary1", databases[0]) as there,
+            named_registry("replica1", databases[1], 1) as here,
+        ):
             await there.write("PUT", "/modelsource", source())
             await there.write("PUT", "/dirs/a/files/f$details", {})
-            async with linked(here, there, SCOPE) as inflow:
-                await inflow.take()
+            async with manual_link(here, there, SCOPE) as pull:
+                await pull.ingest()
                 both = {"modelsource": source(NEEDED), "dirs": {"a": {"files": {"f": {"note": "n"}}}}}
                 await there.write("PUT", "/?inline", both)
-                await inflow.take()
+                await pull.ingest()
             assert await hash(here, "/dirs/a") == await hash(there, "/dirs/a")
             assert (await model(here))["dirs"] == source(NEEDED)["groups"]["dirs"]
 
@@ -90,17 +96,20 @@ def test_a_model_and_what_it_needs_come_together(databases: list[str]) -> None:
 def test_an_old_model_that_comes_again_changes_nothing(databases: list[str]) -> None:
     # LEG-910: what comes twice is recorded once, a model as well, even where it left the one here as it was
     async def run() -> None:
-        async with party("primary1", databases[0]) as there, party("replica1", databases[1], 1) as here:
+        async with (
+            named_registry("primary1", databases[0]) as there,
+            named_registry("replica1", databases[1], 1) as here,
+        ):
             await here.write("PUT", "/modelsource", source())
             await there.write("PUT", "/modelsource", source())
-            async with linked(here, there, SCOPE) as inflow:
-                await inflow.take()
+            async with manual_link(here, there, SCOPE) as pull:
+                await pull.ingest()
                 for maxversions in (1, 0, 3):
                     await there.write("PUT", "/modelsource", source({"maxversions": maxversions}))
-                    await inflow.take()
+                    await pull.ingest()
                 end = here.store.log_end()
                 for lines in (0, 1, 5, 8, None):
-                    await inflow.take(0, lines)
+                    await pull.ingest(0, lines)
                     assert here.store.log_end() == end
             assert await model(here) == source({"maxversions": 3})["groups"]
 
@@ -110,10 +119,13 @@ def test_an_old_model_that_comes_again_changes_nothing(databases: list[str]) -> 
 def test_what_a_link_brings_nobody_here_redefines(databases: list[str]) -> None:
     # LEG-909: a write of the model that says something else of the Groups of a link is refused, any other is not
     async def run() -> None:
-        async with party("primary1", databases[0]) as there, party("replica1", databases[1], 1) as here:
+        async with (
+            named_registry("primary1", databases[0]) as there,
+            named_registry("replica1", databases[1], 1) as here,
+        ):
             await there.write("PUT", "/modelsource", source())
-            async with linked(here, there, SCOPE) as inflow:
-                await inflow.take()
+            async with manual_link(here, there, SCOPE) as pull:
+                await pull.ingest()
                 before = here.store.log_end()
                 for wanted in (source(NOTED), {"groups": CRATES}, {}):
                     answer = await here.ask("PUT", "/modelsource", wanted)
@@ -121,7 +133,7 @@ def test_what_a_link_brings_nobody_here_redefines(databases: list[str]) -> None:
                     assert (answer.status, found["type"].partition("#")[2]) == (400, "readonly")
                     assert here.store.log_end() == before
                 await here.write("PUT", "/modelsource", source(**CRATES))
-                await here.write("POST", f"/-/links/{inflow.id}/actions/promote")
+                await here.write("POST", f"/-/links/{pull.id}/actions/promote")
             await here.write("PUT", "/modelsource", source(NOTED, **CRATES))
 
     asyncio.run(run())
@@ -131,27 +143,27 @@ def test_registries_of_one_type_change_it_one_after_the_other(databases: list[st
     # LEG-909: the first of two registries that says something new of a type both have Groups of says it here
     async def run() -> None:
         async with (
-            party("primary1", databases[0]) as one,
-            party("primary2", databases[1]) as two,
-            party("replica1", databases[2], 1) as here,
-            linked(here, one, SCOPE) as first,
-            linked(here, two, {"groups": ["/dirs/b"]}) as second,
+            named_registry("primary1", databases[0]) as one,
+            named_registry("primary2", databases[1]) as two,
+            named_registry("replica1", databases[2], 1) as here,
+            manual_link(here, one, SCOPE) as first,
+            manual_link(here, two, {"groups": ["/dirs/b"]}) as second,
         ):
             for each, group in ((one, "a"), (two, "b")):
                 await each.write("PUT", "/modelsource", source())
                 await each.write("PUT", f"/dirs/{group}/files/f$details", {})
-            await first.take()
-            await second.take()
+            await first.ingest()
+            await second.ingest()
             await both(one, first, NOTED)
             await both(two, second, NOTED)
             assert (await model(here))["dirs"] == source(NOTED)["groups"]["dirs"]
             for each, path in ((one, "/dirs/a"), (two, "/dirs/b")):
                 assert await hash(here, path) == await hash(each, path)
 
-    async def both(each: Party, inflow: Inflow, files: Json) -> None:
+    async def both(each: NamedRegistry, pull: ManualLink, files: Json) -> None:
         await each.write("PUT", "/modelsource", source(files))
-        await each.write("PATCH", f"/dirs/{'a' if inflow.id == 'primary1' else 'b'}/files/f$details", {"note": "n"})
-        await inflow.take()
+        await each.write("PATCH", f"/dirs/{'a' if pull.id == 'primary1' else 'b'}/files/f$details", {"note": "n"})
+        await pull.ingest()
 
     asyncio.run(run())
 
@@ -159,19 +171,22 @@ def test_registries_of_one_type_change_it_one_after_the_other(databases: list[st
 def test_a_model_that_others_do_not_fit_is_not_taken_in(databases: list[str]) -> None:
     # LEG-909, MOD-93: what is beside a copy is not lost to a model of somewhere else; nothing comes in until it fits
     async def run() -> None:
-        async with party("primary1", databases[0]) as there, party("replica1", databases[1], 1) as here:
+        async with (
+            named_registry("primary1", databases[0]) as there,
+            named_registry("replica1", databases[1], 1) as here,
+        ):
             await there.write("PUT", "/modelsource", source())
-            async with linked(here, there, SCOPE) as inflow:
-                await inflow.take()
+            async with manual_link(here, there, SCOPE) as pull:
+                await pull.ingest()
                 await here.write("PUT", "/dirs/own/files/f$details", {})
                 await there.write("PUT", "/modelsource", source(NEEDED))
                 await there.write("PUT", "/dirs/a/files/f$details", {"note": "n"})
                 before = here.store.log_end()
                 with pytest.raises(Problem, match="non-compliant"):
-                    await inflow.take()
+                    await pull.ingest()
                 assert here.store.log_end() == before
                 await here.write("DELETE", "/dirs/own")
-                await inflow.take()
+                await pull.ingest()
             assert await hash(here, "/dirs/a") == await hash(there, "/dirs/a")
 
     asyncio.run(run())

@@ -13,9 +13,19 @@ from hypothesis import strategies as st
 from annals.commands.verify.verify_log import verify_log, verify_row_hashes
 from tests.spec.properties.test_asof import lives
 from tests.support.histories import UNHURRIED, Step
-from tests.support.registries.linked import Empty, Party, Turn, empty_ones, linked, lived, of_tree, party, turns
+from tests.support.registries.linked import (
+    EmptyDatabases,
+    NamedRegistry,
+    SyncRound,
+    empty_databases,
+    manual_link,
+    named_registry,
+    replicate_history,
+    sync_rounds,
+    tree_interactions,
+)
 
-__all__ = ["empty_ones"]
+__all__ = ["empty_databases"]
 
 EXAMPLES: Final = {"sqlite": 12, "postgresql": 2}
 SCOPES: Final = ({"groups": ["/dirs/a"]}, {"filters": [{"prefix": {"subject": "/dirs/a"}}]})
@@ -49,14 +59,14 @@ PARTS_OF_LIVES: Final = lives().map(
 )
 
 
-def test_groups_of_another_registry_are_what_they_are_there(empty_ones: tuple[str, Empty]) -> None:
+def test_groups_of_another_registry_are_what_they_are_there(empty_databases: tuple[str, EmptyDatabases]) -> None:
     # LEG-901, LEG-909: what is in the scope of a link is as it is there, at each moment; what is beside it is not
     # touched, and can be written
-    kind, empty = empty_ones
+    kind, empty = empty_databases
 
     @settings(max_examples=EXAMPLES[kind], **UNHURRIED)
-    @given(PARTS_OF_LIVES, turns(BESIDE), st.sampled_from(SCOPES), st.randoms())
-    def run(history: list[Step], looks: list[Turn], scope: dict[str, Any], random: Any) -> None:
+    @given(PARTS_OF_LIVES, sync_rounds(BESIDE), st.sampled_from(SCOPES), st.randoms())
+    def run(history: list[Step], looks: list[SyncRound], scope: dict[str, Any], random: Any) -> None:
         with empty() as (one, other):
             asyncio.run(told(one, other, history, looks, scope, random))
 
@@ -64,21 +74,21 @@ def test_groups_of_another_registry_are_what_they_are_there(empty_ones: tuple[st
 
 
 async def told(
-    one: str, other: str, history: Sequence[Step], looks: Sequence[Turn], scope: dict[str, Any], random: Any
+    one: str, other: str, history: Sequence[Step], looks: Sequence[SyncRound], scope: dict[str, Any], random: Any
 ) -> None:
-    async with party("primary1", one) as primary, party("replica1", other, 1) as replica:
+    async with named_registry("primary1", one) as primary, named_registry("replica1", other, 1) as replica:
         await replica.write("PUT", "/modelsource", {"groups": CRATES})
-        async with linked(replica, primary, scope) as inflow:
-            await lived(primary, replica, inflow, history, looks)
+        async with manual_link(replica, primary, scope) as pull:
+            await replicate_history(primary, replica, pull, history, looks)
         await is_there(primary, replica, "/dirs/a", random)
         await counts_are_right(replica)
         assert [*verify_log(replica.store), *verify_row_hashes(replica.store)] == []
 
 
-async def is_there(primary: Party, replica: Party, group: str, random: Any) -> None:
+async def is_there(primary: NamedRegistry, replica: NamedRegistry, group: str, random: Any) -> None:
     """Whether a Group is the same at both, now and at a moment by its id: times of several registries are mixed."""
-    there = {id: found[1] for id, found in of_tree(primary.recorded()).items()}
-    here = {id: found[1] for id, found in of_tree(replica.recorded()).items() if id in there}
+    there = {id: found[1] for id, found in tree_interactions(primary.interactions()).items()}
+    here = {id: found[1] for id, found in tree_interactions(replica.interactions()).items() if id in there}
     assert [*inside(here, group)] == [*inside(there, group)]
     hashes = [json.loads((await each.ask("GET", f"/-/hash{group}")).content) for each in (primary, replica)]
     assert hashes[0]["hash"] == hashes[1]["hash"]
@@ -97,7 +107,7 @@ def inside(recorded: dict[str, Any], group: str) -> Iterator[tuple[str, Any]]:
             yield id, found
 
 
-async def counts_are_right(replica: Party) -> None:
+async def counts_are_right(replica: NamedRegistry) -> None:
     found = json.loads((await replica.ask("GET", "/?inline=*")).content)
     counts = {name: number for name, number in found.items() if name.endswith("count")}
     assert counts == {f"{name}count": len(found[name]) for name in [count.removesuffix("count") for count in counts]}

@@ -15,7 +15,7 @@ from tests.projections.replication.test_partial_replica import counts_are_right,
 from tests.projections.replication.test_whole_replica import APART, answers_alike, is_copied
 from tests.spec.properties.test_asof import URLS, lives
 from tests.support.histories import UNHURRIED, Step, model
-from tests.support.registries.linked import Turn, linked, lived, party, turns
+from tests.support.registries.linked import SyncRound, manual_link, named_registry, replicate_history, sync_rounds
 
 OWN = ("/modelsource", "/capabilities")
 #: One model for both, which no history changes.
@@ -26,24 +26,30 @@ OF_ONE_MODEL = lives().map(
 
 
 @settings(max_examples=4, **UNHURRIED)
-@given(lives(), turns(APART), turns(APART), st.lists(st.sampled_from(URLS), min_size=10, max_size=10), st.randoms())
+@given(
+    lives(),
+    sync_rounds(APART),
+    sync_rounds(APART),
+    st.lists(st.sampled_from(URLS), min_size=10, max_size=10),
+    st.randoms(),
+)
 def test_a_replica_of_a_replica_is_the_first_one(
-    history: list[Step], looks: list[Turn], further: list[Turn], paths: list[str], random: Any
+    history: list[Step], looks: list[SyncRound], further: list[SyncRound], paths: list[str], random: Any
 ) -> None:
     # LEG-910: ids, callers, times and URLs pass unchanged through a registry in between
     async def run(folder: str) -> None:
         async with (
-            party("primary1", f"sqlite:///{folder}/1.db") as first,
-            party("hub", f"sqlite:///{folder}/2.db", 1) as hub,
-            party("replica1", f"sqlite:///{folder}/3.db", 2) as last,
-            linked(hub, first) as inflow,
-            linked(last, hub) as outflow,
+            named_registry("primary1", f"sqlite:///{folder}/1.db") as first,
+            named_registry("hub", f"sqlite:///{folder}/2.db", 1) as hub,
+            named_registry("replica1", f"sqlite:///{folder}/3.db", 2) as last,
+            manual_link(hub, first) as pull,
+            manual_link(last, hub) as outflow,
         ):
             half = len(history) // 2
-            await lived(first, hub, inflow, history[:half], looks)
-            await lived(hub, last, outflow, [], further)
-            await lived(first, hub, inflow, history[half:], looks)
-            await lived(hub, last, outflow, [], further)
+            await replicate_history(first, hub, pull, history[:half], looks)
+            await replicate_history(hub, last, outflow, [], further)
+            await replicate_history(first, hub, pull, history[half:], looks)
+            await replicate_history(hub, last, outflow, [], further)
             await is_copied(first, last, "hub")
             await answers_alike(first, last, paths, random)
             assert [*verify_log(last.store), *verify_row_hashes(last.store)] == []
@@ -53,23 +59,23 @@ def test_a_replica_of_a_replica_is_the_first_one(
 
 
 @settings(max_examples=4, **UNHURRIED)
-@given(OF_ONE_MODEL, OF_ONE_MODEL, turns([None]), turns([None]), st.randoms())
+@given(OF_ONE_MODEL, OF_ONE_MODEL, sync_rounds([None]), sync_rounds([None]), st.randoms())
 def test_registries_share_one_that_holds_groups_of_each(
-    ones: list[Step], others: list[Step], looks: Sequence[Turn], further: Sequence[Turn], random: Any
+    ones: list[Step], others: list[Step], looks: Sequence[SyncRound], further: Sequence[SyncRound], random: Any
 ) -> None:
     # LEG-901, LEG-909: Groups of several authorities live beside each other, each as it is where it comes from
     async def run(folder: str) -> None:
         async with (
-            party("primary1", f"sqlite:///{folder}/1.db") as one,
-            party("primary2", f"sqlite:///{folder}/2.db") as other,
-            party("replica1", f"sqlite:///{folder}/3.db", 1) as here,
-            linked(here, one, {"groups": ["/dirs/a"]}) as first,
-            linked(here, other, {"groups": ["/dirs/b"]}) as second,
+            named_registry("primary1", f"sqlite:///{folder}/1.db") as one,
+            named_registry("primary2", f"sqlite:///{folder}/2.db") as other,
+            named_registry("replica1", f"sqlite:///{folder}/3.db", 1) as here,
+            manual_link(here, one, {"groups": ["/dirs/a"]}) as first,
+            manual_link(here, other, {"groups": ["/dirs/b"]}) as second,
         ):
             half = len(ones) // 2
-            await lived(one, here, first, ones[:half], looks)
-            await lived(other, here, second, others, further)
-            await lived(one, here, first, ones[half:], looks)
+            await replicate_history(one, here, first, ones[:half], looks)
+            await replicate_history(other, here, second, others, further)
+            await replicate_history(one, here, first, ones[half:], looks)
             await is_there(one, here, "/dirs/a", random)
             await is_there(other, here, "/dirs/b", random)
             await counts_are_right(here)

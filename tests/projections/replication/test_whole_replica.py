@@ -13,9 +13,19 @@ from annals.commands.verify.verify_log import verify_log, verify_row_hashes
 from annals.projections.entities.rebuild import rebuild
 from tests.spec.properties.test_asof import URLS, lives
 from tests.support.histories import UNHURRIED, Step
-from tests.support.registries.linked import Empty, Party, Turn, empty_ones, linked, lived, of_tree, party, turns
+from tests.support.registries.linked import (
+    EmptyDatabases,
+    NamedRegistry,
+    SyncRound,
+    empty_databases,
+    manual_link,
+    named_registry,
+    replicate_history,
+    sync_rounds,
+    tree_interactions,
+)
 
-__all__ = ["empty_ones"]
+__all__ = ["empty_databases"]
 
 EXAMPLES: Final = {"sqlite": 12, "postgresql": 2}
 #: What is the replica's own, and stays with it; the last ones are refused.
@@ -29,14 +39,19 @@ APART: Final = (
 )
 
 
-def test_a_replica_is_what_it_copies(empty_ones: tuple[str, Empty]) -> None:
+def test_a_replica_is_what_it_copies(empty_databases: tuple[str, EmptyDatabases]) -> None:
     # LEG-910: interactions are appended whole under their own ids, each once, however often and in whatever pieces they
     # come; so that every answer, now and about the past, is the primary's
-    kind, empty = empty_ones
+    kind, empty = empty_databases
 
     @settings(max_examples=EXAMPLES[kind], **UNHURRIED)
-    @given(lives(), turns(APART), st.lists(st.sampled_from(URLS), min_size=15, max_size=15, unique=True), st.randoms())
-    def run(history: list[Step], looks: list[Turn], paths: list[str], random: Any) -> None:
+    @given(
+        lives(),
+        sync_rounds(APART),
+        st.lists(st.sampled_from(URLS), min_size=15, max_size=15, unique=True),
+        st.randoms(),
+    )
+    def run(history: list[Step], looks: list[SyncRound], paths: list[str], random: Any) -> None:
         with empty() as (one, other):
             asyncio.run(told(one, other, history, looks, paths, random))
 
@@ -44,33 +59,33 @@ def test_a_replica_is_what_it_copies(empty_ones: tuple[str, Empty]) -> None:
 
 
 async def told(
-    one: str, other: str, history: Sequence[Step], looks: Sequence[Turn], paths: Sequence[str], random: Any
+    one: str, other: str, history: Sequence[Step], looks: Sequence[SyncRound], paths: Sequence[str], random: Any
 ) -> None:
-    async with party("primary1", one) as primary, party("replica1", other, 1) as replica:
-        async with linked(replica, primary) as inflow:
-            await lived(primary, replica, inflow, history, looks)
+    async with named_registry("primary1", one) as primary, named_registry("replica1", other, 1) as replica:
+        async with manual_link(replica, primary) as pull:
+            await replicate_history(primary, replica, pull, history, looks)
         await is_copied(primary, replica)
         await answers_alike(primary, replica, paths, random)
         is_sound(replica)
         await answers_alike(primary, replica, paths[:5], random)
 
 
-async def is_copied(primary: Party, replica: Party, *made: str) -> None:
+async def is_copied(primary: NamedRegistry, replica: NamedRegistry, *made: str) -> None:
     """Whether the logs say the same of the tree, interaction by interaction, and tell the same events.
 
     made: names of registries in between, whose making came over as well.
     """
-    there, here = of_tree(primary.recorded()), of_tree(replica.recorded())
+    there, here = tree_interactions(primary.interactions()), tree_interactions(replica.interactions())
     for name in (replica.name, *made):
         del here[f"{name}-1"]
     assert [*here.items()] == [*there.items()]
     assert replica.documents() == primary.documents()
-    assert await replica.told() == await primary.told()
+    assert await replica.events() == await primary.events()
 
 
-async def answers_alike(primary: Party, replica: Party, paths: Sequence[str], random: Any) -> None:
+async def answers_alike(primary: NamedRegistry, replica: NamedRegistry, paths: Sequence[str], random: Any) -> None:
     """Whether both answer the same now, and about a moment by its id and by a time."""
-    known = [(facts.xregcorrelationid, facts.time) for facts, _ in primary.recorded()]
+    known = [(facts.xregcorrelationid, facts.time) for facts, _ in primary.interactions()]
     for path in paths:
         for moment in ("", random.choice(known)[0], random.choice(known)[1]):
             asof = f"{'&' if '?' in path else '?'}asof={moment}" if moment else ""
@@ -78,7 +93,7 @@ async def answers_alike(primary: Party, replica: Party, paths: Sequence[str], ra
             assert here == there, (path, asof)
 
 
-def is_sound(replica: Party) -> None:
+def is_sound(replica: NamedRegistry) -> None:
     """Whether the proof holds, and whether a read model made anew is the one that was moved on."""
     assert [*verify_log(replica.store), *verify_row_hashes(replica.store)] == []
     before = replica.rows()

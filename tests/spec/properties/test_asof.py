@@ -131,7 +131,7 @@ async def told(url: str, history: list[Step], paths: list[str]) -> None:
 
 
 async def seen(registry: Registry, paths: list[str], id: str | None = None) -> Moment:
-    position = str(registry.kept()[0][0][0])
+    position = str(registry.stored_state()[0][0][0])
     time = (MIDNIGHT + timedelta(seconds=registry.moment.number)).isoformat()
     names = (position, id, time.replace("+00:00", "Z")) if id else (position,)
     return Moment(names, {path: await read(registry, path) for path in paths})

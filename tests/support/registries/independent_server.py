@@ -1,4 +1,4 @@
-"""A small server of the standard API that shares nothing with this registry: it keeps all in memory, lists in pages of
+"""A small server of the standard API that shares no code with Annals: it keeps all in memory, lists in pages of
 two, never nests answers unless flags say so and has no export. It counts what it is asked.
 
     python -m tests.support.registries.independent_server [FLAG...]

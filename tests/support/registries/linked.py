@@ -1,7 +1,7 @@
-"""Two registries in one process, and a link between them that a test moves on by hand.
+"""Two registries in one process, and a replication link between them that a test runs step by step.
 
-Each is served in process under a root URL, a clock and ids of its own. What the other one has comes as the bytes of
-its `/-/log?documents`, as far as the test lets it.
+Each registry has its own URL, clock and ids. The link reads the bytes of the other registry's `/-/log?documents`, up to
+the line that the test chooses.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from annals.projections.replication.link_worker import LinkWorkerContext
 from annals.projections.replication.log.ingest import LogIngester
 from annals.projections.replication.log.log_lines import parse_interactions
 from tests.support.histories import Step, asked
-from tests.support.registries.requests import MIDNIGHT, Answer, Moment, Registry, Request
+from tests.support.registries.requests import MIDNIGHT, Answer, Registry, Request, RequestClock
 from tests.support.stores import schema_of
 
 Json = Any
@@ -61,10 +61,10 @@ _CURSOR: Final = re.compile(r"cursor=[^&>]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
-    """What happens between two looks: steps of the source, then something of the target's own, then lines come in.
+class SyncRound:
+    """One round of replication: the source takes steps, the target perhaps one of its own, then the target ingests lines.
 
-    lines: of the feed. back: how many interactions of those that were taken in come again.
+    beside: the target's own step. lines: of the feed. back: how many ingested interactions are sent again.
     """
 
     steps: int
@@ -74,11 +74,11 @@ class Turn:
 
 
 #: Gives the URLs of two empty stores.
-Empty = Callable[[], AbstractContextManager[list[str]]]
+EmptyDatabases = Callable[[], AbstractContextManager[list[str]]]
 
 
-class Apart(Moment):
-    """Times and ids that no other registry has."""
+class DistinctClock(RequestClock):
+    """A clock and ids that differ from those of all other registries."""
 
     def __init__(self, name: str, days: int) -> None:
         super().__init__()
@@ -94,8 +94,8 @@ class Apart(Moment):
         return f"{self._name}-{self._issued}"
 
 
-class Party:
-    """A registry with a name, which is its host. store: the same one again, for what is done without HTTP."""
+class NamedRegistry:
+    """A registry with a name, which is its host. store: a second connection to its store, for tests without HTTP."""
 
     def __init__(self, name: str, database: str, registry: Registry, store: Store) -> None:
         self.name = name
@@ -105,25 +105,25 @@ class Party:
         self._registry = registry
 
     async def ask(self, method: str, path: str, body: Json = None, headers: dict[str, str] | None = None) -> Answer:
-        """The answer to a request, which has a second of its own; no request may break the server."""
+        """The response to a request. The clock advances one second per request; a 5xx status fails the test."""
         answer = await self._registry.ask(Request(method, path, body, headers or {}))
         assert answer.status < 500, (path, answer)
         return answer
 
     async def write(self, method: str, path: str, body: Json = None) -> Json:
-        """What a write that has to succeed answers with."""
+        """The JSON of the response to a write, which must succeed."""
         answer = await self.ask(method, path, body)
         assert answer.status < 300, (path, answer)
         return json.loads(answer.content) if answer.content else None
 
-    async def live(self, history: Sequence[Step]) -> None:
-        """Carries out a history; what it asks for may be refused."""
+    async def carry_out(self, history: Sequence[Step]) -> None:
+        """Sends the requests of a history; the registry may refuse some."""
         for step in history:
             request = asked(step)
             await self.ask(request.method, request.path, request.body)
 
     async def read(self, path: str) -> tuple[int, dict[str, str], str]:
-        """The answer to a GET, all of its pages, as it would be of whichever host and log: without positions."""
+        """The response to a GET with all its pages, without the host and the positions in the log."""
         answer = await self.ask("GET", path)
         whole = answer
         while following := _NEXT.search(answer.headers.get("link", "")):
@@ -139,12 +139,12 @@ class Party:
         answer = await self.ask("GET", f"/-/log?after={after}&documents", None, LINES)
         return answer.content.splitlines()
 
-    async def told(self) -> list[Json]:
-        """All xRegistry events, without what belongs to a log."""
+    async def events(self) -> list[Json]:
+        """All xRegistry events, without their positions."""
         lines = (await self.ask("GET", "/-/events", None, LINES)).content.splitlines()
         return [{name: value for name, value in json.loads(line).items() if name != "sequence"} for line in lines]
 
-    def recorded(self) -> Iterator[tuple[Interaction, list[EntityEvent]]]:
+    def interactions(self) -> Iterator[tuple[Interaction, list[EntityEvent]]]:
         """The interactions of the log with their events."""
         log, mapper = tables.log.c, EventMapper()
         with self.store.engine.connect() as connection:
@@ -171,10 +171,10 @@ class Party:
         return _SHORT.sub("/-/s/it", text.replace(self.url, "http://anywhere"))
 
 
-class Inflow:
-    """A link of a registry, moved on by hand."""
+class ManualLink:
+    """A replication link that a test runs step by step."""
 
-    def __init__(self, target: Party, source: Party, id: str) -> None:
+    def __init__(self, target: NamedRegistry, source: NamedRegistry, id: str) -> None:
         self._target = target
         self._source = source
         self.id = id
@@ -192,16 +192,16 @@ class Inflow:
         assert found is not None
         return found
 
-    async def take(self, after: int | None = None, lines: int | None = None) -> None:
-        """Takes in what the source has. after: where to begin, unless where the last one ended; lines: of the feed, at
-        most, wherever that cuts it. Raises: what the intake raises.
+    async def ingest(self, after: int | None = None, lines: int | None = None) -> None:
+        """Ingests the log of the source. after: the position to begin at instead of the cursor; lines: the most lines of
+        the feed, even if the cut is inside of an interaction. Raises: what LogIngester raises.
         """
-        intake = LogIngester(self.link, self._tools())
-        intake.cursor = intake.cursor if after is None else after
-        intake.ingest(await self.coming(intake.cursor, lines))
+        ingester = LogIngester(self.link, self._tools())
+        ingester.cursor = ingester.cursor if after is None else after
+        ingester.ingest(await self.incoming(ingester.cursor, lines))
 
-    async def coming(self, after: int, lines: int | None = None) -> list[ForeignInteraction]:
-        """Interactions of the source beyond a position. lines: see `take`."""
+    async def incoming(self, after: int, lines: int | None = None) -> list[ForeignInteraction]:
+        """Interactions of the source beyond a position. lines: see `ingest`."""
         return list(parse_interactions((await self._source.feed(after))[:lines]))
 
     @property
@@ -209,7 +209,7 @@ class Inflow:
         return self.states.read(self.id).cursor or 0
 
     def do(self, command: Command) -> Recorded:
-        """What a command comes to that the link asks for."""
+        """The result of a command that the link submits."""
         return self._tools().execute(self.link, command)
 
     def _tools(self) -> LinkWorkerContext:
@@ -226,9 +226,9 @@ class Inflow:
 
 
 @asynccontextmanager
-async def party(name: str, database: str, days: int = 0) -> AsyncIterator[Party]:
+async def named_registry(name: str, database: str, days: int = 0) -> AsyncIterator[NamedRegistry]:
     """An open registry. name: its host; days: how late its clock is."""
-    moment = Apart(name, days)
+    moment = DistinctClock(name, days)
     settings = Settings(database=database, public_url=f"http://{name}", registryid=name)
     app = create_app(settings, clock=moment.clock, new_id=moment.new_id, caller=ROOT)
     engine = create_engine(database.replace("postgresql:", "postgresql+psycopg:", 1))
@@ -242,22 +242,22 @@ async def party(name: str, database: str, days: int = 0) -> AsyncIterator[Party]
         )
         with closing(again) as store:
             try:
-                yield Party(name, database, Registry(app, engine, moment), store)
+                yield NamedRegistry(name, database, Registry(app, engine, moment), store)
             finally:
                 engine.dispose()
 
 
 @asynccontextmanager
-async def linked(target: Party, source: Party, scope: Json = None) -> AsyncIterator[Inflow]:
-    """A new link to the source's log, called as the source is."""
+async def manual_link(target: NamedRegistry, source: NamedRegistry, scope: Json = None) -> AsyncIterator[ManualLink]:
+    """A new link to the log of the source, with the name of the source."""
     body = {"url": source.url, **({"scope": scope} if scope else {})}
     await target.write("PUT", f"/-/links/{source.name}", body)
-    with closing(Inflow(target, source, source.name)) as found:
+    with closing(ManualLink(target, source, source.name)) as found:
         yield found
 
 
-def of_tree(recorded: Iterator[tuple[Interaction, list[EntityEvent]]]) -> dict[str, tuple[Json, ...]]:
-    """What interactions of the tree say wherever they are recorded, by id, in order: without what belongs to a log."""
+def tree_interactions(recorded: Iterator[tuple[Interaction, list[EntityEvent]]]) -> dict[str, tuple[Json, ...]]:
+    """The interactions of the tree by id, in order, without the values that differ between logs."""
     return {
         facts.xregcorrelationid: (
             (facts.time, facts.caller, facts.command, facts.registry_url, facts.state),
@@ -268,29 +268,35 @@ def of_tree(recorded: Iterator[tuple[Interaction, list[EntityEvent]]]) -> dict[s
     }
 
 
-async def lived(source: Party, target: Party, inflow: Inflow, history: Sequence[Step], looks: Sequence[Turn]) -> None:
-    """Carries out a history at the source while it comes in at the target, and takes in the rest in the end."""
+async def replicate_history(
+    source: NamedRegistry,
+    target: NamedRegistry,
+    pull: ManualLink,
+    history: Sequence[Step],
+    rounds: Sequence[SyncRound],
+) -> None:
+    """Sends a history to the source while the target replicates it, and replicates the rest at the end."""
     rest = list(history)
-    for turn in looks:
+    for turn in rounds:
         now, rest = rest[: turn.steps], rest[turn.steps :]
-        await source.live(now)
+        await source.carry_out(now)
         if turn.beside:
-            await target.live([turn.beside])
-        ends = [0, *(facts.last for facts, _ in source.recorded() if facts.last <= inflow.cursor)]
-        await inflow.take(ends[-min(turn.back, len(ends))] if turn.back else None, turn.lines)
-    await source.live(rest)
-    await inflow.take()
+            await target.carry_out([turn.beside])
+        ends = [0, *(facts.last for facts, _ in source.interactions() if facts.last <= pull.cursor)]
+        await pull.ingest(ends[-min(turn.back, len(ends))] if turn.back else None, turn.lines)
+    await source.carry_out(rest)
+    await pull.ingest()
 
 
-def turns(beside: Sequence[Step | None]) -> SearchStrategy[list[Turn]]:
-    """Some looks. beside: what the target may do of its own."""
+def sync_rounds(beside: Sequence[Step | None]) -> SearchStrategy[list[SyncRound]]:
+    """Rounds of replication. beside: steps that the target may take of its own."""
     doing = st.none() | st.sampled_from(beside)
     again = st.sampled_from((0, 0, 1, 2, 5, 99))
-    return st.lists(st.builds(Turn, st.integers(0, 6), doing, st.integers(0, 60), again), max_size=6)
+    return st.lists(st.builds(SyncRound, st.integers(0, 6), doing, st.integers(0, 60), again), max_size=6)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def empty_ones(request: pytest.FixtureRequest) -> tuple[str, Empty]:
+def empty_databases(request: pytest.FixtureRequest) -> tuple[str, EmptyDatabases]:
     """The kind of a database, and a context that gives the URLs of two empty ones."""
     if request.param == "sqlite":
         return request.param, _sqlite

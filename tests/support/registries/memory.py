@@ -80,14 +80,14 @@ class MemoryRegistry:
         return {entity.id: entity for entity in self.world.members(resource + "/versions")}
 
 
-def said(decision: Decision) -> dict[str, str]:
+def event_kinds(decision: Decision) -> dict[str, str]:
     """`{xid: kind}` of a decision's events, for instance `{"/": "updated", "/dirs/d1": "created"}`."""
     return {event.xid: type(event).__name__.removeprefix("Entity").lower() for event in decision.events}
 
 
-def changed(decision: Decision, xid: str) -> set[str]:
+def changed_attributes(decision: Decision, xid: str) -> set[str]:
     """What one event of a decision lists as changed."""
     return set(next(event for event in decision.events if event.xid == xid).changed)
 
 
-__all__ = ["START", "MemoryRegistry", "changed", "said"]
+__all__ = ["START", "MemoryRegistry", "changed_attributes", "event_kinds"]

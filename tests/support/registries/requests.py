@@ -25,7 +25,7 @@ REGISTRYID: Final = "reg"
 MIDNIGHT: Final = datetime(2026, 1, 1, tzinfo=UTC)
 
 #: What a refused request leaves as it was: the log, what points into it, and every row of the read model.
-_KEPT: Final = (
+_STATE_QUERIES: Final = (
     "SELECT max(position) FROM log",
     "SELECT max(last), count(*) FROM interaction",
     "SELECT count(*) FROM document",
@@ -35,7 +35,7 @@ _KEPT: Final = (
 
 
 class Request(NamedTuple):
-    """One row of a story. body: None for none, bytes as they are, text as UTF-8, anything else as JSON."""
+    """One request of a test case. body: None for none, bytes as they are, text as UTF-8, anything else as JSON."""
 
     method: str
     path: str
@@ -52,8 +52,8 @@ class Answer:
     content: bytes
 
 
-class Moment:
-    """The time and the id of the request at hand; they stand still until the next one."""
+class RequestClock:
+    """The time and the id of the current request; they stay the same until the next one."""
 
     def __init__(self) -> None:
         self.number = 0
@@ -72,13 +72,13 @@ class Moment:
 class Registry:
     """An open registry and a look into its database."""
 
-    def __init__(self, app: Any, engine: Engine, moment: Moment) -> None:
+    def __init__(self, app: Any, engine: Engine, moment: RequestClock) -> None:
         self._app = app
         self._engine = engine
         self.moment = moment
 
     async def ask(self, request: Request) -> Answer:
-        """The answer to the next request of the story."""
+        """The response to the next request."""
         self.moment.number += 1
         return await self.send(request)
 
@@ -99,16 +99,16 @@ class Registry:
         content = b"".join(message.get("body", b"") for message in messages[1:])
         return Answer(messages[0]["status"], _joined(messages[0]["headers"]), content)
 
-    def kept(self) -> list[Any]:
-        """What no refused request may change, as one value."""
+    def stored_state(self) -> list[Any]:
+        """All rows that a refused request must not change."""
         with self._engine.connect() as connection:
-            return [[tuple(row) for row in connection.exec_driver_sql(query)] for query in _KEPT]
+            return [[tuple(row) for row in connection.exec_driver_sql(query)] for query in _STATE_QUERIES]
 
 
 @asynccontextmanager
 async def serving(database: str, model: Mapping[str, Any] | None = None) -> AsyncIterator[Registry]:
     """The registry of a database at midnight, with a model of its own if one is given (that is a second epoch)."""
-    moment, engine = Moment(), _engine(database)
+    moment, engine = RequestClock(), _engine(database)
     settings = Settings(database=database, public_url=BASE, registryid=REGISTRYID, hosts="elsewhere.example")
     app = create_app(settings, clock=moment.clock, new_id=moment.new_id, new_salt=lambda: "salt")
     try:
@@ -122,10 +122,10 @@ async def serving(database: str, model: Mapping[str, Any] | None = None) -> Asyn
         engine.dispose()
 
 
-class Stage:
-    """One database for many stories, one after the other, each with the model that it names.
+class ReusableRegistry:
+    """One database for many test cases, one after the other, each with the model that it names.
 
-    What is stored at midnight is made once for each model and put back later, which is most of a short story's time.
+    What is stored at midnight is made once for each model and put back later, which is most of the time of a short case.
     """
 
     def __init__(self, database: str, models: Mapping[str, Mapping[str, Any]]) -> None:
@@ -135,8 +135,8 @@ class Stage:
         self._tables = MetaData()
         self._midnights: dict[str, dict[Table, list[Any]]] = {}
 
-    async def set(self, model: str) -> None:
-        """Brings the database to midnight."""
+    async def reset(self, model: str) -> None:
+        """Restores the state at midnight, with a model."""
         if model in self._midnights:
             self._restore(self._midnights[model])
             return
@@ -160,8 +160,8 @@ class Stage:
                     connection.execute(table.insert(), [dict(row._mapping) for row in rows])
 
 
-def emptied(database: str) -> None:
-    """Takes all rows out of a store's tables, so that one schema serves many stories."""
+def delete_all_rows(database: str) -> None:
+    """Takes all rows out of a store's tables, so that one schema serves many test cases."""
     engine, tables = _engine(database), MetaData()
     tables.reflect(engine)
     with engine.begin() as connection:

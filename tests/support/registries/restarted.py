@@ -1,4 +1,4 @@
-"""Registries that are served, killed and started again, each as a process of its own that keeps its address."""
+"""Served registries that tests kill and restart. Each is a process that keeps its address."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SECONDS: Final = 60.0
 _LOOPBACK: Final = "127.0.0.1"
 
 
-class Place(NamedTuple):
+class Location(NamedTuple):
     """Where a registry runs. host: its address for others. near: its address for tests. listens: where it does.
 
     reaches: addresses that it may connect to. within: what a command begins with to run there.
@@ -41,9 +41,9 @@ class Place(NamedTuple):
     within: tuple[str, ...] = ()
 
 
-BESIDE: Final = Place()
-#: A process that was started from nothing, so that even the order of sets is its own.
-ALONE: Final = Place(within=("env",))
+LOCAL: Final = Location()
+#: A process that is no fork of another, so that even the order of sets is its own.
+SEPARATE_PROCESS: Final = Location(within=("env",))
 
 
 class Registry(RegistryClient):
@@ -52,7 +52,7 @@ class Registry(RegistryClient):
     settings: of its environment; `ANNALS_TOKENS` may be changed between `stop` and `start`.
     """
 
-    def __init__(self, home: Path, database: str | None = None, place: Place = BESIDE, **settings: str) -> None:
+    def __init__(self, home: Path, database: str | None = None, place: Location = LOCAL, **settings: str) -> None:
         home.mkdir(exist_ok=True)
         self.home = home
         self.place = place
@@ -76,11 +76,11 @@ class Registry(RegistryClient):
         self.process = self._up.enter_context(served).process
 
     def stop(self) -> None:
-        """Ends it as an operator does, and waits."""
+        """Stops the process with SIGTERM and waits."""
         self._up.close()
 
     def kill(self) -> None:
-        """Ends it at once, in the middle of whatever it does."""
+        """Kills the process with SIGKILL."""
         self.process.kill()
         self.process.wait()
         self._up.close()
@@ -107,7 +107,7 @@ class Registry(RegistryClient):
         return found
 
     def status(self, id: str) -> dict[str, Any]:
-        """How a link goes."""
+        """The status of a link."""
         found: dict[str, Any] = self.done("GET", f"/-/links/{id}")["status"]
         return found
 
@@ -118,7 +118,7 @@ class Registry(RegistryClient):
             self.done("PUT", f"/schemagroups/{start}{number}", {"schemas": made})
 
     def head(self) -> dict[str, Any]:
-        """How its log stands."""
+        """The head of its log."""
         found: dict[str, Any] = self.done("GET", "/-/log/head")
         return found
 
@@ -130,7 +130,7 @@ class Registry(RegistryClient):
         return [each["xregcorrelationid"] for each in found if "first" in each and each["first"] not in apart]
 
     def verified(self) -> str:
-        """What a walk over the whole log says; it found nothing."""
+        """The output of `annals log verify`, which must find nothing."""
         settings = {name: value for name, value in self.settings.items() if name == "ANNALS_MASTER_KEY"}
         done = annals("log", "verify", "--database", self.database, cwd=self.home, **settings)
         assert done.returncode == 0, done.stdout + done.stderr
@@ -139,26 +139,26 @@ class Registry(RegistryClient):
 
 @contextmanager
 def registries(
-    home: Path, *names: str, places: Mapping[str, Place] | None = None, **databases: str
+    home: Path, *names: str, places: Mapping[str, Location] | None = None, **databases: str
 ) -> Iterator[list[Registry]]:
     """Registries that run, in directories of their names.
 
-    places: by name, for those that do not run beside the tests. databases: URLs by name, for those that are no SQLite.
+    places: by name, for those that do not run next to the tests. databases: URLs by name, for those that are no SQLite.
     """
     with ExitStack() as stack:
         found = []
         for name in names:
-            registry = Registry(home / name, databases.get(name), (places or {}).get(name, BESIDE))
+            registry = Registry(home / name, databases.get(name), (places or {}).get(name, LOCAL))
             stack.callback(registry.close)
             registry.start()
             found.append(registry)
         yield found
 
 
-def together(one: Registry, *others: Registry, seconds: float = _SECONDS) -> None:
-    """Returns once others have what one has: the same state, from the same interactions, each of them once.
+def wait_until_equal_logs(one: Registry, *others: Registry, seconds: float = _SECONDS) -> None:
+    """Waits until the others have the state of one registry, from the same interactions, each of them once.
 
-    Before those each of them has the one that made it.
+    The first interaction, which created the registry, may differ.
     """
     for other in others:
         until(partial(_level, one, other), seconds)

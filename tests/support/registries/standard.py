@@ -1,4 +1,4 @@
-"""Servers of the standard API as tests see them: what they hold, read entity by entity and page by page."""
+"""Clients of servers of the standard API: their contents, read entity by entity and page by page."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from tests.support.registries.independent_server import MODEL
 from tests.support.registries.restarted import Registry
 from tests.support.serving import ROOT, environment
 
-#: Seconds between two looks of the links in tests.
-OFTEN: Final = 0.2
-#: What each server says for itself, and what says when a Group or a meta was touched.
+#: Seconds between two polls of the links in tests.
+SHORT_INTERVAL: Final = 0.2
+#: Attributes that each server sets for itself, and those that change with a Group or a meta.
 _OWN: Final = ("epoch", "self", "xid", "isdefault", "readonly", "metaurl", "versionsurl", "versionscount")
 _TOUCHED: Final = ("modifiedat", "defaultversionurl", "filesurl", "filescount", "notesurl", "notescount")
 
 Json = dict[str, Any]
 
 
-class Other:
-    """A server of the standard API that is no registry of ours."""
+class IndependentServer:
+    """A server of the standard API that shares no code with Annals."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -50,37 +50,37 @@ class Other:
         return found
 
     def say(self, path: str, body: Any = None) -> None:
-        """Has it answer a GET of a path with a body, JSON or bytes as they are; with its own again for None."""
+        """Sets the response to a GET of a path: JSON or bytes as they are; None restores its own."""
         content = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
         assert self._client.post("/say", params={"path": path}, content=content).is_success
 
     def refuse(self, xid: str) -> None:
-        """Has it refuse writes of a Group or a Resource."""
+        """Makes it refuse writes of a Group or a Resource."""
         self._client.post("/refuse", content=xid)
 
 
 @contextmanager
-def plain(*flags: str) -> Iterator[Other]:
-    """The server of `independent_server.py` in a process of its own. flags: that it offers beside `epoch`."""
+def independent_server(*flags: str) -> Iterator[IndependentServer]:
+    """The server of `independent_server.py` in a process of its own. flags: those that it offers in addition to `epoch`."""
     command = [sys.executable, "-m", "tests.support.registries.independent_server", *flags]
     with subprocess.Popen(command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
             url = process.stdout.readline().strip()
             assert url, "the server did not start"
-            yield Other(url)
+            yield IndependentServer(url)
         finally:
             process.kill()
 
 
-def modelled(*registries: Registry) -> None:
-    """Has registries of ours know the types of the plain server, and no others."""
+def use_common_model(*registries: Registry) -> None:
+    """Replaces the model of registries with the types of the independent server."""
     for registry in registries:
         registry.done("PUT", "/modelsource", MODEL)
 
 
-def held(server: Registry | Other) -> Json:
-    """What a server holds of `dirs`, by xid: Groups, metas, Versions with their documents; without what is its own."""
+def contents(server: Registry | IndependentServer) -> Json:
+    """The contents of `dirs` of a server by xid: Groups, metas, Versions with documents; without its own attributes."""
     found: Json = {}
     for id, group in _members(server, "/dirs"):
         xid = f"/dirs/{id}"
@@ -91,21 +91,21 @@ def held(server: Registry | Other) -> Json:
     return found
 
 
-def same(one: Registry | Other, other: Registry | Other) -> None:
-    """Returns once both hold the same."""
+def wait_until_equal_contents(one: Registry | IndependentServer, other: Registry | IndependentServer) -> None:
+    """Waits until both have the same contents."""
     try:
         until(lambda: _equal(one, other), 30)
     except AssertionError:
-        mine, theirs = held(one), held(other)
+        mine, theirs = contents(one), contents(other)
         found = {xid: (mine.get(xid), theirs.get(xid)) for xid in mine.keys() | theirs.keys()}
         raise AssertionError({xid: both for xid, both in found.items() if both[0] != both[1]}) from None
 
 
-def at_rest(*registries: Registry) -> None:
-    """Fails when logs go on growing although nobody writes: each link looks several times meanwhile."""
+def check_logs_stop_growing(*registries: Registry) -> None:
+    """Fails if logs grow although no client writes, while each link polls several times."""
     before = [registry.head()["position"] for registry in registries]
     for registry in registries:
-        looked_again(registry)
+        wait_for_polls(registry)
     assert [registry.head()["position"] for registry in registries] == before
 
 
@@ -113,22 +113,22 @@ def _looked_since(registry: Registry, id: str, last: float | None) -> bool:
     return bool(registry.status(id).get("lastcontact") != last)
 
 
-def looked_again(registry: Registry, times: int = 3) -> None:
-    """Returns once each of its links has ended some more looks than one that may have begun before."""
+def wait_for_polls(registry: Registry, times: int = 3) -> None:
+    """Waits until each link has finished a few polls that began after this call."""
     for link in registry.done("GET", "/-/links"):
         for _ in range(times):
             last = registry.status(link["id"]).get("lastcontact")
             until(partial(_looked_since, registry, link["id"], last))
 
 
-def _equal(one: Registry | Other, other: Registry | Other) -> bool:
+def _equal(one: Registry | IndependentServer, other: Registry | IndependentServer) -> bool:
     try:
-        return held(one) == held(other)
+        return contents(one) == contents(other)
     except AssertionError:  # something went away between two requests
         return False
 
 
-def _resource(server: Registry | Other, xid: str) -> Json:
+def _resource(server: Registry | IndependentServer, xid: str) -> Json:
     meta = server.done("GET", f"{xid}/meta")
     if "xref" in meta:
         return {xid: {"xref": meta["xref"]}}
@@ -140,7 +140,7 @@ def _resource(server: Registry | Other, xid: str) -> Json:
     return found
 
 
-def _members(server: Registry | Other, path: str) -> Iterator[tuple[str, Json]]:
+def _members(server: Registry | IndependentServer, path: str) -> Iterator[tuple[str, Json]]:
     while path:
         answer = server.request("GET", path)
         if answer.status_code == 404 and path == "/dirs":

@@ -1,4 +1,4 @@
-"""Writes that a replica should never have seen: straight into its store, in the name of the link that it follows."""
+"""Writes that a replica should never have: they go to its store directly, in the name of its link."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from annals.domain.decisions.commands import Command
 from tests.support.registries.restarted import Registry
 
 
-def stray(registry: Registry, link: str, commands: Iterable[Command]) -> None:
-    """Has commands carried out beside the server, as if what they write had come over a link."""
+def write_as_link(registry: Registry, link: str, commands: Iterable[Command]) -> None:
+    """Executes commands without the server, as if a link had brought their changes."""
     settings = Settings(database=registry.database, public_url=registry.url)
     with closing(open_registry(settings)) as opened:
         for command in commands:
             opened.command_bus.submit(command, Caller("stray", Role.ADMIN, link=link)).result()
 
 
-def asked(registry: Registry, route: str) -> int:
-    """How many requests a registry has answered on a kind of path."""
+def request_count(registry: Registry, route: str) -> int:
+    """The number of requests that a registry has answered on a route."""
     lines = registry.request("GET", "/-/metrics").text.splitlines()
     counts = (line for line in lines if line.startswith(f'annals_http_requests_total{{method="GET",route="{route}"'))
     return sum(int(float(line.rpartition(" ")[2])) for line in counts)
 
 
-def shown(registry: Registry, path: str = "/schemagroups?inline") -> Any:
-    """What a registry shows of its tree, below a URL that stands for its own."""
+def tree_content(registry: Registry, path: str = "/schemagroups?inline") -> Any:
+    """The tree of a registry, with a placeholder instead of its URL."""
     return registry.request("GET", path).text.replace(registry.url, "http://registry")
 
 
-def recorded(registry: Registry) -> list[dict[str, Any]]:
+def interactions(registry: Registry) -> list[dict[str, Any]]:
     """The interactions of its log, in order."""
     lines = registry.request("GET", "/-/log", headers={"accept": "application/x-ndjson"})
     return [found for found in map(loads, lines.text.splitlines()) if "first" in found]

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 import httpx
 
-from tests.support.registries.restarted import BESIDE, TOKEN, Registry
+from tests.support.registries.restarted import LOCAL, TOKEN, Registry
 
 #: Seconds between two looks of a link that a test waits for, and of one that is to look at the start only.
 OFTEN: Final = 0.2
@@ -161,7 +161,7 @@ def parties(
         found = []
         for name in names:
             database = (databases or {}).get(name)
-            registry = Registry(home / name, database, BESIDE, **{"ANNALS_SINKS_PLAINTEXT": "true", **settings})
+            registry = Registry(home / name, database, LOCAL, **{"ANNALS_SINKS_PLAINTEXT": "true", **settings})
             stack.callback(registry.close)
             registry.start()
             found.append(Client(registry, api))

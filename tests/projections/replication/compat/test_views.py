@@ -13,7 +13,7 @@ import pytest
 from annals.commands.verify.verify_log import verify_log, verify_row_hashes
 from annals.domain.model.builtin import default_source
 from tests.api.compat.test_asof import READS, SCHEMAS, SR, writes
-from tests.support.registries.linked import Inflow, Party, linked, party
+from tests.support.registries.linked import ManualLink, NamedRegistry, manual_link, named_registry
 
 SCOPES = (None, {"groups": ["/schemagroups/g", "/messagegroups/g"]})
 
@@ -25,12 +25,12 @@ def test_a_replica_publishes_what_its_primary_publishes(tmp_path: Path, seed: in
     # published, whatever the replica's own is
     async def run() -> None:
         async with (
-            party("primary1", f"sqlite:///{tmp_path}/one.db") as there,
-            party("replica1", f"sqlite:///{tmp_path}/other.db", 1) as here,
-            linked(here, there, scope) as inflow,
+            named_registry("primary1", f"sqlite:///{tmp_path}/one.db") as there,
+            named_registry("replica1", f"sqlite:///{tmp_path}/other.db", 1) as here,
+            manual_link(here, there, scope) as pull,
         ):
-            await published(there, inflow, random.Random(seed))
-            moments = [facts.xregcorrelationid for facts, _ in here.recorded() if facts.registry_url == there.url]
+            await published(there, pull, random.Random(seed))
+            moments = [facts.xregcorrelationid for facts, _ in here.interactions() if facts.registry_url == there.url]
             for read in READS:
                 for asof in ("", *random.Random(seed).sample(moments[1:], 3)):
                     path = f"{read}{'&' if '?' in read else '?'}asof={asof}" if asof else read
@@ -42,7 +42,7 @@ def test_a_replica_publishes_what_its_primary_publishes(tmp_path: Path, seed: in
     asyncio.run(run())
 
 
-async def published(there: Party, inflow: Inflow, chance: random.Random) -> None:
+async def published(there: NamedRegistry, pull: ManualLink, chance: random.Random) -> None:
     """Carries out writes of all three APIs, by which Versions are pruned as well."""
     model = json.loads(json.dumps(default_source()))
     model["groups"]["schemagroups"]["resources"]["schemas"]["maxversions"] = 2
@@ -52,12 +52,12 @@ async def published(there: Party, inflow: Inflow, chance: random.Random) -> None
     for method, path, body in writes(chance):
         await there.ask(method, path, body)
         if chance.random() < 0.3:
-            await inflow.take(lines=chance.randrange(40))
+            await pull.ingest(lines=chance.randrange(40))
     await there.ask("POST", f"{SCHEMAS}/a?format=own", b"last")
-    await inflow.take()
+    await pull.ingest()
 
 
-async def said(registry: Party, path: str) -> tuple[int, dict[str, str], str]:
+async def said(registry: NamedRegistry, path: str) -> tuple[int, dict[str, str], str]:
     """An answer wherever it is given: URIs are where it was published, headers and problems say where it is asked."""
     answer = await registry.ask("GET", path)
     headers = {name: value for name, value in answer.headers.items() if name not in ("etag", "content-length", "link")}

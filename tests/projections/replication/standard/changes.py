@@ -5,10 +5,10 @@ from __future__ import annotations
 import base64
 from typing import Any, Final
 
-from tests.support.registries.standard import OFTEN
+from tests.support.registries.standard import SHORT_INTERVAL
 
 #: The members of a link over the standard API.
-LINK: Final = {"dialect": "xregistry", "interval": OFTEN}
+LINK: Final = {"dialect": "xregistry", "interval": SHORT_INTERVAL}
 #: Documents as Base64.
 SPACED: Final = base64.b64encode(b'{ "spaces" :  "stay" }\n').decode()
 BINARY: Final = base64.b64encode(bytes(range(256))).decode()

@@ -14,17 +14,25 @@ from tests.projections.replication.standard.changes import CHANGES, LINK, LONG_A
 from tests.support.polling import until
 from tests.support.registries.independent_server import MODEL
 from tests.support.registries.restarted import WRITER, Registry, registries
-from tests.support.registries.standard import Other, at_rest, held, looked_again, modelled, plain, same
+from tests.support.registries.standard import (
+    IndependentServer,
+    check_logs_stop_growing,
+    contents,
+    independent_server,
+    use_common_model,
+    wait_for_polls,
+    wait_until_equal_contents,
+)
 
 Json = Any
-Server = Registry | Other
+Server = Registry | IndependentServer
 
 
 @pytest.fixture
 def pair(tmp_path: Path) -> Iterator[tuple[Registry, Registry]]:
     """Two registries of ours with the same types."""
     with registries(tmp_path, "source", "copy") as (source, copy):
-        modelled(source, copy)
+        use_common_model(source, copy)
         yield source, copy
 
 
@@ -40,10 +48,10 @@ def source(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Server]:
     """A server to copy from."""
     with ExitStack() as stack:
         if request.param == "plain":
-            yield stack.enter_context(plain())
+            yield stack.enter_context(independent_server())
         else:
             (one,) = stack.enter_context(registries(tmp_path, "source"))
-            modelled(one)
+            use_common_model(one)
             yield one
 
 
@@ -52,8 +60,8 @@ def test_after_a_full_look_both_hold_the_same(source: Server, copy: Registry) ->
     for _, method, path, body, _ in CHANGES[:-3]:
         source.done(method, path, body)
     copy.link("up", source.url, **LINK)
-    same(source, copy)
-    at_rest(copy)
+    wait_until_equal_contents(source, copy)
+    check_logs_stop_growing(copy)
     copy.verified()
 
 
@@ -64,12 +72,12 @@ def test_each_change_at_the_source_is_one_here(source: Server, copy: Registry) -
     for name, method, path, body, interactions in CHANGES:
         before = copy.ids()
         source.done(method, path, body)
-        same(source, copy)
+        wait_until_equal_contents(source, copy)
         come = copy.ids()[len(before) :]
         assert (name, len(come)) == (name, interactions)
         callers = {copy.done("GET", f"/-/interactions/{id}")["caller"] for id in come}
         assert callers == {"links/up"}
-    at_rest(copy)
+    check_logs_stop_growing(copy)
 
 
 def test_a_look_that_breaks_off_begins_again_with_what_is_missing(pair: tuple[Registry, Registry]) -> None:
@@ -82,15 +90,15 @@ def test_a_look_that_breaks_off_begins_again_with_what_is_missing(pair: tuple[Re
     until(lambda: len(copy.ids()) > before + 3)
     copy.kill()
     copy.start()
-    same(source, copy)
-    looked_again(copy)
+    wait_until_equal_contents(source, copy)
+    wait_for_polls(copy)
     assert len(copy.ids()) == before + 61
     copy.verified()
 
 
 def test_a_source_that_is_none_is_said(copy: Registry) -> None:
     """LEG-901: the status of a link says what the other server answers, until it is one that can be copied."""
-    with plain() as source:
+    with independent_server() as source:
         copy.link("up", f"{source.url}/elsewhere", **LINK)
         until(lambda: copy.status("up")["state"] == "failing")
         assert "/elsewhere/model answers 404" in copy.status("up")["error"]
@@ -101,10 +109,10 @@ def test_what_was_copied_has_a_history(pair: tuple[Registry, Registry]) -> None:
     source, copy = pair
     source.done("PUT", "/dirs/d", {"name": "first"})
     copy.link("up", source.url, **LINK)
-    same(source, copy)
+    wait_until_equal_contents(source, copy)
     then = copy.head()["position"]
     source.done("PUT", "/dirs/d", {"name": "second"})
-    same(source, copy)
+    wait_until_equal_contents(source, copy)
     assert copy.done("GET", f"/dirs/d?asof={then}")["name"] == "first"
 
 
@@ -161,11 +169,11 @@ def test_what_is_here_already_stays(pair: tuple[Registry, Registry]) -> None:
     assert copy.done("GET", "/dirs/d/files/f$details")["name"] == "mine"
     assert copy.done("GET", f"/dirs/d/files/{other}$details")["name"] == "theirs"
     assert copy.done("GET", "/dirs/d/notes/n")["name"] == "free"
-    at_rest(copy)
+    check_logs_stop_growing(copy)
     copy.done("DELETE", "/dirs/d/files/f")
     until(lambda: copy.done("GET", "/dirs/d/files").keys() == {"f"})
     assert copy.done("GET", "/dirs/d/files/f$details")["name"] == "theirs"
-    at_rest(copy)
+    check_logs_stop_growing(copy)
 
 
 def test_a_conflict_may_be_left_out(pair: tuple[Registry, Registry]) -> None:
@@ -178,7 +186,7 @@ def test_a_conflict_may_be_left_out(pair: tuple[Registry, Registry]) -> None:
     until(lambda: copy.status("up").get("conflicts"))
     assert copy.done("GET", "/dirs/d/files").keys() == {"f", "g"}
     assert copy.done("GET", "/dirs/d/files/f$details")["name"] == "mine"
-    at_rest(copy)
+    check_logs_stop_growing(copy)
 
 
 def test_deletions_go_no_further_than_the_link(pair: tuple[Registry, Registry]) -> None:
@@ -186,12 +194,12 @@ def test_deletions_go_no_further_than_the_link(pair: tuple[Registry, Registry]) 
     source, copy = pair
     source.done("PUT", "/dirs/d/files/f$details", {"name": "theirs"})
     copy.link("up", source.url, **LINK)
-    same(source, copy)
+    wait_until_equal_contents(source, copy)
     copy.done("PUT", "/dirs/d/files/own$details", {"name": "mine"})
     copy.done("PUT", "/dirs/own", {})
     source.done("DELETE", "/dirs/d")
     until(lambda: copy.done("GET", "/dirs/d/files").keys() == {"own"})
-    looked_again(copy)
+    wait_for_polls(copy)
     assert copy.done("GET", "/dirs").keys() == {"d", "own"}
     assert [each["xid"] for each in copy.status("up")["conflicts"]] == ["/dirs/d"]
 
@@ -215,7 +223,7 @@ def test_copies_are_written_at_their_source(pair: tuple[Registry, Registry], fre
     source, copy = pair
     source.done("PUT", "/dirs/d/files/f$details", {"name": "theirs"})
     copy.link("up", source.url, **LINK)
-    same(source, copy)
+    wait_until_equal_contents(source, copy)
     client = copy.client(WRITER)
     for method, path, body, code in WRITES:
         answer = client.request(method, path, json=body) if body is not None else client.request(method, path)
@@ -247,7 +255,7 @@ def _fill(one: Registry, other: Registry) -> None:
 def _change(one: Registry, other: Registry) -> None:
     _fill(one, other)
     both_ways(one, other)
-    until(lambda: held(one).keys() == held(other).keys() and len(held(one)) == 5)
+    until(lambda: contents(one).keys() == contents(other).keys() and len(contents(one)) == 5)
     for number in range(3):
         one.done("PUT", "/dirs/d/files/f$details", {"name": f"one's {number}"})
         other.done("PUT", f"/dirs/d/files/g/versions/v{number}$details", {"name": "more"})
@@ -267,9 +275,9 @@ def test_two_registries_that_copy_from_each_other_come_to_rest(
     history(one, other)
     both_ways(one, other)
     until(lambda: _files(one) == _files(other) and len(_files(one)) == (1 if history is _delete else 2))
-    looked_again(one)
-    looked_again(other)
-    at_rest(one, other)
+    wait_for_polls(one)
+    wait_for_polls(other)
+    check_logs_stop_growing(one, other)
     assert _files(one) == _files(other)
     assert {name.rpartition("/")[0] for name in _files(one)} == {"/dirs/d/files"}
 
@@ -281,7 +289,7 @@ def test_a_conflict_between_peers_does_not_go_round(pair: tuple[Registry, Regist
     other.done("PUT", "/dirs/d/files/f$details", {"name": "other's"})
     both_ways(one, other)
     until(lambda: len(_files(one)) == len(_files(other)) == 2)
-    at_rest(one, other)
+    check_logs_stop_growing(one, other)
     assert sorted(_files(one).values()) == sorted(_files(other).values()) == ["one's", "other's"]
     assert _files(one)["/dirs/d/files/f"] == "one's"
     assert _files(other)["/dirs/d/files/f"] == "other's"
@@ -289,25 +297,25 @@ def test_a_conflict_between_peers_does_not_go_round(pair: tuple[Registry, Regist
 
 def test_a_hub_passes_things_on_unchanged(tmp_path: Path) -> None:
     """LEG-903: over any number of hops names, attributes, documents and births are those of the producer."""
-    with registries(tmp_path, "producer", "hub", "reader") as (producer, hub, reader), plain() as other:
-        modelled(producer)
+    with registries(tmp_path, "producer", "hub", "reader") as (producer, hub, reader), independent_server() as other:
+        use_common_model(producer)
         for server, group in ((producer, "d"), (other, "e")):
             content = {"name": "1", "colour": "red", "filebase64": SPACED, "createdat": LONG_AGO}
             server.done("PUT", f"/dirs/{group}/files/f$details", {"versions": {"one": content}})
         hub.link("a", producer.url, **LINK)
         hub.link("b", other.url, **LINK)
         reader.link("hub", hub.url, **LINK)
-        until(lambda: len(held(hub)) == 6)
-        same(hub, reader)
-        assert held(reader) == held(producer) | held(other)
+        until(lambda: len(contents(hub)) == 6)
+        wait_until_equal_contents(hub, reader)
+        assert contents(reader) == contents(producer) | contents(other)
         producer.done("DELETE", "/dirs/d/files/f")
-        until(lambda: held(reader).keys() == {"/dirs/d"} | held(other).keys())
-        at_rest(hub, reader)
+        until(lambda: contents(reader).keys() == {"/dirs/d"} | contents(other).keys())
+        check_logs_stop_growing(hub, reader)
 
 
 def test_an_unchanged_source_is_asked_little(copy: Registry) -> None:
     """LEG-913: where nothing is nested in answers, only lists and metas are looked at until one of them differs."""
-    with plain() as source:
+    with independent_server() as source:
         for number in range(5):
             source.done("PUT", f"/dirs/d/files/f{number}$details", {"name": "it"})
         copy.link("up", source.url, **LINK)
@@ -318,7 +326,7 @@ def test_an_unchanged_source_is_asked_little(copy: Registry) -> None:
         pages = [[files, *(f"{files}/f{number}/meta" for number in page)] for page in ((0, 1), (2, 3), (4,))]
         wanted = ["GET /", "GET /dirs", *(each for page in pages for each in page), "GET /dirs/d/notes"]
         assert [look.splitlines() for look in looks[1:4]] == [wanted] * 3
-        assert held(copy) == held(source)
+        assert contents(copy) == contents(source)
 
 
 def test_the_model_comes_along(pair: tuple[Registry, Registry]) -> None:
@@ -328,10 +336,10 @@ def test_the_model_comes_along(pair: tuple[Registry, Registry]) -> None:
     copy.done("PUT", "/modelsource", own)
     source.done("PUT", "/dirs/d", {"colour": "red"})
     copy.link("up", source.url, **LINK)
-    same(source, copy)
+    wait_until_equal_contents(source, copy)
     groups = copy.done("GET", "/modelsource")["groups"]
     assert groups == {**own["groups"], **MODEL["groups"]}
-    at_rest(copy)
+    check_logs_stop_growing(copy)
 
 
 def test_a_model_that_does_not_fit_is_said(pair: tuple[Registry, Registry]) -> None:

@@ -11,13 +11,21 @@ import pytest
 from tests.projections.replication.standard.changes import LINK
 from tests.support.polling import until
 from tests.support.registries.restarted import Registry, registries
-from tests.support.registries.standard import Other, at_rest, held, looked_again, modelled, plain, same
+from tests.support.registries.standard import (
+    IndependentServer,
+    check_logs_stop_growing,
+    contents,
+    independent_server,
+    use_common_model,
+    wait_for_polls,
+    wait_until_equal_contents,
+)
 
 FILES = "/dirs/d/files"
 DEPRECATED = {"deprecated": {"effective": "2030-01-01T00:00:00Z"}}
 
 
-def looks(source: Other) -> int:
+def looks(source: IndependentServer) -> int:
     """How many looks at a server have begun."""
     return source.asked().count("GET /model")
 
@@ -30,38 +38,38 @@ def conflicts(copy: Registry) -> dict[str, str]:
 @pytest.mark.parametrize("flags", [(), ("inline",)], ids=["metas one by one", "metas in lists"])
 def test_each_look_sees_a_meta_that_changes(tmp_path: Path, flags: tuple[str, ...]) -> None:
     """LEG-913: a change of a meta alone is seen by the next look, for a request per page, or also one per Resource."""
-    with plain(*flags) as source, registries(tmp_path, "copy") as (copy,):
-        modelled(copy)
+    with independent_server(*flags) as source, registries(tmp_path, "copy") as (copy,):
+        use_common_model(copy)
         for number in range(5):
             source.done("PUT", f"{FILES}/f{number}$details", {"versions": {"1": {"name": "it"}, "2": {"name": "it"}}})
         copy.link("up", source.url, **LINK)
-        same(source, copy)
+        wait_until_equal_contents(source, copy)
         for number in range(5):
             source.done("PUT", f"{FILES}/f{number}/meta", {"deprecated": {"removal": f"203{number}-01-01T00:00:00Z"}})
             before = looks(source)
             until(partial(_has_begun, source, before + 3))
-            assert held(copy) == held(source)
+            assert contents(copy) == contents(source)
         asked, before = len(source.asked()), looks(source)
         until(partial(_has_begun, source, before + 5))
         each = "\n".join(source.asked()[asked:]).split("GET /model\n")[1:4]
         counts = sorted(len(look.splitlines()) for look in each)
         assert counts[:2] == [6 if flags else 6 + 5] * 2
         assert counts[2] <= (6 if flags else 6 + 5 + 5)  # a look that also reads the Versions
-        at_rest(copy)
+        check_logs_stop_growing(copy)
 
 
 def test_lists_that_nest_show_every_version(tmp_path: Path) -> None:
     """LEG-913: where lists nest, a Version that is not the default one is seen by the next look as well."""
-    with plain("inline") as source, registries(tmp_path, "copy") as (copy,):
-        modelled(copy)
+    with independent_server("inline") as source, registries(tmp_path, "copy") as (copy,):
+        use_common_model(copy)
         source.done("PUT", f"{FILES}/f$details", {"versions": {"1": {"name": "it"}, "2": {"name": "it"}}})
         copy.link("up", source.url, **LINK)
-        same(source, copy)
+        wait_until_equal_contents(source, copy)
         for name in ("a", "b"):
             source.done("POST", f"{FILES}/f/versions", {"1": {"name": name}})
             before = looks(source)
             until(partial(_has_begun, source, before + 3))
-            assert held(copy) == held(source)
+            assert contents(copy) == contents(source)
 
 
 #: What a server says that lists entity by entity, and the xid of what is broken then.
@@ -88,32 +96,32 @@ def test_what_is_broken_is_passed_over(tmp_path: Path) -> None:
     """LEG-907, LEG-913: the status names what is broken and why, all else goes on, and what is there of it stays; once
     it is mended it comes.
     """
-    with plain() as source, registries(tmp_path, "copy") as (copy,):
-        modelled(copy)
+    with independent_server() as source, registries(tmp_path, "copy") as (copy,):
+        use_common_model(copy)
         source.done("PUT", f"{FILES}/bad$details", {"versions": {"1": {"name": "it"}}})
         source.done("PUT", f"{FILES}/good$details", {"versions": {"1": {"name": "it"}}})
         copy.link("up", source.url, **LINK)
-        same(source, copy)
+        wait_until_equal_contents(source, copy)
         for number, (path, body, xid) in enumerate(LISTED):
-            before = held(copy)
+            before = contents(copy)
             source.say(path, body)
             until(partial(_says, copy, xid))
             assert copy.status("up")["state"] == "active"
-            assert held(copy) == before
+            assert contents(copy) == before
             source.done("PUT", f"/dirs/e/notes/n{number}", {"name": "it"})
             source.done("POST", f"{FILES}/bad/versions", {"1": {"name": f"mended {number}"}})
             if path not in ("/dirs", FILES):
                 until(partial(_has, copy, f"/dirs/e/notes/n{number}"))
             source.say(path)
-            same(source, copy)
+            wait_until_equal_contents(source, copy)
             until(lambda: conflicts(copy) == {})
-        at_rest(copy)
+        check_logs_stop_growing(copy)
 
 
 def test_what_is_broken_has_what_depends_on_it_wait(tmp_path: Path) -> None:
     """LEG-913: a Resource comes whole or not at all, one in a broken Group waits for it, a pointer for its target."""
-    with plain() as source, registries(tmp_path, "copy") as (copy,):
-        modelled(copy)
+    with independent_server() as source, registries(tmp_path, "copy") as (copy,):
+        use_common_model(copy)
         source.done("PUT", f"{FILES}/bad$details", {"versions": {"1": {"name": "it"}, "2": {"ancestorid": "1"}}})
         source.done("PUT", f"{FILES}/p$details", {"meta": {"xref": f"{FILES}/bad"}})
         source.done("PUT", "/dirs/e/files/f$details", {"versions": {"1": {"name": "it"}}})
@@ -121,12 +129,12 @@ def test_what_is_broken_has_what_depends_on_it_wait(tmp_path: Path) -> None:
         source.say(f"{FILES}/bad/versions", {"1": {"createdat": "never"}, "2": {"ancestorid": "1"}})
         copy.link("up", source.url, **LINK)
         until(lambda: conflicts(copy).keys() == {f"{FILES}/bad/versions/1", "/dirs/e"})
-        looked_again(copy)
+        wait_for_polls(copy)
         assert copy.done("GET", FILES).keys() == {"p"}
         assert not _has(copy, "/dirs/e")
         source.say("/dirs")
         source.say(f"{FILES}/bad/versions")
-        same(source, copy)
+        wait_until_equal_contents(source, copy)
         assert copy.done("GET", f"{FILES}/p/versions").keys() == {"1", "2"}
         until(lambda: conflicts(copy) == {})
 
@@ -162,8 +170,8 @@ NESTED: list[tuple[Any, str]] = [
 
 def test_what_is_broken_in_a_nested_answer_is_passed_over(tmp_path: Path) -> None:
     """LEG-907, LEG-913: the same where all comes in one answer; a document that cannot be had is broken as well."""
-    with plain() as source, registries(tmp_path, "copy") as (copy,):
-        modelled(copy)
+    with independent_server() as source, registries(tmp_path, "copy") as (copy,):
+        use_common_model(copy)
         source.say("/capabilities", {"flags": ["inline"]})
 
         def nest(bad: Any, name: str) -> None:
@@ -189,8 +197,8 @@ def test_what_is_broken_in_a_nested_answer_is_passed_over(tmp_path: Path) -> Non
 
 def test_a_target_that_says_nonsense_of_one_thing_gets_all_others(tmp_path: Path) -> None:
     """LEG-907: a push passes over what it cannot compare, and says so."""
-    with plain() as target, registries(tmp_path, "source") as (source,):
-        modelled(source)
+    with independent_server() as target, registries(tmp_path, "source") as (source,):
+        use_common_model(source)
         target.say(f"{FILES}/bad/meta", b"no JSON")
         for name in ("bad", "good"):
             source.done("PUT", f"{FILES}/{name}$details", {"versions": {"1": {"name": "it"}}})
@@ -199,7 +207,7 @@ def test_a_target_that_says_nonsense_of_one_thing_gets_all_others(tmp_path: Path
         until(partial(_says, source, f"{FILES}/bad"))
 
 
-def _has_begun(source: Other, look: int) -> bool:
+def _has_begun(source: IndependentServer, look: int) -> bool:
     return looks(source) >= look
 
 
@@ -207,7 +215,7 @@ def _says(copy: Registry, xid: str) -> bool:
     return bool(conflicts(copy).get(xid))
 
 
-def _has(server: Registry | Other, xid: str) -> bool:
+def _has(server: Registry | IndependentServer, xid: str) -> bool:
     return server.request("GET", xid).status_code == 200
 
 

@@ -14,7 +14,14 @@ from tests.projections.replication.standard.changes import CHANGES, LINK
 from tests.support.polling import until
 from tests.support.registries.independent_server import MODEL
 from tests.support.registries.restarted import Registry, registries
-from tests.support.registries.standard import Other, at_rest, held, modelled, plain, same
+from tests.support.registries.standard import (
+    IndependentServer,
+    check_logs_stop_growing,
+    contents,
+    independent_server,
+    use_common_model,
+    wait_until_equal_contents,
+)
 
 PUSH = {**LINK, "mode": "push"}
 
@@ -23,42 +30,42 @@ PUSH = {**LINK, "mode": "push"}
 def source(tmp_path: Path) -> Iterator[Registry]:
     """A registry of ours that writes to others."""
     with registries(tmp_path, "source") as (one,):
-        modelled(one)
+        use_common_model(one)
         yield one
 
 
 @pytest.fixture(params=["ours", "plain"])
-def target(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Registry | Other]:
+def target(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Registry | IndependentServer]:
     """A server to write to."""
     with ExitStack() as stack:
         if request.param == "plain":
-            yield stack.enter_context(plain())
+            yield stack.enter_context(independent_server())
         else:
             (one,) = stack.enter_context(registries(tmp_path, "target"))
-            modelled(one)
+            use_common_model(one)
             yield one
 
 
-def test_all_is_written_and_then_each_change(source: Registry, target: Registry | Other) -> None:
+def test_all_is_written_and_then_each_change(source: Registry, target: Registry | IndependentServer) -> None:
     """LEG-902, LEG-913: what was here before the link goes there, then change by change, deletions included."""
     for _, method, path, body, _ in CHANGES[:4]:
         source.done(method, path, body)
     source.link("out", target.url, **PUSH)
-    same(source, target)
+    wait_until_equal_contents(source, target)
     for _, method, path, body, _ in CHANGES[4:]:
         source.done(method, path, body)
-        same(source, target)
+        wait_until_equal_contents(source, target)
     assert source.status("out")["state"] == "active"
     assert "conflicts" not in source.status("out")
 
 
 def test_a_change_is_few_requests(source: Registry) -> None:
     """LEG-910: the thing that changed is compared and written, and nothing else is asked for."""
-    with plain() as target:
+    with independent_server() as target:
         for number in range(5):
             source.done("PUT", f"/dirs/d/files/f{number}$details", {"versions": {"1": {"name": "it"}}})
         source.link("out", target.url, **PUSH)
-        same(source, target)
+        wait_until_equal_contents(source, target)
         until(lambda: source.status("out")["position"] == source.head()["position"])
         before = len([each for each in target.asked() if not each.startswith("GET")])
         source.done("PUT", "/dirs/d/files/f3/versions/1$details", {"name": "other"})
@@ -69,46 +76,46 @@ def test_a_change_is_few_requests(source: Registry) -> None:
 
 def test_names_and_scope(source: Registry) -> None:
     """LEG-901, LEG-903: only what is in scope goes, under the names that it has there; pointers as well."""
-    with plain() as target:
+    with independent_server() as target:
         source.link("out", target.url, scope={"groups": ["/dirs/mine"]}, names={"/dirs/theirs": "/dirs/mine"}, **PUSH)
         source.done("PUT", "/dirs/other/files/f$details", {"name": "it"})
         source.done("PUT", "/dirs/mine/files/f$details", {"name": "it"})
         source.done("PUT", "/dirs/mine/files/p$details", {"meta": {"xref": "/dirs/mine/files/f"}})
-        until(lambda: held(target).get("/dirs/theirs/files/p") == {"xref": "/dirs/theirs/files/f"})
+        until(lambda: contents(target).get("/dirs/theirs/files/p") == {"xref": "/dirs/theirs/files/f"})
         until(lambda: source.status("out")["position"] == source.head()["position"])
         assert target.done("GET", "/dirs").keys() == {"theirs"}
 
 
 def test_what_is_refused_is_said(source: Registry) -> None:
     """LEG-907: a refusal, or a name taken there, is a conflict in the status; all else goes on."""
-    with plain() as target:
+    with independent_server() as target:
         target.done("PUT", "/dirs/d", {"name": "of another hand"})
         target.done("PUT", "/dirs/d/files/taken$details", {"name": "of another hand"})
         target.refuse("/dirs/d/files/unwanted")
         for name in ("taken", "unwanted", "welcome"):
             source.done("PUT", f"/dirs/d/files/{name}$details", {"versions": {"1": {"name": "it"}}})
         source.link("out", target.url, **PUSH)
-        until(lambda: "/dirs/d/files/welcome" in held(target))
+        until(lambda: "/dirs/d/files/welcome" in contents(target))
         until(lambda: len(source.status("out").get("conflicts", ())) == 3)
         found = {each["xid"]: each["reason"] for each in source.status("out")["conflicts"]}
         assert found.keys() == {"/dirs/d", "/dirs/d/files/taken", "/dirs/d/files/unwanted"}
         assert "is not wanted" in found["/dirs/d/files/unwanted"]
-        assert held(target)["/dirs/d/files/taken/versions/1"]["name"] == "of another hand"
+        assert contents(target)["/dirs/d/files/taken/versions/1"]["name"] == "of another hand"
         source.done("DELETE", "/dirs/d/files/taken")
         until(lambda: source.status("out")["position"] == source.head()["position"])
-        assert "/dirs/d/files/taken" in held(target)
+        assert "/dirs/d/files/taken" in contents(target)
 
 
 def test_what_was_written_is_not_written_again(source: Registry) -> None:
     """LEG-906: equal bytes are no change; a process that ended in the middle begins again with what is missing."""
-    with plain() as target:
+    with independent_server() as target:
         source.link("out", target.url, **PUSH)
         for number in range(60):
             source.done("PUT", f"/dirs/d/files/f{number}$details", {"versions": {"1": {"name": "it"}}})
             if number in (20, 40):
                 source.kill()
                 source.start()
-        same(source, target)
+        wait_until_equal_contents(source, target)
         until(lambda: source.status("out")["position"] == source.head()["position"])
         written = [each for each in target.asked() if each.startswith("PUT /dirs/d/files/")]
         assert sorted(written) == sorted(f"PUT /dirs/d/files/f{number}$details" for number in range(60))
@@ -117,17 +124,17 @@ def test_what_was_written_is_not_written_again(source: Registry) -> None:
 def test_what_comes_from_there_never_goes_back(tmp_path: Path) -> None:
     """LEG-906: over one link things come, over the other what is our own goes, and both come to rest."""
     with registries(tmp_path, "one", "other") as (one, other):
-        modelled(one, other)
+        use_common_model(one, other)
         other.done("PUT", "/dirs/d/files/f$details", {"name": "the other's"})
         one.link("in", other.url, **LINK)
         one.link("out", other.url, **PUSH)
-        same(other, one)
+        wait_until_equal_contents(other, one)
         one.done("PUT", "/dirs/d/files/g$details", {"name": "one's"})
-        same(one, other)
+        wait_until_equal_contents(one, other)
         other.done("PUT", "/dirs/d/files/f$details", {"name": "changed"})
-        same(other, one)
+        wait_until_equal_contents(other, one)
         until(lambda: "conflicts" not in one.status("out") and "conflicts" not in one.status("in"))
-        at_rest(other)
+        check_logs_stop_growing(other)
         assert {name: each["name"] for name, each in one.done("GET", "/dirs/d/files").items()} == {
             "f": "changed",
             "g": "one's",
@@ -136,10 +143,10 @@ def test_what_comes_from_there_never_goes_back(tmp_path: Path) -> None:
 
 def test_a_type_that_goes_holds_nothing_up(source: Registry) -> None:
     """LEG-909: what no longer has a type here cannot be deleted there, which the status says; all else goes on."""
-    with plain() as target:
+    with independent_server() as target:
         source.link("out", target.url, **PUSH)
         source.done("PUT", "/dirs/d/notes/n", {"name": "it"})
-        same(source, target)
+        wait_until_equal_contents(source, target)
         types: Any = deepcopy(MODEL)
         del types["groups"]["dirs"]["resources"]["notes"]
         source.link("out", target.url, enabled=False, **PUSH)
@@ -147,8 +154,10 @@ def test_a_type_that_goes_holds_nothing_up(source: Registry) -> None:
         source.done("PUT", "/modelsource", types)
         source.done("PUT", "/dirs/d/files/f$details", {"versions": {"1": {"name": "it"}}})
         source.link("out", target.url, **PUSH)
-        until(lambda: "/dirs/d/files/f" in held(target))
+        until(lambda: "/dirs/d/files/f" in contents(target))
         until(lambda: source.status("out")["position"] == source.head()["position"])
         assert source.status("out")["state"] == "active"
         said = {each["xid"] for each in source.status("out").get("conflicts", ())}
-        assert said == held(target).keys() & {"/dirs/d/notes/n"}  # the link may have deleted it before it came to rest
+        assert said == contents(target).keys() & {
+            "/dirs/d/notes/n"
+        }  # the link may have deleted it before it came to rest

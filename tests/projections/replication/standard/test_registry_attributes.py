@@ -14,7 +14,12 @@ from tests.projections.replication.standard.changes import LINK
 from tests.support.polling import until
 from tests.support.registries.independent_server import MODEL
 from tests.support.registries.restarted import WRITER, Registry, registries
-from tests.support.registries.standard import at_rest, looked_again, modelled, plain
+from tests.support.registries.standard import (
+    check_logs_stop_growing,
+    independent_server,
+    use_common_model,
+    wait_for_polls,
+)
 
 Json = dict[str, Any]
 
@@ -53,7 +58,7 @@ def is_there(registry: Registry, xid: str) -> bool:
 def pair(tmp_path: Path, store_url: str) -> Iterator[tuple[Registry, Registry]]:
     """A registry of ours, and one that is to be its copy."""
     with registries(tmp_path, "source", "copy", copy=store_url) as (source, copy):
-        modelled(source)
+        use_common_model(source)
         yield source, copy
 
 
@@ -61,21 +66,21 @@ def test_a_copy_says_what_its_source_says(pair: tuple[Registry, Registry]) -> No
     """LEG-902, LEG-910: each change of the registry's attributes or of what it lets in is one command of the link."""
     source, copy = pair
     copy.link("up", source.url, **LINK)
-    looked_again(copy)
+    wait_for_polls(copy)
     own = {name: copy.done("GET", "/")[name] for name in ("registryid", "self", "createdat")}
     others = {name: copy.done("GET", "/capabilities")[name] for name in ("flags", "ignores", "shortself")}
     for method, path, body, interactions in HISTORY:
         before = copy.ids()
         source.done(method, path, body)
         until(lambda: said(copy) == said(source))
-        looked_again(copy)
+        wait_for_polls(copy)
         come = copy.ids()[len(before) :]
         assert (body, len(come)) == (body, interactions)
         assert {copy.done("GET", f"/-/interactions/{id}")["caller"] for id in come} <= {"links/up"}
     assert {name: copy.done("GET", "/")[name] for name in own} == own
     assert {name: copy.done("GET", "/capabilities")[name] for name in others} == others
     assert "conflicts" not in copy.status("up")
-    at_rest(copy)
+    check_logs_stop_growing(copy)
     copy.verified()
 
 
@@ -106,7 +111,7 @@ def test_what_came_is_written_at_the_source(pair: tuple[Registry, Registry]) -> 
             assert answer.json()["type"].endswith("#readonly")
             assert answer.json()["authority"] == source.url
     assert client.get("/").headers["link"].endswith("rel=canonical")
-    looked_again(copy)
+    wait_for_polls(copy)
     source.done("PATCH", "/", {"name": "Renamed"})
     until(lambda: said(copy) == said(source))
     assert copy.done("GET", "/capabilities")["pagination"] is False
@@ -120,7 +125,7 @@ def test_what_came_is_written_at_the_source(pair: tuple[Registry, Registry]) -> 
 def test_what_is_said_here_stays(tmp_path: Path) -> None:
     """LEG-907: a registry with a name of its own keeps it, and one that gathers from several takes that of none."""
     with registries(tmp_path, "one", "other", "named", "hub") as (one, other, named, hub):
-        modelled(one, other)
+        use_common_model(one, other)
         one.done("PATCH", "/", {"name": "One", "capabilities": {"formats": [], "compatibilities": {}}})
         other.done("PATCH", "/", {"name": "Other"})
         named.done("PATCH", "/", {"name": "Named"})
@@ -131,7 +136,7 @@ def test_what_is_said_here_stays(tmp_path: Path) -> None:
         one.done("PUT", "/dirs/d", {})
         for registry in (named, hub):
             until(partial(is_there, registry, "/dirs/d"))
-            looked_again(registry)
+            wait_for_polls(registry)
             assert "conflicts" not in registry.status("one")
         assert named.done("GET", "/")["name"] == "Named"
         assert "name" not in hub.done("GET", "/")
@@ -141,22 +146,22 @@ def test_what_is_said_here_stays(tmp_path: Path) -> None:
 def test_names_do_not_go_round(tmp_path: Path) -> None:
     """LEG-906: of two that copy from each other one has a name, and what it says is what both say, until it is none."""
     with registries(tmp_path, "one", "other") as (one, other):
-        modelled(one, other)
+        use_common_model(one, other)
         one.link("peer", other.url, **LINK)
         other.link("peer", one.url, **LINK)
-        looked_again(one)
+        wait_for_polls(one)
         one.done("PATCH", "/", {"name": "One"})
         until(lambda: said(other) == said(one))
-        at_rest(one, other)
+        check_logs_stop_growing(one, other)
         one.done("PATCH", "/", {"name": None})
         until(lambda: "name" not in other.done("GET", "/"))
-        at_rest(one, other)
+        check_logs_stop_growing(one, other)
         assert "name" not in one.done("GET", "/")
 
 
 def test_of_another_server_is_taken_what_can_be(tmp_path: Path) -> None:
     """LEG-913: capabilities that are not offered here are left out; what is refused is said, and all else comes."""
-    with plain() as source, registries(tmp_path, "copy") as (copy,):
+    with independent_server() as source, registries(tmp_path, "copy") as (copy,):
         capabilities = {"flags": ["epoch"], "formats": ["Avro/1.12", "ASN.1"], "compatibilities": {"ASN.1": ["strict"]}}
         source.say("/capabilities", capabilities)
         source.say("/", {"registryid": "plain", "xid": "/", "epoch": 1, "name": "Plain", "unknown": {"a": 1}})
@@ -187,6 +192,6 @@ def test_a_part_leaves_the_registry_alone(pair: tuple[Registry, Registry]) -> No
     source.done("PUT", "/dirs/d", {})
     copy.link("up", source.url, scope={"groups": ["/dirs/d"]}, **LINK)
     until(lambda: is_there(copy, "/dirs/d"))
-    looked_again(copy)
+    wait_for_polls(copy)
     assert "name" not in copy.done("GET", "/")
     assert copy.done("GET", "/capabilities")["formats"] != []
