@@ -28,6 +28,11 @@ _SLOW_MODULES: Final = (
         "pyspark",
     ),
 )
+#: Where the tests are that run at each save.
+FAST_FOLDERS: Final = ("tests/domain/", "tests/commands/", "tests/projections/", "tests/api/", "tests/spec/")
+_PROPERTIES: Final = ("tests/spec/properties/", "tests/spec/published/")
+#: Fixtures that make a store for one test, which takes longer than most tests.
+_OWN_STORES: Final = frozenset(("sqlite_url", "store_url"))
 _PROPERTY: Final = "program"
 
 
@@ -44,12 +49,19 @@ def programs_of(item: pytest.Item) -> list[str]:
 
 
 def is_fast(item: pytest.Item) -> bool:
-    """Whether a test needs nothing but this process: no server, broker, browser or JVM, and little time."""
-    slow_markers = ("uses", "long", "scale", "timeout")
-    if programs_of(item) or any(map(item.get_closest_marker, slow_markers)):
+    """Whether a test needs only this process: no server, broker, browser or JVM, no store of its own, little time."""
+    slow_markers = ("uses", "long", "slow", "scale", "timeout")
+    if programs_of(item) or any(map(item.get_closest_marker, slow_markers)) or _is_property(item):
+        return False
+    if _OWN_STORES.intersection(_fixtures(item)) or not item.nodeid.startswith(FAST_FOLDERS):
         return False
     module = getattr(item, "module", None)
     return not any(map(_is_slow, vars(module).values() if module else ()))
+
+
+def _is_property(item: pytest.Item) -> bool:
+    """Whether hypothesis generates hundreds of examples for a test."""
+    return item.nodeid.startswith(_PROPERTIES) or getattr(getattr(item, "function", None), "is_hypothesis_test", False)
 
 
 def _is_slow(member: object) -> bool:
