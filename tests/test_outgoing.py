@@ -52,7 +52,7 @@ SITES: Final = {
     "projections/subscriptions/sinks/amqp/sender.py": GUARDED,
     "projections/subscriptions/sinks/amqp/connection.py": NOWHERE,
     "projections/subscriptions/transport/connect.py": GUARDED,
-    "projections/subscriptions/sinks/kafka/sink.py": NOWHERE,
+    "projections/subscriptions/sinks/kafka/sender.py": NOWHERE,
     "projections/subscriptions/sinks/kafka/producer.py": GUARDED,
     "projections/subscriptions/sinks/kafka/outcomes.py": NOWHERE,
     "projections/subscriptions/sinks/mqtt/connection.py": NOWHERE,

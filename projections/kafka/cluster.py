@@ -19,7 +19,7 @@ from annals.projections.outgoing import certificates
 from annals.projections.outgoing.resolver import Resolver
 from annals.projections.subscriptions.contract import Credential, SinkTarget
 from annals.projections.subscriptions.sinks.kafka.producer import ReportingConnectionManager, resolver_proxy_url
-from annals.projections.subscriptions.sinks.kafka.sink import producer_config
+from annals.projections.subscriptions.sinks.kafka.sender import producer_config
 from annals.projections.subscriptions.transport.connect import target_address
 
 #: The maximum seconds for connecting, and the seconds after which brokers that acknowledge nothing count as
