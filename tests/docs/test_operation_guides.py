@@ -25,7 +25,7 @@ def test_operation(tmp_path: Path) -> None:
 
 @pytest.fixture
 def databases(postgres_url: str) -> Iterator[dict[str, str]]:
-    """The names of the two databases in the guide to backups, by those on the test's server; the first has a registry."""
+    """The names of the two databases in the guide to backups, by those on the test's server."""
     server = make_url(postgres_url).set(query={})
     names = {name: f"{name}_{token_hex(4)}" for name in ("annals_restored", "annals")}
     engine = create_engine(server.set(drivername="postgresql+psycopg"), isolation_level="AUTOCOMMIT")

@@ -23,7 +23,7 @@ RUN: Final = ("sh", "python")
 _BLOCK: Final = re.compile(r"^```(\w*)\n(.*?)^```\n(?:\n?```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)
 #: A block that starts a registry: assignments of settings, and then the command.
 _START: Final = re.compile(
-    r"(?P<settings>(?:ANNALS_\w+=\S+(?: \S+\))?[ \\\n]+)*)(?:make run|\S*annals serve)(?P<options>.*)"
+    r"(?P<settings>(?:ANNALS_\w+=(?:\$\([^)]*\)|\S+)[ \\\n]+)*)(?:make run|\S*annals serve)(?P<options>.*)"
 )
 #: Blocks that only look, so that they are repeated until what they show has arrived.
 _LOOKS: Final = re.compile(r"curl -s '?http|\.venv/bin/annals (?:replicate status|subscriptions list)")
@@ -62,7 +62,8 @@ class Guide:
         self.names = names
         self.settings: dict[str, str] = {}
         self.servers: dict[str, Served] = {}
-        self.shown = [output for language, output, _ in blocks_of(text) if language == "text"]
+        #: Blocks `text` that are not directly below commands, such as what a program beside them prints.
+        self.shown = [block.text for block in blocks_of(text) if block.language == "text"]
         self._left = [block for block in blocks_of(text) if block.language in RUN]
         self._stack = stack
         self._closing: dict[str, ExitStack] = {}
@@ -105,16 +106,16 @@ class Guide:
         self._compare(block, lambda: self._printed(command))
 
     @contextmanager
-    def running(self, program: str) -> Iterator[subprocess.Popen[str]]:
-        """A program that runs until the test has seen enough of what it prints."""
-        path = self.folder / "program.py"
+    def running(self, program: str) -> Iterator[Path]:
+        """The file with what a program prints while it runs beside the commands."""
+        path, output = self.folder / "program.py", self.folder / "program.out"
         path.write_text(self.real(program))
-        command = [sys.executable, "-W", "ignore", path]
-        with subprocess.Popen(
-            command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        ) as process:
+        with (
+            output.open("wb") as file,
+            subprocess.Popen([sys.executable, "-W", "ignore", str(path)], cwd=self.folder, stdout=file) as process,
+        ):
             try:
-                yield process
+                yield output
             finally:
                 process.kill()
 
@@ -174,5 +175,11 @@ def following(text: str, folder: Path, names: dict[str, str] | None = None) -> I
 
 
 def port_names(*ports: int) -> dict[str, str]:
-    """Free ports for those that a page shows."""
-    return {f"127.0.0.1:{port}": f"127.0.0.1:{free_port()}" for port in ports}
+    """Free ports for those that commands and programs of a page show."""
+    return names_of({port: free_port() for port in ports})
+
+
+def names_of(ports: dict[int, int]) -> dict[str, str]:
+    """The same for given ports."""
+    forms = ("127.0.0.1:{}", '"127.0.0.1", {}')
+    return {form.format(shown): form.format(real) for shown, real in ports.items() for form in forms}

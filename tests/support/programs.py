@@ -20,6 +20,7 @@ PROGRAMS: Final = (
 #: What the tests of a module need that import one of these: processes that take seconds to start.
 _SLOW_MODULES: Final = (
     *("tests.support.serving", "tests.support.forks", "tests.support.brokers", "tests.support.downloads"),
+    "tests.support.guides",
     *(
         "tests.support.registries.restarted",
         "tests.support.registries.linked",

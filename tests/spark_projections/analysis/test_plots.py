@@ -37,4 +37,5 @@ def test_a_plot_of_the_guide(
 
 
 def test_both_questions_are_drawn() -> None:
-    assert len(_PROGRAMS) == 2
+    """The third program of the guide opens the log; `test_the_same_in_python` runs it."""
+    assert len(_PROGRAMS) == 2 == GUIDE.count("```python") - 1
