@@ -14,7 +14,7 @@ from annals.commands.store.log import Store
 from annals.domain.model.builtin import default_source
 from annals.domain.registry.explicit_values import DEFAULT_MARKS
 from tests.data import HISTORIES, SCENARIOS, STORES, read, with_two_versions
-from tests.support.event_messages import end, told
+from tests.support.event_messages import event_messages, last_position
 from tests.support.registries.in_process import Api, create, serving
 
 Json = dict[str, Any]
@@ -129,9 +129,9 @@ def test_exports_keep_defaults_as_defaults(document: Json, registry: Api, sqlite
 
 def test_the_import_is_told_once(document: Json, registry: Api, sqlite_url: str) -> None:
     # SA-03: one event for the registry, and one for each Group, Resource and Version, under one id
-    before = end(sqlite_url)
+    before = last_position(sqlite_url)
     registry.done("PUT", "/", document)
-    messages = told(sqlite_url, before)
+    messages = event_messages(sqlite_url, before)
     kinds = Counter(message.type.removeprefix("io.xregistry.") for message in messages)
     resources = list(_inside(document, "messagegroups", "messages")) + list(_inside(document, "endpoints", "messages"))
     schemas = list(_inside(document, "schemagroups", "schemas"))
@@ -148,9 +148,9 @@ def test_the_import_is_told_once(document: Json, registry: Api, sqlite_url: str)
 def test_the_same_again_changes_epochs_and_times_only(document: Json, registry: Api, sqlite_url: str) -> None:
     # SA-04: nothing comes or goes, and nothing but what every update touches is listed
     registry.done("PUT", "/", document)
-    before = end(sqlite_url)
+    before = last_position(sqlite_url)
     registry.done("PUT", "/", document)
-    messages = told(sqlite_url, before)
+    messages = event_messages(sqlite_url, before)
     assert messages
     for message in messages:
         assert message.type.endswith(".updated")

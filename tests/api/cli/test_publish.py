@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.support.brokers.kafka import READER, Kafka, consuming, kafka, taken, token
+from tests.support.brokers.kafka import READER, Kafka, kafka, next_records, token, topic_consumer
 from tests.support.brokers.suite import HOST, PASSWORD, USER, WRONG
 from tests.support.console import Annals
 from tests.support.ports import free_port
@@ -66,8 +66,8 @@ def test_it_follows_until_it_is_told_to_stop(store: str, broker: Kafka, folder: 
     with subprocess.Popen(
         command, cwd=folder, env=environment(ANNALS_DATABASE=store), stdout=subprocess.PIPE, text=True
     ) as process:
-        with consuming(broker.own(), f"{prefix}.events") as consumer:
-            assert len(taken(consumer, 4, 60)) == 4
+        with topic_consumer(broker.own(), f"{prefix}.events") as consumer:
+            assert len(next_records(consumer, 4, 60)) == 4
         process.send_signal(signal.SIGTERM)
         printed, _ = process.communicate(timeout=60)
     assert (process.returncode, printed) == (0, f"position 7: 7 records on {prefix}.log, 4 on {prefix}.events\n")

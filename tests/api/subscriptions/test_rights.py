@@ -13,7 +13,7 @@ from annals.projections.entities.query import ViewPool
 from annals.projections.subscriptions.state.subscriptions import StoredSubscriptions
 from tests.support.registries.in_process import create, serving
 from tests.support.serving import ROOT
-from tests.support.subscribing import TOKENS, bearer, made
+from tests.support.subscribing import TOKENS, bearer, create_subscription
 
 
 def none() -> StoredSubscriptions:
@@ -44,8 +44,8 @@ def test_callers_that_an_issuer_vouches_for(store_url: str) -> None:
             clock=lambda: next(times) * CACHE_SECONDS,
         )
         assert not rights("gina", "/dirs/d1")
-        made(api, **bearer("gina"))
-        made(api, **bearer("ann"))
+        create_subscription(api, **bearer("gina"))
+        create_subscription(api, **bearer("ann"))
         assert rights("gina", "/dirs/d1") and not rights("gina", "/dirs/d2")
         assert rights("ann", "/dirs/d2")
 

@@ -16,7 +16,7 @@ from sqlalchemy import MetaData, create_engine
 from annals.commands.store.hashes import LogRow
 from annals.commands.store.log import Store
 from annals.projections.log.json_lines import event_line
-from tests.support.histories import Step, asked, histories
+from tests.support.histories import Step, as_request, histories
 from tests.support.registries.in_process import MODEL, Api, create, serving
 from tests.support.registries.requests import Answer, Request, delete_all_rows
 from tests.support.registries.requests import serving as telling
@@ -192,7 +192,7 @@ def test_any_history_is_told_before_it_happens(request: pytest.FixtureRequest, k
 async def told(url: str, history: list[Step]) -> None:
     async with telling(url) as registry:
         for step in history:
-            request = asked(step)
+            request = as_request(step)
             registry.moment.number += 1
             before, end = dump(url), len(logged(url, 0))
             tried = await registry.send(with_dryrun(request))

@@ -21,7 +21,7 @@ from annals.domain.errors.problems import Problem
 from annals.domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
 from annals.domain.values import xid as xids
 from annals.projections.events.xregistry_events import ChangeEvent, XRegistryEvents
-from tests.support.event_messages import told
+from tests.support.event_messages import event_messages
 from tests.support.histories import Step, command, histories
 from tests.support.registries.memory import MemoryRegistry
 from tests.support.registries.recorded import COMMAND
@@ -218,18 +218,18 @@ def test_what_the_program_itself_changes_is_told_like_anything_else(store_url: s
     store.create()
     registry = MemoryRegistry({})
     record(store, registry.log)
-    assert told(store_url) == []
+    assert event_messages(store_url) == []
     upgraded = [
         event(EntityUpdated, "/", revision=2, changed=("epoch", "model", "modifiedat")),
         event(EntityUpdated, "/model", revision=2, changed=("model",)),
     ]
     record(store, upgraded)
-    assert [(each.type, each.subject, each.changed) for each in told(store_url)] == [
+    assert [(each.type, each.subject, each.changed) for each in event_messages(store_url)] == [
         ("io.xregistry.registry.updated", "/", ("epoch", "model", "modifiedat")),
         ("io.xregistry.model.updated", "/model", None),
     ]
-    assert len({each.xregcorrelationid for each in told(store_url)}) == 1
-    assert all(each.xregcorrelationid for each in told(store_url))
+    assert len({each.xregcorrelationid for each in event_messages(store_url)}) == 1
+    assert all(each.xregcorrelationid for each in event_messages(store_url))
     store.close()
 
 

@@ -12,7 +12,7 @@ from annals.projections.segments.folder import open_folder
 from annals.projections.segments.manifest import DataFile, ManifestEntry
 from annals.projections.segments.write import SegmentSize, append_segments
 from tests.support.registries.recorded import Registry
-from tests.support.segment_logs import grow, recorded
+from tests.support.segment_logs import log_rows, record_interactions
 from tests.support.serving import ROOT
 
 GUIDE = (ROOT / "docs" / "guides" / "segments.md").read_text()
@@ -26,8 +26,8 @@ def table(heading: str) -> list[str]:
 
 def test_its_programs_read_the_log(sqlite_url: str, tmp_path: Path) -> None:
     with Registry(sqlite_url) as registry:
-        grow(registry, 60)
-        log = recorded(registry.store.engine)
+        record_interactions(registry, 60)
+        log = log_rows(registry.store.engine)
     append_segments(sqlite_url, open_folder(str(tmp_path / "segments")), SegmentSize(40))
     programs = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
     printed = [

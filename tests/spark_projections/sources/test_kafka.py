@@ -56,8 +56,8 @@ def published(
         options = ("--once", "--partitions", "3", "--database", registry.database)
         done = annals("publish", "--kafka", broker.own(), *options, cwd=tmp_path_factory.mktemp("publish"))
         assert done.returncode == 0, done.stderr
-        with kafka.consuming(broker.own(), "annals.log") as consumer:
-            yield Published(broker, kafka.taken(consumer, len(registry.rows())))
+        with kafka.topic_consumer(broker.own(), "annals.log") as consumer:
+            yield Published(broker, kafka.next_records(consumer, len(registry.rows())))
 
 
 def test_the_topic_is_the_log(spark: SparkSession, registry: ServedLog, published: Published) -> None:

@@ -17,7 +17,7 @@ from annals.domain.subscriptions.sink_uris import MQTT5, NATS
 from annals.domain.subscriptions.subscription_document import SubscriptionSupport, parse_subscription
 from annals.projections.subscriptions.contract import DeliveryResult, SinkTarget
 from tests.support.brokers import mosquitto, nats
-from tests.support.brokers.suite import deliver, event, opened
+from tests.support.brokers.suite import deliver, event, open_sink
 from tests.support.ports import free_port, wait_for_port
 from tests.support.serving import ROOT
 
@@ -66,7 +66,7 @@ def test_the_example(guide: str, protocol: str, start: object, tmp_path: Path) -
     sent = event(1, {"changed": ["description"]}, subject="/schemagroups/weather/schemas/report/versions/1")
 
     async def scenario() -> None:
-        async with opened(target(block(guide, "json", port)), protocol) as sink:
+        async with open_sink(target(block(guide, "json", port)), protocol) as sink:
             assert (await deliver(sink, sent)).result is DeliveryResult.DELIVERED
 
     assert callable(start)

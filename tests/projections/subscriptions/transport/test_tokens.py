@@ -13,7 +13,7 @@ from annals.projections.outgoing.destination_guard import DestinationGuard
 from annals.projections.subscriptions.ports import RenewedTokens
 from annals.projections.subscriptions.transport.token_renewal import MAX_LIFETIME_SECONDS, RenewalFailure, TokenRenewal
 from tests.projections.subscriptions.events import LOCAL, run
-from tests.support.receivers import Receiver, receiving
+from tests.support.receivers import Receiver, serve_receiver
 
 NOW = 1_800_000_000.0
 REFRESH = "r3fr+sh/ü"
@@ -21,7 +21,7 @@ REFRESH = "r3fr+sh/ü"
 
 @pytest.fixture(scope="module")
 def receiver() -> Iterator[Receiver]:
-    with receiving(Receiver()) as served:
+    with serve_receiver(Receiver()) as served:
         yield served
 
 

@@ -17,7 +17,7 @@ pytest.importorskip("proton", reason="no python-qpid-proton: pip install annals[
 from annals.domain.subscriptions.subscription_document import SubscriptionSupport, parse_subscription
 from annals.projections.subscriptions.contract import Credential, DeliveryResult, SinkTarget
 from tests.support.brokers.rabbitmq import RabbitMQ
-from tests.support.brokers.suite import Names, deliver, event, opened
+from tests.support.brokers.suite import LocalResolver, deliver, event, open_sink
 from tests.support.serving import ROOT
 
 pytestmark = pytest.mark.uses("RabbitMQ")
@@ -59,7 +59,7 @@ def test_the_example(broker: RabbitMQ, tmp_path: Path) -> None:
     sent = event(1, {"changed": ["description"]}, subject="/schemagroups/weather/schemas/report/versions/1")
 
     async def scenario() -> None:
-        async with opened(target(block("json", broker.port)), "AMQP", Names()) as sink:
+        async with open_sink(target(block("json", broker.port)), "AMQP", LocalResolver()) as sink:
             assert (await deliver(sink, sent)).result is DeliveryResult.DELIVERED
 
     with subprocess.Popen([sys.executable, program], stdout=subprocess.PIPE, text=True) as reading:

@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from annals.projections.subscriptions.contract import SinkTarget
 from tests.projections.subscriptions.events import event, sent, target
-from tests.support.receivers import Got, Receiver, receiving
+from tests.support.receivers import ReceivedRequest, Receiver, serve_receiver
 
 KEY = bytes(range(32))
 SECRET = f"whsec_{b64encode(KEY).decode()}"
@@ -26,11 +26,11 @@ class Verifier(Protocol):
 
 @pytest.fixture(scope="module")
 def receiver() -> Iterator[Receiver]:
-    with receiving(Receiver()) as served:
+    with serve_receiver(Receiver()) as served:
         yield served
 
 
-def got(receiver: Receiver, to: SinkTarget, *events: CloudEvent) -> Got:
+def got(receiver: Receiver, to: SinkTarget, *events: CloudEvent) -> ReceivedRequest:
     receiver.got.clear()
     sent(to, events)
     return receiver.got[0]

@@ -15,7 +15,7 @@ import pytest
 from annals.domain.subscriptions.subscription_document import SubscriptionSupport, parse_subscription
 from annals.projections.subscriptions.contract import DeliveryResult, SinkTarget
 from tests.support.brokers.kafka import Kafka, kafka
-from tests.support.brokers.suite import Names, deliver, event, opened
+from tests.support.brokers.suite import LocalResolver, deliver, event, open_sink
 from tests.support.serving import ROOT
 
 #: A broker takes a few seconds to start, and many more on a busy machine.
@@ -52,7 +52,7 @@ def test_the_example(broker: Kafka, tmp_path: Path) -> None:
     sent = event(1, {"changed": ["description"]}, subject="/schemagroups/weather/schemas/report/versions/1")
 
     async def scenario() -> None:
-        async with opened(target(block("json", port)), "KAFKA", Names()) as sink:
+        async with open_sink(target(block("json", port)), "KAFKA", LocalResolver()) as sink:
             assert (await deliver(sink, sent)).result is DeliveryResult.DELIVERED
 
     with subprocess.Popen([sys.executable, "-W", "ignore", program], stdout=subprocess.PIPE, text=True) as reading:
