@@ -58,7 +58,7 @@ def test_once(annals: Annals, store: str, broker: Kafka) -> None:
         assert ended == (0, f"position 7: 7 records on {broker.topic}-once.log, 4 on {broker.topic}-once.events\n", "")
 
 
-def test_it_follows_until_it_is_told_to_stop(store: str, broker: Kafka, folder: Path) -> None:
+def test_it_follows_until_sigterm(store: str, broker: Kafka, folder: Path) -> None:
     broker.fresh()
     prefix = f"{broker.topic}-follow"
     command = [sys.executable, "-m", "annals", "publish", "--kafka", broker.own(), "--prefix", prefix]
@@ -117,7 +117,7 @@ def test_users_who_may_not(
     assert settings["PASSWORD"] not in ended.err
 
 
-def test_a_certificate_of_nobody_known(annals: Annals, store: str, broker: Kafka, resolved: None) -> None:
+def test_an_untrusted_certificate_is_refused(annals: Annals, store: str, broker: Kafka, resolved: None) -> None:
     ended = annals("publish", "--kafka", f"SSL://{HOST}:{broker.ports['TLS']}", "--once")
     assert ended.code == 3
     assert ended.err.startswith("annals: Kafka: tls ")

@@ -116,7 +116,7 @@ def test_a_dry_run_shows_nothing_of_others(api: Api) -> None:
     assert api.send("DELETE", f"/subscriptions/{id}?dryrun", **bearer("bob")).status_code == 404
 
 
-def test_restoring_leaves_them(api: Api) -> None:
+def test_a_restore_leaves_subscriptions_alone(api: Api) -> None:
     # SUB-507: restoring the root brings back Groups, and no subscription comes or goes
     first = lived(api)
     api.done("DELETE", f"/subscriptions/{first}", **ANN)
@@ -138,7 +138,7 @@ def test_the_tree_has_no_such_path(api: Api) -> None:
     assert id not in text(api, "/?inline=*&asof=6", "root")
 
 
-def test_a_model_is_replaced_beside_them(api: Api) -> None:
+def test_a_new_model_leaves_subscriptions_alone(api: Api) -> None:
     # MOD: scans of types pass subscriptions by
     lived(api)
     source = json.loads(text(api, "/modelsource"))

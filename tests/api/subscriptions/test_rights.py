@@ -20,7 +20,7 @@ def none() -> StoredSubscriptions:
     raise AssertionError("nobody asks for subscriptions")
 
 
-def test_everybody_reads_everything() -> None:
+def test_owners_read_everything_without_authentication() -> None:
     # SUB-911: where callers are not told apart
     assert OwnerRights(None, none)("anonymous", "/dirs/d1")
 

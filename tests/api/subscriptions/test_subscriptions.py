@@ -34,7 +34,7 @@ def guarded(store_url: str) -> Iterator[Api]:
         yield served
 
 
-def test_a_life(api: Api) -> None:
+def test_create_update_and_delete_a_subscription(api: Api) -> None:
     # SUB-501, SUB-507: a UUID, a location, one event; what is sent as id does not count
     answer = api.send("POST", "/subscriptions", {**BODY, "id": "mine"})
     assert answer.status_code == 201

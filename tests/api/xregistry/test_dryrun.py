@@ -64,7 +64,7 @@ WRITES: list[tuple[str, str, Any]] = [
 
 
 @pytest.mark.parametrize(("method", "path", "body"), WRITES)
-def test_what_the_log_will_say(filled: Api, method: str, path: str, body: Any) -> None:
+def test_a_dry_run_returns_the_events_of_the_write(filled: Api, method: str, path: str, body: Any) -> None:
     # FLAG-83: on every write, in the form of `/-/log`, less the correlation id; no id is used up
     before = head(filled)
     tried = filled.done(method, path + ("&" if "?" in path else "?") + "dryrun", body)
@@ -176,7 +176,7 @@ EXAMPLES = {"sqlite": 5, "postgresql": 2}
 
 
 @pytest.mark.parametrize("kind", EXAMPLES)
-def test_any_history_is_told_before_it_happens(request: pytest.FixtureRequest, kind: str) -> None:
+def test_a_dry_run_predicts_any_history(request: pytest.FixtureRequest, kind: str) -> None:
     # FLAG-83: each step tried first: not a byte differs afterwards, and then what was told comes to pass
     url = request.getfixturevalue("postgres_url") if kind == "postgresql" else None
 

@@ -35,7 +35,7 @@ def past(api: Api) -> Api:
 
 
 @pytest.mark.parametrize("asof", ["7", "8", "ID1"])
-def test_it_is_there_again(past: Api, asof: str) -> None:
+def test_a_deleted_entity_is_restored(past: Api, asof: str) -> None:
     # FLAG-81: one ordinary interaction, told in numbers; documents are the same bytes; a second time nothing happens
     found = past.done("POST", f"/-/restore/dirs/d?asof={asof}")
     summary = {
