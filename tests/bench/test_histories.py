@@ -104,7 +104,7 @@ def test_a_published_history_has_the_records_that_would_be_published_from_a_stor
         assert rig.proven() == {LOG: place.log, TOLD: place.events}  # each there twice, and both the same
 
 
-def test_the_seed_says_what_it_is(history: list[Told]) -> None:
+def test_equal_seeds_give_equal_histories(history: list[Told]) -> None:
     again, other = interactions(EVENTS), interactions(EVENTS, seed=2)
     assert [told.interaction for told in again] == [told.interaction for told in history]
     assert [told.interaction for told in other][-1].chain != history[-1].interaction.chain
