@@ -43,9 +43,7 @@ def whole(registry: Registry, folder: SegmentFolder) -> None:
 MOMENTS = ["log/*.part", "log/*.parquet", "documents/*.parquet", "manifest/*.json"]
 
 
-def test_a_writer_killed_at_any_moment_is_gone_on_with(
-    registry: Registry, folder: SegmentFolder, tmp_path: Path
-) -> None:
+def test_segment_writing_resumes_after_kill(registry: Registry, folder: SegmentFolder, tmp_path: Path) -> None:
     # kill -9 leaves what is complete, and the next writer neither loses nor repeats an event.
     record_interactions(registry, 200)
     place = tmp_path / "segments"

@@ -82,5 +82,5 @@ def objects(place: Path) -> int:
     return sum(path.suffix in (".parquet", ".json") for path in place.iterdir()) if place.is_dir() else 0
 
 
-def test_an_uri_is_told_without_what_is_secret(s3: S3) -> None:
+def test_uris_are_printed_without_secrets(s3: S3) -> None:
     assert open_folder(s3.uri("s3", "x").replace("//", "//tester:secret@", 1)).name == "s3://lake/x"

@@ -167,7 +167,7 @@ def test_an_access_token_that_has_ended_waits_for_an_update(sqlite_url: str) -> 
     rig.close()
 
 
-def test_what_sinks_say_is_kept_without_secrets(sqlite_url: str) -> None:
+def test_stored_sink_responses_have_no_secrets(sqlite_url: str) -> None:
     # SUB-303, 823: at most a kilobyte, in the status and in dead letters
     rig = Rig(sqlite_url, secrets=Kept(secret="pass-marker"))
     rig.receiver.answer = lambda id, events: Outcome(DeliveryResult.REJECTED, "400", "no pass-marker here " * 100)
@@ -340,7 +340,7 @@ def test_a_callback_that_comes_while_others_are_written(sqlite_url: str) -> None
     rig.close()
 
 
-def test_another_sink_is_asked_anew(sqlite_url: str) -> None:
+def test_a_new_sink_needs_a_new_consent(sqlite_url: str) -> None:
     # SUB-712: after a change of `sink`, and of nothing else
     handshakes = Handshakes(Said(True))
     rig = Rig(sqlite_url, validator=handshakes, policy="required", origin="o")

@@ -239,7 +239,7 @@ def test_a_dead_letter_is_tried_again(both: Rig) -> None:
     assert both.status()["deadletters"] == 0
 
 
-def test_dead_letters_are_dropped_or_told_to_another_sink(rig: Rig) -> None:
+def test_dead_letters_are_dropped_or_sent_to_another_sink(rig: Rig) -> None:
     # SUB-832: with why they are dead; what that sink does not take is stored
     letters = "https://letters.example/"
     told: list[CloudEvent] = []
@@ -571,7 +571,7 @@ def test_a_dead_letter_that_was_not_written_comes_first_again(both: Rig) -> None
     assert [event.get_extension("sequence") for event in of_a] == [f"{number:020}.00" for number in (2, 4)]
 
 
-def test_a_hot_subject_holds_up_nobody(rig: Rig) -> None:
+def test_a_hot_subject_blocks_no_other(rig: Rig) -> None:
     # SUB-811, 806: thousands of events of one subject behind a sink that is slow for it; all else arrives meanwhile,
     # the status tells of them, few of them are in memory, and in the end they have come in order
     hot, gate = 9_000, asyncio.Event()

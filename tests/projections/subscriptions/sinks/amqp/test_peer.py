@@ -228,7 +228,7 @@ def test_a_token_is_no_credential_here(rhea: Peer) -> None:  # SUB-305: AMQP has
     assert rhea.told() == []
 
 
-def test_nobody_in_particular(rhea: Peer) -> None:  # without a credential: SASL ANONYMOUS
+def test_anonymous_connections(rhea: Peer) -> None:  # without a credential: SASL ANONYMOUS
     assert outcome(rhea.target("accept", credential=None)) == Outcome(DeliveryResult.DELIVERED)
     assert not any("plain" in line for line in rhea.told())
 

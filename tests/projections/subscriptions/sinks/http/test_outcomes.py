@@ -59,7 +59,7 @@ def test_redirects_are_not_followed(receiver: Receiver) -> None:
     assert [request.target for request in receiver.got] == ["/"] * 3
 
 
-def test_proxies_and_cookies_are_nobodys(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_proxies_and_cookies_are_ignored(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
     # SUB-902: what the environment says of proxies is not for deliveries; nothing is kept of what a sink sets
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
@@ -115,7 +115,7 @@ def test_forms_of_times(text: str) -> None:
     assert parse_retry_after(text, NOW) == AFTER[text]
 
 
-def test_what_a_sink_says_is_kept_short_and_without_secrets(receiver: Receiver) -> None:
+def test_stored_responses_are_short_and_without_secrets(receiver: Receiver) -> None:
     # SUB-823, SUB-303: 1 KiB at most, on one line, and nothing in it that was sent as a secret
     secrets = ("tok/en+1", "key-value", "quer%20y", 'basic:se"cret')
     password = b64encode(b"me:" + secrets[3].encode()).decode()
@@ -225,7 +225,7 @@ def test_answers_without_end() -> None:
     assert seconds < 5 and sum(written) < 50_000_000
 
 
-def test_nobody_there() -> None:
+def test_unreachable_sinks() -> None:
     with listener(respond_with(OK)) as port:
         pass
     (outcome,) = sent(target(f"http://127.0.0.1:{port}/"), [event()])
@@ -268,7 +268,7 @@ def test_many_at_a_time(receiver: Receiver) -> None:
     assert threading.active_count() <= before
 
 
-def test_connections_that_nobody_needs_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_idle_connections_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     # SUB-806: a thousand quiet subscriptions hold no thousand connections
     monkeypatch.setattr(http_client, "IDLE_SECONDS", 0.2)
     ended: list[float] = []

@@ -44,7 +44,7 @@ VERIFIERS: list[tuple[type, type[Exception]]] = [
 
 @pytest.mark.parametrize(("verifier", "refusal"), VERIFIERS)
 @pytest.mark.parametrize("mode", ["structured", "binary", "batched"])
-def test_receivers_can_tell(receiver: Receiver, verifier: type, refusal: type[Exception], mode: str) -> None:
+def test_receivers_verify_signatures(receiver: Receiver, verifier: type, refusal: type[Exception], mode: str) -> None:
     # Standard Webhooks, "Verifying webhook authenticity": of every mode, and of nothing that was changed
     request = got(receiver, target(receiver.url, mode, key=KEY), event("a b.1", data={"changed": ["é"]}))
     webhook: Verifier = verifier(SECRET)

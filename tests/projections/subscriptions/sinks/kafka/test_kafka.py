@@ -292,7 +292,7 @@ def test_schemes_with_tls(broker: Kafka, scheme: str, monkeypatch: pytest.Monkey
         assert outcomes(replace(target, uri=uri), event(1))[0].result is DeliveryResult.DELIVERED
 
 
-def test_what_is_said_of_connections_that_fail(broker: Kafka) -> None:  # 8.5: enough for an owner to know why
+def test_errors_of_failed_connections(broker: Kafka) -> None:  # 8.5: enough for an owner to know why
     cases = {"tls": broker.target(tls=True), "ECONNREFUSED": broker.target(seconds=1, port=free_port())}
     for code, target in cases.items():
         (found,) = outcomes(target, event(1))
@@ -395,7 +395,7 @@ def test_a_credential_that_is_refused_later(broker: Kafka) -> None:
     run(scenario)
 
 
-def test_dead_brokers_hold_up_nobody(broker: Kafka) -> None:  # SUB-806: not even many that say nothing
+def test_dead_brokers_do_not_block_other_sinks(broker: Kafka) -> None:  # SUB-806: not even many that say nothing
     broker.fresh()
 
     async def scenario() -> None:

@@ -95,7 +95,7 @@ def test_structured_mode_by_the_table(server: Nats) -> None:  # §7, NATS struct
     assert orjson.loads(raw.payload)["time"] == "2026-01-02T03:04:05.060001Z"
 
 
-def test_nobody_has_to_listen(server: Nats) -> None:  # SUB-709: at most once
+def test_delivery_without_a_subscriber(server: Nats) -> None:  # SUB-709: at most once
     assert attempt(server.target(subject="nobody.listens"), event(1)) == [DELIVERED]
 
 
