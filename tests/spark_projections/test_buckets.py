@@ -78,12 +78,12 @@ def test_a_rebuild_by_way_of_a_bucket(spark: SparkSession, s3: S3, sqlite_url: s
         ("/a%20b", "file:///a%20b"),
     ],
 )
-def test_what_spark_is_told(uri: str, taken: str) -> None:
+def test_s3_uris_for_spark(uri: str, taken: str) -> None:
     # without what is secret, because Spark shows its paths in plans and logs
     assert spark_uri(uri) == taken
 
 
-def test_a_stage_that_nobody_reaches_is_told_before_any_work(spark: SparkSession, sqlite_url: str) -> None:
+def test_an_unreachable_staging_folder_is_reported_early(spark: SparkSession, sqlite_url: str) -> None:
     with Registry(sqlite_url) as registry:
         record_interactions(registry, 1)
         log = spark.range(1).selectExpr("raise_error('read') AS last")
