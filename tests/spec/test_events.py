@@ -78,7 +78,7 @@ class TestOneRegistry:
     """Rows about Groups, Resources and Versions."""
 
     @named(list(also_for_scans(ROWS)))
-    def test_what_a_request_is_told_as(
+    def test_events_of_a_request(
         self, row: dict[str, Any], stage: ReusableRegistry, library: tuple[asyncio.Runner, Registry]
     ) -> None:
         runner, registry = library
@@ -87,7 +87,7 @@ class TestOneRegistry:
 
 
 @named(yaml.load(Path(__file__).with_name("events.yaml").read_text(), yaml.CSafeLoader))
-def test_what_a_request_to_a_new_registry_is_told_as(row: dict[str, Any], stage: ReusableRegistry) -> None:
+def test_events_of_a_request_to_a_new_registry(row: dict[str, Any], stage: ReusableRegistry) -> None:
     async def run() -> None:
         await stage.reset(row.get("model", "library"))
         async with serving(stage.database) as registry:
@@ -232,7 +232,7 @@ def test_a_whole_exchange(stage: ReusableRegistry) -> None:
     asyncio.run(run())
 
 
-def test_reading_refusals_and_time_are_told_to_nobody(stage: ReusableRegistry) -> None:
+def test_reads_and_refusals_have_no_events(stage: ReusableRegistry) -> None:
     # EV-7, EV-8, EV-9: neither who reads, nor who is refused, nor a day that comes makes an event
     async def run() -> None:
         await stage.reset("library")

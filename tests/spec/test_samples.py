@@ -59,7 +59,7 @@ def registry(sqlite_url: str) -> Iterator[Api]:
         yield served
 
 
-def test_each_is_as_the_table_says(name: str, document: Json) -> None:
+def test_sample_counts_equal_the_table(name: str, document: Json) -> None:
     found = [len(list(documents)) for documents in (_of(document, "endpoints"), _of(document, "messagegroups"))]
     found += [len(list(_inside(document, "messagegroups", "messages")))]
     schemas = list(_inside(document, "schemagroups", "schemas"))
@@ -68,7 +68,7 @@ def test_each_is_as_the_table_says(name: str, document: Json) -> None:
 
 @pytest.mark.parametrize("method", ["PUT", "POST"])
 @pytest.mark.parametrize("validation", ["off", "warn"])
-def test_it_is_taken_in(document: Json, sqlite_url: str, method: str, validation: str) -> None:
+def test_samples_can_be_imported(document: Json, sqlite_url: str, method: str, validation: str) -> None:
     # SA-01: at both levels that refuse nothing; every inline document is checked, and right; others have a reason
     create(sqlite_url, default_source())
     with serving(sqlite_url, domain_validation=validation) as registry:
@@ -127,7 +127,7 @@ def test_exports_keep_defaults_as_defaults(document: Json, registry: Api, sqlite
             assert _within(marked, _marked(other))
 
 
-def test_the_import_is_told_once(document: Json, registry: Api, sqlite_url: str) -> None:
+def test_an_import_has_one_event_per_entity(document: Json, registry: Api, sqlite_url: str) -> None:
     # SA-03: one event for the registry, and one for each Group, Resource and Version, under one id
     before = last_position(sqlite_url)
     registry.done("PUT", "/", document)

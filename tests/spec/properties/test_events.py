@@ -118,7 +118,7 @@ INVARIANTS: list[Callable[[Moment], None]] = [
 ]
 
 
-def test_what_a_history_is_told_as(database: tuple[str, Callable[[], Any]]) -> None:
+def test_events_of_a_history(database: tuple[str, Callable[[], Any]]) -> None:
     kind, empty = database
 
     @settings(max_examples=EXAMPLES[kind], **UNHURRIED)
