@@ -315,7 +315,7 @@ class Contract:
     both = pytest.mark.parametrize("mode", ["structured", "binary"])
 
     @both
-    def test_the_event_arrives_as_it_was(
+    def test_the_event_arrives_unchanged(
         self, sink_broker: Broker, mode: str
     ) -> None:  # SUB-703, 710: same event again
         sent = event(1)
@@ -403,7 +403,7 @@ class Contract:
             received = {str(each.event.get_attributes()["id"]) for each in receiver.take(300)}
         assert len(received) == 300
 
-    def test_a_broker_that_went_away_and_came_back(self, sink_broker: Broker) -> None:  # SUB-801: retried, then there
+    def test_a_restarted_broker(self, sink_broker: Broker) -> None:  # SUB-801: retried, then there
         target = sink_broker.target(seconds=4)
 
         async def scenario() -> None:
@@ -422,9 +422,7 @@ class Contract:
 
         run(scenario)
 
-    def test_a_connection_that_is_lost_without_a_word(
-        self, sink_broker: Broker
-    ) -> None:  # 8.3: the next one is another
+    def test_a_connection_that_is_lost_silently(self, sink_broker: Broker) -> None:  # 8.3: the next one is another
         if not sink_broker.anew:
             pytest.skip(f"a sink of {sink_broker.protocol} notices in a way of its own")
         relay = Relay(urlsplit(sink_broker.target().uri).port)
@@ -442,7 +440,7 @@ class Contract:
         finally:
             relay.close()
 
-    def test_a_broker_that_is_not_there(self, sink_broker: Broker) -> None:  # 8.3: a refused connection is retried
+    def test_an_unreachable_broker(self, sink_broker: Broker) -> None:  # 8.3: a refused connection is retried
         target = sink_broker.target(seconds=3, port=free_port())
 
         async def scenario() -> None:
@@ -455,7 +453,7 @@ class Contract:
 
         run(scenario)
 
-    def test_a_server_that_says_nothing(self, sink_broker: Broker) -> None:  # 8.3: a timeout is retried
+    def test_a_silent_server(self, sink_broker: Broker) -> None:  # 8.3: a timeout is retried
         with silent_server() as port:
             target = sink_broker.target(seconds=2, port=port)
 
@@ -492,7 +490,7 @@ class Contract:
 
         run(scenario)
 
-    def test_tls_with_an_authority_of_ones_own(self, sink_broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_tls_with_a_private_authority(self, sink_broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("SSL_CERT_FILE", str(sink_broker.ca))
         names = LocalResolver()
         with sink_broker.receiving() as receiver:
@@ -506,7 +504,7 @@ class Contract:
         # SUB-901: only the resolver is asked, and the certificate was still compared with the name.
         assert {host for host, _ in names.asked} == {HOST}
 
-    def test_a_certificate_that_nobody_vouches_for(self, sink_broker: Broker) -> None:  # SUB-906: verified
+    def test_an_untrusted_certificate(self, sink_broker: Broker) -> None:  # SUB-906: verified
         async def scenario() -> None:
             async with open_sink(sink_broker.target(tls=True, seconds=5), sink_broker.protocol) as sink:
                 assert (await deliver(sink, event(1))).result is DeliveryResult.RETRY
