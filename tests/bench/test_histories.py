@@ -32,7 +32,7 @@ from bench.stocking import stock
 from tests.projections.kafka.conftest import broker
 from tests.projections.kafka.publishing_rig import PARTITIONS, Rig
 from tests.support.brokers.kafka import Kafka
-from tests.support.segment_logs import lying, recorded, stored_documents
+from tests.support.segment_logs import files_below, log_rows, stored_documents
 
 __all__ = ["broker"]
 
@@ -59,7 +59,7 @@ def test_a_registry_that_is_asked_for_the_same_writes_the_same_log(store_url: st
         for command, context in turn:
             now[0] = context
             registry.command_bus.submit(command, context.caller).result()
-        assert recorded(registry.store.engine) == _rows(history)
+        assert log_rows(registry.store.engine) == _rows(history)
         assert stored_documents(registry.store.engine) == _documents(history)
         live = _read_model(registry.store)
         rebuild(registry.store)
@@ -69,7 +69,7 @@ def test_a_registry_that_is_asked_for_the_same_writes_the_same_log(store_url: st
 def test_a_filled_store_is_whole(store_url: str, history: list[Told]) -> None:
     with closing(_filled(store_url)) as store:
         assert [*walk(store), *verify_row_hashes(store), *verify_history(store)] == []
-        assert recorded(store.engine) == _rows(history)
+        assert log_rows(store.engine) == _rows(history)
 
 
 def test_segments_are_the_files_that_would_be_written_from_a_store(sqlite_url: str, tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_segments_are_the_files_that_would_be_written_from_a_store(sqlite_url: s
     with closing(_filled(sqlite_url)) as store:
         assert store.log_end().chain == last.chain
     append_segments(sqlite_url, open_folder(str(written)), size)
-    assert lying(made) == lying(written)
+    assert files_below(made) == files_below(written)
     assert [*verify_segments(open_folder(str(made)))] == []
 
 
@@ -90,7 +90,7 @@ def test_a_store_that_took_its_log_over_from_segments_is_whole(
         stock(store, open_folder(str(tmp_path / "segments")))
         rebuild(store)
         assert [*walk(store), *verify_row_hashes(store), *verify_history(store)] == []
-        assert recorded(store.engine) == _rows(history)
+        assert log_rows(store.engine) == _rows(history)
 
 
 @pytest.mark.uses("Kafka")
@@ -104,7 +104,7 @@ def test_a_published_history_has_the_records_that_would_be_published_from_a_stor
         assert rig.proven() == {LOG: place.log, TOLD: place.events}  # each there twice, and both the same
 
 
-def test_the_seed_says_what_it_is(history: list[Told]) -> None:
+def test_equal_seeds_give_equal_histories(history: list[Told]) -> None:
     again, other = interactions(EVENTS), interactions(EVENTS, seed=2)
     assert [told.interaction for told in again] == [told.interaction for told in history]
     assert [told.interaction for told in other][-1].chain != history[-1].interaction.chain

@@ -79,7 +79,7 @@ def test_the_caller_is_recorded(store: Store) -> None:
         assert connection.execute(text("SELECT caller FROM interaction")).scalars().all() == ["eve"]
 
 
-def test_what_waits_together_shares_a_commit(store: Store) -> None:
+def test_waiting_commands_share_a_commit(store: Store) -> None:
     """Waiting commands are taken in one transaction; a refused one never touches its neighbours."""
     started, go, worlds = Event(), Event(), set()
 
@@ -102,7 +102,7 @@ def test_what_waits_together_shares_a_commit(store: Store) -> None:
     assert list(verify_log(store)) == []
 
 
-def test_an_outcome_is_told_once_it_is_committed(store: Store) -> None:
+def test_an_outcome_is_returned_after_the_commit(store: Store) -> None:
     """EV-79: who hears of a success finds it in the log, whoever asks."""
     road = CommandBus(store, [], decide)
     found: list[bool] = []
@@ -116,7 +116,7 @@ def test_an_outcome_is_told_once_it_is_committed(store: Store) -> None:
     assert found == [True] * 20
 
 
-def test_a_failed_commit_is_everyones_failure(store: Store) -> None:
+def test_a_failed_commit_fails_all_its_commands(store: Store) -> None:
     """When the transaction itself fails, each of its commands is told so and none of them has happened."""
     road = CommandBus(store, [], decide)
     road.submit(write("/dirs/a")).result()

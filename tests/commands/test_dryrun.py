@@ -88,7 +88,7 @@ TRIED: dict[str, Command] = {
 
 
 @pytest.mark.parametrize("command", TRIED.values(), ids=TRIED.keys())
-def test_it_tells_what_it_would_do_and_does_nothing(registry: Store, command: Command) -> None:
+def test_a_dry_run_returns_its_events_and_records_nothing(registry: Store, command: Command) -> None:
     # FLAG-83: log, heads, documents and read model are as they were, and the next id is the one that came next
     before = dump(registry)
     [tried] = ask(registry, command, dryrun=[0])
@@ -99,7 +99,7 @@ def test_it_tells_what_it_would_do_and_does_nothing(registry: Store, command: Co
     assert done.xregcorrelationid == ("id3" if done.events else None)
 
 
-def test_its_neighbours_never_notice(registry: Store) -> None:
+def test_a_dry_run_does_not_affect_other_commands(registry: Store) -> None:
     # FLAG-83, group commit: positions, version ids and the model of those behind it are as if it had not been there
     model = {"groups": {**MODEL["groups"], "boxes": {"singular": "box"}}}
     commands: list[Command] = [
@@ -134,7 +134,7 @@ def test_a_refusal_is_the_same_either_way(registry: Store) -> None:
     assert dump(registry) == before
 
 
-def test_many_clients_of_whom_half_only_try(registry: Store) -> None:
+def test_concurrent_writes_and_dry_runs(registry: Store) -> None:
     # FLAG-83, EV-79: sixteen at once; what was tried is nowhere, what was done is there once and without gaps
     road, start = CommandBus(registry, [EntityProjection()]), Barrier(16)
     real: list[str] = []

@@ -33,7 +33,7 @@ def told(output: str) -> set[tuple[str, int, int]]:
     return {(name, int(first), int(last)) for name, first, last in lines}
 
 
-def test_a_killed_writer_loses_nothing_it_was_told(store: Store, store_url: str) -> None:
+def test_acknowledged_writes_survive_a_kill(store: Store, store_url: str) -> None:
     """EV-79: what was acknowledged is there, whole; what was not is there whole or not at all."""
     with writer(store_url, "w") as process:
         assert process.stdout is not None

@@ -15,7 +15,7 @@ from cloudevents.core.v1.event import CloudEvent
 from tests.support.brokers import kafka
 from tests.support.brokers.mosquitto import mosquitto
 from tests.support.brokers.nats import nats_server
-from tests.support.brokers.suite import PASSWORD, USER, Receiver, Station
+from tests.support.brokers.suite import PASSWORD, USER, Broker, Receiver
 from tests.support.polling import until
 from tests.support.registries.client import xid
 from tests.support.registries.subscribed import Registry, registry
@@ -37,7 +37,7 @@ FORGETFUL: Final = ("MQTT5", "NATS")
 class Place:
     """The one place at a broker that events go to. reading: a client that sees what comes."""
 
-    station: Station
+    sink_broker: Broker
     settings: Mapping[str, Any]
     reading: Callable[[], AbstractContextManager[Receiver]]
 
@@ -45,10 +45,10 @@ class Place:
     def body(self) -> dict[str, Any]:
         """A subscription to it."""
         # Kafka's listeners for those who show who they are tell them a name that leads nowhere here.
-        shown = {} if self.station.protocol == "KAFKA" else {"sinkcredential": PLAIN}
-        target = self.station.target(host="127.0.0.1", credential=None, **self.settings)
+        shown = {} if self.sink_broker.protocol == "KAFKA" else {"sinkcredential": PLAIN}
+        target = self.sink_broker.target(host="127.0.0.1", credential=None, **self.settings)
         settings = {**target.settings, **SOON}
-        return {"protocol": self.station.protocol, "sink": target.uri, "protocolsettings": settings, **shown}
+        return {"protocol": self.sink_broker.protocol, "sink": target.uri, "protocolsettings": settings, **shown}
 
 
 @pytest.fixture(params=["KAFKA", "MQTT5", "AMQP", "NATS"])
@@ -108,19 +108,19 @@ def test_a_broker_that_goes_away(place: Place, tmp_path: Path) -> None:
             first = written(server, "before")
             ordered(arrived(receiver, first), first)
             until(lambda: server.status(id)["lag"] == 0)
-        place.station.stop()
+        place.sink_broker.stop()
         second = written(server, "during")
         until(lambda: server.status(id)["state"] == "retrying")
         time.sleep(2)
         assert server.status(id)["pending"] == len(second)
-        forgets = place.station.protocol in FORGETFUL
+        forgets = place.sink_broker.protocol in FORGETFUL
         if forgets:
             server.act(id, "pause")
-        place.station.start()
+        place.sink_broker.start()
         with place.reading() as receiver:
             if forgets:
                 server.act(id, "resume")
-            wanted = [*first, *second] if place.station.protocol == "KAFKA" else second
+            wanted = [*first, *second] if place.sink_broker.protocol == "KAFKA" else second
             ordered(arrived(receiver, wanted), wanted)
         until(lambda: server.status(id)["state"] == "active")
         until(lambda: server.status(id)["lag"] == 0)

@@ -144,7 +144,7 @@ def test_a_start_in_time_is_about_when_it_was_recorded(api: Api, sinks: Webhooks
     assert times["versions"] == OLD
 
 
-def test_owners_are_told_of_groups_that_they_may_read(store_url: str, sinks: Webhooks) -> None:
+def test_owners_receive_events_of_readable_groups(store_url: str, sinks: Webhooks) -> None:
     # LEG-1105, SUB-911: by the Group in the registry, whatever the older API calls it
     create(store_url, default_source())
     tokens = {

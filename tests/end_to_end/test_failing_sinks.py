@@ -15,7 +15,7 @@ from typing import Any, Final
 import pytest
 
 from tests.support.polling import until
-from tests.support.receivers import listening, saying
+from tests.support.receivers import listener, respond_with
 from tests.support.registries.subscribed import Registry, registry
 from tests.support.webhooks import Webhooks, webhooks
 
@@ -70,10 +70,15 @@ def test_what_sinks_do(sqlite_url: str, tmp_path: Path, sinks: Webhooks) -> None
 
     sinks.answer = lambda path, event: 500 if path == "/fails" else 204
     redirect = f"HTTP/1.1 307 So\r\nLocation: {sinks.url}/trap\r\nContent-Length: 0\r\n\r\n".encode()
-    handles = {"redirects": saying(redirect), "hangs": saying(stay=True), "resets": _reset, "endless": endless}
+    handles = {
+        "redirects": respond_with(redirect),
+        "hangs": respond_with(stay=True),
+        "resets": _reset,
+        "endless": endless,
+    }
     settings = {"timeout": 1, "retry": {"maxattempts": 2, "initialdelay": 1, "multiplier": 1, "maxdelay": 1}}
     with ExitStack() as stack:
-        ports = {name: stack.enter_context(listening(handle)) for name, handle in handles.items()}
+        ports = {name: stack.enter_context(listener(handle)) for name, handle in handles.items()}
         urls = {name: f"http://127.0.0.1:{port}/" for name, port in ports.items()} | {"fails": f"{sinks.url}/fails"}
         server = stack.enter_context(registry(sqlite_url, tmp_path, ANNALS_SINKS_VALIDATION="off"))
         ids = {name: server.subscribe(url, types=CREATED, settings=settings) for name, url in urls.items()}

@@ -26,7 +26,7 @@ def listener() -> Iterator[socket.socket]:
         yield made
 
 
-def test_a_listener_would_hear_of_it(listener: socket.socket) -> None:
+def test_the_listener_detects_a_request(listener: socket.socket) -> None:
     with closing(socket.create_connection(listener.getsockname())):
         listener.accept()[0].close()
 
@@ -63,7 +63,7 @@ def test_no_reference_is_followed(listener: socket.socket, sqlite_url: str) -> N
         listener.accept()
 
 
-def test_the_older_apis_pull_nothing(listener: socket.socket, sqlite_url: str) -> None:
+def test_the_legacy_apis_fetch_nothing(listener: socket.socket, sqlite_url: str) -> None:
     # LEG-212, LEG-1107, LEG-1108: authorities, ids, URIs and references lead out of the registry, and it goes nowhere
     at = f"http://127.0.0.1:{listener.getsockname()[1]}/x"
     schemas, messages = f"{SCHEMAREGISTRY.base}/schemagroups", f"{MESSAGECATALOG.base}/messagecatalog"

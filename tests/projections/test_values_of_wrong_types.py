@@ -170,7 +170,7 @@ def test_reads_are_answered(file: Path, table: Table) -> None:
 
 
 @pytest.mark.parametrize("table", [*LOG, *MODELS], ids=str)
-def test_a_damaged_row_is_told_as_such(file: Path, table: Table) -> None:
+def test_a_damaged_row_is_reported(file: Path, table: Table) -> None:
     # ERR-1: 503 for a store that is damaged, or the specification's own error for a document that is not there; an
     # event of a kind that nobody knows is one of a newer program
     with serving(f"sqlite:///{file}", **SETTINGS) as api:
@@ -214,7 +214,7 @@ def test_a_callback_whose_time_is_damaged_has_expired(file: Path, until: Any) ->
 
 
 @pytest.mark.parametrize("table", [*LOG, *MODELS, *STATES], ids=str)
-def test_a_start_says_what_is_wrong(sound: Path, file: Path, table: Table) -> None:
+def test_a_failed_start_names_the_damage(sound: Path, file: Path, table: Table) -> None:
     # a server starts, or says in one line why it does not
     for place, other in islice(damaged(file, table, sound), 0, None, len(OTHERS) + 1):
         try:

@@ -19,7 +19,7 @@ from annals.spark_projections.rebuild import rebuild
 from annals.spark_projections.sources import segments
 from tests.support.registries.recorded import Registry
 from tests.support.s3 import BUCKET, CLIENT, S3, s3_store
-from tests.support.segment_logs import grow
+from tests.support.segment_logs import record_interactions
 
 pytestmark = pytest.mark.uses("S3Proxy", "Spark")
 
@@ -54,7 +54,7 @@ def s3(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 def test_a_rebuild_by_way_of_a_bucket(spark: SparkSession, s3: S3, sqlite_url: str, scheme: str) -> None:
     # P-14: log, stage and events may all lie in one, under one spelling
     with Registry(sqlite_url) as registry:
-        grow(registry, 20)
+        record_interactions(registry, 20)
         before = registry.tables()
         append_segments(sqlite_url, open_folder(s3.uri(scheme, f"{scheme}/annals")))
         log = segments.read(spark, s3.uri(scheme, f"{scheme}/annals"))
@@ -78,14 +78,14 @@ def test_a_rebuild_by_way_of_a_bucket(spark: SparkSession, s3: S3, sqlite_url: s
         ("/a%20b", "file:///a%20b"),
     ],
 )
-def test_what_spark_is_told(uri: str, taken: str) -> None:
+def test_s3_uris_for_spark(uri: str, taken: str) -> None:
     # without what is secret, because Spark shows its paths in plans and logs
     assert spark_uri(uri) == taken
 
 
-def test_a_stage_that_nobody_reaches_is_told_before_any_work(spark: SparkSession, sqlite_url: str) -> None:
+def test_an_unreachable_staging_folder_is_reported_early(spark: SparkSession, sqlite_url: str) -> None:
     with Registry(sqlite_url) as registry:
-        grow(registry, 1)
+        record_interactions(registry, 1)
         log = spark.range(1).selectExpr("raise_error('read') AS last")
         with pytest.raises(ValueError, match="nowhere"):
             rebuild(log, partial(make_anew, registry.store, None), stage="nowhere://a/b")

@@ -38,7 +38,7 @@ from annals.spark_projections.verify_log import UnverifiedLog
 from tests.spark_projections.conftest import require_connector
 from tests.spark_projections.served_registry import ServedLog, served_log
 from tests.support.brokers import kafka as brokers
-from tests.support.histories import Step, asked, histories
+from tests.support.histories import Step, as_request, histories
 from tests.support.serving import annals
 from tests.support.stores import schema_of
 from tests.support.subscribing import BODY
@@ -108,7 +108,7 @@ def carry_out(registry: ServedLog, steps: list[Step]) -> None:
     before = len(registry.rows())
     with httpx.Client(timeout=30) as client:
         for step in steps:
-            request = asked(step)
+            request = as_request(step)
             is_json = request.body is not None and not isinstance(request.body, bytes)
             body = {"json": request.body} if is_json else {"content": request.body}
             answer = client.request(request.method, registry.url + request.path, **body)

@@ -26,7 +26,7 @@ def folder(uri: str) -> Path:
     return found
 
 
-def test_what_is_in_use_stays(home: Path) -> None:
+def test_folders_in_use_are_kept(home: Path) -> None:
     # rebuilds of several stores run at once on one machine
     with staging_folder() as first:
         own = folder(first)
@@ -37,7 +37,7 @@ def test_what_is_in_use_stays(home: Path) -> None:
     assert not [*home.iterdir()]
 
 
-def test_what_nobody_uses_goes(home: Path) -> None:
+def test_unused_folders_are_deleted(home: Path) -> None:
     # as a killed process, or an older program without locks, leaves it; nothing else of a like name is touched
     for left in ("annals-rebuild-a/stage/rows", "annals-rebuild-b/stage"):
         (home / left).mkdir(parents=True)

@@ -159,7 +159,7 @@ FORGERIES: dict[str, tuple[Callable[[Path], object], str]] = {
 
 
 @pytest.mark.parametrize(("change", "said"), FORGERIES.values(), ids=FORGERIES)
-def test_forged_segments_are_refused(
+def test_tampered_segments_are_refused(
     rebuild: Rebuild, store: Registry, tmp_path: Path, change: Callable[[Path], object], said: str
 ) -> None:
     # P-14: only what was once written becomes the past that is served
@@ -202,7 +202,7 @@ def test_a_head_that_was_noted_elsewhere(
     assert (store.tables() == before) == (code != 0)
 
 
-def test_a_forged_past_of_the_database_is_refused(rebuild: Rebuild, connectors: list[str], postgres_url: str) -> None:
+def test_tampered_database_rows_are_refused(rebuild: Rebuild, connectors: list[str], postgres_url: str) -> None:
     # P-14: what lives comes out right, so no state hash shows it
     require_connector(connectors, "postgres")
     with Registry(postgres_url) as store:

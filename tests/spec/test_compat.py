@@ -50,7 +50,7 @@ def test_row(row: dict[str, Any], stage: ReusableRegistry) -> None:
     asyncio.run(_story(row, stage))
 
 
-def test_ids_are_said_once() -> None:
+def test_row_ids_are_unique() -> None:
     ids = [row["id"] for row in ROWS]
     assert sorted(ids) == sorted(set(ids))
 

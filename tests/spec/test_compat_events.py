@@ -25,7 +25,7 @@ ROWS: list[dict[str, Any]] = yaml.load(Path(__file__).with_name("compat_events.y
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[f"{row['rule']}: {row['says']}" for row in ROWS])
-def test_what_a_request_is_told_as(row: dict[str, Any], store_url: str) -> None:
+def test_events_of_a_request(row: dict[str, Any], store_url: str) -> None:
     async def run() -> None:
         async with serving(store_url) as registry:
             for write in (*row.get("given", ()), row["when"]):

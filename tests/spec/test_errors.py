@@ -123,7 +123,7 @@ def test_the_catalogue_has_the_66_types_of_the_specification() -> None:
 
 
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: row.name)
-def test_a_type_says_what_the_table_says(row: Row) -> None:
+def test_error_types_equal_the_table(row: Row) -> None:
     # ERR-1, ERR-10: status, document, subject and arguments are those of the table
     kind = PROBLEM_TYPES[row.name]
     assert kind.status == row.status
@@ -159,7 +159,7 @@ def test_arguments_that_are_missing_or_too_many_are_refused(kind: type[Problem])
             kind(subject, **{key: value for key, value in values.items() if key != name})
 
 
-def test_arguments_are_told_as_strings() -> None:
+def test_arguments_are_strings() -> None:
     # ERR-1: numbers and booleans become strings, as JSON writes them
     problem = problems.MismatchedEpoch("/dirs/d1", bad_epoch=9, epoch=True)
     assert problem.arguments == {"bad_epoch": "9", "epoch": "true"}

@@ -23,7 +23,7 @@ import yaml
 from annals.domain.values import xid as xids
 from annals.projections.events.xregistry_events import PREFIX, ChangeEvent
 from tests.spec.test_changes import MACROS, MODEL, ROWS, path, significant
-from tests.support.event_messages import end, told
+from tests.support.event_messages import event_messages, last_position
 from tests.support.registries.requests import BASE, Registry, Request, ReusableRegistry, serving
 from tests.support.stores import schema_of
 
@@ -78,7 +78,7 @@ class TestOneRegistry:
     """Rows about Groups, Resources and Versions."""
 
     @named(list(also_for_scans(ROWS)))
-    def test_what_a_request_is_told_as(
+    def test_events_of_a_request(
         self, row: dict[str, Any], stage: ReusableRegistry, library: tuple[asyncio.Runner, Registry]
     ) -> None:
         runner, registry = library
@@ -87,7 +87,7 @@ class TestOneRegistry:
 
 
 @named(yaml.load(Path(__file__).with_name("events.yaml").read_text(), yaml.CSafeLoader))
-def test_what_a_request_to_a_new_registry_is_told_as(row: dict[str, Any], stage: ReusableRegistry) -> None:
+def test_events_of_a_request_to_a_new_registry(row: dict[str, Any], stage: ReusableRegistry) -> None:
     async def run() -> None:
         await stage.reset(row.get("model", "library"))
         async with serving(stage.database) as registry:
@@ -102,9 +102,9 @@ async def story(row: Mapping[str, Any], registry: Registry, url: str) -> None:
         assert 200 <= answer.status < 300, (write, answer)
     names = await version_names(registry, row)
     asked = await request(registry, row, *row["when"])
-    position = end(url)
+    position = last_position(url)
     answer = await registry.ask(asked)
-    events = told(url, position)
+    events = event_messages(url, position)
     if isinstance(row["then"], str):  # EV-8: what is refused is told to nobody
         assert json.loads(answer.content)["type"].partition("#")[2] == row["then"]
         assert events == []
@@ -211,11 +211,11 @@ def test_a_whole_exchange(stage: ReusableRegistry) -> None:
     async def run() -> None:
         await stage.reset("library")
         async with serving(stage.database) as registry:
-            position = end(stage.database)
+            position = last_position(stage.database)
             answer = await registry.ask(Request("PUT", "/shelves/s1", {}))
             assert answer.status == 201
             made = json.loads(answer.content)
-            events = told(stage.database, position)
+            events = event_messages(stage.database, position)
             assert [shown(event) for event in events] == [
                 ("registry.updated", "/", {"epoch", "modifiedat", "shelves", "shelvescount"}),
                 ("group.created", "/shelves/s1", None),
@@ -223,16 +223,16 @@ def test_a_whole_exchange(stage: ReusableRegistry) -> None:
             assert {event.xregcorrelationid for event in events} == {answer.headers["xregistry-xregcorrelationid"]}
             now = {datetime.fromisoformat(event.time) for event in events}
             assert now == {datetime.fromisoformat(made[name]) for name in ("createdat", "modifiedat")}
-            position = end(stage.database)
+            position = last_position(stage.database)
             times = {"createdat": "2001-01-01T00:00:00Z", "modifiedat": "2002-01-01T00:00:00Z"}
             assert (await registry.ask(Request("PUT", "/shelves/s1", times))).status == 200
-            [event] = told(stage.database, position)
+            [event] = event_messages(stage.database, position)
             assert datetime.fromisoformat(event.time) == registry.moment.clock()
 
     asyncio.run(run())
 
 
-def test_reading_refusals_and_time_are_told_to_nobody(stage: ReusableRegistry) -> None:
+def test_reads_and_refusals_have_no_events(stage: ReusableRegistry) -> None:
     # EV-7, EV-8, EV-9: neither who reads, nor who is refused, nor a day that comes makes an event
     async def run() -> None:
         await stage.reset("library")
@@ -241,13 +241,13 @@ def test_reading_refusals_and_time_are_told_to_nobody(stage: ReusableRegistry) -
             later = (registry.moment.clock() + timedelta(seconds=9)).isoformat()
             body = {"deprecated": {"effective": soon, "removal": later}, "books": {"b1": {}}}
             await registry.ask(Request("PUT", "/shelves/s1", body))
-            before = told(stage.database)
+            before = event_messages(stage.database)
             registry.moment.number += 3600
             for method, where in product(("GET", "HEAD", "OPTIONS"), ("/", "/export", "/shelves/s1", "/model")):
                 assert (await registry.ask(Request(method, where))).status < 300
             half = {"s1": {"name": "fine"}, "s2": {"epoch": "bad"}}
             for refused in (Request("POST", "/shelves", half), Request("DELETE", "/shelves/s1?epoch=99")):
                 assert (await registry.ask(refused)).status == 400
-            assert told(stage.database) == before
+            assert event_messages(stage.database) == before
 
     asyncio.run(run())

@@ -14,7 +14,7 @@ from annals.commands.store.log import Store
 from annals.domain.model.builtin import default_source
 from annals.domain.registry.explicit_values import DEFAULT_MARKS
 from tests.data import HISTORIES, SCENARIOS, STORES, read, with_two_versions
-from tests.support.event_messages import end, told
+from tests.support.event_messages import event_messages, last_position
 from tests.support.registries.in_process import Api, create, serving
 
 Json = dict[str, Any]
@@ -59,7 +59,7 @@ def registry(sqlite_url: str) -> Iterator[Api]:
         yield served
 
 
-def test_each_is_as_the_table_says(name: str, document: Json) -> None:
+def test_sample_counts_equal_the_table(name: str, document: Json) -> None:
     found = [len(list(documents)) for documents in (_of(document, "endpoints"), _of(document, "messagegroups"))]
     found += [len(list(_inside(document, "messagegroups", "messages")))]
     schemas = list(_inside(document, "schemagroups", "schemas"))
@@ -68,7 +68,7 @@ def test_each_is_as_the_table_says(name: str, document: Json) -> None:
 
 @pytest.mark.parametrize("method", ["PUT", "POST"])
 @pytest.mark.parametrize("validation", ["off", "warn"])
-def test_it_is_taken_in(document: Json, sqlite_url: str, method: str, validation: str) -> None:
+def test_samples_can_be_imported(document: Json, sqlite_url: str, method: str, validation: str) -> None:
     # SA-01: at both levels that refuse nothing; every inline document is checked, and right; others have a reason
     create(sqlite_url, default_source())
     with serving(sqlite_url, domain_validation=validation) as registry:
@@ -127,11 +127,11 @@ def test_exports_keep_defaults_as_defaults(document: Json, registry: Api, sqlite
             assert _within(marked, _marked(other))
 
 
-def test_the_import_is_told_once(document: Json, registry: Api, sqlite_url: str) -> None:
+def test_an_import_has_one_event_per_entity(document: Json, registry: Api, sqlite_url: str) -> None:
     # SA-03: one event for the registry, and one for each Group, Resource and Version, under one id
-    before = end(sqlite_url)
+    before = last_position(sqlite_url)
     registry.done("PUT", "/", document)
-    messages = told(sqlite_url, before)
+    messages = event_messages(sqlite_url, before)
     kinds = Counter(message.type.removeprefix("io.xregistry.") for message in messages)
     resources = list(_inside(document, "messagegroups", "messages")) + list(_inside(document, "endpoints", "messages"))
     schemas = list(_inside(document, "schemagroups", "schemas"))
@@ -148,9 +148,9 @@ def test_the_import_is_told_once(document: Json, registry: Api, sqlite_url: str)
 def test_the_same_again_changes_epochs_and_times_only(document: Json, registry: Api, sqlite_url: str) -> None:
     # SA-04: nothing comes or goes, and nothing but what every update touches is listed
     registry.done("PUT", "/", document)
-    before = end(sqlite_url)
+    before = last_position(sqlite_url)
     registry.done("PUT", "/", document)
-    messages = told(sqlite_url, before)
+    messages = event_messages(sqlite_url, before)
     assert messages
     for message in messages:
         assert message.type.endswith(".updated")

@@ -1,4 +1,4 @@
-"""A registry whose log tests write by hand, deliverers over it, sinks in the same process, and time that tests move."""
+"""Deliverers over a store, with sinks in the same process, a log that tests write and a clock that they move."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class UncheckedResolver:
 
 
 class Clock:
-    """Time that passes when a test says so."""
+    """A clock that a test moves."""
 
     def __init__(self, now: float = 1_800_000_000.0, chance: float = 1.0) -> None:
         self.now = now
@@ -73,7 +73,7 @@ class Clock:
         return self._asleep[0][0] if self._asleep else None
 
     def move(self, seconds: float) -> None:
-        """Lets time pass."""
+        """Moves the clock forward."""
         self.now += seconds
         while (until := self.next) is not None and until <= self.now:
             heapq.heappop(self._asleep)[2].set_result(None)
@@ -300,8 +300,8 @@ async def until(holds: Callable[[], Any], seconds: float = SOON) -> Any:
     return found
 
 
-async def quiet(clock: Clock, holds: Callable[[], Any], seconds: float = SOON) -> None:
-    """Lets all the time pass that deliveries wait for, until a condition holds."""
+async def advance_until(clock: Clock, holds: Callable[[], Any], seconds: float = SOON) -> None:
+    """Moves the clock as far as deliveries wait, until a condition holds."""
     end = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < end, "it did not happen"

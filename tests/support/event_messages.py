@@ -1,4 +1,4 @@
-"""What the log of a store comes to as xRegistry events."""
+"""The xRegistry events of the log of a store."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from annals.projections.events.xregistry_events import ChangeEvent, XRegistryEve
 from annals.projections.log.reader import Log
 
 
-def told(url: str, after: int = 0) -> list[ChangeEvent]:
+def event_messages(url: str, after: int = 0) -> list[ChangeEvent]:
     """The messages of all interactions beyond a position, read from the store."""
     with closing(connect(url)) as reader:
         return list(messages(Log(reader), after, XRegistryEvents()))
 
 
-def end(url: str) -> int:
+def last_position(url: str) -> int:
     """The position of the last event in a store."""
     with closing(connect(url)) as reader:
         return Log(reader).head().last

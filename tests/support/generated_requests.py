@@ -1,4 +1,4 @@
-"""Requests that are made up from the description of an operation, the same ones in each run."""
+"""Requests generated from the description of an operation, the same ones in each run."""
 
 from __future__ import annotations
 

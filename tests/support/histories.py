@@ -31,7 +31,7 @@ TIMES: Final = ("2020-01-01T00:00:00Z", "2020-01-01T02:00:00+02:00", "2021-06-01
 #: Any text, and as often one of characters that mean something in a header.
 TEXTS: Final = st.one_of(st.text('%"\\ 4aF', max_size=12), st.text(max_size=40))
 
-#: For tests that make up histories, each of which takes its time.
+#: For tests that generate histories, which take long.
 UNHURRIED: dict[str, Any] = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 
 
@@ -50,7 +50,7 @@ class Step:
 
 
 def command(step: Step) -> Command:
-    """What the domain is asked when a Step comes in."""
+    """The command of a Step."""
     flags: dict[str, Any] = dict(step.query)
     if step.path == "/modelsource":
         return ReplaceModel(step.body)
@@ -201,8 +201,8 @@ _DOCUMENT: Final[SearchStrategy[Step]] = st.builds(
 )
 
 
-def asked(step: Step) -> Request:
-    """A Step as a request; metadata of types with documents needs `$details`."""
+def as_request(step: Step) -> Request:
+    """The HTTP request of a Step; metadata of types with documents needs `$details`."""
     single = step.path.count("/") in (4, 6) and "/files/" in step.path and not step.path.endswith("/meta")
     metadata = single and step.method != "DELETE" and not isinstance(step.body, bytes)
     flags = "&".join(f"{name}={value}" for name, value in step.query)

@@ -1,4 +1,4 @@
-"""Waiting for something that happens elsewhere."""
+"""Waits until a condition holds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Receivers of webhooks with real sockets: a proper server, and listeners that do with a connection what they like."""
+"""Receivers of webhooks with real sockets: an HTTP server, and listeners that handle raw connections."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-#: What a listener does with a connection.
+#: Handles a connection of a listener.
 Handle = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Got:
+class ReceivedRequest:
     """A request. headers: with their names in lower case, in order."""
 
     method: str
@@ -39,10 +39,10 @@ class Got:
 
 @dataclass
 class Receiver:
-    """An ASGI application that keeps what it gets. answers: what it says, one after the other, then 204."""
+    """An ASGI application that keeps the requests. answers: its responses, one after the other, then 204."""
 
     answers: list[Response] = field(default_factory=list)
-    got: list[Got] = field(default_factory=list)
+    got: list[ReceivedRequest] = field(default_factory=list)
     url: str = ""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -52,13 +52,13 @@ class Receiver:
         headers = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"])
         query = f"?{scope['query_string'].decode()}" if scope["query_string"] else ""
         target = scope["raw_path"].decode() + query
-        self.got.append(Got(scope["method"], target, headers, await request.body(), tuple(scope["client"])))
+        self.got.append(ReceivedRequest(scope["method"], target, headers, await request.body(), tuple(scope["client"])))
         answer = self.answers.pop(0) if self.answers else Response(status_code=204)
         await answer(scope, receive, send)
 
 
 @contextmanager
-def receiving(receiver: Receiver, certificate: Path | None = None, key: Path | None = None) -> Iterator[Receiver]:
+def serve_receiver(receiver: Receiver, certificate: Path | None = None, key: Path | None = None) -> Iterator[Receiver]:
     """A receiver that is served, over TLS where there is a certificate."""
     options: dict[str, Any] = {} if certificate is None else {"ssl_certfile": certificate, "ssl_keyfile": key}
     config = uvicorn.Config(receiver, port=0, log_level="error", lifespan="off", **options)
@@ -78,7 +78,7 @@ def receiving(receiver: Receiver, certificate: Path | None = None, key: Path | N
 
 
 @contextmanager
-def listening(handle: Handle, context: ssl.SSLContext | None = None) -> Iterator[int]:
+def listener(handle: Handle, context: ssl.SSLContext | None = None) -> Iterator[int]:
     """The port of a listener."""
     ready, ports, stops = Event(), list[int](), list[Callable[[], object]]()
 
@@ -101,8 +101,8 @@ def listening(handle: Handle, context: ssl.SSLContext | None = None) -> Iterator
         thread.join(10)
 
 
-def saying(*parts: bytes, pause: float = 0.0, stay: bool = False) -> Handle:
-    """Reads a request's head, writes some parts with pauses before each, and hangs up, or not."""
+def respond_with(*parts: bytes, pause: float = 0.0, stay: bool = False) -> Handle:
+    """Reads the head of a request, writes parts with a pause before each, and closes it unless `stay`."""
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

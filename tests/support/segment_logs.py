@@ -1,4 +1,4 @@
-"""Logs with documents, what of them has to be in segments, and what lies in a folder."""
+"""Logs with documents, the rows that segments must have, and the files in a folder."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.registries.recorded import Registry
 AWKWARD = 'Zähler \U0001f4a7 "quoted" \\ \u2028 \0 \r\n'
 
 
-def grow(registry: Registry, interactions: int, start: int = 0) -> None:
+def record_interactions(registry: Registry, interactions: int, start: int = 0) -> None:
     """Interactions of 1 to 4 events; every second has a document, and each document comes twice, far apart."""
     for n in range(start, start + interactions):
         group = f"/dirs/d{n}"
@@ -28,8 +28,8 @@ def grow(registry: Registry, interactions: int, start: int = 0) -> None:
         registry.record((group, {"n": n, "doc": digest}), *rest, documents={digest: content})
 
 
-def recorded(engine: Engine) -> list[LogTableRow]:
-    """The log as the database has it, put together by the database."""
+def log_rows(engine: Engine) -> list[LogTableRow]:
+    """The rows of the log as the database has them, joined by the database."""
     log, of = tables.log.c, tables.interaction.c
     facts = (
         of.first,
@@ -60,6 +60,6 @@ def stored_documents(engine: Engine) -> dict[str, bytes]:
         return {digest: bytes(content) for digest, content in connection.execute(select(tables.document))}
 
 
-def lying(folder: Path) -> dict[str, bytes]:
+def files_below(folder: Path) -> dict[str, bytes]:
     """Every file below a folder, by its path from there."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}

@@ -1,4 +1,4 @@
-"""What tests of subscriptions share: callers, keys, a sink whose address is allowed, and deliveries in a dict."""
+"""Shared by tests of subscriptions: callers, keys, a sink whose address is allowed, and deliveries in memory."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TOKENS: Final = json.dumps(
 )
 
 
-class Kept(NoDeliveries):
+class InMemoryDeliveries(NoDeliveries):
     """Deliveries whose state a test sets. letters: dead letters by sequence."""
 
     def __init__(self) -> None:
@@ -65,8 +65,8 @@ def bearer(token: str) -> dict[str, Any]:
     return {"authorization": f"Bearer {token}"}
 
 
-def made(api: Api, body: dict[str, Any] | None = None, **headers: str) -> dict[str, Any]:
-    """A new subscription, as its creation answers."""
+def create_subscription(api: Api, body: dict[str, Any] | None = None, **headers: str) -> dict[str, Any]:
+    """Creates a subscription and returns the response."""
     answer: dict[str, Any] = api.done("POST", "/subscriptions", {**BODY, **(body or {})}, **headers).json()
     return answer
 

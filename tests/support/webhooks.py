@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 
-class Told(NamedTuple):
+class ReceivedEvent(NamedTuple):
     """An event that came in structured mode, with the request's headers, their names in lower case, and when."""
 
     event: dict[str, Any]
@@ -31,7 +31,7 @@ class Webhooks:
 
     url: str = ""
     asked: dict[str, list[Mapping[str, str]]] = field(default_factory=lambda: defaultdict(list))
-    told: dict[str, list[Told]] = field(default_factory=lambda: defaultdict(list))
+    told: dict[str, list[ReceivedEvent]] = field(default_factory=lambda: defaultdict(list))
     answer: Callable[[str, dict[str, Any]], int] = lambda path, event: 204
     consents: bool = True
     holding: bool = False
@@ -64,7 +64,7 @@ class Webhooks:
             consent = "WebHook-Allowed-Origin: *\r\nWebHook-Allowed-Rate: *\r\n" if self.consents else ""
             return f"HTTP/1.1 200 OK\r\n{consent}Content-Length: 0\r\n\r\n".encode()
         event = json.loads(body)
-        self.told[path].append(Told(event, headers, time.monotonic()))
+        self.told[path].append(ReceivedEvent(event, headers, time.monotonic()))
         while self.holding:
             await asyncio.sleep(0.01)
         if self.seconds:

@@ -309,7 +309,7 @@ NAMES = {"/-/interactions/c1": "events", "/-/diff/?from=c1": "entities"}
 
 
 @pytest.mark.parametrize("path", LISTS)
-def test_lines_say_what_json_says(told: Told, path: str) -> None:
+def test_ndjson_has_the_contents_of_json(told: Told, path: str) -> None:
     whole = told.get(path)
     lines = told.send("GET", path, accept="application/x-ndjson").content.splitlines()
     assert list(map(json.loads, lines)) == (whole[NAMES[path]] if path in NAMES else whole)

@@ -53,13 +53,13 @@ PATHS = {
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_who_may_look(api: Api, path: str) -> None:
+def test_roles_that_may_read_the_audit_trail(api: Api, path: str) -> None:
     # Callers: as with the entities themselves, what is in another Group is not there
     assert {token: status(api, token, path) for token in PATHS[path]} == PATHS[path]
     assert api.send("GET", path).status_code == 401
 
 
-def test_what_is_not_to_be_seen_is_as_what_is_not_there(api: Api) -> None:
+def test_hidden_entities_look_like_missing_ones(api: Api) -> None:
     # Callers: nothing tells a Group that is hidden from one that never was
     for path in ("/-/history/dirs/{}", "/-/diff/dirs/{}?from=1"):
         there, nowhere = (api.send("GET", path.format(id), **bearer("g1")).text for id in ("d2", "d9"))

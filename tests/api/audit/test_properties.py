@@ -14,7 +14,7 @@ from annals.commands.store.log import Store
 from annals.domain.registry.events import EntityDeleted, EntityEvent
 from annals.domain.values import dot_path
 from annals.domain.values import xid as xids
-from tests.support.histories import Step, asked, database, histories
+from tests.support.histories import Step, as_request, database, histories
 from tests.support.registries.requests import Registry, Request, serving
 
 __all__ = ["database"]
@@ -42,7 +42,7 @@ def test_differences_lead_from_one_moment_to_another(database: tuple[str, Callab
 async def told(url: str, history: list[Step], pairs: list[tuple[float, float, str]]) -> None:
     async with serving(url) as registry:
         for step in history:
-            await registry.ask(asked(step))
+            await registry.ask(as_request(step))
         recorded = events(url)
         await everything_is_in_the_trail(registry, recorded)
         for before, after, path in pairs:

@@ -66,7 +66,7 @@ def positions(url: str) -> list[tuple[str, int]]:
 
 
 @pytest.mark.parametrize("authorization", [None, "Bearer wrong", "Bearer", "Basic cmVhZDo=", "Bearer read extra"])
-def test_nobody_known(api: Api, store_url: str, authorization: str | None) -> None:
+def test_unknown_callers_get_401(api: Api, store_url: str, authorization: str | None) -> None:
     # Callers: no or bad token is a 401 that says what is needed, and changes nothing
     before = positions(store_url)
     headers = {} if authorization is None else {"authorization": authorization}

@@ -129,7 +129,7 @@ def test_claims_that_name_a_caller(tokens: JwtVerifier, claims: dict[str, Any]) 
 
 
 @pytest.mark.parametrize("claims", _BAD)
-def test_claims_that_name_nobody(tokens: JwtVerifier, claims: dict[str, Any]) -> None:
+def test_claims_that_are_refused(tokens: JwtVerifier, claims: dict[str, Any]) -> None:
     """ACC-14, ACC-15, ACC-22, ACC-23, ACC-24: refused, whoever signed them."""
     assert named(tokens, token(**claims)) is None
 
@@ -366,7 +366,7 @@ def test_keys_come_in_bounded_time_and_size(broken: str, caplog: pytest.LogCaptu
     assert len([record for record in caplog.records if url in record.getMessage()]) == 1
 
 
-def test_one_look_at_a_time_and_none_in_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_key_fetches_are_shared_and_do_not_block(monkeypatch: pytest.MonkeyPatch) -> None:
     """ACC-27, ACC-28: requests wait for one look together, and only those whose key is missing."""
     with issuer(_answer(_SET), pause=0.002) as (url, asked):
         tokens = JwtVerifier(IssuerKeys(url, DestinationGuard("127.0.0.1")), ClaimSettings("i", "a"))
@@ -421,7 +421,7 @@ def test_keys_come_through_tls_or_from_this_machine(url: str) -> None:
         Settings(jwt_keys=url)
 
 
-def test_the_log_says_why_and_not_too_often(tokens: JwtVerifier, caplog: pytest.LogCaptureFixture) -> None:
+def test_refusals_are_logged_with_a_rate_limit(tokens: JwtVerifier, caplog: pytest.LogCaptureFixture) -> None:
     """ACC-14: answers do not say which part of a credential is wrong, so the log does; anybody can send bad ones."""
     began = int(time.monotonic())
     for number in range(50):

@@ -47,7 +47,7 @@ def test_all_addresses_are_this_machine(sqlite_url: str, folder: Path) -> None:
     assert set(sources) == {root.replace("0.0.0.0", "127.0.0.1")}
 
 
-def test_the_console_keeps_it(annals: Annals, sqlite_url: str, folder: Path) -> None:
+def test_the_console_keeps_the_first_address(annals: Annals, sqlite_url: str, folder: Path) -> None:
     # EV-12: what an import records comes from the same registry
     first, *_ = served(sqlite_url, folder)
     (folder / "more.json").write_text(json.dumps({"schemagroups": {"imported": {}}}))
@@ -57,7 +57,7 @@ def test_the_console_keeps_it(annals: Annals, sqlite_url: str, folder: Path) -> 
     assert recorded == [(first,)] * 3
 
 
-def test_a_store_made_by_the_console_names_what_the_settings_say(
+def test_a_store_created_by_the_console_uses_the_settings(
     annals: Annals, sqlite_url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # EV-12: the server that comes later keeps it, as events name it

@@ -36,7 +36,7 @@ def exported(annals: Annals, database: str) -> Any:
     return json.loads(annals("export", "--database", database).out)
 
 
-def test_models_and_documents_go_in(annals: Annals, samples: list[Path], store_url: str) -> None:
+def test_models_and_documents_are_imported(annals: Annals, samples: list[Path], store_url: str) -> None:
     # HTTP-23: a map of Group collections leaves the attributes of the registry as they are.
     ended = annals("import", *samples, "--database", store_url)
     assert (ended.code, ended.err) == (0, "")
@@ -45,7 +45,7 @@ def test_models_and_documents_go_in(annals: Annals, samples: list[Path], store_u
     assert "name" not in found
 
 
-def test_attributes_of_the_registry_go_in_beside_its_groups(annals: Annals, folder: Path, sqlite_url: str) -> None:
+def test_an_import_writes_registry_attributes_and_groups(annals: Annals, folder: Path, sqlite_url: str) -> None:
     files = [written(folder, "model.json", MODEL), written(folder, "registry.json", REGISTRY)]
     assert annals("import", *files, "--database", sqlite_url).code == 0
     found = exported(annals, sqlite_url)
@@ -53,7 +53,7 @@ def test_attributes_of_the_registry_go_in_beside_its_groups(annals: Annals, fold
     assert found["dirs"]["d1"]["name"] == "one"
 
 
-def test_the_console_opens_a_registry_that_nobody_can_change(annals: Annals, folder: Path, store_url: str) -> None:
+def test_the_console_can_change_an_immutable_registry(annals: Annals, folder: Path, store_url: str) -> None:
     # CAP-13: whatever the capabilities say, whoever has the store has a way back
     closed: Any = {name: {"mutable": False} for name in ("capabilities", "entities", "export", "model", "modelsource")}
     for available in (closed, {**closed, "capabilities": {"mutable": True}}):
@@ -63,7 +63,7 @@ def test_the_console_opens_a_registry_that_nobody_can_change(annals: Annals, fol
         assert exported(annals, store_url)["capabilities"]["available"] == available
 
 
-def test_ids_that_clients_may_not_choose_come_along(annals: Annals, folder: Path) -> None:
+def test_an_import_keeps_server_assigned_ids(annals: Annals, folder: Path) -> None:
     # ENT-77: an export says what its registry's server has chosen; the server of the copy goes on from there
     files = {"singular": "file", "hasdocument": False, "setversionid": False}
     model = {"groups": {"dirs": {"singular": "dir", "resources": {"files": files}}}}
@@ -151,7 +151,7 @@ def test_export_is_the_bytes_of_get_export(annals: Annals, samples: list[Path], 
     assert (ended.code, ended.out) == (0, answer)
 
 
-def test_what_was_served_survives_a_restart(folder: Path, sqlite_url: str) -> None:
+def test_data_survives_a_restart(folder: Path, sqlite_url: str) -> None:
     with serving(sqlite_url, folder) as served:
         httpx.put(f"{served.url}/schemagroups/g", json={"name": "kept"}).raise_for_status()
     with serving(sqlite_url, folder) as served:
@@ -215,7 +215,7 @@ def test_damage_is_one_line_and_code_3(annals: Annals, samples: list[Path], dama
     assert (refused.code, refused.err.count("\n")) == (3, 1)
 
 
-def test_a_read_model_that_was_changed_is_made_anew(annals: Annals, samples: list[Path]) -> None:
+def test_rebuild_restores_a_changed_read_model(annals: Annals, samples: list[Path]) -> None:
     # the past as well as the present: what is wrong is named, and what helps
     annals("import", *samples)
     for table in ("entity", "entity_history"):

@@ -79,7 +79,7 @@ def test_the_first_difference_is_named(annals: Annals, copies: tuple[str, Path, 
     assert annals(*compare[:2], "/model", *compare[2:]).code == 0
 
 
-def test_who_does_not_answer_is_told(annals: Annals, copies: tuple[str, Path, str]) -> None:
+def test_an_unreachable_registry_is_reported(annals: Annals, copies: tuple[str, Path, str]) -> None:
     here, _, url = copies
     for at, code, said in (
         (url, 1, "answers 401"),

@@ -14,7 +14,7 @@ from typing import Any, Final
 import pytest
 
 from annals.api.cli.progress import LINE_SECONDS
-from tests.support.brokers.kafka import READER, Kafka, consuming, kafka, taken, token
+from tests.support.brokers.kafka import READER, Kafka, kafka, next_records, token, topic_consumer
 from tests.support.brokers.suite import HOST, PASSWORD, USER, WRONG
 from tests.support.console import Annals
 from tests.support.ports import free_port
@@ -66,7 +66,7 @@ def test_its_progress(annals: Annals, store: str, broker: Kafka, monkeypatch: py
     assert ended.err == "annals: published 7 of 7 events\n"
 
 
-def test_it_follows_until_it_is_told_to_stop(store: str, broker: Kafka, folder: Path) -> None:
+def test_it_follows_until_sigterm(store: str, broker: Kafka, folder: Path) -> None:
     broker.fresh()
     prefix = f"{broker.topic}-follow"
     command = [sys.executable, "-m", "annals", "publish", "--kafka", broker.own(), "--prefix", prefix]
@@ -74,8 +74,8 @@ def test_it_follows_until_it_is_told_to_stop(store: str, broker: Kafka, folder: 
     with subprocess.Popen(
         command, cwd=folder, env=environment(ANNALS_DATABASE=store), stdout=subprocess.PIPE, text=True
     ) as process:
-        with consuming(broker.own(), f"{prefix}.events") as consumer:
-            assert len(taken(consumer, 4, 60)) == 4
+        with topic_consumer(broker.own(), f"{prefix}.events") as consumer:
+            assert len(next_records(consumer, 4, 60)) == 4
         process.send_signal(signal.SIGTERM)
         printed, _ = process.communicate(timeout=60)
     assert (process.returncode, printed) == (0, f"position 7: 7 records on {prefix}.log, 4 on {prefix}.events\n")
@@ -125,7 +125,7 @@ def test_users_who_may_not(
     assert settings["PASSWORD"] not in ended.err
 
 
-def test_a_certificate_of_nobody_known(annals: Annals, store: str, broker: Kafka, resolved: None) -> None:
+def test_an_untrusted_certificate_is_refused(annals: Annals, store: str, broker: Kafka, resolved: None) -> None:
     ended = annals("publish", "--kafka", f"SSL://{HOST}:{broker.ports['TLS']}", "--once")
     assert ended.code == 3
     assert ended.err.startswith("annals: Kafka: tls ")

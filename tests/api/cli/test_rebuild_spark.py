@@ -84,7 +84,7 @@ def killed(home: Path, moment: str, *where: str, **settings: str) -> None:
         (["--engine", "spark", "--from", "kafka"], "needs --kafka"),
     ],
 )
-def test_what_is_missing_is_said(options: list[str], says: str, tmp_path: Path) -> None:
+def test_missing_requirements_are_reported(options: list[str], says: str, tmp_path: Path) -> None:
     (tmp_path / "model.json").write_text(MODEL)
     assert annals("import", "model.json", cwd=tmp_path).returncode == 0
     ended = annals("rebuild", *options, cwd=tmp_path, **SPARK)

@@ -41,7 +41,7 @@ def shown(annals: Annals, url: str, id: str = "primary") -> Any:
     return json.loads(ended.out)
 
 
-def test_a_life(annals: Annals, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_create_update_and_delete_a_link(annals: Annals, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # LEG-901: what the API does, done by an administrator
     added = annals("replicate", "add", "primary", f"{URL}/", "--interval", "5", "--database", url)
     assert (added.code, added.out) == (0, "primary\n"), added.err
@@ -71,7 +71,7 @@ def test_a_life(annals: Annals, url: str, monkeypatch: pytest.MonkeyPatch) -> No
     assert gone.code == 1 and "cannot be found" in gone.err
 
 
-def test_all_that_a_link_says(annals: Annals, url: str) -> None:
+def test_all_fields_of_a_link_are_shown(annals: Annals, url: str) -> None:
     # LEG-901: scope, names and conflicts as the document has them
     options = {
         "--dialect": ["xregistry"],

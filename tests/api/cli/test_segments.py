@@ -12,7 +12,7 @@ import pytest
 from annals.projections.segments.folder import open_folder
 from tests.support.console import Annals
 from tests.support.registries.recorded import Registry
-from tests.support.segment_logs import grow, recorded
+from tests.support.segment_logs import log_rows, record_interactions
 
 
 @pytest.fixture
@@ -23,14 +23,14 @@ def store(sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> R
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("ANNALS_DATABASE", sqlite_url)
     with Registry(sqlite_url) as registry:
-        grow(registry, 12)
+        record_interactions(registry, 12)
     return registry
 
 
 @pytest.mark.parametrize("place", ["out", "{path}/out", "file://{path}/out"])
 def test_a_folder_is_named_by_path_or_uri(store: Registry, annals: Annals, tmp_path: Path, place: str) -> None:
     uri = place.format(path=tmp_path)
-    last = len(recorded(store.store.engine))
+    last = len(log_rows(store.store.engine))
     assert annals("segments", "write", "--folder", uri) == (
         0,
         f"1 segments with {last} events; they end at position {last}\n",
@@ -65,8 +65,8 @@ def test_list_prints_the_manifest(store: Registry, annals: Annals, tmp_path: Pat
 
 def test_verify_names_the_position(store: Registry, annals: Annals, tmp_path: Path) -> None:
     annals("segments", "write", "--folder", "out", "--events", "5")
-    chain = recorded(store.store.engine)[-1].chain.hex()
-    last = len(recorded(store.store.engine))
+    chain = log_rows(store.store.engine)[-1].chain.hex()
+    last = len(log_rows(store.store.engine))
     ended = annals("segments", "verify", "--folder", "out", "--database", store.url)
     assert ended == (0, f"{last} events, no findings. chain {chain}\n", "")
     second = sorted((tmp_path / "out" / "log").iterdir())[1]
@@ -83,9 +83,9 @@ def test_a_folder_of_another_registry_is_refused(store: Registry, annals: Annals
     annals("segments", "write", "--folder", "out")
     url = f"sqlite:///{tmp_path / 'other.db'}"
     with Registry(url) as other:
-        grow(other, 12)
+        record_interactions(other, 12)
     ended = annals("segments", "write", "--folder", "out", "--database", url)
-    last = len(recorded(store.store.engine))
+    last = len(log_rows(store.store.engine))
     assert ended == (
         1,
         "",

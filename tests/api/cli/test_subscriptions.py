@@ -39,7 +39,7 @@ def made(annals: Annals, url: str, tmp_path: Path, **more: Any) -> str:
     return ended.out.strip()
 
 
-def test_a_life(annals: Annals, url: str, tmp_path: Path) -> None:
+def test_create_update_and_delete_a_subscription(annals: Annals, url: str, tmp_path: Path) -> None:
     # SUB-501 to SUB-509: what the API does, done by an administrator
     id = made(annals, url, tmp_path)
     row = annals("subscriptions", "list", "--database", url).out.strip().split("\t")

@@ -107,7 +107,7 @@ def test_uris_cannot_be_tried(api: Api, family: LegacyApi) -> None:
     assert statuses(api, "reader", *asked) == [200, 200, 404]
 
 
-def test_a_clash_names_nobody(api: Api, family: LegacyApi) -> None:
+def test_a_conflict_does_not_reveal_hidden_groups(api: Api, family: LegacyApi) -> None:
     # LEG-1104, LEG-606: that a URI is taken has to be told, but not by what
     root = f"{family.base}/{family.path}"
     api.done("POST", f"{root}/shut/{family.children}/hidden?id=urn:x:1", b"a", **by("admin"))

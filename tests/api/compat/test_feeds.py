@@ -134,9 +134,7 @@ TOKENS = {
     ("token", "wanted"),
     [("read", [*SCHEMAS[:3], *MESSAGES, *SCHEMAS[3:]]), ("messages", MESSAGES), ("schemas", SCHEMAS)],
 )
-def test_who_may_read_a_group_reads_what_is_told_of_it(
-    store_url: str, token: str, wanted: list[dict[str, Any]]
-) -> None:
+def test_callers_see_events_of_readable_groups(store_url: str, token: str, wanted: list[dict[str, Any]]) -> None:
     # LEG-1103, LEG-1105: the rights are those of the registry, whatever the paths are called
     create(store_url, default_source())
     with serving(store_url) as api:

@@ -85,7 +85,7 @@ def test_others_do_not_write_a_copy(api: Api, family: LegacyApi) -> None:
     assert api.done("GET", "/-/log/head", **by("admin")).json() == before
 
 
-def test_what_is_known_and_what_is_beside_a_copy_may_be_sent(api: Api, family: LegacyApi) -> None:
+def test_known_versions_and_other_definitions_may_be_sent(api: Api, family: LegacyApi) -> None:
     """LEG-906: who sends a known Version changes nothing; the Group is shared, and others put their own into it."""
     before = api.done("GET", "/-/log/head", **by("admin")).json()
     answer = api.send("POST", f"{_path(family, 'copy')}{said(HOME, f'{HOME}/1')}", b"1", **by("writer"))
@@ -98,7 +98,7 @@ def test_what_is_known_and_what_is_beside_a_copy_may_be_sent(api: Api, family: L
     assert api.send("PUT", _group(family), {"format": "own", "description": "d"}, **by("writer")).status_code == 200
 
 
-def test_who_brought_it_goes_on(api: Api, family: LegacyApi) -> None:
+def test_the_importer_can_update_its_copy(api: Api, family: LegacyApi) -> None:
     """LEG-909: later Versions and deletions come from who brought the first one, over any API."""
     path = _path(family, "copy")
     assert api.send("POST", f"{path}{said(HOME, f'{HOME}/2')}", b"2", **by("pusher")).status_code == 200

@@ -169,7 +169,7 @@ def test_a_stream_ends_with_the_server(api: Api) -> None:
     api.runner.run(follow())
 
 
-def test_those_who_wait_share_a_look() -> None:
+def test_waiting_readers_share_one_query() -> None:
     # other processes' commits are found by looking, once for all, and not at all while nobody waits
     looks: list[int] = []
 
@@ -194,7 +194,7 @@ def test_those_who_wait_share_a_look() -> None:
     asyncio.run(wait())
 
 
-def test_commits_in_close_succession_are_told_together() -> None:
+def test_commits_in_close_succession_are_sent_together() -> None:
     # a load of writes does not wake each reader for each of them; the first after a pause is told at once
     committed: list[int] = []
 
@@ -227,7 +227,7 @@ def test_commits_in_close_succession_are_told_together() -> None:
     asyncio.run(wait())
 
 
-def test_many_who_follow_the_log_are_told_at_once(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_followers_are_notified_at_once(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     # EV-79: all of them get the same, and the log is looked at about as often as for one of them
     looks: list[int] = []
     groups = LogFeedSource.groups
@@ -251,7 +251,7 @@ def test_many_who_follow_the_log_are_told_at_once(api: Api, monkeypatch: pytest.
     assert len(looks) < 70
 
 
-def test_who_asks_for_less_is_not_told_what_others_are(store_url: str) -> None:
+def test_readers_with_documents_do_not_affect_others(store_url: str) -> None:
     # EV-79: readers who follow the log share what they are told with those who ask for the same only
     create(store_url)
 

@@ -87,7 +87,7 @@ def test_the_client_decides(accepted: str, coding: str | None) -> None:
 
 @pytest.mark.parametrize("coding", PLAIN)
 @pytest.mark.parametrize("path", ["/-/log", "/-/events", "/-/history?below", "/-/history?below&format=csv"])
-def test_what_tells_of_the_past_is_compressed(api: Api, path: str, coding: str) -> None:
+def test_responses_about_the_past_are_compressed(api: Api, path: str, coding: str) -> None:
     api.done("PATCH", "/dirs", {f"d{n}": {} for n in range(20)})
     headers, body = sent(api, path, coding)
     assert headers["content-encoding"] == coding

@@ -154,7 +154,7 @@ def test_what_a_request_may_have(served: Served, rule: str, size: int) -> None:
         assert status == 404 or ended(connection)
 
 
-def test_headers_that_are_too_large_say_what_to_do(served: Served) -> None:
+def test_too_large_headers_get_a_hint(served: Served) -> None:
     # ACC-114: $details takes attributes in the body
     sent = b"PUT /schemagroups/g/schemas/s HTTP/1.1\r\nHost: h.example:1\r\nAccept: */*\r\n" + header(17 * KIB)
     title = (

@@ -87,7 +87,7 @@ def test_reads_are_not_asked_where_they_come_from(api: Api, method: str) -> None
         ("/-/nowhere", "application/problem+json", {"status": 403}),
     ],
 )
-def test_each_surface_says_it_in_its_form(api: Api, path: str, media_type: str, more: dict[str, Any]) -> None:
+def test_each_api_refuses_in_its_own_format(api: Api, path: str, media_type: str, more: dict[str, Any]) -> None:
     # ACC-84: 403 cross_origin; the page itself cannot read it, its author can
     answer = api.send("PUT", path, {}, sec_fetch_site="cross-site", origin=OTHER)
     told = answer.json()

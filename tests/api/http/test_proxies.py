@@ -49,7 +49,7 @@ def test_a_trusted_proxy_is_believed(headers: dict[str, str], url: str) -> None:
 
 
 @pytest.mark.parametrize("peer", ["192.0.2.9", "not an address"])
-def test_nobody_else_is(peer: str) -> None:
+def test_untrusted_peers_are_ignored(peer: str) -> None:
     # HTTP-1: never blind trust in headers
     assert base(ONE, peer=peer) == "http://inner"
     assert base(ONE, trusted=None) == "http://inner"

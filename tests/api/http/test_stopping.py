@@ -9,7 +9,7 @@ from typing import Any
 from tests.support.registries.in_process import Api
 
 
-def test_who_waits_too_long_is_told_why(api: Api) -> None:
+def test_requests_during_shutdown_get_503(api: Api) -> None:
     # ERR-8: an answer in the form of all others, and no doubt left about where to look
     sent: list[dict[str, Any]] = []
     asked = asyncio.Event()

@@ -115,7 +115,7 @@ def test_pages_embed_nothing_of_ours(api: Api, destination: str, path: str) -> N
 
 
 @pytest.mark.parametrize("destination", ["document", "empty", "iframe", "image", ""])
-def test_people_and_programs_may_look(api: Api, destination: str) -> None:
+def test_browsers_and_clients_may_read_content(api: Api, destination: str) -> None:
     # ACC-103 names what runs, and nothing else
     assert api.send("GET", "/", sec_fetch_dest=destination).status_code == 200
 

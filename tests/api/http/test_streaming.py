@@ -136,7 +136,7 @@ def test_a_failure_half_way_ends_the_connection(api: Api, monkeypatch: pytest.Mo
     assert [message.get("more_body") for message in messages] == [None, True, True, True]
 
 
-def test_a_failure_at_the_start_is_told(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_at_the_start_is_a_problem_response(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     # ENT-7: as long as nothing is sent, the status says it
     def broken(*_: Any) -> Generator[bytes, None, None]:
         raise RuntimeError

@@ -70,7 +70,7 @@ def at_root(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ANNALS_DOMAIN_VALIDATION", raising=False)
 
 
-def test_a_write_says_how_much_was_found(sqlite_url: str) -> None:
+def test_a_write_returns_the_number_of_findings(sqlite_url: str) -> None:
     # V-01, V-16: L2 and L3 count alike; where there is nothing, there is no header
     with serving(sqlite_url) as api:
         counts = [api.done("PUT", path, body).headers.get(COUNT) for path, body in STORY]
@@ -81,14 +81,14 @@ def test_a_write_says_how_much_was_found(sqlite_url: str) -> None:
         assert api.done("POST", "/-/restore/endpoints/e?asof=id2").headers[COUNT] == "2"
 
 
-def test_off_looks_at_nothing(sqlite_url: str) -> None:
+def test_off_skips_all_checks(sqlite_url: str) -> None:
     with serving(sqlite_url, domain_validation="off") as api:
         assert [api.done("PUT", path, body).headers.get(COUNT) for path, body in STORY] == [None] * len(STORY)
         # what is stored is judged when somebody asks
         assert [each["rule"] for each in listed(api, "/endpoints")] == ["EP-09", "EP-12"]
 
 
-def test_strict_refuses_the_first_and_tells_all(strict: Api) -> None:
+def test_strict_reports_all_findings(strict: Api) -> None:
     # V-01: nothing is stored; advice alone refuses nothing
     refused = strict.send("PUT", "/endpoints/e", STORY[0][1])
     assert refused.status_code == 400
@@ -211,14 +211,14 @@ def test_lines_and_cells(warned: Api) -> None:
     assert list(csv.DictReader(io.StringIO(table))) == [CHANNEL, NAME, AGREES]
 
 
-def test_what_a_client_has_is_not_sent_again(warned: Api) -> None:
+def test_a_known_entity_tag_gets_304(warned: Api) -> None:
     tag = warned.send("GET", "/-/findings").headers["etag"]
     assert warned.send("GET", "/-/findings", if_none_match=tag).status_code == 304
     warned.done("PATCH", "/endpoints/e", {"channel": None})
     assert warned.send("GET", "/-/findings", if_none_match=tag).json()["findings"] == [NAME, AGREES]
 
 
-def test_the_past_had_its_own(warned: Api) -> None:
+def test_findings_of_the_past(warned: Api) -> None:
     # FLAG-80: under the state of then, the group of a message included
     warned.done("PATCH", "/endpoints/e", {"channel": "c"})
     warned.done("PATCH", GROUP, {"protocol": None})

@@ -171,7 +171,7 @@ def test_the_messages_of_an_endpoint(api: Api) -> None:
     assert ([each["xid"] for each in group["messages"]], group["unresolved"]) == ([M], [])
 
 
-def test_it_is_there_for_every_moment(api: Api) -> None:
+def test_resolved_messages_as_of_any_moment(api: Api) -> None:
     # MS-15, FLAG-80: the bases of then, and of an endpoint the groups of then
     before = api.get("/-/log/head")["position"]
     now = resolved(api, M)
@@ -186,7 +186,7 @@ def test_it_is_there_for_every_moment(api: Api) -> None:
     assert api.send("GET", f"/-/resolved{M}?asof=soon").status_code == 400
 
 
-def test_it_is_tagged(api: Api) -> None:
+def test_resolved_messages_have_entity_tags(api: Api) -> None:
     first = api.send("GET", f"/-/resolved{M}")
     again = api.send("GET", f"/-/resolved{M}", if_none_match=first.headers["etag"])
     assert again.status_code == 304

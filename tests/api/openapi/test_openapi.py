@@ -244,7 +244,7 @@ def test_answers_with_data_may_be_compressed(api: Api, name: str) -> None:
             assert ("Content-Encoding" in answer.get("headers", {})) == bool(data), place
 
 
-def test_a_schema_tells_right_from_wrong(described: Json) -> None:
+def test_a_schema_distinguishes_valid_and_invalid_bodies(described: Json) -> None:
     # types, nulls in requests only, members that the model does not have
     good = schema(described, "DirInput")
     assert good.is_valid({"name": None, "self": 42, "files": {"f": {"size": 1, "meta": {"xref": None}}}})

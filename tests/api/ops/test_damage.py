@@ -98,7 +98,7 @@ def test_pages_overwritten_before_the_server_starts(
 
 
 @pytest.mark.parametrize("table", ["entity", "interaction", "head"])
-def test_a_server_says_why_it_does_not_start(sqlite_url: str, table: str, tmp_path: Path) -> None:
+def test_a_failed_start_logs_its_reason(sqlite_url: str, table: str, tmp_path: Path) -> None:
     # what a start reads is missed at once, in one line
     fill(sqlite_url)
     overwrite(sqlite_url, table, b"garbage ")

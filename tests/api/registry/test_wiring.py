@@ -23,7 +23,7 @@ def lose(registry: Registry, *tables: str) -> None:
 
 
 @pytest.mark.parametrize("lost", [("entity", "entity_history", "attribute", "projection"), ("entity",), ("attribute",)])
-def test_a_lost_read_model_is_made_anew(store_url: str, lost: tuple[str, ...]) -> None:
+def test_a_lost_read_model_is_rebuilt(store_url: str, lost: tuple[str, ...]) -> None:
     """P-14: what readers see comes from the log alone, so a registry that lost its read model shows the same rows.
 
     One that lost a part of it does so too: the position that is left says nothing about tables that are empty.
@@ -63,7 +63,7 @@ def test_processes_that_start_together_make_it_once(postgres_url: str) -> None:
             one.close()
 
 
-def test_what_cannot_be_read_is_said(store_url: str, tmp_path: Path) -> None:
+def test_unreadable_data_is_an_error(store_url: str, tmp_path: Path) -> None:
     """ENT-7: an answer that misses a part of its data is an error, never a part of an answer."""
     schema = "/schemagroups/g1/schemas/s1"
     with serving(store_url, tmp_path) as served, httpx.Client(base_url=served.url) as client:

@@ -39,7 +39,7 @@ def api(store_url: str) -> Iterator[Api]:
         yield served
 
 
-def test_a_life(api: Api) -> None:
+def test_create_update_and_delete_a_link(api: Api) -> None:
     # LEG-901: links are made, read, replaced and deleted, each time as one interaction; the same again is none
     made = api.send("POST", "/-/links", BODY, **ROOT)
     assert (made.status_code, made.json()) == (201, DEFAULTS)
@@ -56,7 +56,7 @@ def test_a_life(api: Api) -> None:
     assert api.done("PUT", "/-/links/p", BODY, **ROOT).status_code == 201
 
 
-def test_what_is_done_with_a_link(api: Api) -> None:
+def test_actions_on_a_link(api: Api) -> None:
     # LEG-901, LEG-909: it rests and goes on; after a promotion it never does
     api.done("POST", "/-/links", BODY, **ROOT)
 
@@ -98,7 +98,7 @@ WRONG: Final[tuple[tuple[str, str, dict[str, Any]], ...]] = (
 
 
 @pytest.mark.parametrize(("code", "pointer", "members"), WRONG)
-def test_what_no_link_is(api: Api, code: str, pointer: str, members: dict[str, Any]) -> None:
+def test_invalid_links_are_refused(api: Api, code: str, pointer: str, members: dict[str, Any]) -> None:
     # LEG-901: what a link may say; a refusal names the member, shows no secret and records nothing
     body = {name: value for name, value in {**BODY, **members}.items() if value is not None}
     answer = api.send("POST", "/-/links", body, **ROOT)
@@ -126,7 +126,7 @@ OTHERS: Final[tuple[tuple[bool, dict[str, Any], dict[str, Any]], ...]] = (
 
 
 @pytest.mark.parametrize(("allowed", "first", "second"), OTHERS)
-def test_no_two_bring_the_same(api: Api, allowed: bool, first: dict[str, Any], second: dict[str, Any]) -> None:
+def test_overlapping_links_are_refused(api: Api, allowed: bool, first: dict[str, Any], second: dict[str, Any]) -> None:
     # LEG-903, LEG-909: what is followed by its log comes over one link, so that everybody knows whose it is
     api.done("POST", "/-/links", {**BODY, **first}, **ROOT)
     answer = api.send("POST", "/-/links", {**BODY, "id": "q", **second}, **ROOT)
@@ -134,7 +134,7 @@ def test_no_two_bring_the_same(api: Api, allowed: bool, first: dict[str, Any], s
     assert allowed or (answer.json()["code"], answer.json()["pointer"]) == ("overlap", "/scope")
 
 
-def test_what_stays_as_it_was_made(api: Api) -> None:
+def test_immutable_members_of_a_link(api: Api) -> None:
     # LEG-909: what came over a link came from there
     api.done("POST", "/-/links", BODY, **ROOT)
     for name, value in {"url": "https://other.example", "dialect": "xregistry", "mode": "push"}.items():

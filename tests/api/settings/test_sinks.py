@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from annals.api.settings.settings import Settings
-from tests.support.brokers.certificates import issue
+from tests.support.brokers.certificates import issue_certificate
 
 #: Settings, and whether events may go without TLS under them.
 MODES: list[tuple[dict[str, Any], bool]] = [
@@ -42,7 +42,7 @@ def test_what_is_none(tmp_path: Path) -> None:
     for given in wrong:
         with pytest.raises(ValidationError):
             Settings(**given)
-    assert Settings(sinks_ca=str(issue(tmp_path, "sink.test").ca)).sinks_ca
+    assert Settings(sinks_ca=str(issue_certificate(tmp_path, "sink.test").ca)).sinks_ca
 
 
 def test_who_sends() -> None:

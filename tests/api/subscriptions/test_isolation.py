@@ -13,7 +13,7 @@ from annals.commands.store.log import Store
 from annals.commands.verify.verify_log import verify_log, verify_row_hashes
 from annals.projections.entities.rebuild import rebuild
 from tests.support.registries.in_process import Api, create, serving
-from tests.support.subscribing import BODY, KEY, TOKENS, bearer, made
+from tests.support.subscribing import BODY, KEY, TOKENS, bearer, create_subscription
 
 ROOT = bearer("root")
 ANN = bearer("ann")
@@ -30,7 +30,7 @@ def api(store_url: str) -> Iterator[Api]:
 
 def lived(api: Api) -> str:
     """The id of a subscription that was made, changed and paused."""
-    id: str = made(api, **ANN)["id"]
+    id: str = create_subscription(api, **ANN)["id"]
     api.done("PUT", f"/subscriptions/{id}", {**BODY, "types": ["a"]}, **ANN)
     assert api.send("POST", f"/subscriptions/{id}/actions/pause", **ANN).status_code == 202
     return id
@@ -58,7 +58,7 @@ def test_the_registry_does_not_change(api: Api) -> None:
 def test_the_log_stays_provable(api: Api, store_url: str) -> None:
     # SUB-507: replayable; the read model can be made anew and adds up
     lived(api)
-    api.done("DELETE", f"/subscriptions/{made(api, **ANN)['id']}", **ANN)
+    api.done("DELETE", f"/subscriptions/{create_subscription(api, **ANN)['id']}", **ANN)
     api.done("PUT", "/dirs/d2", {}, **ANN)
     before = text(api, "/export")
     with closing(Store(store_url)) as store:
@@ -116,11 +116,11 @@ def test_a_dry_run_shows_nothing_of_others(api: Api) -> None:
     assert api.send("DELETE", f"/subscriptions/{id}?dryrun", **bearer("bob")).status_code == 404
 
 
-def test_restoring_leaves_them(api: Api) -> None:
+def test_a_restore_leaves_subscriptions_alone(api: Api) -> None:
     # SUB-507: restoring the root brings back Groups, and no subscription comes or goes
     first = lived(api)
     api.done("DELETE", f"/subscriptions/{first}", **ANN)
-    second = made(api, **ANN)["id"]
+    second = create_subscription(api, **ANN)["id"]
     api.done("PUT", "/dirs/d2", {}, **ANN)
     asof = json.loads(text(api, "/-/log/head"))["position"] - 3
     answer = api.send("POST", f"/-/restore/?asof={asof}", **ROOT)
@@ -138,7 +138,7 @@ def test_the_tree_has_no_such_path(api: Api) -> None:
     assert id not in text(api, "/?inline=*&asof=6", "root")
 
 
-def test_a_model_is_replaced_beside_them(api: Api) -> None:
+def test_a_new_model_leaves_subscriptions_alone(api: Api) -> None:
     # MOD: scans of types pass subscriptions by
     lived(api)
     source = json.loads(text(api, "/modelsource"))

@@ -13,14 +13,14 @@ from annals.projections.entities.query import ViewPool
 from annals.projections.subscriptions.state.subscriptions import StoredSubscriptions
 from tests.support.registries.in_process import create, serving
 from tests.support.serving import ROOT
-from tests.support.subscribing import TOKENS, bearer, made
+from tests.support.subscribing import TOKENS, bearer, create_subscription
 
 
 def none() -> StoredSubscriptions:
     raise AssertionError("nobody asks for subscriptions")
 
 
-def test_everybody_reads_everything() -> None:
+def test_owners_read_everything_without_authentication() -> None:
     # SUB-911: where callers are not told apart
     assert OwnerRights(None, none)("anonymous", "/dirs/d1")
 
@@ -44,8 +44,8 @@ def test_callers_that_an_issuer_vouches_for(store_url: str) -> None:
             clock=lambda: next(times) * CACHE_SECONDS,
         )
         assert not rights("gina", "/dirs/d1")
-        made(api, **bearer("gina"))
-        made(api, **bearer("ann"))
+        create_subscription(api, **bearer("gina"))
+        create_subscription(api, **bearer("ann"))
         assert rights("gina", "/dirs/d1") and not rights("gina", "/dirs/d2")
         assert rights("ann", "/dirs/d2")
 

@@ -8,18 +8,18 @@ from typing import Any
 import pytest
 
 from tests.support.registries.in_process import BASE, Api, create, serving
-from tests.support.subscribing import BODY, KEY, SINK, TOKENS, Kept, bearer, made, refusal
+from tests.support.subscribing import BODY, KEY, SINK, TOKENS, InMemoryDeliveries, bearer, create_subscription, refusal
 
 PLAIN = {"credentialtype": "PLAIN", "identifier": "u", "secret": "swordfish"}
 
 
 @pytest.fixture
-def kept() -> Kept:
-    return Kept()
+def kept() -> InMemoryDeliveries:
+    return InMemoryDeliveries()
 
 
 @pytest.fixture
-def api(store_url: str, kept: Kept) -> Iterator[Api]:
+def api(store_url: str, kept: InMemoryDeliveries) -> Iterator[Api]:
     """A registry for everybody, with a master key."""
     create(store_url)
     with serving(store_url, ports={"deliveries": kept}, master_key=KEY) as served:
@@ -34,7 +34,7 @@ def guarded(store_url: str) -> Iterator[Api]:
         yield served
 
 
-def test_a_life(api: Api) -> None:
+def test_create_update_and_delete_a_subscription(api: Api) -> None:
     # SUB-501, SUB-507: a UUID, a location, one event; what is sent as id does not count
     answer = api.send("POST", "/subscriptions", {**BODY, "id": "mine"})
     assert answer.status_code == 201
@@ -69,9 +69,9 @@ def test_media_types(api: Api) -> None:
     assert refusal(api.send("POST", "/subscriptions"))[:2] == (400, "missingbody")
 
 
-def test_entity_tags(api: Api, kept: Kept) -> None:
+def test_entity_tags(api: Api, kept: InMemoryDeliveries) -> None:
     # SUB-841: equal without traffic, whatever the status; SUB-503: If-Match
-    found = made(api)
+    found = create_subscription(api)
     path = f"/subscriptions/{found['id']}"
     tag = api.send("GET", path).headers["etag"]
     kept.state = {"state": "retrying"}
@@ -88,7 +88,9 @@ def test_entity_tags(api: Api, kept: Kept) -> None:
 def test_what_a_get_gives_can_be_put(api: Api) -> None:
     # SUB-841, SUB-503: 200 and no event, secrets included that the answer leaves out
     headers = {"headers": {"x-token": "swordfish"}}
-    found = made(api, {"sink": SINK + "?k=swordfish", "sinkcredential": PLAIN, "protocolsettings": headers})
+    found = create_subscription(
+        api, {"sink": SINK + "?k=swordfish", "sinkcredential": PLAIN, "protocolsettings": headers}
+    )
     path = f"/subscriptions/{found['id']}"
     answer = api.send("PUT", path, api.get(path))
     assert answer.status_code == 200 and answer.json() == found
@@ -99,7 +101,7 @@ def test_what_a_get_gives_can_be_put(api: Api) -> None:
 
 def test_ids_in_bodies(api: Api) -> None:
     # SUB-502: another id than that of the path
-    found = made(api)
+    found = create_subscription(api)
     path = f"/subscriptions/{found['id']}"
     assert api.send("PUT", path, {**BODY, "id": found["id"]}).status_code == 200
     assert refusal(api.send("PUT", path, {**BODY, "id": "b"})) == (400, "idmismatch", "/id")
@@ -115,7 +117,7 @@ def test_the_offer(api: Api) -> None:
     assert offer["dialects"] == ["exact", "prefix", "suffix", "all", "any", "not", "sql"]
     assert offer["config"].keys() == {"families", "startposition", "starttime"}
     assert offer["protocols"]["HTTP"]["protocolsettings"]["method"]["default"] == "POST"
-    path = f"/subscriptions/{made(api)['id']}"
+    path = f"/subscriptions/{create_subscription(api)['id']}"
     answer = api.send("OPTIONS", path)
     assert answer.json() == offer and answer.headers["allow"] == "GET, PUT, DELETE, OPTIONS"
     assert refusal(api.send("OPTIONS", "/subscriptions/nope"))[0] == 404
@@ -123,7 +125,7 @@ def test_the_offer(api: Api) -> None:
 
 def test_head_and_other_methods(api: Api) -> None:
     # SUB-510: HEAD works, others are told what does
-    path = f"/subscriptions/{made(api)['id']}"
+    path = f"/subscriptions/{create_subscription(api)['id']}"
     for each in ("/subscriptions", path):
         head = api.send("HEAD", each)
         assert head.status_code == 200 and head.content == b""
@@ -143,11 +145,11 @@ def test_a_preflight_goes_first(sqlite_url: str) -> None:
         assert answer.status_code == 204 and answer.headers["access-control-allow-origin"] == asked["origin"]
 
 
-def test_query(api: Api, kept: Kept) -> None:
+def test_query(api: Api, kept: InMemoryDeliveries) -> None:
     # SUB-505: in the order of creation, chosen and in pages
-    made(api)
-    made(api, {"source": BASE})
-    made(api, {"sink": "SSL://93.184.216.34:9093", "protocol": "KAFKA"})
+    create_subscription(api)
+    create_subscription(api, {"source": BASE})
+    create_subscription(api, {"sink": "SSL://93.184.216.34:9093", "protocol": "KAFKA"})
     ids = [each["id"] for each in api.get("/subscriptions")]
     assert [each["protocol"] for each in api.get("/subscriptions")] == ["HTTP", "HTTP", "KAFKA"]
     assert [each["id"] for each in api.get("/subscriptions?protocol=KAFKA")] == ids[2:]
@@ -166,10 +168,10 @@ def test_query(api: Api, kept: Kept) -> None:
 
 def test_the_past(api: Api) -> None:
     # SUB-507: the list as of any position
-    first = made(api)
+    first = create_subscription(api)
     path = f"/subscriptions/{first['id']}"
     api.done("PUT", path, {**BODY, "types": ["a"]})
-    second = made(api)
+    second = create_subscription(api)
     api.done("DELETE", path)
     bare = {name: value for name, value in first.items() if name != "status"}
     assert api.get("/subscriptions?asof=3") == []
@@ -186,7 +188,7 @@ def test_the_past(api: Api) -> None:
 
 def test_destroyed_queries_stay_gone(api: Api) -> None:
     # SUB-913: replay of the log works, and the value is gone
-    path = f"/subscriptions/{made(api, {'sink': SINK + '?k=swordfish'})['id']}"
+    path = f"/subscriptions/{create_subscription(api, {'sink': SINK + '?k=swordfish'})['id']}"
     api.done("DELETE", path)
     assert api.get(f"{path}?asof=4")["sink"] == SINK
 
@@ -196,7 +198,7 @@ def test_dry_runs(api: Api) -> None:
     lines = api.done("POST", "/subscriptions?dryrun", {**BODY, "sinkcredential": PLAIN})
     assert [each.get("topic") for each in lines.json()] == [None, "EntityCreated:1"]
     assert "swordfish" not in lines.text and api.get("/subscriptions") == []
-    path = f"/subscriptions/{made(api)['id']}"
+    path = f"/subscriptions/{create_subscription(api)['id']}"
     for method, below, body in (
         ("PUT", "", {**BODY, "types": ["a"]}),
         ("DELETE", "", None),
@@ -206,9 +208,9 @@ def test_dry_runs(api: Api) -> None:
     assert "io.xregistry" in str(api.get(path)) and api.get(path)["status"]["state"] == "active"
 
 
-def test_pause_and_resume(api: Api, kept: Kept) -> None:
+def test_pause_and_resume(api: Api, kept: InMemoryDeliveries) -> None:
     # SUB-509, SUB-833: 202 with the status, recorded once
-    found = made(api)
+    found = create_subscription(api)
     path = f"/subscriptions/{found['id']}"
     paused = api.send("POST", f"{path}/actions/pause")
     assert paused.status_code == 202 and paused.json()["state"] == "paused"
@@ -238,22 +240,22 @@ def test_pause_and_resume(api: Api, kept: Kept) -> None:
 )
 def test_replays_that_cannot_be(guarded: Api, body: dict[str, Any], pointer: str) -> None:
     # SUB-834: exactly one beginning, within the log
-    path = f"/subscriptions/{made(guarded, **bearer('ann'))['id']}"
+    path = f"/subscriptions/{create_subscription(guarded, **bearer('ann'))['id']}"
     assert refusal(guarded.send("POST", f"{path}/actions/replay", body, **bearer("ann")))[2] == pointer
 
 
-def test_replays(api: Api, kept: Kept) -> None:
+def test_replays(api: Api, kept: InMemoryDeliveries) -> None:
     # SUB-834, SUB-835: recorded from where to where; one at a time
-    path = f"/subscriptions/{made(api)['id']}"
+    path = f"/subscriptions/{create_subscription(api)['id']}"
     answer = api.send("POST", f"{path}/actions/replay", {"fromtime": "2026-01-02T03:04:05Z"})
     assert answer.status_code == 202
     kept.running = True
     assert refusal(api.send("POST", f"{path}/actions/replay", {"fromposition": 1})) == (409, "replayrunning", None)
 
 
-def test_dead_letters(api: Api, kept: Kept) -> None:
+def test_dead_letters(api: Api, kept: InMemoryDeliveries) -> None:
     # SUB-509, SUB-831: looked at in pages, tried again, discarded
-    path = f"/subscriptions/{made(api)['id']}/deadletters"
+    path = f"/subscriptions/{create_subscription(api)['id']}/deadletters"
     first, second, third = (f"{position:020}.00" for position in (1, 2, 3))
     kept.letters = {each: {"sequence": each, "reason": "rejected"} for each in (first, second, third)}
     page = api.send("GET", f"{path}?limit=2")
@@ -273,14 +275,14 @@ def test_dead_letters(api: Api, kept: Kept) -> None:
 @pytest.mark.parametrize("after", ["newest", "1", f"{10**6:020}.00", f"{2**55:020}.99", "9" * 20 + ".00"])
 def test_dead_letters_beyond_what_there_is(api: Api, after: str) -> None:
     # SUB-509, SUB-831: a page begins behind a letter of this registry; the refusal names the parameter
-    answer = api.send("GET", f"/subscriptions/{made(api)['id']}/deadletters?after={after}")
+    answer = api.send("GET", f"/subscriptions/{create_subscription(api)['id']}/deadletters?after={after}")
     assert answer.status_code == 400
     assert answer.json()["args"]["error_detail"].startswith(f'the parameter "after": {after!r} is ')
 
 
 def test_owners(guarded: Api) -> None:
     # SUB-911: owners and administrators; for others there is nothing
-    path = f"/subscriptions/{made(guarded, {'sink': SINK + '?k=v'}, **bearer('ann'))['id']}"
+    path = f"/subscriptions/{create_subscription(guarded, {'sink': SINK + '?k=v'}, **bearer('ann'))['id']}"
     assert guarded.send("GET", path, **bearer("bob")).status_code == 404
     assert guarded.send("GET", "/subscriptions", **bearer("bob")).json() == []
     for method, below, body in (
@@ -324,7 +326,7 @@ def test_quotas(sqlite_url: str) -> None:
             "quotaexceeded",
             "/filters",
         )
-        made(api)
+        create_subscription(api)
         assert refusal(api.send("POST", "/subscriptions", BODY)) == (429, "quotaexceeded", None)
         assert refusal(api.send("POST", "/subscriptions", b" " * 2001))[:2] == (413, "bodytoolarge")
 
@@ -333,7 +335,7 @@ def test_without_a_master_key(sqlite_url: str) -> None:
     # SUB-914: no secret is taken, the rest works
     create(sqlite_url)
     with serving(sqlite_url) as api:
-        found = made(api)
+        found = create_subscription(api)
         refused = api.send("POST", "/subscriptions", {**BODY, "sinkcredential": PLAIN})
         assert refusal(refused) == (400, "credentialsunavailable", "/sinkcredential/secret")
         assert "swordfish" not in refused.text
@@ -345,7 +347,7 @@ def test_a_key_that_was_lost(sqlite_url: str) -> None:
     # SUB-914: what was sealed is not shown, and an update that leaves it out keeps it
     create(sqlite_url)
     with serving(sqlite_url, master_key=KEY) as api:
-        found = made(api, {"sink": SINK + "?k=v", "sinkcredential": PLAIN})
+        found = create_subscription(api, {"sink": SINK + "?k=v", "sinkcredential": PLAIN})
     path = f"/subscriptions/{found['id']}"
     with serving(sqlite_url, ids="more") as api:
         assert api.get(path)["sink"] == SINK
@@ -374,7 +376,7 @@ def test_addresses(guarded: Api, body: dict[str, Any], pointer: str) -> None:
     assert "127.0.0.1" not in answer.text and "10.0.0.1" not in answer.text
 
 
-def test_consent(api: Api, kept: Kept) -> None:
+def test_consent(api: Api, kept: InMemoryDeliveries) -> None:
     # SUB-714: a secret that is good, once; the caller needs no token
     path = "/-/subscriptions/s1/consent"
     assert api.send("POST", f"{path}/right", webhook_allowed_rate="120").status_code == 200

@@ -172,7 +172,7 @@ def test_a_document_that_is_elsewhere(api: Api) -> None:
     assert answer.headers["memento-datetime"] == "Fri, 02 Jan 2026 03:04:05 GMT"
 
 
-def test_it_says_when_that_was_and_where_the_present_is(told: Api) -> None:
+def test_past_responses_name_their_time_and_the_present(told: Api) -> None:
     # FLAG-82: Memento-Datetime, the live URL as Link, no correlation id; HEAD says the same
     for path in PATHS:
         asked = as_of(path, "id3")
@@ -186,7 +186,7 @@ def test_it_says_when_that_was_and_where_the_present_is(told: Api) -> None:
         assert head.content == b""
 
 
-def test_the_present_says_nothing_of_the_past(told: Api) -> None:
+def test_present_responses_have_no_asof_headers(told: Api) -> None:
     # FLAG-82: only answers about the past are dated
     answer = told.done("GET", "/dirs/e")
     assert "memento-datetime" not in answer.headers and "original" not in answer.headers["link"]
@@ -288,7 +288,7 @@ def test_no_capability_lists_it(api: Api) -> None:
     assert refused(api, "GET", "/dirs/d?asof=id1") == (404, "not_found")
 
 
-def test_what_went_and_came_back_in_another_spelling(api: Api) -> None:
+def test_recreation_with_another_spelling(api: Api) -> None:
     # FLAG-80, ENT-31: each spelling is found at the times it lived, under one key of the tree
     for method, path in (("PUT", "/dirs/d"), ("DELETE", "/dirs/d"), ("PUT", "/dirs/D"), ("DELETE", "/dirs/D")):
         api.done(method, path, {} if method == "PUT" else None)
@@ -355,7 +355,7 @@ def test_a_rebuilt_read_model_has_the_same_past(told: Api, sqlite_url: str) -> N
     assert [told.send("GET", f"/export?asof=id{n}").content for n in range(1, 6)] == before
 
 
-def test_whoever_may_see_one_group_sees_its_past(store_url: str) -> None:
+def test_readers_of_a_group_can_read_its_past(store_url: str) -> None:
     # FLAG-80: the past of a Group is open to those who may read it, that of others is not, gone or not
     create(store_url)
     tokens = {"write": {"name": "walt", "role": "writer"}, "one": {"name": "gina", "groups": {"/dirs/d": "reader"}}}

@@ -127,7 +127,7 @@ def test_documents_of_two_formats_cannot_be_compared(schemas: Api) -> None:
     ]
 
 
-def test_a_document_that_is_none_says_where(schemas: Api) -> None:
+def test_an_invalid_document_reports_the_position(schemas: Api) -> None:
     # SC-10: the place and what stands there; nothing is compared then
     found = schemas.done("POST", f"{CHECK}?compatibility=backward", record("a", "a")).json()
     assert (found["valid"], found["compatible"], found["incompatibilities"]) == (False, None, [])
@@ -169,7 +169,7 @@ def test_what_can_be_checked_is_what_is_switched_on(schemas: Api) -> None:
     assert said.endswith('"JsonSchema/draft-07" cannot be checked here; use one of: Avro/*')
 
 
-def test_whoever_may_read_may_ask(store_url: str) -> None:
+def test_readers_may_check_documents(store_url: str) -> None:
     create(store_url, default_source())
     with serving(store_url, tokens=json.dumps(READERS)) as api:
         asked = f"{CHECK}?format=Avro/1.11"

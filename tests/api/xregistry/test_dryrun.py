@@ -16,7 +16,7 @@ from sqlalchemy import MetaData, create_engine
 from annals.commands.store.hashes import LogRow
 from annals.commands.store.log import Store
 from annals.projections.log.json_lines import event_line
-from tests.support.histories import Step, asked, histories
+from tests.support.histories import Step, as_request, histories
 from tests.support.registries.in_process import MODEL, Api, create, serving
 from tests.support.registries.requests import Answer, Request, delete_all_rows
 from tests.support.registries.requests import serving as telling
@@ -64,7 +64,7 @@ WRITES: list[tuple[str, str, Any]] = [
 
 
 @pytest.mark.parametrize(("method", "path", "body"), WRITES)
-def test_what_the_log_will_say(filled: Api, method: str, path: str, body: Any) -> None:
+def test_a_dry_run_returns_the_events_of_the_write(filled: Api, method: str, path: str, body: Any) -> None:
     # FLAG-83: on every write, in the form of `/-/log`, less the correlation id; no id is used up
     before = head(filled)
     tried = filled.done(method, path + ("&" if "?" in path else "?") + "dryrun", body)
@@ -176,7 +176,7 @@ EXAMPLES = {"sqlite": 5, "postgresql": 2}
 
 
 @pytest.mark.parametrize("kind", EXAMPLES)
-def test_any_history_is_told_before_it_happens(request: pytest.FixtureRequest, kind: str) -> None:
+def test_a_dry_run_predicts_any_history(request: pytest.FixtureRequest, kind: str) -> None:
     # FLAG-83: each step tried first: not a byte differs afterwards, and then what was told comes to pass
     url = request.getfixturevalue("postgres_url") if kind == "postgresql" else None
 
@@ -192,7 +192,7 @@ def test_any_history_is_told_before_it_happens(request: pytest.FixtureRequest, k
 async def told(url: str, history: list[Step]) -> None:
     async with telling(url) as registry:
         for step in history:
-            request = asked(step)
+            request = as_request(step)
             registry.moment.number += 1
             before, end = dump(url), len(logged(url, 0))
             tried = await registry.send(with_dryrun(request))

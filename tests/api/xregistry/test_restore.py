@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from annals.commands.store.log import Store
 from annals.commands.verify.verify_log import verify_log, verify_row_hashes
 from tests.api.xregistry.test_dryrun import store
-from tests.support.histories import Step, asked, histories
+from tests.support.histories import Step, as_request, histories
 from tests.support.registries.in_process import Api, create, serving
 from tests.support.registries.requests import Registry, Request
 from tests.support.registries.requests import serving as telling
@@ -35,7 +35,7 @@ def past(api: Api) -> Api:
 
 
 @pytest.mark.parametrize("asof", ["7", "8", "ID1"])
-def test_it_is_there_again(past: Api, asof: str) -> None:
+def test_a_deleted_entity_is_restored(past: Api, asof: str) -> None:
     # FLAG-81: one ordinary interaction, told in numbers; documents are the same bytes; a second time nothing happens
     found = past.done("POST", f"/-/restore/dirs/d?asof={asof}")
     summary = {
@@ -133,7 +133,7 @@ async def restored(url: str, history: list[Step], moment: int) -> None:
     moments: list[tuple[str, Any]] = []
     async with telling(url) as registry:
         for step in history:
-            answer = await registry.ask(asked(step))
+            answer = await registry.ask(as_request(step))
             if ID in answer.headers:
                 moments.append((answer.headers[ID], await export(registry)))
         id, then = moments[moment % len(moments)]

@@ -40,7 +40,7 @@ def members(answer: Any) -> dict[str, Any]:
     return {"type": found["type"].partition("#")[2], "subject": found.get("subject"), "args": found.get("args")}
 
 
-def test_every_path_says_what_it_takes(filled: Api) -> None:
+def test_each_path_lists_its_methods(filled: Api) -> None:
     # HTTP-3, HTTP-9, trap 27: OPTIONS and 405 name the same methods, and every other method is 405
     for kind, path in PATHS.items():
         options = filled.send("OPTIONS", path)
@@ -169,7 +169,7 @@ def test_requests_that_are_refused(filled: Api, method: str, path: str, body: An
     assert "xregistry-xregcorrelationid" not in answer.headers  # EV-29
 
 
-def test_failures_of_ours_say_nothing(filled: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_internal_errors_reveal_no_details(filled: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     # core 7, server_error: a bug is logged and leaks nothing
     monkeypatch.setattr("annals.api.xregistry.reading.json_response", lambda *_: json.loads("secret"))
     answer = filled.send("GET", "/dirs/d")

@@ -47,7 +47,7 @@ def lone_surrogate(number: int) -> WriteTree:
     return WriteTree(f"/schemagroups/g/schemas/s{number}", tree, WriteMethod.PUT)
 
 
-def test_of_many_who_write_one_schema_all_get_through(registry: Store) -> None:
+def test_all_concurrent_writers_of_one_schema_succeed(registry: Store) -> None:
     # ENT-112: each new Version is compared with the one before it, and nobody is sent away because others were faster
     decisions: Counter[str] = Counter()
 
@@ -72,7 +72,7 @@ def test_of_many_who_write_one_schema_all_get_through(registry: Store) -> None:
     assert list(verify_log(registry)) == []
 
 
-def test_what_is_asked_about_without_end_is_not_found_out(registry: Store) -> None:
+def test_a_command_with_endless_checks_is_refused(registry: Store) -> None:
     asked: list[bytes] = []
 
     def asking(command: Command, world: World, context: Context) -> Decision:
@@ -88,14 +88,14 @@ def test_what_is_asked_about_without_end_is_not_found_out(registry: Store) -> No
     assert len(asked) == MAX_ATTEMPTS + 1
 
 
-def test_a_command_that_cannot_be_foreseen_is_refused_and_the_next_one_is_done(registry: Store) -> None:
+def test_a_command_that_cannot_be_checked_does_not_stop_the_next(registry: Store) -> None:
     with closing(CommandBus(registry, [])) as road:
         with pytest.raises(UnicodeEncodeError):
             road.submit(lone_surrogate(1)).result(10)
         assert road.submit(WriteTree(SCHEMA, avro(1), WriteMethod.PUT)).result(10).events
 
 
-def test_who_is_waited_for_no_longer_is_left_out_while_others_find_things_out(registry: Store) -> None:
+def test_cancelled_commands_are_skipped_during_checks(registry: Store) -> None:
     class Slow(DocumentChecker):
         def check(self, document_checks: Any, content: Any, report: Any = None) -> dict[DocumentCheck, CheckResult]:
             asked.set()
@@ -122,7 +122,7 @@ def held() -> Iterator[Event]:
     go.set()
 
 
-def test_closing_takes_nothing_more_and_answers_what_waits(registry: Store, held: Event) -> None:
+def test_closing_refuses_new_commands_and_answers_waiting_ones(registry: Store, held: Event) -> None:
     deciding = Event()
 
     def slow(command: Command, world: World, context: Context) -> Decision:

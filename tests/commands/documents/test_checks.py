@@ -92,7 +92,7 @@ def test_a_format_that_is_found_out_late_is_checked_as_well(store: Store, road: 
     assert list(verify_log(store)) == []
 
 
-def test_an_incompatibility_says_where_and_why(road: CommandBus) -> None:
+def test_an_incompatibility_has_a_position_and_a_reason(road: CommandBus) -> None:
     # SC-30, SC-36: the rule, both places and both fragments
     put(road, SCHEMA, avro("a", versionid="v1", meta={"compatibility": "backward"}))
     problem = refused(road, f"{SCHEMA}/versions/v2", avro("a", "b"))
@@ -138,7 +138,7 @@ def test_a_new_version_asks_as_much_as_its_line_is_long(road: CommandBus, checke
     assert checker.asked == []
 
 
-def test_a_check_that_takes_too_long_holds_up_nobody(store: Store) -> None:
+def test_a_slow_check_blocks_no_other_command(store: Store) -> None:
     # untrusted documents: bounded time, in a process of its own, while other writers write
     heavy = record(*(f"f{number}" for number in range(200_000)))
     with closing(CommandBus(store, [], checker=DocumentChecker(CheckLimits(seconds=0.2)))) as road:
@@ -162,7 +162,7 @@ def test_a_check_may_take_so_much_memory_only() -> None:
     assert "memory" in answers[document_check][0].text
 
 
-def test_one_bad_document_leaves_its_company_alone() -> None:
+def test_one_bad_document_fails_only_its_own_command() -> None:
     # what is checked together with a document that ends the process is answered all the same
     heavy = json.dumps(record(*(f"f{number}" for number in range(200_000)))).encode()
     light = [json.dumps(record(f"f{number}")).encode() for number in range(5)]
@@ -187,7 +187,7 @@ def test_verdicts_are_kept_unless_they_came_of_bounds(monkeypatch: pytest.Monkey
     assert checker.check([document_check], lambda sha256: document) == {document_check: ()}
 
 
-def test_who_stops_leaves_the_processes_to_others() -> None:
+def test_a_closed_checker_leaves_the_processes_to_others() -> None:
     # registries of one program share them: the one that stops keeps what it knows, the other one goes on asking
     documents = {digest(content) or "": content for content in (b"type Query { a: Int }", b"type Query { b: Int }")}
     known, fresh = (FormatCheck("graphql/october2021", sha256) for sha256 in documents)

@@ -52,7 +52,7 @@ def checker() -> DocumentChecker:
 
 
 @pytest.mark.parametrize("name", names())
-def test_it_ends_in_time_and_reaches_nothing(
+def test_a_hostile_document_ends_in_time_and_reaches_nothing(
     name: str, table: dict[str, Hostile], checker: DocumentChecker, listener: socket.socket, tmp_path: Path
 ) -> None:
     one, content = table[name], table[name].content()
@@ -129,7 +129,7 @@ def put(served: Served, format: str, content: bytes, name: str) -> httpx.Respons
 
 
 @pytest.mark.parametrize("format", SLOW)
-def test_others_write_and_the_server_answers_meanwhile(format: str, served: Served, table: dict[str, Hostile]) -> None:
+def test_hostile_documents_do_not_block_other_requests(format: str, served: Served, table: dict[str, Hostile]) -> None:
     content = table[SLOW[format]].content()
     writes = 0
     with ThreadPoolExecutor(1) as client, httpx.Client(base_url=served.url, timeout=60) as other:

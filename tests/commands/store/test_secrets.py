@@ -72,7 +72,7 @@ def test_without_the_key_nothing_opens(store: Store) -> None:
         settle(store, Vault(), secret(MARKER, "c1.1"))
 
 
-def test_another_master_key_wraps_the_data_keys_anew(store: Store) -> None:
+def test_another_master_key_rewraps_the_data_keys(store: Store) -> None:
     # SUB-914: encrypted values stay as they are
     settle(store, Vault([FIRST]), secret(MARKER))
     before = row(store)
@@ -84,7 +84,7 @@ def test_another_master_key_wraps_the_data_keys_anew(store: Store) -> None:
     assert revealed(store, Vault([FIRST])) is None
 
 
-def test_what_cannot_be_opened_is_not_wrapped_anew(store: Store) -> None:
+def test_unreadable_secrets_are_not_rewrapped(store: Store) -> None:
     # SUB-914: a key that is missing from the list stops the rotation
     settle(store, Vault([FIRST]), secret(MARKER))
     with pytest.raises(NoMasterKey), store.writing() as tx:

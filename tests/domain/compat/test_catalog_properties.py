@@ -75,7 +75,7 @@ def test_what_is_made_again_is_valid(format: str, data: st.DataObject) -> None:
 @FORMATS
 @SOME
 @given(document=GARBLED)
-def test_what_is_refused_says_where(format: str, document: dict[str, Any]) -> None:
+def test_refusals_have_a_position(format: str, document: dict[str, Any]) -> None:
     # LEG-802, LEG-803: whatever a section holds, it is taken or refused with a place in the document
     try:
         found = parse_definition(format, text_of(document)).document

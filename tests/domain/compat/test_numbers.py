@@ -84,13 +84,13 @@ def test_each_version_has_a_number(registry: MemoryRegistry, commands: list[Any]
     assert numbers(registry, S) == expected
 
 
-def test_ordinary_versions_say_nothing_of_numbers(registry: MemoryRegistry) -> None:
+def test_ordinary_versions_store_no_number(registry: MemoryRegistry) -> None:
     # LEG-405: what an id says by itself takes no room
     decision = registry.do(versions("1", "2", "30"))
     assert {event.xid for event in decision.events if FACADE in event.private} == {G}
 
 
-def test_a_deletion_says_which_number_went(registry: MemoryRegistry) -> None:
+def test_a_deletion_records_its_number(registry: MemoryRegistry) -> None:
     # LEG-405, LEG-1001: events of what is gone are made of the deletion alone
     registry.do(versions("1", "a"))
     found = {event.xid: event.private for event in registry.do(DeleteEntities(G)).events if "versions" in event.xid}

@@ -21,7 +21,7 @@ def line(id: str, ancestor: str | None = None, year: int = 2020, ordered: int = 
     return VersionLineage(id, ancestor, f"{year}-01-01T00:00:00Z", f"{ordered}-01-01T00:00:00Z")
 
 
-def test_newest_by_hand_is_one_that_nobody_descends_from() -> None:
+def test_newest_in_manual_mode_is_a_leaf() -> None:
     # ENT-80, versionmode manual: v1 was created later than v2, but v2 descends from it
     assert newest_version("manual", [line("v1", "v1", 2030), line("v2", "v1", 2021)]).id == "v2"
     assert (

@@ -143,7 +143,7 @@ def test_the_groups_of_pointers_bind_their_target() -> None:
     assert "ink" not in made.get(PEN).attributes or made.get(PEN).attributes["ink"] == "red"
 
 
-def test_all_versions_share_what_matchversions_says() -> None:
+def test_all_versions_share_matchversions_attributes() -> None:
     # MOD-36: the same value in all, or in none; one at a time it cannot change, all at once it can
     made = registry({})
     made.put(PEN, {"versions": {"v1": {"maker": "a"}, "v2": {"maker": "a"}}})
@@ -201,7 +201,7 @@ def validated(made: MemoryRegistry, xid: str = NOTE) -> dict[str, Any]:
     return {name: value for name, value in made.get(xid).attributes.items() if "validated" in name}
 
 
-def test_what_says_nothing_of_its_format_is_not_checked(even: None) -> None:
+def test_versions_without_format_are_not_checked(even: None) -> None:
     # ENT-110: without `format` there is no check and no attribute
     made = notes(strict=True)
     made.put(NOTE, {"note": "odd", "contenttype": "text/plain", "meta": {"compatibility": "backward"}})
@@ -226,7 +226,7 @@ def test_a_document_is_checked_against_its_format(even: None) -> None:
         ({**EVEN, "note": "ab", "meta": {"compatibility": "forward"}}, "compatibility_unknown"),
     ],
 )
-def test_what_cannot_be_checked_is_said_or_refused(even: None, tree: dict[str, Any], problem: str) -> None:
+def test_unsupported_formats_are_marked_or_refused(even: None, tree: dict[str, Any], problem: str) -> None:
     # ENT-110, ENT-111, C-3: `strictvalidation` refuses, else the flag is false and a reason is given
     assert refused(notes(strict=True), NOTE, tree)[0] == problem
     made = notes()
@@ -264,7 +264,7 @@ def test_a_new_rule_is_held_against_all_versions(even: None) -> None:
     }
 
 
-def test_switching_checks_on_looks_at_what_is_stored(even: None) -> None:
+def test_enabling_checks_validates_stored_versions(even: None) -> None:
     # ENT-115 (T86): stored Versions are checked, and the flags alone are no update
     made = notes()
     off = {"groups": {"boxes": {"singular": "box", "resources": {"notes": {"singular": "note"}}}}}

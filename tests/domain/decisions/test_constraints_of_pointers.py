@@ -271,7 +271,7 @@ def test_only_what_is_shown_in_the_end_counts(given: list[Command], when: Comman
     assert breaches(made) == []
 
 
-def test_whose_constraint_it_is_says_the_detail_to_those_who_may_read_it() -> None:
+def test_the_error_detail_names_only_readable_groups() -> None:
     # ENT-138: the target is named, so the Group that refuses would be unknown
     made, _ = played(SHOWN)
     whose = f'"{P2}" shows it in "/boxes/b2", whose constraint it is'

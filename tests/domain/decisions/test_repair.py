@@ -73,7 +73,7 @@ def images(registry: MemoryRegistry) -> dict[str, Any]:
     return {each.xid: (each.type, each.epoch, each.attributes, each.private) for each in living}
 
 
-def test_everything_becomes_what_it_is_there() -> None:
+def test_a_repair_restores_the_state_of_the_source() -> None:
     # LEG-913: what lives there is here with the same image, and nothing else; one event for each entity, parents first
     here, there = pair()
     births = {event.xid: here.world.get(event.xid) for event in here.log}
@@ -91,7 +91,7 @@ def test_everything_becomes_what_it_is_there() -> None:
     assert dict(decision.documents) == {"0" * 64: b"later"}
 
 
-def test_of_a_part_only_what_is_in_it() -> None:
+def test_a_partial_repair_stays_in_its_part() -> None:
     # LEG-913: what the scope leaves out stays as it is; the registry counts its Groups anew
     here, there = pair(scope={"groups": [E]})
     before = images(here)
@@ -113,7 +113,7 @@ def test_of_a_part_only_what_is_in_it() -> None:
         ({"dialect": "xregistry"}, "", 0, NotFound),
     ],
 )
-def test_what_is_not_repaired(members: dict[str, Any], done: str, late: int, problem: type[Problem]) -> None:
+def test_invalid_repairs_are_refused(members: dict[str, Any], done: str, late: int, problem: type[Problem]) -> None:
     # LEG-909: only what a link follows by its log, as long as it does; nothing is undone that nobody has looked at
     here, there = pair(**members)
     if done:

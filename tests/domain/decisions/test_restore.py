@@ -151,7 +151,7 @@ def without_default(image: Any) -> Any:
     return {name: value for name, value in image[0].items() if name != "isdefault"}, image[1]
 
 
-def test_what_was_deleted_lives_anew(registry: MemoryRegistry) -> None:
+def test_deleted_entities_are_created_again(registry: MemoryRegistry) -> None:
     # ENT-51: epoch 1 in the old stream; createdat is that of then, modifiedat the time of the restore
     position, born = len(registry.log), registry.get(D).attributes["createdat"]
     revision = registry.world.revision(D)
@@ -265,7 +265,7 @@ def test_the_model_comes_back_with_all_there_was(registry: MemoryRegistry, more:
 
 
 @pytest.mark.parametrize("renamed", ["file", "dir"])
-def test_a_type_that_was_renamed_meanwhile_is_no_obstacle(registry: MemoryRegistry, renamed: str) -> None:
+def test_a_renamed_type_does_not_prevent_a_restore(registry: MemoryRegistry, renamed: str) -> None:
     # MOD-5, FLAG-81: what came under the new singular goes or becomes what it was, in the change that renames it back
     position = len(registry.log)
     registry.delete(D)
@@ -335,7 +335,7 @@ def test_what_cannot_stand_alone(registry: MemoryRegistry) -> None:
     assert refused(registry, f"{F}/meta", position).name == "not_found"
 
 
-def test_what_nobody_may_take_away(registry: MemoryRegistry) -> None:
+def test_a_restore_cannot_delete_protected_entities(registry: MemoryRegistry) -> None:
     # ENT-66: an announced removal protects what is new since
     position = len(registry.log)
     removal = {"removal": "2050-01-01T00:00:00Z"}

@@ -257,7 +257,7 @@ def test_the_query_of_a_sink_is_its_owners() -> None:
     assert log.secrets() == {}
 
 
-def test_others_are_told_that_there_is_none(log: Log) -> None:
+def test_other_callers_get_not_found(log: Log) -> None:
     # SUB-911: owner and administrators only
     for each in (command({}, False), DeleteSubscription(XID), ControlSubscription(XID, "pause")):
         with pytest.raises(NotFound):

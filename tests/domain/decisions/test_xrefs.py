@@ -128,7 +128,7 @@ def test_put_of_a_meta_without_a_pointer_ends_it(registry: MemoryRegistry) -> No
         ({"meta": {"xref": B1, "epoch": 1}}, "epoch"),
     ],
 )
-def test_nothing_stands_beside_a_pointer(registry: MemoryRegistry, tree: dict[str, Any], name: str) -> None:
+def test_an_xref_excludes_other_attributes(registry: MemoryRegistry, tree: dict[str, Any], name: str) -> None:
     # ENT-131: ids, the pointer and what answers carry, nothing else
     problem = refused(registry, B2, tree)
     assert (problem.name, problem.subject, problem.arguments["name"]) == ("extra_xref_attribute", B2, name)
@@ -244,7 +244,7 @@ def test_a_writer_sets_no_readonly_by_any_way(registry: MemoryRegistry, method: 
         (WriteMethod.PATCH, "/shelves/s1", {"books": {"b1": {}}}),
     ],
 )
-def test_nobody_writes_into_a_readonly_resource(
+def test_readonly_resources_refuse_writes(
     registry: MemoryRegistry, method: WriteMethod, xid: str, tree: dict[str, Any]
 ) -> None:
     # ENT-140: nor to it, nor to its meta and Versions; C-9: ignoring that works in maps only
@@ -261,7 +261,7 @@ def test_nobody_writes_into_a_readonly_resource(
 
 
 @pytest.mark.parametrize("xid", [B1, f"{B1}/versions", f"{B1}/versions/v1", "/shelves/s1/books", "/shelves/s1"])
-def test_nobody_deletes_from_a_readonly_resource(registry: MemoryRegistry, xid: str) -> None:
+def test_readonly_resources_refuse_deletions(registry: MemoryRegistry, xid: str) -> None:
     # ENT-140: by itself, from inside, with its collection or with its Group
     as_admin(registry, WriteTree(f"{B1}/meta", {"readonly": True}, WriteMethod.PATCH))
     with pytest.raises(Problem) as problem:

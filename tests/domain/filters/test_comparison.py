@@ -24,7 +24,7 @@ TEXTS = st.builds(
 
 
 @given(TEXTS, TEXTS)
-def test_numbers_compare_as_their_texts_say(one: str, other: str) -> None:
+def test_numbers_compare_by_all_digits(one: str, other: str) -> None:
     # FLAG-13: numerically, never through doubles
     first, second = Fraction(one), Fraction(other)
     assert compare_numbers(loads(one), Decimal(other)) == (first > second) - (first < second)
@@ -49,7 +49,7 @@ def test_numbers_sort_as_they_compare(one: str, other: str) -> None:
         ["0.1", "0.1000000000000000055511151231257827", "0.1000000000000000055511151231257828"],
     ],
 )
-def test_neighbours_are_told_apart(row: list[str]) -> None:
+def test_adjacent_numbers_differ(row: list[str]) -> None:
     # FLAG-51: also where they share a double, which lies in the middle of them
     assert sorted(map(loads, reversed(row)), key=lambda number: sort_key(number, 128)) == [*map(loads, row)]
 
@@ -69,5 +69,5 @@ def test_keys_have_a_limit() -> None:
         ("0.1000000000000000055511151231257827", True),  # the double of 0.1 stands for 0.1
     ],
 )
-def test_which_numbers_their_doubles_do_not_tell(text: str, rounded: bool) -> None:
+def test_numbers_that_doubles_cannot_represent(text: str, rounded: bool) -> None:
     assert is_rounded(loads(text)) is rounded

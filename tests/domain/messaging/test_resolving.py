@@ -117,7 +117,7 @@ def test_what_is_stated_hides_it_though_it_equals_a_default() -> None:
     assert of(memory).attributes["envelopemetadata"] == {"subject": {"required": False}}
 
 
-def test_defaults_show_where_nobody_states_anything() -> None:
+def test_defaults_apply_without_explicit_values() -> None:
     marks = {"envelopemetadata": {"subject": {"required": True}}}
     memory = Memory(
         b={"envelopemetadata": {"subject": {"required": False}}, "marks": marks},

@@ -29,7 +29,7 @@ def message(**attributes: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("said", SAID)
-def test_they_say_what_the_specification_says(said: str) -> None:
+def test_builtin_models_match_the_specification(said: str) -> None:
     # CM-01, EP-41: as published, all but the target of an endpoint's message groups
     if said == "rows":
         assert rows(default_source()) == read(MODELS / "builtin.json")

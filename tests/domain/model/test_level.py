@@ -58,7 +58,7 @@ def test_read_only_members_are_dropped_at_every_depth() -> None:
     assert level.accept({"o": 5}) == {"o": 5}
 
 
-def test_a_number_is_what_it_says_however_it_is_written() -> None:
+def test_equal_numbers_in_any_notation() -> None:
     # TRAP-1, MOD-24: integers have digits only; equal numbers match the same enum and switch the same siblings on
     switched = {"100": {"siblingattributes": {"c": {"type": "string"}}}}
     level = version(

@@ -24,7 +24,7 @@ def marks(registry: MemoryRegistry) -> Any:
     return registry.get(f"{M}/versions/1").private.get(DEFAULT_MARKS)
 
 
-def test_a_write_tells_defaults_from_what_was_stated(registry: MemoryRegistry) -> None:
+def test_a_write_distinguishes_defaults_from_explicit_values(registry: MemoryRegistry) -> None:
     # MS-16: what clients sent can be told from what L1 filled in
     given = {**CE, "envelopemetadata": {"id": {"required": True}, "subject": {}, "ext": {"value": "x"}}}
     registry.put(M, given)
@@ -61,7 +61,7 @@ def test_a_patch_keeps_the_marks_of_what_it_leaves(registry: MemoryRegistry) -> 
     assert marks(registry) is None
 
 
-def test_what_is_sent_back_as_it_was_shown_states_nothing(registry: MemoryRegistry) -> None:
+def test_an_unchanged_response_sent_back_states_nothing(registry: MemoryRegistry) -> None:
     # MS-16: a default that a client has read is not its own; what it changes is, and so is all that it writes unread
     registry.put(M, {**CE, "envelopemetadata": {"subject": {}, "time": {}, "id": {"type": "string"}}})
     shown = registry.get(f"{M}/versions/1").attributes

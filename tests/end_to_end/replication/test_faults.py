@@ -97,7 +97,7 @@ def _grows(number: Callable[[], int], beyond: float | None = None, seconds: floa
 
 
 @pytest.mark.timeout(300)
-def test_the_replica_is_killed_at_any_moment(tmp_path: Path, road: tuple[str, dict[str, Any]]) -> None:
+def test_a_killed_replica_loses_and_repeats_nothing(tmp_path: Path, road: tuple[str, dict[str, Any]]) -> None:
     """LEG-910: what is recorded is whole interactions, wherever the replica ends."""
     mode, databases = road
     moments = random.Random(f"replica {mode}")
@@ -114,7 +114,7 @@ def test_the_replica_is_killed_at_any_moment(tmp_path: Path, road: tuple[str, di
 
 
 @pytest.mark.timeout(300)
-def test_the_primary_is_killed_at_any_moment(tmp_path: Path, road: tuple[str, dict[str, Any]]) -> None:
+def test_a_killed_primary_loses_and_repeats_nothing(tmp_path: Path, road: tuple[str, dict[str, Any]]) -> None:
     """LEG-913: what the primary confirmed arrives, however often it starts again."""
     mode, databases = road
     moments = random.Random(f"primary {mode}")
@@ -145,7 +145,7 @@ def _silence(found: Wire, seconds: float) -> None:
 
 
 @pytest.mark.timeout(300)
-def test_the_wire_is_cut_silent_and_slow(tmp_path: Path, road: tuple[str, dict[str, Any]]) -> None:
+def test_replication_survives_cut_silent_and_slow_connections(tmp_path: Path, road: tuple[str, dict[str, Any]]) -> None:
     """LEG-912: whatever becomes of single requests, the next ones find what is missing."""
     mode, databases = road
     moments = random.Random(f"wire {mode}")

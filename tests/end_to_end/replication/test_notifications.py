@@ -28,7 +28,7 @@ def subscriptions(registry: Registry) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("primary", ["sqlite", "postgresql"])
-def test_an_event_has_the_rest_of_the_log_fetched(tmp_path: Path, primary: str, request: pytest.FixtureRequest) -> None:
+def test_a_notification_triggers_a_pull(tmp_path: Path, primary: str, request: pytest.FixtureRequest) -> None:
     """LEG-912, LEG-913: all is fetched at the start, and what there is whenever an event comes."""
     databases = {"a": request.getfixturevalue("postgres_url")} if primary == "postgresql" else {}
     with registries(tmp_path, "a", "b", **databases) as (a, b):
@@ -105,7 +105,7 @@ def test_the_subscription_stays_while_the_server_is_away(tmp_path: Path) -> None
         assert [each["id"] for each in subscriptions(a)] == [first["id"]]
 
 
-def test_without_a_public_url_the_status_says_what_is_missing(tmp_path: Path) -> None:
+def test_without_a_public_url_the_status_names_the_setting(tmp_path: Path) -> None:
     """LEG-901: a link that cannot work says why."""
     b = Registry(tmp_path / "b")
     del b.settings["ANNALS_PUBLIC_URL"]
@@ -172,7 +172,7 @@ def test_the_sink_consents_and_takes_events(tmp_path: Path) -> None:
         assert anybody.get("/-/links/a").status_code == 401
 
 
-def test_nobody_learns_which_links_there_are(tmp_path: Path) -> None:
+def test_notifications_do_not_reveal_links(tmp_path: Path) -> None:
     """LEG-901, LEG-914: whatever is sent, the answers for a link and for none are the same in all of their parts."""
     ids = ("a", "older", "pulls", "nowhere", "x" * 200, "%00", "%20")
     with registries(tmp_path, "b") as (b,), b.client(None) as anybody:
@@ -199,7 +199,7 @@ def test_nobody_learns_which_links_there_are(tmp_path: Path) -> None:
             answers(method, {})
 
 
-def test_nobody_is_needed_who_knows_the_registry_to_wake_a_link(tmp_path: Path) -> None:
+def test_unauthenticated_notifications_trigger_a_pull(tmp_path: Path) -> None:
     """LEG-912: an event of whomever has the present state fetched, once more than needed at worst."""
     with registries(tmp_path, "a", "b") as (a, b), b.client(None) as anybody:
         b.link("a", a.url, mode="events", interval=_NEVER)

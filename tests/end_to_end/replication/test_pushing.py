@@ -31,7 +31,7 @@ def pushed(registry: Registry, body: bytes, after: int, token: str | None = TOKE
 
 
 @pytest.mark.parametrize("primary", ["sqlite", "postgresql"])
-def test_what_is_pushed_is_the_same_there(tmp_path: Path, primary: str, request: pytest.FixtureRequest) -> None:
+def test_a_push_copies_the_log(tmp_path: Path, primary: str, request: pytest.FixtureRequest) -> None:
     """LEG-901, LEG-910: a link may go the other way; whole interactions go over it under their own ids."""
     databases = {"a": request.getfixturevalue("postgres_url")} if primary == "postgresql" else {}
     with registries(tmp_path, "a", "b", **databases) as (a, b):
@@ -163,7 +163,7 @@ _ANSWERED: list[tuple[str, str | None, dict[str, str], str, int]] = [
 ]
 
 
-def test_who_may_push_and_what(tmp_path: Path) -> None:
+def test_permissions_of_a_push(tmp_path: Path) -> None:
     """LEG-901: links are for administrators, and take in what they are for."""
     with registries(tmp_path, "b") as (b,):
         for id, members in _LINKS.items():
@@ -204,7 +204,7 @@ def test_a_push_lags_by_what_the_other_end_has_not_confirmed(
 
 
 @pytest.mark.parametrize("dialect", ["log", "xregistry"])
-def test_a_push_that_never_reached_anybody_lags_by_the_whole_log(tmp_path: Path, dialect: str) -> None:
+def test_a_push_without_contact_lags_by_the_whole_log(tmp_path: Path, dialect: str) -> None:
     """LEG-901: nothing is confirmed where nobody was ever there."""
     with registries(tmp_path, "a") as (a,):
         a.write("g/s/1")

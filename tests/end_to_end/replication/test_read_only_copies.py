@@ -23,7 +23,7 @@ def canonical(registry: Registry, path: str) -> str | None:
     return found[0].partition(">")[0].removeprefix("<") if found else None
 
 
-def test_copies_of_a_log_say_where_they_are_written(tmp_path: Path) -> None:
+def test_copied_registries_name_their_primary(tmp_path: Path) -> None:
     # LEG-909: reads name the authority as refusals do; with the promotion both end
     with registries(tmp_path, "primary", "replica") as (primary, replica):
         primary.fill(2, 1)
@@ -49,7 +49,7 @@ def test_copies_of_a_log_say_where_they_are_written(tmp_path: Path) -> None:
         assert replica.request("DELETE", schema).status_code == 204
 
 
-def test_copies_of_single_things_say_where_they_are_from(tmp_path: Path) -> None:
+def test_copied_entities_name_their_source(tmp_path: Path) -> None:
     # LEG-909: what came over the standard API is marked by its link; what others add beside it is theirs
     other = "https://other.example"
     with registries(tmp_path, "here") as (here,):
@@ -68,7 +68,7 @@ def test_copies_of_single_things_say_where_they_are_from(tmp_path: Path) -> None
         assert (refused.status_code, refused.json()["authority"]) == (409, other)
 
 
-def test_what_the_console_does_reaches_the_server(tmp_path: Path) -> None:
+def test_console_commands_reach_a_running_server(tmp_path: Path) -> None:
     # LEG-901: a link that is made, rests, goes on and goes at the store is noticed where it runs
     with registries(tmp_path, "primary", "replica") as (primary, replica):
         primary.write("g/s/1")

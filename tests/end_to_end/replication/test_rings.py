@@ -125,7 +125,7 @@ def test_of_links_made_at_the_same_moment_one_at_most_stays(tmp_path: Path, data
         b.write("h/s/1")
 
 
-def test_a_ring_made_while_nobody_answered_is_named_and_ends_with_one_of_its_links(tmp_path: Path) -> None:
+def test_a_ring_made_offline_is_reported_until_a_link_is_deleted(tmp_path: Path) -> None:
     """LEG-909: a link may be made while its other end is away; then both ends say what is wrong."""
     with registries(tmp_path, "a", "b") as (a, b):
         a.write("g/s/1")
@@ -145,7 +145,7 @@ def test_a_ring_made_while_nobody_answered_is_named_and_ends_with_one_of_its_lin
         wait_until_equal_logs(a, b)
 
 
-def test_who_may_ask_whom_a_registry_follows(tmp_path: Path) -> None:
+def test_permissions_of_log_upstream(tmp_path: Path) -> None:
     """LEG-901: those that may read its log."""
     with registries(tmp_path, "a") as (a,):
         found = a.done("GET", "/-/log/upstream")

@@ -13,7 +13,7 @@ from tests.support.webhooks import Webhooks, webhooks
 LAST = "/schemagroups/last/schemas/s/versions/1"
 
 
-def test_subscribers_of_a_replica_are_told_of_what_happened_elsewhere(tmp_path: Path) -> None:
+def test_subscribers_of_a_replica_receive_events_of_its_primary(tmp_path: Path) -> None:
     # LEG-910, EV-79, SUB-113: ids, sources, times and data of events are those that the primary's own subscribers get;
     # only their place in the sequence is that of the log they come from
     with registries(tmp_path, "one", "other") as (one, other), webhooks() as sinks:

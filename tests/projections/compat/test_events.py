@@ -149,7 +149,7 @@ def test_an_event_whole() -> None:
         (group(attributes={**TIMES, "n": Decimal("1e400")}), f"updated.v1 /schemagroups/g {CHANGED}"),
     ],
 )
-def test_what_is_told_of_an_event(given: EntityEvent, wanted: str | None) -> None:
+def test_messages_of_a_stored_event(given: EntityEvent, wanted: str | None) -> None:
     assert shown(given) == ([wanted] if wanted else [])
 
 
@@ -175,7 +175,7 @@ DELETION = (
 )
 
 
-def test_each_object_of_a_deleted_group_is_told_of() -> None:
+def test_each_object_of_a_deleted_group_has_an_event() -> None:
     # LEG-1004: Group, definitions and numbers, in log order, so who follows one definition hears of it; EV-16: ids
     found = messages(SCHEMAREGISTRY, *DELETION)
     assert [(each.id, each.subject) for each in found] == [
@@ -197,7 +197,7 @@ def test_a_part_of_an_interaction_comes_to_a_part_of_its_events(size: int) -> No
     assert found == messages(SCHEMAREGISTRY, *DELETION)
 
 
-def test_the_registry_says_nothing_of_what_only_the_older_apis_had() -> None:
+def test_no_registry_event_for_objects_of_the_legacy_apis_only() -> None:
     # LEG-707: no xRegistry event of what is forgotten; of all else there is one, whatever it looks like
     rows = [row(position, each) for position, each in enumerate(DELETION, CAUGHT_UP.first)]
     assert [each.position for each in XRegistryEvents().messages(CAUGHT_UP, rows)] == [5, 6, 7, 9, 10]

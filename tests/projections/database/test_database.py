@@ -60,7 +60,7 @@ def test_a_reader_whose_transaction_failed_is_not_used_again(postgres_url: str) 
 
 
 # the first rows came before the one that fails
-def test_a_stream_that_fails_on_its_way_says_so(postgres_url: str) -> None:
+def test_a_stream_that_fails_midway_raises(postgres_url: str) -> None:
     open_engine(postgres_url).dispose()
     reader = connect(postgres_url)
     sql = "1 / (?::bigint - n)", "FROM generate_series(1, 5000) AS n"
@@ -69,7 +69,7 @@ def test_a_stream_that_fails_on_its_way_says_so(postgres_url: str) -> None:
     assert not reader.is_open
 
 
-def test_a_stream_whose_server_ends_it_says_so(postgres_url: str) -> None:
+def test_a_stream_ended_by_the_server_raises(postgres_url: str) -> None:
     open_engine(postgres_url).dispose()
     reader, other = connect(postgres_url), connect(postgres_url)
     (pid,) = reader.one("SELECT pg_backend_pid()")

@@ -54,11 +54,11 @@ def test_members_as_they_are_stored(tree: Registry) -> None:
     ["/dirs/d/files/g/versions", "/dirs/none/files", "/dirs/D/files", "/dirs/d/notes"],
     ids=["no members", "no owner", "another name than the owner's", "no such collection"],
 )
-def test_nothing_is_said_where_a_view_has_to_look(tree: Registry, collection: str) -> None:
+def test_the_stream_declines_views(tree: Registry, collection: str) -> None:
     assert texts(tree, collection) is None
 
 
-def test_nothing_is_said_under_other_definitions(tree: Registry) -> None:
+def test_the_stream_declines_other_definitions(tree: Registry) -> None:
     assert texts(tree, "/dirs/d/files", (1, 3)) is None and texts(tree, "/dirs/d/files", (2, 1)) is None
     tree.record(("/capabilities", {"x": 1}))
     assert texts(tree, "/dirs/d/files") is None
@@ -66,7 +66,7 @@ def test_nothing_is_said_under_other_definitions(tree: Registry) -> None:
 
 
 # ENT-133: what stands for another shows that one
-def test_nothing_is_said_where_a_member_stands_for_another(tree: Registry) -> None:
+def test_the_stream_declines_xrefs(tree: Registry) -> None:
     tree.record(("/dirs/d/files/h", {"meta": {"xref": "/dirs/d/files/f"}}))
     assert texts(tree, "/dirs/d/files") is None
     assert texts(tree, "/dirs/d-1/files") is None  # that one has no owner

@@ -119,7 +119,7 @@ def explained(registry: Registry) -> Iterator[Explained]:
 
 
 @pytest.mark.scale
-def test_an_entity_of_then_is_two_look_ups(explained: Explained) -> None:
+def test_a_past_entity_needs_two_lookups(explained: Explained) -> None:
     # FLAG-80: by primary key in both tables, of the history the last row only
     past = PastDatabase(explained, GROUPS * FILES)
     past.entity(tree_key("/dirs/d1"))
@@ -130,7 +130,7 @@ def test_an_entity_of_then_is_two_look_ups(explained: Explained) -> None:
 
 
 @pytest.mark.scale
-def test_pages_and_trees_of_then_merge_two_ranges(explained: Explained) -> None:
+def test_past_pages_and_trees_merge_two_ranges(explained: Explained) -> None:
     # FLAG-80, PAG-7: both tables in the order of keys, without sorting what they hold
     past = PastDatabase(explained, GROUPS * FILES)
     for xid, type in (("/dirs", "dirs"), ("/dirs/d7/files", "dirs.files")):

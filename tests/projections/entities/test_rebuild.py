@@ -114,7 +114,7 @@ def test_a_lost_or_damaged_read_model_comes_back(filled: Registry) -> None:
 
 
 @pytest.mark.parametrize("table", ["entity", "entity_history"])
-def test_a_read_model_of_another_shape_is_made_anew(filled: Registry, table: str) -> None:
+def test_a_read_model_of_another_schema_is_rebuilt(filled: Registry, table: str) -> None:
     with filled.store.writing() as tx:
         tx.connection.exec_driver_sql(f"ALTER TABLE {table} DROP COLUMN meta")
     with filled.store.writing() as tx:

@@ -67,7 +67,7 @@ def test_a_missing_row_is_found(told: Store, table: Table) -> None:
     assert [found.position for found in verify_history(told)] == [told.log_end().position]
 
 
-def test_rows_that_were_made_anew_are_the_same(told: Store) -> None:
+def test_rebuilt_rows_are_equal(told: Store) -> None:
     # FLAG-82: a rebuild leaves the past as it was
     rebuild(told)
     assert list(verify_history(told)) == []

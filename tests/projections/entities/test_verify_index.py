@@ -55,7 +55,7 @@ def test_a_changed_leaf_is_found(told: Store, change: str, found: str) -> None:
     assert list(verify_index(told)) == []
 
 
-def test_a_leaf_of_nobody_is_found(told: Store) -> None:
+def test_an_orphaned_leaf_is_found(told: Store) -> None:
     with told.engine.begin() as connection:
         connection.execute(text("INSERT INTO attribute VALUES ('!zzz', 'name', 'dirs', 'x', NULL, NULL)"))
     [found] = verify_index(told)

@@ -21,7 +21,7 @@ from annals.domain.errors.problems import Problem
 from annals.domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
 from annals.domain.values import xid as xids
 from annals.projections.events.xregistry_events import ChangeEvent, XRegistryEvents
-from tests.support.event_messages import told
+from tests.support.event_messages import event_messages
 from tests.support.histories import Step, command, histories
 from tests.support.registries.memory import MemoryRegistry
 from tests.support.registries.recorded import COMMAND
@@ -94,7 +94,7 @@ def test_an_id_does_not_depend_on_the_position() -> None:
 
 @pytest.mark.parametrize("kind", [EntityCreated, EntityDeleted])
 @pytest.mark.parametrize("xid", xids.ROOT_STREAMS)
-def test_a_registry_comes_into_being_untold(kind: type[EntityEvent], xid: str) -> None:
+def test_the_creation_of_a_registry_has_no_event(kind: type[EntityEvent], xid: str) -> None:
     # EV-2, EV-3: the registry, its model and its capabilities are only ever updated
     assert messages(event(kind, xid)) == []
 
@@ -132,7 +132,7 @@ EVERY_SHAPE = messages(
 
 @pytest.mark.parametrize("time", [NOON, "2026-01-01T12:00:00.000010Z", "2026-01-01T12:00:00.123456Z"])
 @pytest.mark.parametrize("message", EVERY_SHAPE, ids=lambda message: message.type)
-def test_the_library_says_the_same(message: ChangeEvent, time: str) -> None:
+def test_the_cloudevents_library_agrees(message: ChangeEvent, time: str) -> None:
     # EV-18, EV-22, EV-23: structured JSON, and binary mode of HTTP and Kafka, with the very same values
     message = message._replace(time=time)
     whole = json.loads(message.json())
@@ -212,24 +212,24 @@ def root_messages(index: int, of: EntityEvent) -> Iterator[ChangeEvent]:
 # --- from a store ------------------------------------------------------------------------------------------------
 
 
-def test_what_the_program_itself_changes_is_told_like_anything_else(store_url: str) -> None:
+def test_changes_by_the_server_have_events(store_url: str) -> None:
     # T75, EV-6, EV-33: a new built-in part of the model is no modelsource, and has a correlation id of its own
     store = Store(store_url, public_url="https://registry.example")
     store.create()
     registry = MemoryRegistry({})
     record(store, registry.log)
-    assert told(store_url) == []
+    assert event_messages(store_url) == []
     upgraded = [
         event(EntityUpdated, "/", revision=2, changed=("epoch", "model", "modifiedat")),
         event(EntityUpdated, "/model", revision=2, changed=("model",)),
     ]
     record(store, upgraded)
-    assert [(each.type, each.subject, each.changed) for each in told(store_url)] == [
+    assert [(each.type, each.subject, each.changed) for each in event_messages(store_url)] == [
         ("io.xregistry.registry.updated", "/", ("epoch", "model", "modifiedat")),
         ("io.xregistry.model.updated", "/model", None),
     ]
-    assert len({each.xregcorrelationid for each in told(store_url)}) == 1
-    assert all(each.xregcorrelationid for each in told(store_url))
+    assert len({each.xregcorrelationid for each in event_messages(store_url)}) == 1
+    assert all(each.xregcorrelationid for each in event_messages(store_url))
     store.close()
 
 

@@ -17,7 +17,7 @@ from annals.projections.kafka.cluster import KafkaCluster
 from annals.projections.kafka.progress import PublishingProgress
 from annals.projections.kafka.publisher import Publisher
 from annals.projections.kafka.records import EVENTS, LOG, PublishedCounts, RecordBuilder
-from tests.support.brokers.kafka import Kafka, consuming, taken
+from tests.support.brokers.kafka import Kafka, next_records, topic_consumer
 from tests.support.registries.recorded import Registry
 from tests.support.serving import ROOT
 
@@ -63,9 +63,9 @@ class Rig:
     def read(self, topic: str) -> dict[int, list[Read]]:
         """All that a topic holds, by partition."""
         found: dict[int, list[Read]] = {}
-        with consuming(self.broker.own(), f"{self.prefix}.{topic}") as consumer:
+        with topic_consumer(self.broker.own(), f"{self.prefix}.{topic}") as consumer:
             count = sum(consumer.end_offsets(list(consumer.assignment())).values())
-            records = taken(consumer, count, 60)
+            records = next_records(consumer, count, 60)
         assert len(records) == count
         for record in records:
             made = Read(int(dict(record.headers)["annals_number"]), record.key, record.value, record.headers)

@@ -64,7 +64,7 @@ def following(rig: Rig) -> Iterator[None]:
         running.result(60)
 
 
-def test_publishers_that_are_killed(registry: Registry, broker: Kafka, tmp_path: Path) -> None:
+def test_publish_resumes_after_kill(registry: Registry, broker: Kafka, tmp_path: Path) -> None:
     # EV-79: nothing is lost, what is there twice has the same number and is the same
     end = fill(registry, 1500)
     rig = Rig(registry.store, broker)
@@ -80,7 +80,7 @@ def test_publishers_that_are_killed(registry: Registry, broker: Kafka, tmp_path:
     rig.proven()
 
 
-def test_a_publisher_that_ended_before_it_remembered(registry: Registry, broker: Kafka) -> None:
+def test_records_published_before_a_crash_are_recognized(registry: Registry, broker: Kafka) -> None:
     # EV-79: the window between acknowledgement and remembering is published again, and recognised
     rig = Rig(registry.store, broker)
     before, after = forgotten(rig, registry, 10, 10)
@@ -237,7 +237,7 @@ def test_topics_that_were_deleted(registry: Registry, broker: Kafka, deleted: tu
     assert rig.proven() == {topic: 0 if topic in deleted else twice[topic] for topic in (LOG, EVENTS)}
 
 
-def test_topics_made_anew_by_a_publisher_that_is_killed(registry: Registry, broker: Kafka) -> None:
+def test_killed_publishers_can_recreate_topics(registry: Registry, broker: Kafka) -> None:
     # What it leaves is a beginning, and no topic that has lost its records.
     fill(registry, 5)
     rig = Rig(registry.store, broker)

@@ -14,7 +14,7 @@ from annals.projections.kafka import producer as producing
 from annals.projections.kafka.cluster import CertificateAuthorities, KafkaCluster
 from annals.projections.kafka.producer import MAX_IN_FLIGHT_BYTES, Producer, PublishingStopped, RecordFailed
 from annals.projections.kafka.records import LOG, PublishedRecord
-from tests.support.brokers.kafka import LARGEST, Kafka, consuming, taken
+from tests.support.brokers.kafka import LARGEST, Kafka, next_records, topic_consumer
 from tests.support.brokers.suite import GOOD, HOST, PASSWORD
 
 #: A broker takes a few seconds to start, and many more on a busy machine.
@@ -50,8 +50,8 @@ def test_what_is_under_way_is_bounded(broker: Kafka, monkeypatch: pytest.MonkeyP
             broker.start()
         monkeypatch.setattr(producing, "ACKNOWLEDGE_SECONDS", 120.0)
         producer.flush()
-    with consuming(broker.own(), "bounded.log") as consumer:
-        records = [*taken(consumer, sent, 60), *taken(consumer, 1, 2)]
+    with topic_consumer(broker.own(), "bounded.log") as consumer:
+        records = [*next_records(consumer, sent, 60), *next_records(consumer, 1, 2)]
         found = [int(dict(each.headers)["annals_number"]) for each in records]
     assert found == list(range(1, sent + 1))
 
@@ -66,8 +66,8 @@ def test_a_record_that_is_refused_is_not_jumped_over(broker: Kafka) -> None:
                 producer.send(record(number, 2 * LARGEST if number == 1500 else 300, b"%d" % (number % 30)))
             producer.flush()
         assert failed.value.record.position == 1500
-    with consuming(broker.own(), "jumped.log") as consumer:
-        found = taken(consumer, sum(consumer.end_offsets(list(consumer.assignment())).values()), 60)
+    with topic_consumer(broker.own(), "jumped.log") as consumer:
+        found = next_records(consumer, sum(consumer.end_offsets(list(consumer.assignment())).values()), 60)
     parts = {each.key: each.partition for each in found}
     assert len(parts) == 30
     for part in set(parts.values()):
@@ -77,7 +77,7 @@ def test_a_record_that_is_refused_is_not_jumped_over(broker: Kafka) -> None:
         assert 1500 not in sent or numbers[-1] < 1500
 
 
-def test_who_waits_can_be_told_to_stop(broker: Kafka) -> None:
+def test_waiting_can_be_stopped(broker: Kafka) -> None:
     cluster = KafkaCluster(f"kafka://{broker.own()}")
     cluster.create_topics(["stopped.log"], 1)
     stopped = False

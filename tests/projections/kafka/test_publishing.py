@@ -19,8 +19,8 @@ from annals.projections.kafka.records import EVENTS, LOG, PublishedCounts
 from annals.projections.log.reader import Log
 from annals.projections.log.table_rows import SCHEMA_VERSION, table_rows
 from tests.projections.kafka.publishing_rig import GUIDE, PARTITIONS, Rig, fill, forgotten, merged, reader
-from tests.support.brokers.kafka import Kafka, consuming, received, taken
-from tests.support.event_messages import told
+from tests.support.brokers.kafka import Kafka, as_cloudevent, next_records, topic_consumer
+from tests.support.event_messages import event_messages
 from tests.support.registries.recorded import Registry
 
 #: A broker takes a few seconds to start, and many more on a busy machine.
@@ -50,9 +50,9 @@ def test_events_read_with_a_library_of_others(registry: Registry, broker: Kafka,
     fill(registry, 40)
     rig = Rig(registry.store, broker, contentmode=contentmode)
     place = rig.publish()
-    with consuming(broker.own(), f"{rig.prefix}.events") as consumer:
-        found = [received(each) for _, each in reader()(taken(consumer, place.events))]
-    expected = [message.cloudevent() for message in told(registry.url)]
+    with topic_consumer(broker.own(), f"{rig.prefix}.events") as consumer:
+        found = [as_cloudevent(each) for _, each in reader()(next_records(consumer, place.events))]
+    expected = [message.cloudevent() for message in event_messages(registry.url)]
     assert [(each.event.get_attributes(), each.event.get_data()) for each in found] == [
         (each.get_attributes(), each.get_data()) for each in expected
     ]
@@ -135,7 +135,7 @@ def test_the_program_of_the_guide(registry: Registry, broker: Kafka, tmp_path: P
             lines = [reading.stdout.readline().split(" ", 1) for _ in range(place.events)]
         finally:
             reading.kill()
-    expected = [json.loads(message.json()) for message in told(registry.url)]
+    expected = [json.loads(message.json()) for message in event_messages(registry.url)]
     assert [(int(number), json.loads(value)) for number, value in lines] == list(enumerate(expected, 1))
 
 

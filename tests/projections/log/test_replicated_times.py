@@ -155,7 +155,7 @@ def test_links_bring_earlier_times(store: Store, history: Sequence[tuple[int, st
     assert [each.text for each in verify_log(store)] == said
 
 
-def test_a_time_is_one_look_up(store: Store) -> None:
+def test_a_time_needs_one_lookup(store: Store) -> None:
     # a place in the index of times, then one step back in the log: neither is read through nor sorted
     recorded(store, [(number, "/subscriptions/s" if number % 10 == 0 else f"/dirs/d{number}") for number in range(400)])
     sqlite = store.engine.dialect.name == "sqlite"

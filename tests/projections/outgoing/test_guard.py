@@ -29,7 +29,7 @@ def having(*answers: Sequence[str]) -> LookUp:
 
 
 @pytest.mark.parametrize("row", CASES, ids=lambda row: row["case"])
-def test_whom_it_lets_through(row: dict[str, Any]) -> None:
+def test_permitted_and_refused_addresses(row: dict[str, Any]) -> None:
     # SUB-901, SUB-902, SUB-903: all addresses are checked, numbers like dotted forms, low ports only where permitted
     guard = DestinationGuard(row.get("allow", ""), look_up=having(row.get("has", [])))
     if not row["is"].isalpha():
@@ -61,7 +61,7 @@ def test_a_name_is_looked_up_each_time() -> None:
         asyncio.run(guard.resolve("sink.test", 443))
 
 
-def test_names_are_looked_up_beside_each_other() -> None:
+def test_names_are_resolved_concurrently() -> None:
     # SUB-806: one that nobody answers for holds up no other
     async def slow(host: str, port: int) -> Sequence[str]:
         await asyncio.sleep(60 if host == "slow.test" else 0)

@@ -203,7 +203,7 @@ def test_records_that_are_there_twice(tmp_path: Path, broker: Kafka, prefix: str
         b.verified()
 
 
-def test_a_topic_that_was_made_anew(tmp_path: Path, broker: Kafka, prefix: str) -> None:
+def test_a_recreated_topic(tmp_path: Path, broker: Kafka, prefix: str) -> None:
     # EV-79: its offsets mean nothing then, which is noticed, and its numbers are the same
     with registries(tmp_path, "a", "b") as (a, b), publisher(a, broker, prefix) as (one, _):
         a.fill(3, 5)

@@ -142,7 +142,7 @@ def test_links_that_were_never_committed_are_not_remembered(databases: list[str]
     asyncio.run(run())
 
 
-def test_an_ordinary_write_looks_links_up_once(databases: list[str]) -> None:
+def test_an_ordinary_write_reads_links_once(databases: list[str]) -> None:
     # LEG-909: what a write may not touch costs no statement of its own, however many links there are
     async def run() -> None:
         async with named_registry("replica1", databases[1]) as here:

@@ -46,7 +46,7 @@ def databases(tmp_path: Path) -> list[str]:
     return [f"sqlite:///{tmp_path}/{name}.db" for name in ("one", "other", "third")]
 
 
-def test_what_a_new_model_does_to_a_part_its_own_log_says(databases: list[str]) -> None:
+def test_a_new_model_is_applied_to_copied_groups(databases: list[str]) -> None:
     # LEG-909, MOD-93: Versions that a smaller `maxversions` prunes go here by the interaction that pruned them there;
     # those of Groups beside it go by the change of the model here, which is one of the link's
     async def run() -> None:
@@ -116,7 +116,7 @@ def test_an_old_model_that_comes_again_changes_nothing(databases: list[str]) -> 
     asyncio.run(run())
 
 
-def test_what_a_link_brings_nobody_here_redefines(databases: list[str]) -> None:
+def test_types_of_a_link_cannot_be_changed_locally(databases: list[str]) -> None:
     # LEG-909: a write of the model that says something else of the Groups of a link is refused, any other is not
     async def run() -> None:
         async with (

@@ -68,7 +68,7 @@ def test_an_error_repeats_problem_documents_only(body: bytes, said: str) -> None
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "2130706433", "[::1]"])
-def test_no_address_of_ones_own_network_is_connected_to(host: str) -> None:
+def test_private_addresses_are_refused(host: str) -> None:
     """LEG-1108, SUB-901: loopback in any form, unless the operator permits it."""
     refused = pytest.raises(RemoteError, match="unless ANNALS_SINKS_ALLOW permits them")
     with (

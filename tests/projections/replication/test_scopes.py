@@ -66,7 +66,7 @@ def test_what_a_wider_scope_has_comes_without_a_repair(tmp_path: Path, databases
         assert b.done("GET", "/")["schemagroupscount"] == 3
 
 
-def test_a_group_of_ones_own_is_in_the_way_of_a_wider_scope(tmp_path: Path) -> None:
+def test_a_local_group_blocks_a_wider_scope(tmp_path: Path) -> None:
     """LEG-907, LEG-909: what was written here is never written over by itself, and nothing else is changed for it."""
     with registries(tmp_path, "a", "b") as (a, b):
         a.write("one/s/1")

@@ -15,7 +15,7 @@ from annals.projections.segments.read import documents, rows
 from annals.projections.segments.verify import verify_segments
 from annals.projections.segments.write import SegmentSize, append_segments
 from tests.support.registries.recorded import Registry
-from tests.support.segment_logs import grow, lying, recorded, stored_documents
+from tests.support.segment_logs import files_below, log_rows, record_interactions, stored_documents
 from tests.support.serving import environment
 
 SIZE = SegmentSize(3, 2)
@@ -35,7 +35,7 @@ def files(folder: Path, pattern: str) -> int:
 
 def whole(registry: Registry, folder: SegmentFolder) -> None:
     assert list(verify_segments(folder)) == []
-    assert list(rows(folder)) == recorded(registry.store.engine)
+    assert list(rows(folder)) == log_rows(registry.store.engine)
     assert dict(documents(folder)) == stored_documents(registry.store.engine)
 
 
@@ -43,11 +43,9 @@ def whole(registry: Registry, folder: SegmentFolder) -> None:
 MOMENTS = ["log/*.part", "log/*.parquet", "documents/*.parquet", "manifest/*.json"]
 
 
-def test_a_writer_killed_at_any_moment_is_gone_on_with(
-    registry: Registry, folder: SegmentFolder, tmp_path: Path
-) -> None:
+def test_segment_writing_resumes_after_kill(registry: Registry, folder: SegmentFolder, tmp_path: Path) -> None:
     # kill -9 leaves what is complete, and the next writer neither loses nor repeats an event.
-    grow(registry, 200)
+    record_interactions(registry, 200)
     place = tmp_path / "segments"
     for moment in MOMENTS:
         known, process = files(place, moment), started(registry, place)
@@ -57,7 +55,7 @@ def test_a_writer_killed_at_any_moment_is_gone_on_with(
         assert process.wait() == -signal.SIGKILL
         assert list(verify_segments(folder)) == []
         kept = list(rows(folder))
-        assert kept == recorded(registry.store.engine)[: len(kept)]
+        assert kept == log_rows(registry.store.engine)[: len(kept)]
     append_segments(registry.url, folder, SIZE)
     whole(registry, folder)
     assert files(place, "*/*.part") == 0
@@ -79,33 +77,33 @@ LEFTOVERS = {
 def test_leftovers_are_cleared_and_the_same_files_come_again(
     registry: Registry, folder: SegmentFolder, tmp_path: Path, gone: list[str], left: list[str]
 ) -> None:
-    grow(registry, 40)
+    record_interactions(registry, 40)
     append_segments(registry.url, folder, SIZE)
     place, last = tmp_path / "segments", folder.ranges()[-2]
-    before = lying(place)
+    before = files_below(place)
     for pattern in gone:
         for path in place.glob(pattern.format(last=last)):
             path.unlink()
     for name in left:
         (place / name.format(last=last)).write_bytes(b"PAR1 half of it")
     append_segments(registry.url, folder, SIZE)
-    assert lying(place) == before
+    assert files_below(place) == before
 
 
 def test_files_of_others_stay(registry: Registry, folder: SegmentFolder, tmp_path: Path) -> None:
-    grow(registry, 5)
+    record_interactions(registry, 5)
     append_segments(registry.url, folder, SIZE)
     place = tmp_path / "segments"
     for name in ("log/_SUCCESS", "manifest/README.json", "log/notes.part"):
         (place / name).write_text("mine")
-    before = lying(place)
+    before = files_below(place)
     append_segments(registry.url, folder, SIZE)
-    assert lying(place) == before
+    assert files_below(place) == before
     whole(registry, folder)
 
 
 def test_writers_at_the_same_time_do_no_harm(registry: Registry, folder: SegmentFolder, tmp_path: Path) -> None:
-    grow(registry, 60)
+    record_interactions(registry, 60)
     place = tmp_path / "segments"
     processes = [started(registry, place) for _ in range(3)]
     for process in processes:
@@ -118,17 +116,17 @@ def test_writers_that_cut_the_log_differently_leave_one_way_through_it(
     registry: Registry, folder: SegmentFolder, tmp_path: Path
 ) -> None:
     # Where two began at the same position, the way that leads farthest holds, and goes on holding.
-    grow(registry, 12)
+    record_interactions(registry, 12)
     append_segments(registry.url, folder, SegmentSize(5))
     half = tmp_path / "half"
-    grow(registry, 12, start=12)
+    record_interactions(registry, 12, start=12)
     append_segments(registry.url, folder, SegmentSize(9))
     append_segments(registry.url, open_folder(str(half)), SegmentSize(4))
-    for name, content in lying(half).items():
+    for name, content in files_below(half).items():
         (tmp_path / "segments" / name).write_bytes(content)
     assert folder.list_ranges() != folder.ranges()
     whole(registry, folder)
-    grow(registry, 5, start=24)
+    record_interactions(registry, 5, start=24)
     append_segments(registry.url, folder, SegmentSize(5))
-    assert list(rows(folder)) == recorded(registry.store.engine)
+    assert list(rows(folder)) == log_rows(registry.store.engine)
     assert list(verify_segments(folder)) == []

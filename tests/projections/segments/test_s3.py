@@ -17,7 +17,7 @@ from annals.projections.segments.verify import compare_with_store, verify_segmen
 from annals.projections.segments.write import SegmentSize, append_segments
 from tests.support.registries.recorded import Registry
 from tests.support.s3 import CLIENT, S3, s3_store
-from tests.support.segment_logs import grow, lying, recorded, stored_documents
+from tests.support.segment_logs import files_below, log_rows, record_interactions, stored_documents
 from tests.support.serving import environment
 
 pytestmark = pytest.mark.uses("S3Proxy")
@@ -40,7 +40,7 @@ def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def grown(sqlite_url: str) -> Iterator[Registry]:
     with Registry(sqlite_url) as registry:
-        grow(registry, 40)
+        record_interactions(registry, 40)
         yield registry
 
 
@@ -50,9 +50,9 @@ def test_a_bucket_holds_what_a_folder_does(grown: Registry, s3: S3, tmp_path: Pa
     for start in (40, 50):
         append_segments(grown.url, bucket, SIZE)
         append_segments(grown.url, local, SIZE)
-        assert lying(s3.bucket / scheme / "annals") == lying(tmp_path / "segments")
-        grow(grown, 10, start=start)
-    log = recorded(grown.store.engine)
+        assert files_below(s3.bucket / scheme / "annals") == files_below(tmp_path / "segments")
+        record_interactions(grown, 10, start=start)
+    log = log_rows(grown.store.engine)
     assert list(rows(bucket)) == log[: bucket.ranges()[-1].last]
     assert [*verify_segments(bucket), *compare_with_store(bucket, grown.url)] == []
 
@@ -73,7 +73,7 @@ def test_a_writer_to_a_bucket_that_is_killed_is_gone_on_with(grown: Registry, s3
     assert list(verify_segments(folder)) == []
     append_segments(grown.url, folder, SegmentSize(3))
     assert list(verify_segments(folder)) == []
-    assert list(rows(folder)) == recorded(grown.store.engine)
+    assert list(rows(folder)) == log_rows(grown.store.engine)
     assert dict(documents(folder)) == stored_documents(grown.store.engine)
 
 
@@ -82,5 +82,5 @@ def objects(place: Path) -> int:
     return sum(path.suffix in (".parquet", ".json") for path in place.iterdir()) if place.is_dir() else 0
 
 
-def test_an_uri_is_told_without_what_is_secret(s3: S3) -> None:
+def test_uris_are_printed_without_secrets(s3: S3) -> None:
     assert open_folder(s3.uri("s3", "x").replace("//", "//tester:secret@", 1)).name == "s3://lake/x"

@@ -106,7 +106,7 @@ FORGERIES: dict[str, tuple[str, Callable[[list[dict[str, Any]]], object], list[t
 
 
 @pytest.mark.parametrize(("kind", "change", "findings"), FORGERIES.values(), ids=FORGERIES)
-def test_forged_rows_are_found(
+def test_changed_rows_are_found(
     place: Path,
     folder: SegmentFolder,
     kind: str,
@@ -180,7 +180,7 @@ def test_an_entry_of_a_newer_form_is_refused(place: Path, folder: SegmentFolder)
         list(folder.entries(folder.ranges()))
 
 
-def test_what_was_damaged_can_be_written_anew(place: Path, folder: SegmentFolder, sqlite_url: str) -> None:
+def test_damaged_segments_can_be_rewritten(place: Path, folder: SegmentFolder, sqlite_url: str) -> None:
     # The damaged file and its entry are removed; all later segments stay as they are.
     before = {path: path.read_bytes() for path in place.rglob("*.*")}
     file(place, "log", 1).unlink()

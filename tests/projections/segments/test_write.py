@@ -18,7 +18,7 @@ from annals.projections.segments.read import documents, rows
 from annals.projections.segments.verify import compare_with_store, verify_segments
 from annals.projections.segments.write import DamagedLog, SegmentSize, WriteSummary, append_segments
 from tests.support.registries.recorded import Registry
-from tests.support.segment_logs import grow, lying, recorded, stored_documents
+from tests.support.segment_logs import files_below, log_rows, record_interactions, stored_documents
 
 SIZES = [SegmentSize(1, 1), SegmentSize(7, 3), SegmentSize(7, 3, full_only=True), SegmentSize(10_000, 10_000)]
 
@@ -30,10 +30,10 @@ def entries(folder: SegmentFolder) -> list[ManifestEntry]:
 @pytest.mark.parametrize("size", SIZES, ids=str)
 def test_what_is_read_back_is_the_log(registry: Registry, folder: SegmentFolder, size: SegmentSize) -> None:
     # Bytes of states, facts and hashes alike: whoever reads the files can prove the log from them.
-    grow(registry, 40)
+    record_interactions(registry, 40)
     append_segments(registry.url, folder, size)
     end = entries(folder)[-1].last
-    expected = recorded(registry.store.engine)
+    expected = log_rows(registry.store.engine)
     assert list(rows(folder)) == expected[:end]
     assert end == len(expected) or size.full_only
     if not size.full_only:
@@ -47,9 +47,9 @@ def test_what_is_read_back_is_the_log(registry: Registry, folder: SegmentFolder,
 def test_segments_are_whole_interactions_that_follow_each_other(
     registry: Registry, folder: SegmentFolder, tmp_path: Path, size: SegmentSize
 ) -> None:
-    grow(registry, 40)
+    record_interactions(registry, 40)
     done = append_segments(registry.url, folder, size)
-    found, log = entries(folder), recorded(registry.store.engine)
+    found, log = entries(folder), log_rows(registry.store.engine)
     assert [one.first for one in found] == [1, *(one.last + 1 for one in found[:-1])]
     assert done == WriteSummary(len(found), found[-1].last, found[-1].last)
     ends = {row.last: row for row in log}
@@ -83,16 +83,16 @@ def test_a_log_that_grows_adds_files_and_changes_none(
     registry: Registry, folder: SegmentFolder, tmp_path: Path
 ) -> None:
     # Documents that an earlier run has packed are not packed again.
-    grow(registry, 15)
+    record_interactions(registry, 15)
     append_segments(registry.url, folder, SegmentSize(7))
-    before = lying(tmp_path / "segments")
+    before = files_below(tmp_path / "segments")
     assert append_segments(registry.url, folder, SegmentSize(7)).segments == 0
-    assert lying(tmp_path / "segments") == before
-    grow(registry, 15, start=15)
+    assert files_below(tmp_path / "segments") == before
+    record_interactions(registry, 15, start=15)
     append_segments(registry.url, folder, SegmentSize(11))
-    after = lying(tmp_path / "segments")
+    after = files_below(tmp_path / "segments")
     assert before.items() < after.items()
-    assert list(rows(folder)) == recorded(registry.store.engine)
+    assert list(rows(folder)) == log_rows(registry.store.engine)
     packed = [document.sha256 for document in documents(folder)]
     assert sorted(packed) == sorted(stored_documents(registry.store.engine))
 
@@ -110,7 +110,7 @@ def test_an_interaction_larger_than_a_segment_goes_through_in_small_groups(
     groups = [first.row_group(n) for n in range(first.num_row_groups)]
     assert [group.num_rows for group in groups] == [*[128] * 23, 3001 - 23 * 128]
     assert {group.column(n).compression for group in groups for n in range(first.num_columns)} == {"ZSTD"}
-    assert list(rows(folder)) == recorded(registry.store.engine)
+    assert list(rows(folder)) == log_rows(registry.store.engine)
     assert list(verify_segments(folder)) == []
 
 
@@ -122,7 +122,7 @@ def test_an_empty_log_makes_no_folder(registry: Registry, folder: SegmentFolder,
 
 def alike(url: str, registry: Registry, interactions: int) -> None:
     """Brings the first interactions of a log into another, empty store, as they are."""
-    log = recorded(registry.store.engine)
+    log = log_rows(registry.store.engine)
     last = sorted({row.last for row in log})[interactions - 1]
     with Registry(url) as second, registry.store.engine.connect() as source, second.store.engine.begin() as target:
         for table, column in (("log", "position"), ("interaction", "last")):
@@ -156,10 +156,10 @@ def test_a_folder_with_another_log_is_refused_and_left_as_it_is(
             second.history.recorded = registry.history.recorded[:common]
             for n in range(9):
                 second.record((f"/dirs/other{n}", {}))
-    before = lying(tmp_path / "segments")
+    before = files_below(tmp_path / "segments")
     with pytest.raises(SegmentsMismatch, match=said):
         append_segments(url, folder, SegmentSize(3))
-    assert lying(tmp_path / "segments") == before
+    assert files_below(tmp_path / "segments") == before
     assert [finding.position for finding in compare_with_store(folder, url)] == [position]
 
 
@@ -188,6 +188,6 @@ def test_a_damaged_log_is_not_passed_on(registry: Registry, folder: SegmentFolde
 
 
 def test_entries_say_the_form_of_the_rows(registry: Registry, folder: SegmentFolder) -> None:
-    grow(registry, 3)
+    record_interactions(registry, 3)
     append_segments(registry.url, folder)
     assert [entry.schemaversion for entry in entries(folder)] == [SCHEMA_VERSION]

@@ -148,7 +148,7 @@ def test_what_a_subscription_wants(sqlite_url: str, members: dict[str, Any], wan
         ),
     ],
 )
-def test_families_that_nobody_names(sqlite_url: str, members: dict[str, Any], families: set[str]) -> None:
+def test_families_chosen_by_source_and_types(sqlite_url: str, members: dict[str, Any], families: set[str]) -> None:
     # SUB-111: by source, else by types, else the registry's own only
     rig = Rig(sqlite_url)
     rig.groups("a")

@@ -42,7 +42,7 @@ def test_what_an_acknowledgement_is_worth(sqlite_url: str, members: dict[str, An
     rig.close()
 
 
-def test_a_subscription_that_nobody_has_delivered_for(store_url: str) -> None:
+def test_a_subscription_without_deliveries(store_url: str) -> None:
     # 8.5: the status from the log alone
     rig = Rig(store_url)
     rig.groups("a", "b")

@@ -99,7 +99,7 @@ def test_states_are_those_of_the_read_model(log: DataFrame, filled: Registry) ->
 
 # FLAG-80: within an interaction it is as it was before it
 @pytest.mark.parametrize("asof", [None, 0, 7, 10])
-def test_what_lives_as_of_a_position(log: DataFrame, filled: Registry, asof: int | None) -> None:
+def test_entities_as_of_a_position(log: DataFrame, filled: Registry, asof: int | None) -> None:
     ends = filled.history.ends
     then = max((end for end in ends if end <= (ends[-1] if asof is None else asof)), default=0)
     expected = [row[:-1] for row in states(filled) if row[-2] <= then and (row[-1] is None or row[-1] > then)]
@@ -201,7 +201,7 @@ def version(**said: Any) -> dict[str, Any]:
     return {"versionid": "v", "isdefault": True, "deprecated": "never", **said}
 
 
-def test_each_life_of_a_version_is_told_with_what_it_said_last(spark: SparkSession) -> None:
+def test_each_life_of_a_version_has_its_last_attributes(spark: SparkSession) -> None:
     v, history = "/dirs/a/files/f/versions/v", History()
     history.record(
         (v, version(format="x/1")), ("/dirs/a/files/f/versions/w", version(createdat="2020-06-30T23:59:60Z"))
@@ -226,7 +226,7 @@ def file(**meta: Any) -> dict[str, Any]:
 
 
 # ENT-65: `{}` deprecates as well; EV-68: with the entity's creation, and it ends with its deletion
-def test_each_deprecation_is_told_from_its_beginning_to_its_end(spark: SparkSession) -> None:
+def test_each_deprecation_has_its_start_and_end(spark: SparkSession) -> None:
     history = History()
     history.record(("/", {"deprecated": {"removal": "x"}}), ("/dirs/a", {"dirid": "a", "deprecated": {}}))
     history.record((_FILE, file()), (f"{_FILE}/versions/v", version()))

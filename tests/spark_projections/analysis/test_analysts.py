@@ -47,6 +47,6 @@ def test_the_guide_asks_every_table() -> None:
     assert asked >= set(analysis.TABLES)
 
 
-def test_the_guide_tells_of_every_column(analyst: SparkSession) -> None:
+def test_the_guide_describes_each_column(analyst: SparkSession) -> None:
     told = {table: set(re.findall(r"`(\w+)`", columns)) for table, columns in _DESCRIBED}
     assert told == {name: set(analyst.table(name).columns) for name in analysis.TABLES}

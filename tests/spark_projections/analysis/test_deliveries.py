@@ -35,7 +35,7 @@ def row(table: Any) -> dict[str, Any]:
     }
 
 
-def test_what_the_database_says_is_what_the_registry_says(
+def test_the_tables_equal_the_status_of_the_registry(
     spark: SparkSession, connectors: list[str], postgres_url: str, tmp_path: Path
 ) -> None:
     # SUB-831, SUB-802: cursor, lag, attempts and dead letters by reference

@@ -51,7 +51,7 @@ def test_it_follows_until_it_is_stopped(spark: SparkSession, sqlite_url: str, tm
         (("--from", "kafka", "--kafka", "h:9"), {"USERNAME": "u", "PASSWORD": "p"}, 2, "TLS only"),
     ],
 )
-def test_what_is_missing_is_said(
+def test_missing_requirements_are_reported(
     spark: SparkSession,
     annals: Annals,
     monkeypatch: pytest.MonkeyPatch,

@@ -56,7 +56,7 @@ def send(published: Published, records: list[Any]) -> None:
         producer.flush()
 
 
-def test_processes_that_are_killed(
+def test_live_tables_resume_after_kill(
     spark: SparkSession, registry: ServedLog, published: Published, tmp_path: Path
 ) -> None:
     # EV-78, EV-79: each event once, in whole interactions, while one partition is ahead of the others

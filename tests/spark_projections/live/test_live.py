@@ -60,7 +60,7 @@ FORGERIES: dict[str, tuple[Callable[[list[LogTableRow], int], None], str]] = {
 }
 
 
-def test_processes_that_are_killed(spark: SparkSession, growing: ServedLog, tmp_path: Path) -> None:
+def test_live_tables_resume_after_kill(spark: SparkSession, growing: ServedLog, tmp_path: Path) -> None:
     # EV-79: each event is taken in once, and what is seen meanwhile is whole interactions
     options = ("--from", "annals", "--registry", growing.url)
     for moment in MOMENTS:
@@ -138,7 +138,7 @@ def test_what_does_not_belong_together_is_refused(spark: SparkSession, registry:
 
 
 @pytest.mark.parametrize(("forge", "says"), FORGERIES.values(), ids=FORGERIES)
-def test_what_was_forged_is_refused(
+def test_tampered_batches_are_refused(
     spark: SparkSession, registry: ServedLog, tmp_path: Path, forge: Callable[[list[LogTableRow], int], None], says: str
 ) -> None:
     # P-14: the chain of hashes goes on from the tables; nothing of the batch is taken, and the true one still is

@@ -42,7 +42,7 @@ def test_moments_bound_what_is_read(
     assert collect_rows(log) == _whole(rows, begins, second.last)
 
 
-def test_what_is_written_meanwhile_is_left_out(spark: SparkSession, sqlite_url: str, tmp_path: Path) -> None:
+def test_concurrent_writes_are_left_out(spark: SparkSession, sqlite_url: str, tmp_path: Path) -> None:
     # FLAG-80: one end, looked up once, however often and in whatever query the rows are read
     with served_log(sqlite_url, tmp_path) as registry:
         rows, log = registry.rows(), annals.read(spark, registry.url)

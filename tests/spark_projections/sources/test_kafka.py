@@ -56,8 +56,8 @@ def published(
         options = ("--once", "--partitions", "3", "--database", registry.database)
         done = annals("publish", "--kafka", broker.own(), *options, cwd=tmp_path_factory.mktemp("publish"))
         assert done.returncode == 0, done.stderr
-        with kafka.consuming(broker.own(), "annals.log") as consumer:
-            yield Published(broker, kafka.taken(consumer, len(registry.rows())))
+        with kafka.topic_consumer(broker.own(), "annals.log") as consumer:
+            yield Published(broker, kafka.next_records(consumer, len(registry.rows())))
 
 
 def test_the_topic_is_the_log(spark: SparkSession, registry: ServedLog, published: Published) -> None:
@@ -91,7 +91,7 @@ def test_whole_interactions_before_a_gap(
     ]
 
 
-def test_what_is_published_meanwhile_is_left_out(
+def test_concurrently_published_records_are_left_out(
     spark: SparkSession, registry: ServedLog, published: Published
 ) -> None:
     # FLAG-80: the end is the one that the topic had when the source was asked for, in every query that reads the rows
@@ -125,7 +125,7 @@ def test_a_rebuild_ends_before_a_gap(spark: SparkSession, registry: ServedLog, p
     assert (report.position, report.events) == (row.first - 1, living)
 
 
-def test_a_forged_record_is_refused(spark: SparkSession, registry: ServedLog, published: Published) -> None:
+def test_a_tampered_record_is_refused(spark: SparkSession, registry: ServedLog, published: Published) -> None:
     # P-14: the chain of hashes says which record, before anything is made of the topic
     row = registry.rows()[60]
     forged = [

@@ -24,7 +24,7 @@ def connections() -> None:
 
 @pytest.mark.parametrize("coding", ["identity", "gzip, zstd"])
 @pytest.mark.parametrize("lives", [[100, 700], [3000] * 5, [50_000, 1, 20_000]])
-def test_what_breaks_off_goes_on_behind_the_last_row(registry: ServedLog, lives: list[int], coding: str) -> None:
+def test_broken_connections_resume_after_the_last_row(registry: ServedLog, lives: list[int], coding: str) -> None:
     # EV-79: each event once, wherever in a line the connection ended; a coded answer may end before any row came
     found = registry.rows()
     remote_log._client().headers["accept-encoding"] = coding
@@ -34,14 +34,14 @@ def test_what_breaks_off_goes_on_behind_the_last_row(registry: ServedLog, lives:
         assert log.head().position == found[-1].position
 
 
-def test_a_registry_that_is_gone_is_told(registry: ServedLog, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_registry_is_reported(registry: ServedLog, monkeypatch: pytest.MonkeyPatch) -> None:
     # nobody waits for ever
     monkeypatch.setattr(remote_log, "MAX_FAILURES", 2)
     with breaking_proxy(registry.url, [100] * 50) as url, pytest.raises(RemoteLogError, match="cannot be read"):
         list(RemoteLog(url).rows(0, 10))
 
 
-def test_who_sees_not_all_gets_the_rest(sqlite_url: str, tmp_path: Path) -> None:
+def test_restricted_callers_get_their_part(sqlite_url: str, tmp_path: Path) -> None:
     # EV-79: events of subscriptions are for admins; for others the log goes on behind them
     with subscribed(sqlite_url, tmp_path) as open_to_all:
         for name in ("a", "b"):
@@ -60,7 +60,7 @@ def test_who_sees_not_all_gets_the_rest(sqlite_url: str, tmp_path: Path) -> None
                 RemoteLog(url, token).head()
 
 
-def test_a_log_that_is_shorter_is_told(registry: ServedLog) -> None:
+def test_a_shorter_log_is_reported(registry: ServedLog) -> None:
     # EV-79: an end that the log does not have is no end to wait for
     end = registry.rows()[-1].position
     with pytest.raises(RemoteLogError, match=f"ends at position {end}"):
@@ -68,7 +68,7 @@ def test_a_log_that_is_shorter_is_told(registry: ServedLog) -> None:
 
 
 @pytest.mark.parametrize("path", ["/schemagroups", "/nothing"])
-def test_what_is_no_registry_is_told(registry: ServedLog, path: str) -> None:
+def test_other_servers_are_reported(registry: ServedLog, path: str) -> None:
     # the message has the URL and what it was answered with
     with pytest.raises(RemoteLogError, match=f"{path}/-/log/head answers 404"):
         RemoteLog(registry.url + path).head()

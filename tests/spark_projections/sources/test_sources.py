@@ -40,7 +40,7 @@ def test_the_database_is_the_log(spark: SparkSession, postgres_url: str, tmp_pat
             assert collect_rows(log) == [row for row in rows if asof is None or row.last <= asof]
 
 
-def test_what_is_written_meanwhile_is_left_out(
+def test_concurrent_writes_are_left_out(
     spark: SparkSession, postgres_url: str, tmp_path: Path, connectors: list[str]
 ) -> None:
     # FLAG-80: the end is the one that the log had when the source was asked for

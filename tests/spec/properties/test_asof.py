@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from tests.support.histories import RESOURCES, UNHURRIED, Step, asked, database, histories
+from tests.support.histories import RESOURCES, UNHURRIED, Step, as_request, database, histories
 from tests.support.registries.requests import BASE, MIDNIGHT, Answer, Registry, Request, serving
 
 __all__ = ["database"]
@@ -118,7 +118,7 @@ async def told(url: str, history: list[Step], paths: list[str]) -> None:
     async with serving(url) as registry:
         moments = [await seen(registry, paths)]
         for step in history:
-            answer = await registry.ask(asked(step))
+            answer = await registry.ask(as_request(step))
             assert answer.status < 500, step
             if "xregistry-xregcorrelationid" in answer.headers:
                 moments.append(await seen(registry, paths, answer.headers["xregistry-xregcorrelationid"]))

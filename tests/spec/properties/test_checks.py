@@ -162,7 +162,7 @@ def _histories(*steps: SearchStrategy[Any]) -> SearchStrategy[list[Any]]:
 
 @FEW
 @given(_TYPES, _histories(*_STEPS))
-def test_versions_say_what_a_look_at_everything_says(type: Type, steps: list[Command | Type]) -> None:
+def test_stored_verdicts_equal_a_full_check(type: Type, steps: list[Command | Type]) -> None:
     # ENT-110 to 113, 115, SC-30 to 35, CAP-15, V-14: and what is refused would have broken a rule
     registry, twin = MemoryRegistry(type.source()), MemoryRegistry(replace(type, checked=False).source())
     for step in steps:
@@ -180,7 +180,7 @@ def test_versions_say_what_a_look_at_everything_says(type: Type, steps: list[Com
 
 @FEW
 @given(_TYPES, _histories(*_STEPS, _RESTORES))
-def test_what_is_restored_is_looked_at_as_well(type: Type, steps: list[Command | Type | tuple[str, int]]) -> None:
+def test_restored_versions_are_checked_too(type: Type, steps: list[Command | Type | tuple[str, int]]) -> None:
     # ENT-113, FLAG-81: whatever came back, and whatever the model and the capabilities have become since
     registry = MemoryRegistry(type.source())
     ends = [len(registry.log)]

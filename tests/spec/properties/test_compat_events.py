@@ -69,7 +69,7 @@ def logged(history: list[Step]) -> tuple[MemoryRegistry, list[Logged]]:
 
 @FEW
 @given(histories(documents=True))
-def test_what_a_history_is_told_as(history: list[Step]) -> None:
+def test_events_of_a_history(history: list[Step]) -> None:
     registry, interactions = logged(history)
     live: list[ChangeEvent] = []
     for interaction, rows, events in interactions:

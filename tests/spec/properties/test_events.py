@@ -19,8 +19,8 @@ from annals.projections.events.xregistry_events import PREFIX, ChangeEvent
 from tests.spec.properties.test_http import entities
 from tests.spec.test_changes import significant
 from tests.spec.test_events import Told, entity_of, place, shown
-from tests.support.event_messages import told
-from tests.support.histories import UNHURRIED, Step, asked, database, histories
+from tests.support.event_messages import event_messages
+from tests.support.histories import UNHURRIED, Step, as_request, database, histories
 from tests.support.registries.requests import BASE, Registry, Request, serving
 
 __all__ = ["database"]
@@ -118,7 +118,7 @@ INVARIANTS: list[Callable[[Moment], None]] = [
 ]
 
 
-def test_what_a_history_is_told_as(database: tuple[str, Callable[[], Any]]) -> None:
+def test_events_of_a_history(database: tuple[str, Callable[[], Any]]) -> None:
     kind, empty = database
 
     @settings(max_examples=EXAMPLES[kind], **UNHURRIED)
@@ -139,7 +139,7 @@ async def follow(url: str, history: list[Step]) -> None:
         live += moment.events
         last = moment.after
     # EV-136, EV-16: from position 0 the same comes again, ids, times and order included
-    assert told(url) == live
+    assert event_messages(url) == live
     # EV-15: no id comes twice; EV-78, EV-135: times never go back, and events of one interaction are together
     assert len({event.id for event in live}) == len(live)
     assert [event.time for event in live] == sorted(event.time for event in live)
@@ -151,13 +151,13 @@ async def follow(url: str, history: list[Step]) -> None:
 async def moments(url: str, history: list[Step]) -> AsyncIterator[Moment]:
     """Each request of a history. What a registry is made with, before the first one, is told to nobody (EV-3)."""
     async with serving(url) as registry:
-        assert told(url) == []
+        assert event_messages(url) == []
         before, count = await snapshot(registry), 0
         for step in history:
-            await registry.ask(asked(step))
-            events = told(url)[count:]
+            await registry.ask(as_request(step))
+            events = event_messages(url)[count:]
             after = await snapshot(registry)
-            assert told(url)[count:] == events  # EV-7: reading is told to nobody
+            assert event_messages(url)[count:] == events  # EV-7: reading is told to nobody
             yield Moment(step, before, events, after)
             before, count = after, count + len(events)
 

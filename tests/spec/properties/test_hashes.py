@@ -25,7 +25,7 @@ from annals.domain.registry.events import EntityCreated
 from annals.projections.database import drivers as databases
 from annals.projections.entities.verify.verify_history import verify_history
 from tests.spec.properties.test_http import entities
-from tests.support.histories import RESOURCES, UNHURRIED, asked, database, histories
+from tests.support.histories import RESOURCES, UNHURRIED, as_request, database, histories
 from tests.support.registries.requests import BASE, MIDNIGHT, Registry, Request, serving
 from tests.support.subscribing import BODY
 
@@ -53,7 +53,7 @@ class Turn(NamedTuple):
 @st.composite
 def turns(draw: DrawFn) -> list[Turn]:
     """Histories in which things come back."""
-    requests = [_SHOW, *map(asked, draw(histories(documents=True, most=14)))]
+    requests = [_SHOW, *map(as_request, draw(histories(documents=True, most=14)))]
     for target in draw(st.lists(st.sampled_from((RESOURCES[0], None)), max_size=2)):
         requests.insert(draw(st.integers(2, len(requests))), Request("PATCH", f"{_POINTER}/meta", {"xref": target}))
     for path in draw(st.lists(st.sampled_from(_PLACES), max_size=4)):
@@ -64,7 +64,7 @@ def turns(draw: DrawFn) -> list[Turn]:
     return [Turn(request, draw(st.integers(0, 2))) for request in requests]
 
 
-def test_a_hash_says_nothing_of_positions(database: tuple[str, Callable[[], Any]]) -> None:
+def test_hashes_do_not_depend_on_positions(database: tuple[str, Callable[[], Any]]) -> None:
     # SUB-112, ENT-42: equal entities have equal hashes, wherever in a log they came about, and short URLs lead to them
     kind, empty = database
 

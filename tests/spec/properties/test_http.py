@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from annals.commands.store.log import Store
 from annals.domain.values.header_values import encode
 from annals.projections.entities.rebuild import rebuild
-from tests.support.histories import TEXTS, UNHURRIED, Step, asked, database, histories, temporary_sqlite
+from tests.support.histories import TEXTS, UNHURRIED, Step, as_request, database, histories, temporary_sqlite
 from tests.support.registries.requests import BASE, Registry, Request, serving
 
 __all__ = ["database"]
@@ -40,7 +40,7 @@ def test_what_a_history_leaves_behind(database: tuple[str, Callable[[], Any]]) -
 async def told(url: str, history: list[Step]) -> None:
     async with serving(url) as registry:
         for step in history:
-            answer = await registry.ask(asked(step))
+            answer = await registry.ask(as_request(step))
             assert answer.status < 500, step
         for holds in PROPERTIES:
             await holds(registry, url)

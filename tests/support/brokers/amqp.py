@@ -17,7 +17,7 @@ _QUIET: Final = 0.3
 
 
 def target(host: str, port: int, address: str, **given: Any) -> SinkTarget:
-    """A target. given: as of `Station.target`, with `scheme`."""
+    """A target. given: as of `Broker.target`, with `scheme`."""
     settings = {"address": address, "sendersettlementmode": "unsettled"} | given.get("settings", {})
     return SinkTarget(
         subscription="s1",

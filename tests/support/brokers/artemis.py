@@ -15,8 +15,8 @@ from cryptography.x509 import load_pem_x509_certificate
 
 from annals.projections.subscriptions.contract import Credential, SinkTarget
 from tests.support.brokers import amqp
-from tests.support.brokers.certificates import Files, issue
-from tests.support.brokers.suite import GOOD, HOST, PASSWORD, USER, Receiver, Station
+from tests.support.brokers.certificates import CertificateFiles, issue_certificate
+from tests.support.brokers.suite import GOOD, HOST, PASSWORD, USER, Broker, Receiver
 from tests.support.downloads.maven import jars, java
 from tests.support.ports import free_port, wait_for_port
 
@@ -30,7 +30,7 @@ _OPTIONS: Final = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 QUEUE: Final = "annals"
 
 
-class Artemis(Station):
+class Artemis(Broker):
     """The broker, once it was started; ended by `close`.
 
     It makes queues at first use, but for `known.…`; see its source for the others.
@@ -43,7 +43,7 @@ class Artemis(Station):
     def __init__(self) -> None:
         self._java, self._jars = java(), jars(*_ARTIFACTS)
         self._folder = Path(tempfile.mkdtemp(prefix="annals-artemis-"))
-        files = issue(self._folder / "tls", HOST)
+        files = issue_certificate(self._folder / "tls", HOST)
         self.ca, self._store = files.ca, _store(files)
         self.port, self.tls_port = free_port(), free_port()
         self._process: subprocess.Popen[bytes] | None = None
@@ -60,7 +60,7 @@ class Artemis(Station):
         web: bool = False,
         **settings: Any,
     ) -> SinkTarget:
-        """See suite.Station. web: through a WebSocket."""
+        """See suite.Broker. web: through a WebSocket."""
         own = self.tls_port if tls else self.port
         scheme = {(False, False): "amqp", (False, True): "amqps", (True, False): "ws", (True, True): "wss"}[web, tls]
         given = {"contentmode": contentmode, "credential": credential, "seconds": seconds, "scheme": scheme}
@@ -96,7 +96,7 @@ class Artemis(Station):
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
-def _store(files: Files) -> Path:
+def _store(files: CertificateFiles) -> Path:
     """The server's key and certificate as Java reads them."""
     store = files.key.with_suffix(".p12")
     key = load_pem_private_key(files.key.read_bytes(), None)

@@ -14,7 +14,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 
 @dataclass(frozen=True, slots=True)
-class Files:
+class CertificateFiles:
     """PEM files. ca: what clients have to trust. certificate, key: of the server; the key is not encrypted."""
 
     ca: Path
@@ -22,7 +22,7 @@ class Files:
     key: Path
 
 
-def issue(folder: Path, *names: str) -> Files:
+def issue_certificate(folder: Path, *names: str) -> CertificateFiles:
     """A new authority and a server's certificate by it, valid for a day, for names or IP addresses."""
     folder.mkdir(parents=True, exist_ok=True)
     authority, own = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
@@ -48,7 +48,7 @@ def issue(folder: Path, *names: str) -> Files:
         )
         .sign(authority, hashes.SHA256())
     )
-    files = Files(folder / "ca.pem", folder / "server.pem", folder / "server.key")
+    files = CertificateFiles(folder / "ca.pem", folder / "server.pem", folder / "server.key")
     files.ca.write_bytes(root.public_bytes(serialization.Encoding.PEM))
     files.certificate.write_bytes(leaf.public_bytes(serialization.Encoding.PEM))
     files.key.write_bytes(

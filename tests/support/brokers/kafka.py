@@ -26,8 +26,8 @@ from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafka.admin import NewTopic
 
 from annals.projections.subscriptions.contract import Credential, SinkTarget
-from tests.support.brokers.certificates import issue
-from tests.support.brokers.suite import GOOD, HOST, PASSWORD, USER, Received, Receiver, Station
+from tests.support.brokers.certificates import issue_certificate
+from tests.support.brokers.suite import GOOD, HOST, PASSWORD, USER, Broker, Received, Receiver
 from tests.support.downloads.maven import jars, java
 from tests.support.polling import until
 from tests.support.ports import free_port, wait_for_port
@@ -54,7 +54,7 @@ _OPTIONS: Final = ("-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-
 _CLUSTER: Final = "4L6g3nShT-eMCtK--X86sw"
 
 
-class Kafka(Station):
+class Kafka(Broker):
     """A broker in a temporary folder. ports: by listener. topic: what `target` leads to."""
 
     protocol = "KAFKA"
@@ -66,7 +66,7 @@ class Kafka(Station):
         self._home = Path(tempfile.mkdtemp(prefix="annals-kafka-"))
         self._process: subprocess.Popen[bytes] | None = None
         self._numbers = itertools.count(1)
-        self._files = issue(self._home / "tls", HOST, "127.0.0.1")
+        self._files = issue_certificate(self._home / "tls", HOST, "127.0.0.1")
         self.ca = self._files.ca
         self.ports = {name: free_port() for name in _LISTENERS}
         self.topic = ""
@@ -247,18 +247,18 @@ class _Receiver:
         self._consumer = consumer
 
     def take(self, count: int, seconds: float = 20.0) -> list[Received]:
-        return [received(each) for each in taken(self._consumer, count, seconds)]
+        return [as_cloudevent(each) for each in next_records(self._consumer, count, seconds)]
 
 
 @contextmanager
 def reader(server: str, topic: str) -> Iterator[Receiver]:
     """A client that sees all of a topic, from its beginning."""
-    with consuming(server, topic) as consumer:
+    with topic_consumer(server, topic) as consumer:
         yield _Receiver(consumer)
 
 
 @contextmanager
-def consuming(server: str, topic: str) -> Iterator[KafkaConsumer]:
+def topic_consumer(server: str, topic: str) -> Iterator[KafkaConsumer]:
     """A consumer of all of a topic, from its beginning."""
     consumer = KafkaConsumer(bootstrap_servers=server, group_id=None, auto_offset_reset="earliest")
     try:
@@ -268,7 +268,7 @@ def consuming(server: str, topic: str) -> Iterator[KafkaConsumer]:
         consumer.close()
 
 
-def taken(consumer: KafkaConsumer, count: int, seconds: float = 20.0) -> list[Any]:
+def next_records(consumer: KafkaConsumer, count: int, seconds: float = 20.0) -> list[Any]:
     """The next records, fewer where no more come in time."""
     found: list[Any] = []
     ends = time.monotonic() + seconds
@@ -289,7 +289,7 @@ def kafka() -> Iterator[Kafka]:
         broker.close()
 
 
-def received(record: Any) -> Received:
+def as_cloudevent(record: Any) -> Received:
     """What the CloudEvents library makes of a record. It is not shown the key, which it would add to the event."""
     headers = dict(record.headers)
     message = KafkaMessage(headers, None, record.value)

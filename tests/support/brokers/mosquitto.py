@@ -1,6 +1,6 @@
 """A Mosquitto of the test's own, in a folder, on free ports: plain, with TLS, and over WebSockets.
 
-The same class is a station of either MQTT; what differs is what a client sees.
+The same class is a sink_broker of either MQTT; what differs is what a client sees.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from annals.domain.subscriptions.sink_uris import MQTT5
 from annals.projections.subscriptions.contract import Credential, SinkTarget
-from tests.support.brokers.certificates import issue
-from tests.support.brokers.suite import GOOD, HOST, PASSWORD, USER, Received, Station, taken
+from tests.support.brokers.certificates import issue_certificate
+from tests.support.brokers.suite import GOOD, HOST, PASSWORD, USER, Broker, Received, receive_messages
 from tests.support.ports import free_port, wait_for_port
 
 NO_MOSQUITTO = "no Mosquitto: apt-get install mosquitto, or put mosquitto and mosquitto_passwd on PATH"
@@ -44,7 +44,7 @@ def program(name: str) -> str:
     return found
 
 
-class Mosquitto(Station):
+class Mosquitto(Broker):
     """protocol: MQTT3 or MQTT5. further: lines for its configuration."""
 
     def __init__(self, folder: Path, protocol: str, further: str = "") -> None:
@@ -66,7 +66,7 @@ class Mosquitto(Station):
         uri: str = "",
         **settings: Any,
     ) -> SinkTarget:
-        """See Station. uri: another one."""
+        """See Broker. uri: another one."""
         plain = f"{'mqtts' if tls else 'mqtt'}://{host}:{port or (self.tls if tls else self.plain)}"
         whole = {"topicname": TOPIC, "qos": 1, "retain": False} | settings
         return SinkTarget("test", uri or plain, whole, contentmode, credential, seconds)
@@ -93,7 +93,7 @@ class Mosquitto(Station):
             self.process = None
 
     def _configure(self, further: str) -> None:
-        files = issue(self._folder / "certificates", HOST)
+        files = issue_certificate(self._folder / "certificates", HOST)
         self.ca = files.ca
         passwords, rights = self._folder / "passwords", self._folder / "rights"
         passwords.touch(mode=0o600)
@@ -115,12 +115,12 @@ class Mosquitto(Station):
 @contextmanager
 def mosquitto(folder: Path, protocol: str, further: str = "") -> Iterator[Mosquitto]:
     """A running one."""
-    station = Mosquitto(folder, protocol, further)
-    station.start()
+    sink_broker = Mosquitto(folder, protocol, further)
+    sink_broker.start()
     try:
-        yield station
+        yield sink_broker
     finally:
-        station.stop()
+        sink_broker.stop()
 
 
 class Raw(NamedTuple):
@@ -152,7 +152,7 @@ class MqttReceiver:
 
     def raw(self, count: int, seconds: float = 20.0) -> list[Raw]:
         """The next messages as they came."""
-        return taken(self._raw, count, seconds)
+        return receive_messages(self._raw, count, seconds)
 
     def take(self, count: int, seconds: float = 20.0) -> list[Received]:
         """See Receiver."""

@@ -28,8 +28,8 @@ from cloudevents.core.v1.event import CloudEvent
 
 from annals.domain.subscriptions.sink_uris import NATS
 from annals.projections.subscriptions.contract import Credential, SinkTarget
-from tests.support.brokers.certificates import issue
-from tests.support.brokers.suite import GOOD, HOST, PASSWORD, USER, Received, Station, taken
+from tests.support.brokers.certificates import issue_certificate
+from tests.support.brokers.suite import GOOD, HOST, PASSWORD, USER, Broker, Received, receive_messages
 from tests.support.ports import free_port, wait_for_port
 
 NO_NATS = "no NATS: apt-get install nats-server, or put nats-server on PATH"
@@ -46,7 +46,7 @@ def program() -> str:
     return found
 
 
-class Nats(Station):
+class Nats(Broker):
     """further: lines for the configuration of the plain server. login: what the servers demand."""
 
     protocol = NATS
@@ -69,7 +69,7 @@ class Nats(Station):
         uri: str = "",
         **settings: Any,
     ) -> SinkTarget:
-        """See Station. uri: another one."""
+        """See Broker. uri: another one."""
         plain = f"{'tls' if tls else 'nats'}://{host}:{port or (self.tls if tls else self.plain)}"
         return SinkTarget("test", uri or plain, {"subject": SUBJECT} | settings, contentmode, credential, seconds)
 
@@ -122,7 +122,7 @@ class Nats(Station):
         return asyncio.run(ask())
 
     def _configure(self, further: str, login: str) -> None:
-        files = issue(self._folder / "certificates", HOST)
+        files = issue_certificate(self._folder / "certificates", HOST)
         self.ca = files.ca
         rights = f'permissions: {{publish: {{deny: ["{FORBIDDEN}"]}}}}'
         login = login or f'users: [{{user: {USER}, password: "{PASSWORD}", {rights}}}]'
@@ -138,12 +138,12 @@ class Nats(Station):
 @contextmanager
 def nats_server(folder: Path, further: str = "", login: str = "") -> Iterator[Nats]:
     """A running one."""
-    station = Nats(folder, further, login)
-    station.start()
+    sink_broker = Nats(folder, further, login)
+    sink_broker.start()
     try:
-        yield station
+        yield sink_broker
     finally:
-        station.stop()
+        sink_broker.stop()
 
 
 class Raw(NamedTuple):
@@ -168,7 +168,7 @@ class NatsReceiver:
 
     def raw(self, count: int, seconds: float = 20.0) -> list[Raw]:
         """The next messages as they came."""
-        return taken(self._raw, count, seconds)
+        return receive_messages(self._raw, count, seconds)
 
     def take(self, count: int, seconds: float = 20.0) -> list[Received]:
         """See Receiver."""

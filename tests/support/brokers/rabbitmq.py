@@ -19,8 +19,8 @@ import pytest
 
 from annals.projections.subscriptions.contract import Credential, SinkTarget
 from tests.support.brokers import amqp
-from tests.support.brokers.certificates import issue
-from tests.support.brokers.suite import GOOD, HOST, PASSWORD, USER, Receiver, Station
+from tests.support.brokers.certificates import issue_certificate
+from tests.support.brokers.suite import GOOD, HOST, PASSWORD, USER, Broker, Receiver
 from tests.support.ports import free_port, wait_for_port
 
 #: A queue that the plugin makes at first use.
@@ -44,7 +44,7 @@ log.file = false
 """
 
 
-class RabbitMQ(Station):
+class RabbitMQ(Broker):
     """The broker, once it was started; ended by `close`."""
 
     protocol = "AMQP"
@@ -58,7 +58,7 @@ class RabbitMQ(Station):
         self._program = Path(program)
         # Not below pytest's folder, which is closed to other accounts.
         self._folder = Path(tempfile.mkdtemp(prefix="annals-rabbitmq-"))
-        files = issue(self._folder / "tls", HOST)
+        files = issue_certificate(self._folder / "tls", HOST)
         self.ca = files.ca
         self.port, self.tls_port, self._epmd_port, self._dist_port = (free_port() for _ in range(4))
         configuration = _CONFIGURATION.format(

@@ -1,7 +1,7 @@
 """What every sink has to do, whatever its protocol: one set of cases, run against real brokers.
 
-A protocol has a `Station` (a broker, and a client of somebody else's that reads from it) and a test module with
-`class TestX(Contract)` whose fixture `station`, of scope `class`, gives a started one.
+A protocol has a `Broker` (a broker, and a client of somebody else's that reads from it) and a test module with
+`class TestX(Contract)` whose fixture `sink_broker`, of scope `class`, gives a started one.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Receiver(Protocol):
         """The next messages, in order; fewer where no more come in time."""
 
 
-class Station(ABC):
+class Broker(ABC):
     """A broker that demands USER and PASSWORD on all of its ports, and whose certificate is for HOST."""
 
     protocol: ClassVar[str]
@@ -118,8 +118,8 @@ class Station(ABC):
 
 
 @dataclass
-class Names:
-    """The resolver of tests: every name is this machine. asked: what it was asked for."""
+class LocalResolver:
+    """Resolves every name to this machine. asked: the names so far."""
 
     address: str = "127.0.0.1"
     refuses: bool = False
@@ -160,22 +160,22 @@ def older(number: int) -> CloudEvent:
     return event(number, None, id=f"0193e2b8.{number}", source=source, type=type, subject=subject, time=time)
 
 
-def facts(event: CloudEvent) -> tuple[dict[str, Any], Any]:
+def comparable(event: CloudEvent) -> tuple[dict[str, Any], Any]:
     """An event as values that can be compared."""
     return dict(event.get_attributes()), event.get_data()
 
 
 @asynccontextmanager
-async def opened(target: SinkTarget, protocol: str, names: Names | None = None) -> AsyncIterator[Sink]:
-    sink = load_sinks()[protocol](target, names or Names())
+async def open_sink(target: SinkTarget, protocol: str, names: LocalResolver | None = None) -> AsyncIterator[Sink]:
+    sink = load_sinks()[protocol](target, names or LocalResolver())
     try:
         yield sink
     finally:
         await sink.close()
 
 
-def taken(came: queue.Queue[T], count: int, seconds: float) -> list[T]:
-    """The next things that come, fewer where the time is up before."""
+def receive_messages(came: queue.Queue[T], count: int, seconds: float) -> list[T]:
+    """The next messages, fewer if the time ends before."""
     end = time.monotonic() + seconds
     found: list[T] = []
     while len(found) < count:
@@ -194,8 +194,8 @@ async def deliver(sink: Sink, event: CloudEvent) -> Outcome:
     return outcome
 
 
-async def persist(sink: Sink, event: CloudEvent, seconds: float) -> Outcome:
-    """The outcome after as many attempts as it takes, as one who retries does."""
+async def deliver_with_retries(sink: Sink, event: CloudEvent, seconds: float) -> Outcome:
+    """The outcome after retries."""
     end = time.monotonic() + seconds
     while (outcome := await deliver(sink, event)).result is DeliveryResult.RETRY and time.monotonic() < end:
         await asyncio.sleep(0.25)
@@ -277,8 +277,8 @@ class Relay:
 
 
 @contextmanager
-def frozen(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """A program of ours that has stopped in mid-sentence, and keeps its connections."""
+def frozen_process(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """A process that is suspended and keeps its connections."""
     process.send_signal(signal.SIGSTOP)
     os.waitpid(process.pid, os.WUNTRACED)  # the signal is sent before all of it stands still
     try:
@@ -309,75 +309,77 @@ class Contract:
 
     @pytest.fixture(scope="class")
     @classmethod
-    def station(cls) -> Iterator[Station]:
+    def sink_broker(cls) -> Iterator[Broker]:
         raise NotImplementedError
 
     both = pytest.mark.parametrize("mode", ["structured", "binary"])
 
     @both
-    def test_the_event_arrives_as_it_was(self, station: Station, mode: str) -> None:  # SUB-703, 710: same event again
+    def test_the_event_arrives_unchanged(
+        self, sink_broker: Broker, mode: str
+    ) -> None:  # SUB-703, 710: same event again
         sent = event(1)
-        with station.receiving() as receiver:
+        with sink_broker.receiving() as receiver:
 
             async def scenario() -> None:
-                async with opened(station.target(contentmode=mode), station.protocol) as sink:
+                async with open_sink(sink_broker.target(contentmode=mode), sink_broker.protocol) as sink:
                     assert (await deliver(sink, sent)).result is DeliveryResult.DELIVERED
 
             run(scenario)
             (received,) = receiver.take(1)
-        assert received.mode == (mode if station.binary else "structured")
-        assert facts(received.event) == facts(sent)
+        assert received.mode == (mode if sink_broker.binary else "structured")
+        assert comparable(received.event) == comparable(sent)
 
     @both
-    def test_values_beyond_ascii_arrive_as_they_were(self, station: Station, mode: str) -> None:  # SUB-701: any text
+    def test_values_beyond_ascii_arrive_as_they_were(self, sink_broker: Broker, mode: str) -> None:  # SUB-701: any text
         sent = [event(n, {"changed": [text, *TEXTS]}, subject=f"/g/{text}") for n, text in enumerate(TEXTS)]
-        with station.receiving() as receiver:
+        with sink_broker.receiving() as receiver:
 
             async def scenario() -> None:
-                async with opened(station.target(contentmode=mode), station.protocol) as sink:
+                async with open_sink(sink_broker.target(contentmode=mode), sink_broker.protocol) as sink:
                     for each in sent:
                         assert (await deliver(sink, each)).result is DeliveryResult.DELIVERED
 
             run(scenario)
             received = receiver.take(len(sent))
-        assert [facts(each.event) for each in received] == [facts(each) for each in sent]
+        assert [comparable(each.event) for each in received] == [comparable(each) for each in sent]
 
     @both
-    def test_an_event_without_data_is_structured(self, station: Station, mode: str) -> None:  # SUB-702: in any mode
+    def test_an_event_without_data_is_structured(self, sink_broker: Broker, mode: str) -> None:  # SUB-702: in any mode
         sent = event(3, None)
-        with station.receiving() as receiver:
+        with sink_broker.receiving() as receiver:
 
             async def scenario() -> None:
-                async with opened(station.target(contentmode=mode), station.protocol) as sink:
+                async with open_sink(sink_broker.target(contentmode=mode), sink_broker.protocol) as sink:
                     assert (await deliver(sink, sent)).result is DeliveryResult.DELIVERED
 
             run(scenario)
             (received,) = receiver.take(1)
         assert received.mode == "structured"
-        assert facts(received.event) == facts(sent)
+        assert comparable(received.event) == comparable(sent)
 
     @both
-    def test_events_of_the_older_apis_arrive_as_they_were(self, station: Station, mode: str) -> None:
+    def test_events_of_the_older_apis_arrive_as_they_were(self, sink_broker: Broker, mode: str) -> None:
         # LEG-1001, LEG-1008, SUB-114: each family, its sources, subjects and times
         sent = [older(number) for number in range(len(OLDER))]
-        with station.receiving() as receiver:
+        with sink_broker.receiving() as receiver:
 
             async def scenario() -> None:
-                async with opened(station.target(contentmode=mode), station.protocol) as sink:
+                async with open_sink(sink_broker.target(contentmode=mode), sink_broker.protocol) as sink:
                     for each in sent:
                         assert (await deliver(sink, each)).result is DeliveryResult.DELIVERED
 
             run(scenario)
             received = receiver.take(len(sent))
         assert [each.mode for each in received] == ["structured"] * len(sent)
-        assert [facts(each.event) for each in received] == [facts(each) for each in sent]
+        assert [comparable(each.event) for each in received] == [comparable(each) for each in sent]
 
     @both
-    def test_events_arrive_in_the_order_of_sending(self, station: Station, mode: str) -> None:  # SUB-811: one by one
-        with station.receiving() as receiver:
+    def test_events_arrive_in_the_order_of_sending(self, sink_broker: Broker, mode: str) -> None:  # SUB-811: one by one
+        with sink_broker.receiving() as receiver:
 
             async def scenario() -> None:
-                async with opened(station.target(contentmode=mode), station.protocol) as sink:
+                async with open_sink(sink_broker.target(contentmode=mode), sink_broker.protocol) as sink:
                     for number in range(100):
                         each = event(number, subject="/schemagroups/g")
                         assert (await deliver(sink, each)).result is DeliveryResult.DELIVERED
@@ -387,13 +389,13 @@ class Contract:
         assert len(received) == 100
         assert received == sorted(received)
 
-    def test_sends_may_overlap(self, station: Station) -> None:
-        if not station.concurrent:
-            pytest.skip(f"a sink of {station.protocol} is used by one task at a time")
-        with station.receiving() as receiver:
+    def test_sends_may_overlap(self, sink_broker: Broker) -> None:
+        if not sink_broker.concurrent:
+            pytest.skip(f"a sink of {sink_broker.protocol} is used by one task at a time")
+        with sink_broker.receiving() as receiver:
 
             async def scenario() -> None:
-                async with opened(station.target(seconds=60), station.protocol) as sink:
+                async with open_sink(sink_broker.target(seconds=60), sink_broker.protocol) as sink:
                     outcomes = await asyncio.gather(*(deliver(sink, event(number)) for number in range(300)))
                     assert [each for each in outcomes if each.result is not DeliveryResult.DELIVERED] == []
 
@@ -401,13 +403,13 @@ class Contract:
             received = {str(each.event.get_attributes()["id"]) for each in receiver.take(300)}
         assert len(received) == 300
 
-    def test_a_broker_that_went_away_and_came_back(self, station: Station) -> None:  # SUB-801: retried, then there
-        target = station.target(seconds=4)
+    def test_a_restarted_broker(self, sink_broker: Broker) -> None:  # SUB-801: retried, then there
+        target = sink_broker.target(seconds=4)
 
         async def scenario() -> None:
-            async with opened(target, station.protocol) as sink:
-                assert (await persist(sink, event(1), station.slow)).result is DeliveryResult.DELIVERED
-                await asyncio.to_thread(station.stop)
+            async with open_sink(target, sink_broker.protocol) as sink:
+                assert (await deliver_with_retries(sink, event(1), sink_broker.slow)).result is DeliveryResult.DELIVERED
+                await asyncio.to_thread(sink_broker.stop)
                 try:
                     began = time.monotonic()
                     outcome = await deliver(sink, event(2))
@@ -415,34 +417,34 @@ class Contract:
                     assert outcome.code
                     assert time.monotonic() - began < target.timeout + 2
                 finally:
-                    await asyncio.to_thread(station.start)
-                assert (await persist(sink, event(2), station.slow)).result is DeliveryResult.DELIVERED
+                    await asyncio.to_thread(sink_broker.start)
+                assert (await deliver_with_retries(sink, event(2), sink_broker.slow)).result is DeliveryResult.DELIVERED
 
         run(scenario)
 
-    def test_a_connection_that_is_lost_without_a_word(self, station: Station) -> None:  # 8.3: the next one is another
-        if not station.anew:
-            pytest.skip(f"a sink of {station.protocol} notices in a way of its own")
-        relay = Relay(urlsplit(station.target().uri).port)
+    def test_a_connection_that_is_lost_silently(self, sink_broker: Broker) -> None:  # 8.3: the next one is another
+        if not sink_broker.anew:
+            pytest.skip(f"a sink of {sink_broker.protocol} notices in a way of its own")
+        relay = Relay(urlsplit(sink_broker.target().uri).port)
 
         async def scenario() -> None:
-            async with opened(station.target(port=relay.port, seconds=2), station.protocol) as sink:
-                assert (await persist(sink, event(1), station.slow)).result is DeliveryResult.DELIVERED
+            async with open_sink(sink_broker.target(port=relay.port, seconds=2), sink_broker.protocol) as sink:
+                assert (await deliver_with_retries(sink, event(1), sink_broker.slow)).result is DeliveryResult.DELIVERED
                 relay.lose()
                 lost = await deliver(sink, event(2))
                 assert (lost.result, lost.code) == (DeliveryResult.RETRY, "timeout")
-                assert (await persist(sink, event(2), 10)).result is DeliveryResult.DELIVERED
+                assert (await deliver_with_retries(sink, event(2), 10)).result is DeliveryResult.DELIVERED
 
         try:
             run(scenario)
         finally:
             relay.close()
 
-    def test_a_broker_that_is_not_there(self, station: Station) -> None:  # 8.3: a refused connection is retried
-        target = station.target(seconds=3, port=free_port())
+    def test_an_unreachable_broker(self, sink_broker: Broker) -> None:  # 8.3: a refused connection is retried
+        target = sink_broker.target(seconds=3, port=free_port())
 
         async def scenario() -> None:
-            async with opened(target, station.protocol) as sink:
+            async with open_sink(target, sink_broker.protocol) as sink:
                 began = time.monotonic()
                 outcome = await deliver(sink, event(1))
                 assert outcome.result is DeliveryResult.RETRY
@@ -451,23 +453,23 @@ class Contract:
 
         run(scenario)
 
-    def test_a_server_that_says_nothing(self, station: Station) -> None:  # 8.3: a timeout is retried
+    def test_a_silent_server(self, sink_broker: Broker) -> None:  # 8.3: a timeout is retried
         with silent_server() as port:
-            target = station.target(seconds=2, port=port)
+            target = sink_broker.target(seconds=2, port=port)
 
             async def scenario() -> None:
-                async with opened(target, station.protocol) as sink:
+                async with open_sink(target, sink_broker.protocol) as sink:
                     began = time.monotonic()
                     assert (await deliver(sink, event(1))).result is DeliveryResult.RETRY
                     assert time.monotonic() - began < target.timeout + 2
 
             run(scenario)
 
-    def test_a_send_that_is_cancelled_ends_at_once(self, station: Station) -> None:
+    def test_a_send_that_is_cancelled_ends_at_once(self, sink_broker: Broker) -> None:
         with silent_server() as port:
 
             async def scenario() -> None:
-                async with opened(station.target(seconds=60, port=port), station.protocol) as sink:
+                async with open_sink(sink_broker.target(seconds=60, port=port), sink_broker.protocol) as sink:
                     sending = asyncio.create_task(sink.send([event(1)]))
                     await asyncio.sleep(0.3)
                     sending.cancel()
@@ -478,23 +480,23 @@ class Contract:
             run(scenario)
             assert time.monotonic() - began < 10
 
-    def test_a_wrong_password(self, station: Station) -> None:  # SUB-305: refused credentials are told apart
+    def test_a_wrong_password(self, sink_broker: Broker) -> None:  # SUB-305: refused credentials are told apart
         async def scenario() -> None:
-            async with opened(station.target(credential=BAD), station.protocol) as sink:
+            async with open_sink(sink_broker.target(credential=BAD), sink_broker.protocol) as sink:
                 # A broker that hangs up right behind its answer may be seen to hang up alone, now and then.
-                outcome = await persist(sink, event(1), station.slow)
+                outcome = await deliver_with_retries(sink, event(1), sink_broker.slow)
                 assert outcome.result is DeliveryResult.UNAUTHORIZED
                 assert WRONG not in f"{outcome} {sink!r}"  # SUB-303: no secret in any text
 
         run(scenario)
 
-    def test_tls_with_an_authority_of_ones_own(self, station: Station, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("SSL_CERT_FILE", str(station.ca))
-        names = Names()
-        with station.receiving() as receiver:
+    def test_tls_with_a_private_authority(self, sink_broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("SSL_CERT_FILE", str(sink_broker.ca))
+        names = LocalResolver()
+        with sink_broker.receiving() as receiver:
 
             async def scenario() -> None:
-                async with opened(station.target(tls=True), station.protocol, names) as sink:
+                async with open_sink(sink_broker.target(tls=True), sink_broker.protocol, names) as sink:
                     assert await deliver(sink, event(1)) == Outcome(DeliveryResult.DELIVERED)
 
             run(scenario)
@@ -502,28 +504,32 @@ class Contract:
         # SUB-901: only the resolver is asked, and the certificate was still compared with the name.
         assert {host for host, _ in names.asked} == {HOST}
 
-    def test_a_certificate_that_nobody_vouches_for(self, station: Station) -> None:  # SUB-906: verified
+    def test_an_untrusted_certificate(self, sink_broker: Broker) -> None:  # SUB-906: verified
         async def scenario() -> None:
-            async with opened(station.target(tls=True, seconds=5), station.protocol) as sink:
+            async with open_sink(sink_broker.target(tls=True, seconds=5), sink_broker.protocol) as sink:
                 assert (await deliver(sink, event(1))).result is DeliveryResult.RETRY
 
         run(scenario)
 
-    def test_a_certificate_of_another_name(self, station: Station, monkeypatch: pytest.MonkeyPatch) -> None:  # SUB-906
-        monkeypatch.setenv("SSL_CERT_FILE", str(station.ca))
+    def test_a_certificate_of_another_name(
+        self, sink_broker: Broker, monkeypatch: pytest.MonkeyPatch
+    ) -> None:  # SUB-906
+        monkeypatch.setenv("SSL_CERT_FILE", str(sink_broker.ca))
 
         async def scenario() -> None:
-            async with opened(station.target(tls=True, seconds=5, host="other.test"), station.protocol) as sink:
+            async with open_sink(
+                sink_broker.target(tls=True, seconds=5, host="other.test"), sink_broker.protocol
+            ) as sink:
                 assert (await deliver(sink, event(1))).result is DeliveryResult.RETRY
 
         run(scenario)
 
-    def test_an_address_that_is_refused(self, station: Station) -> None:  # SUB-901: checked at each connection
-        names = Names(refuses=True)
-        with station.receiving() as receiver:
+    def test_an_address_that_is_refused(self, sink_broker: Broker) -> None:  # SUB-901: checked at each connection
+        names = LocalResolver(refuses=True)
+        with sink_broker.receiving() as receiver:
 
             async def scenario() -> None:
-                async with opened(station.target(seconds=5), station.protocol, names) as sink:
+                async with open_sink(sink_broker.target(seconds=5), sink_broker.protocol, names) as sink:
                     outcome = await deliver(sink, event(1))
                     assert outcome.result is DeliveryResult.RETRY
                     assert names.asked
@@ -531,11 +537,11 @@ class Contract:
             run(scenario)
             assert receiver.take(1, seconds=0.5) == []
 
-    def test_closing_leaves_nothing(self, station: Station) -> None:
+    def test_closing_leaves_nothing(self, sink_broker: Broker) -> None:
         # Once before counting: libraries keep what they make at first use.
-        self._open_send_close(station)
+        self._open_send_close(sink_broker)
         threads, files = set(threading.enumerate()), descriptors()
-        self._open_send_close(station)
+        self._open_send_close(sink_broker)
         end = time.monotonic() + 5
         while (set(threading.enumerate()) - threads or descriptors() > files) and time.monotonic() < end:
             time.sleep(0.05)
@@ -543,9 +549,9 @@ class Contract:
         assert descriptors() <= files
 
     @staticmethod
-    def _open_send_close(station: Station) -> None:
+    def _open_send_close(sink_broker: Broker) -> None:
         async def scenario() -> None:
-            async with opened(station.target(), station.protocol) as sink:
+            async with open_sink(sink_broker.target(), sink_broker.protocol) as sink:
                 assert (await deliver(sink, event(1))).result is DeliveryResult.DELIVERED
                 await sink.close()  # closing twice is closing once
 

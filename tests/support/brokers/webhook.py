@@ -19,20 +19,20 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from annals.projections.subscriptions.contract import Credential, SinkTarget
-from tests.support.brokers.certificates import issue
-from tests.support.brokers.suite import GOOD, HOST, PASSWORD, USER, Received, Station
+from tests.support.brokers.certificates import issue_certificate
+from tests.support.brokers.suite import GOOD, HOST, PASSWORD, USER, Broker, Received
 from tests.support.ports import free_port
 
 _EXPECTED = f"Basic {b64encode(f'{USER}:{PASSWORD}'.encode()).decode()}"
 
 
-class Webhook(Station):
-    """See suite.Station."""
+class Webhook(Broker):
+    """See suite.Broker."""
 
     protocol: ClassVar[str] = "HTTP"
 
     def __init__(self, folder: Path) -> None:
-        self._files = issue(folder, HOST)
+        self._files = issue_certificate(folder, HOST)
         self.ca = self._files.ca
         self._ports = (free_port(), free_port())
         self._running: list[tuple[uvicorn.Server, Thread]] = []
@@ -49,14 +49,14 @@ class Webhook(Station):
         port: int | None = None,
         **settings: Any,
     ) -> SinkTarget:
-        """See suite.Station."""
+        """See suite.Broker."""
         scheme, own = ("https", self._ports[1]) if tls else ("http", self._ports[0])
         uri = f"{scheme}://{host}:{port or own}/events?a=b"
         return SinkTarget("s1", uri, {"method": "POST"} | settings, contentmode, credential, seconds)
 
     @contextmanager
     def receiving(self) -> Iterator[Webhook]:
-        """See suite.Station."""
+        """See suite.Broker."""
         self._queue = queue.Queue()
         yield self
 
@@ -72,7 +72,7 @@ class Webhook(Station):
         return found
 
     def start(self) -> None:
-        """See suite.Station."""
+        """See suite.Broker."""
         tls = {"ssl_certfile": self._files.certificate, "ssl_keyfile": self._files.key}
         options: tuple[dict[str, Any], ...] = ({}, tls)
         for port, option in zip(self._ports, options, strict=True):
@@ -87,7 +87,7 @@ class Webhook(Station):
             self._running.append((server, thread))
 
     def stop(self) -> None:
-        """See suite.Station."""
+        """See suite.Broker."""
         for server, thread in self._running:
             server.should_exit = server.force_exit = True
             thread.join(10)

@@ -1,11 +1,10 @@
 """A small server of the standard API that shares no code with Annals: it keeps all in memory, lists in pages of
-two, never nests answers unless flags say so and has no export. It counts what it is asked.
+two, has no export and nests responses only if flags say so. It records the requests.
 
     python -m tests.support.registries.independent_server [FLAG...]
 
-says where it answers. `GET /asked` gives the paths of the requests so far; `POST /refuse` names an xid that it refuses
-to write from then on; `POST /say?path=/dirs` has it answer a GET of a path with the body, or again with its own answer
-where that is empty.
+prints its URL. `GET /asked` returns the paths of the requests so far. `POST /refuse` names an xid that it refuses to
+write from then on. `POST /say?path=/dirs` sets the response to a GET of a path; an empty body restores its own.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ from annals.projections.replication.link_state import LinkStates
 from annals.projections.replication.link_worker import LinkWorkerContext
 from annals.projections.replication.log.ingest import LogIngester
 from annals.projections.replication.log.log_lines import parse_interactions
-from tests.support.histories import Step, asked
+from tests.support.histories import Step, as_request
 from tests.support.registries.requests import MIDNIGHT, Answer, Registry, Request, RequestClock
 from tests.support.stores import schema_of
 
@@ -62,7 +62,7 @@ _CURSOR: Final = re.compile(r"cursor=[^&>]*")
 
 @dataclass(frozen=True, slots=True)
 class SyncRound:
-    """One round of replication: the source takes steps, the target perhaps one of its own, then the target ingests lines.
+    """One round of replication: the source takes steps, the target perhaps one of its own, then it ingests lines.
 
     beside: the target's own step. lines: of the feed. back: how many ingested interactions are sent again.
     """
@@ -119,7 +119,7 @@ class NamedRegistry:
     async def carry_out(self, history: Sequence[Step]) -> None:
         """Sends the requests of a history; the registry may refuse some."""
         for step in history:
-            request = asked(step)
+            request = as_request(step)
             await self.ask(request.method, request.path, request.body)
 
     async def read(self, path: str) -> tuple[int, dict[str, str], str]:
@@ -193,8 +193,8 @@ class ManualLink:
         return found
 
     async def ingest(self, after: int | None = None, lines: int | None = None) -> None:
-        """Ingests the log of the source. after: the position to begin at instead of the cursor; lines: the most lines of
-        the feed, even if the cut is inside of an interaction. Raises: what LogIngester raises.
+        """Ingests the log of the source. after: where to begin instead of the cursor; lines: at most, of the feed,
+        even if the cut is inside of an interaction. Raises: what LogIngester raises.
         """
         ingester = LogIngester(self.link, self._tools())
         ingester.cursor = ingester.cursor if after is None else after

@@ -125,7 +125,7 @@ async def serving(database: str, model: Mapping[str, Any] | None = None) -> Asyn
 class ReusableRegistry:
     """One database for many test cases, one after the other, each with the model that it names.
 
-    What is stored at midnight is made once for each model and put back later, which is most of the time of a short case.
+    What is stored at midnight is made once for each model and put back later: that is most of the time of a short case.
     """
 
     def __init__(self, database: str, models: Mapping[str, Mapping[str, Any]]) -> None:

@@ -61,7 +61,7 @@ class IndependentServer:
 
 @contextmanager
 def independent_server(*flags: str) -> Iterator[IndependentServer]:
-    """The server of `independent_server.py` in a process of its own. flags: those that it offers in addition to `epoch`."""
+    """The server of `independent_server.py` in a process of its own. flags: those it offers besides `epoch`."""
     command = [sys.executable, "-m", "tests.support.registries.independent_server", *flags]
     with subprocess.Popen(command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, text=True) as process:
         try:

@@ -133,7 +133,7 @@ def test_canonical_form(row: dict[str, Any]) -> None:
     assert avro.canonical_form(read(json.loads(row["text"]))).decode() == row["text"]
 
 
-def test_differences_are_told_up_to_a_limit() -> None:
+def test_the_number_of_differences_is_limited() -> None:
     fields = [{"name": f"f{at}", "type": "int"} for at in range(5000)]
     told = avro.incompatibilities(read(_named({"fields": fields})), read(_named({"fields": []})))
     assert [one.reader.pointer for one in told if one.reader] == [

@@ -59,7 +59,7 @@ def test_a_schema_reads_its_own_data(document: Any) -> None:
 
 @_QUIET
 @given(evolutions())
-def test_another_registry_says_the_same(pair: tuple[Any, Any]) -> None:
+def test_apicurio_agrees(pair: tuple[Any, Any]) -> None:
     # SC-39: the checker of another registry, over generated schemas; names have no namespaces here, and nothing is
     # decimal, where it is known to differ (avro.yaml).
     older, newer = pair
@@ -127,7 +127,7 @@ def test_all_pairs_of_small_schemas() -> None:
 
 @_QUIET
 @given(evolutions())
-def test_the_library_of_the_project_avro_says_the_same(pair: tuple[Any, Any]) -> None:
+def test_the_avro_library_agrees(pair: tuple[Any, Any]) -> None:
     # SC-39: the checker in Apache's own Python library.
     compatibility = pytest.importorskip("avro.compatibility", reason="no package avro: pip install 'avro>=1.12'")
     schema = pytest.importorskip("avro.schema")

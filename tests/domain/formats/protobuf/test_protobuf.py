@@ -85,7 +85,7 @@ def test_a_difference_names_both_places() -> None:
     assert (mirrored.reader, mirrored.writer) == (found.writer, found.reader)
 
 
-def test_at_most_so_many_differences_are_told() -> None:
+def test_the_number_of_differences_is_limited() -> None:
     older = parsed("message M {" + "".join(f"string a{number} = {number};" for number in range(1, 99)) + "}")
     assert len(protobuf.incompatibilities(parsed("message M {}"), older, "reader")) == MAX_INCOMPATIBILITIES
 

@@ -100,7 +100,7 @@ def test_an_incompatibility_shows_both_places() -> None:
     assert found.reader.fragment == '<xs:element name="a"'  # type: ignore[union-attr]
 
 
-def test_not_everything_is_told() -> None:
+def test_the_number_of_differences_is_limited() -> None:
     # V-14: an answer has an end
     many = "".join(f'<xs:element name="e{n}" type="xs:int"/>' for n in range(100))
     assert len(xsd.incompatibilities(order(""), order(f"<xs:sequence>{many}</xs:sequence>"))) == MAX_INCOMPATIBILITIES
@@ -312,7 +312,7 @@ GLOBAL = '<xs:element name="h" type="xs:token"/><xs:element name="s" type="xs:to
 
 
 @pytest.mark.parametrize("content", CLASHES.values(), ids=CLASHES)
-def test_parts_that_cannot_be_told_apart(content: str) -> None:
+def test_ambiguous_particles_are_refused(content: str) -> None:
     # SC-16: Unique Particle Attribution and Element Declarations Consistent hold, as by the library.
     inside = f'<xs:element name="r"><xs:complexType><xs:sequence>{content}</xs:sequence></xs:complexType></xs:element>'
     with pytest.raises(InvalidDocument, match="not a valid schema"):

@@ -225,7 +225,7 @@ def test_copies_are_read_only_until_their_link_is_gone(api: Api, tmp_path: Path)
 
 
 @EACH
-def test_what_ends_there_ends_here_if_it_came_from_there(api: Api, tmp_path: Path) -> None:
+def test_copies_are_deleted_with_their_originals(api: Api, tmp_path: Path) -> None:
     """LEG-909, LEG-913: deletions come over for what came over the same link, and for nothing else."""
     with parties(tmp_path, api, "a", "b") as (a, b):
         for group in ("g", "h", "i"):
@@ -246,7 +246,7 @@ def test_what_ends_there_ends_here_if_it_came_from_there(api: Api, tmp_path: Pat
 
 
 @EACH
-def test_what_was_made_anew_is_the_new_one_here_too(api: Api, tmp_path: Path) -> None:
+def test_recreated_definitions_are_replaced(api: Api, tmp_path: Path) -> None:
     """LEG-912, LEG-913: the present state is what counts, also where URIs have other documents than before."""
     with parties(tmp_path, api, "a", "b") as (a, b):
         a.group("g")

@@ -106,7 +106,7 @@ def test_an_api_that_is_gone_takes_nothing_with_it(tmp_path: Path) -> None:
         assert b.contents("g", "s") == [b"1"]
 
 
-def test_nobody_is_led_elsewhere(tmp_path: Path) -> None:
+def test_redirects_to_other_hosts_are_refused(tmp_path: Path) -> None:
     """LEG-1108: an answer that leads to another host is followed by nobody."""
     with parties(tmp_path, SR, "b") as (b,), plain() as server, plain() as other:
         server.post("/away", content=root(other))

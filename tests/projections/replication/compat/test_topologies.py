@@ -25,7 +25,7 @@ def origins(client: Client) -> dict[tuple[str, str], list[tuple[str, str, bytes]
 
 
 @EACH
-def test_peers_have_what_both_have(api: Api, tmp_path: Path) -> None:
+def test_peers_have_the_definitions_of_both(api: Api, tmp_path: Path) -> None:
     """LEG-906: two registries copy from one another, and nothing comes back to where it is from."""
     with parties(tmp_path, api, "a", "b") as (a, b):
         for one, other in ((a, b), (b, a)):
@@ -46,7 +46,7 @@ def test_peers_have_what_both_have(api: Api, tmp_path: Path) -> None:
 
 
 @EACH
-def test_a_hub_passes_on_what_it_is_not_the_authority_of(api: Api, tmp_path: Path) -> None:
+def test_a_hub_forwards_definitions_of_other_authorities(api: Api, tmp_path: Path) -> None:
     """Hub: authority and URIs are the same behind any number of registries, pulled from the first and pushed on."""
     with parties(tmp_path, api, "a", "hub", "b", "c") as (a, hub, b, c):
         a.group("g", description="of a")
@@ -66,7 +66,7 @@ def test_a_hub_passes_on_what_it_is_not_the_authority_of(api: Api, tmp_path: Pat
 
 
 @EACH
-def test_a_star_gathers_and_hands_out(api: Api, tmp_path: Path) -> None:
+def test_a_star_collects_and_distributes(api: Api, tmp_path: Path) -> None:
     """Star: many sources, a hub, many targets; names that two sources use are told apart by their authority."""
     with parties(tmp_path, api, "a1", "a2", "hub", "b1", "b2") as (a1, a2, hub, b1, b2):
         for each in (a1, a2):
@@ -87,7 +87,7 @@ def test_a_star_gathers_and_hands_out(api: Api, tmp_path: Path) -> None:
 
 
 @EACH
-def test_a_governed_registry_takes_in_nothing(api: Api, tmp_path: Path) -> None:
+def test_foreign_authorities_can_be_refused(api: Api, tmp_path: Path) -> None:
     """LEG-908: where a setting says so, writes with the authority of another registry are forbidden."""
     with parties(tmp_path, api, "hub", ANNALS_INBOUND="false") as (hub,), parties(tmp_path, api, "a") as (a,):
         hub.group("g")
@@ -103,7 +103,7 @@ def test_a_governed_registry_takes_in_nothing(api: Api, tmp_path: Path) -> None:
 
 
 @EACH
-def test_a_push_writes_what_is_there_and_what_comes(api: Api, tmp_path: Path) -> None:
+def test_a_push_writes_existing_and_new_definitions(api: Api, tmp_path: Path) -> None:
     """LEG-902, LEG-904, LEG-906, LEG-907, LEG-909: in order, under its URIs, once; only what it wrote is removed."""
     with parties(tmp_path, api, "a", "b") as (a, b):
         b.group("g")
@@ -144,7 +144,7 @@ def _has(client: Client, versions: int) -> bool:
     return len(client.contents("g", "s")) >= versions
 
 
-def test_a_push_goes_on_where_it_was_killed(tmp_path: Path) -> None:
+def test_push_resumes_after_kill(tmp_path: Path) -> None:
     """LEG-906: a registry that ends in the middle of pushing writes nothing twice, and leaves nothing out."""
     with parties(tmp_path, SR, "a", "b") as (a, b):
         a.group("g")
@@ -160,7 +160,7 @@ def test_a_push_goes_on_where_it_was_killed(tmp_path: Path) -> None:
 
 
 @EACH
-def test_what_a_push_was_writing_when_it_was_killed_is_removed_if_it_ends_meanwhile(api: Api, tmp_path: Path) -> None:
+def test_a_killed_push_removes_its_pending_copy_if_the_original_is_deleted(api: Api, tmp_path: Path) -> None:
     """LEG-906, LEG-909: what a link was about to write is its own, once that turns out to be there."""
     with parties(tmp_path, api, "a", "b") as (a, b):
         a.group("g")
@@ -181,7 +181,7 @@ def test_what_a_push_was_writing_when_it_was_killed_is_removed_if_it_ends_meanwh
 
 
 @EACH
-def test_an_event_has_the_object_fetched_that_it_names(api: Api, tmp_path: Path) -> None:
+def test_an_event_triggers_a_pull_of_its_object(api: Api, tmp_path: Path) -> None:
     """LEG-911: the group 5 is heard of, with what is in it, and 55 is not."""
     with parties(tmp_path, api, "a", "b") as (a, b):
         for group in ("5", "55"):
@@ -243,7 +243,7 @@ def test_events_may_come_late_twice_or_about_nothing(api: Api, tmp_path: Path) -
 
 
 @EACH
-def test_postgresql_keeps_what_links_know(api: Api, tmp_path: Path, postgres_url: str) -> None:
+def test_link_state_on_postgresql(api: Api, tmp_path: Path, postgres_url: str) -> None:
     """LEG-906, LEG-911: what was told and what was written is known there just as well, and after a new start."""
     with parties(tmp_path, api, "a", "b", databases={"a": postgres_url}) as (a, b):
         b.group("theirs")
@@ -265,7 +265,7 @@ def test_postgresql_keeps_what_links_know(api: Api, tmp_path: Path, postgres_url
         until(lambda: a.held() == b.held() == {})
 
 
-def test_no_link_goes_where_the_operator_permits_nothing(tmp_path: Path) -> None:
+def test_links_connect_to_permitted_addresses_only(tmp_path: Path) -> None:
     """LEG-1108: addresses of one's own network are for the operator to permit."""
     with parties(tmp_path, SR, "a") as (a,), parties(tmp_path, SR, "b", ANNALS_SINKS_ALLOW="") as (b,):
         a.group("g")
@@ -275,7 +275,7 @@ def test_no_link_goes_where_the_operator_permits_nothing(tmp_path: Path) -> None
         assert a.url.partition("//")[2].partition(":")[0] not in b.registry.status("a")["error"].partition(": ")[2]
 
 
-def test_what_may_not_be_read_stays_as_it_is(tmp_path: Path) -> None:
+def test_unreadable_definitions_keep_their_copies(tmp_path: Path) -> None:
     """LEG-1101, LEG-1108: a group that the link may know of and not read is passed over; copies of it are kept."""
     tokens = '{"%s": {"name": "root", "role": "admin"}, "narrow": {"name": "n", "groups": %s}}'
     groups = '{"/schemagroups/open": "reader", "/schemagroups/new": "writer"}'

@@ -55,7 +55,7 @@ def source(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Server]:
             yield one
 
 
-def test_after_a_full_look_both_hold_the_same(source: Server, copy: Registry) -> None:
+def test_a_full_pull_copies_everything(source: Server, copy: Registry) -> None:
     """LEG-913, LEG-902: attributes, order and documents come over, whole, with ids and births."""
     for _, method, path, body, _ in CHANGES[:-3]:
         source.done(method, path, body)
@@ -80,7 +80,7 @@ def test_each_change_at_the_source_is_one_here(source: Server, copy: Registry) -
     check_logs_stop_growing(copy)
 
 
-def test_a_look_that_breaks_off_begins_again_with_what_is_missing(pair: tuple[Registry, Registry]) -> None:
+def test_an_interrupted_pull_resumes(pair: tuple[Registry, Registry]) -> None:
     """LEG-906, LEG-913: a process that ends in the middle leaves whole Resources, and none of them comes twice."""
     source, copy = pair
     for number in range(60):
@@ -96,7 +96,7 @@ def test_a_look_that_breaks_off_begins_again_with_what_is_missing(pair: tuple[Re
     copy.verified()
 
 
-def test_a_source_that_is_none_is_said(copy: Registry) -> None:
+def test_a_wrong_source_is_reported_in_the_status(copy: Registry) -> None:
     """LEG-901: the status of a link says what the other server answers, until it is one that can be copied."""
     with independent_server() as source:
         copy.link("up", f"{source.url}/elsewhere", **LINK)
@@ -154,7 +154,7 @@ def test_a_pointer_points_at_the_copy(pair: tuple[Registry, Registry]) -> None:
     assert copy.done("GET", "/dirs/mine/files/p$details")["name"] == "it"
 
 
-def test_what_is_here_already_stays(pair: tuple[Registry, Registry]) -> None:
+def test_existing_entities_are_kept(pair: tuple[Registry, Registry]) -> None:
     """LEG-907: a name that is taken is a conflict; the other one comes under a name of its own, and goes with it."""
     source, copy = pair
     copy.done("PUT", "/dirs/d/files/f$details", {"name": "mine"})
@@ -267,9 +267,7 @@ def _delete(one: Registry, other: Registry) -> None:
 
 
 @pytest.mark.parametrize("history", [_fill, _change, _delete])
-def test_two_registries_that_copy_from_each_other_come_to_rest(
-    pair: tuple[Registry, Registry], history: Callable[[Registry, Registry], None]
-) -> None:
+def test_mutual_copies_converge(pair: tuple[Registry, Registry], history: Callable[[Registry, Registry], None]) -> None:
     """LEG-906: nothing goes back to where it came from, also not what has changed or is gone there by now."""
     one, other = pair
     history(one, other)
@@ -295,7 +293,7 @@ def test_a_conflict_between_peers_does_not_go_round(pair: tuple[Registry, Regist
     assert _files(other)["/dirs/d/files/f"] == "other's"
 
 
-def test_a_hub_passes_things_on_unchanged(tmp_path: Path) -> None:
+def test_a_hub_forwards_entities_unchanged(tmp_path: Path) -> None:
     """LEG-903: over any number of hops names, attributes, documents and births are those of the producer."""
     with registries(tmp_path, "producer", "hub", "reader") as (producer, hub, reader), independent_server() as other:
         use_common_model(producer)
@@ -342,7 +340,7 @@ def test_the_model_comes_along(pair: tuple[Registry, Registry]) -> None:
     check_logs_stop_growing(copy)
 
 
-def test_a_model_that_does_not_fit_is_said(pair: tuple[Registry, Registry]) -> None:
+def test_an_incompatible_model_is_reported(pair: tuple[Registry, Registry]) -> None:
     """LEG-913: what is here already does not comply with the other model, so nothing comes and the status says why."""
     source, copy = pair
     copy.done("PUT", "/dirs/mine", {"colour": "red"})

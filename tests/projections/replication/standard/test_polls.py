@@ -36,7 +36,7 @@ def conflicts(copy: Registry) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("flags", [(), ("inline",)], ids=["metas one by one", "metas in lists"])
-def test_each_look_sees_a_meta_that_changes(tmp_path: Path, flags: tuple[str, ...]) -> None:
+def test_each_poll_detects_a_changed_meta(tmp_path: Path, flags: tuple[str, ...]) -> None:
     """LEG-913: a change of a meta alone is seen by the next look, for a request per page, or also one per Resource."""
     with independent_server(*flags) as source, registries(tmp_path, "copy") as (copy,):
         use_common_model(copy)
@@ -195,7 +195,7 @@ def test_what_is_broken_in_a_nested_answer_is_passed_over(tmp_path: Path) -> Non
         assert copy.done("GET", f"{FILES}/bad$details")["name"] == "mended"
 
 
-def test_a_target_that_says_nonsense_of_one_thing_gets_all_others(tmp_path: Path) -> None:
+def test_a_push_skips_invalid_responses_of_the_target(tmp_path: Path) -> None:
     """LEG-907: a push passes over what it cannot compare, and says so."""
     with independent_server() as target, registries(tmp_path, "source") as (source,):
         use_common_model(source)

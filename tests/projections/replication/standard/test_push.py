@@ -86,7 +86,7 @@ def test_names_and_scope(source: Registry) -> None:
         assert target.done("GET", "/dirs").keys() == {"theirs"}
 
 
-def test_what_is_refused_is_said(source: Registry) -> None:
+def test_refusals_are_conflicts_in_the_status(source: Registry) -> None:
     """LEG-907: a refusal, or a name taken there, is a conflict in the status; all else goes on."""
     with independent_server() as target:
         target.done("PUT", "/dirs/d", {"name": "of another hand"})

@@ -62,7 +62,7 @@ def pair(tmp_path: Path, store_url: str) -> Iterator[tuple[Registry, Registry]]:
         yield source, copy
 
 
-def test_a_copy_says_what_its_source_says(pair: tuple[Registry, Registry]) -> None:
+def test_registry_attributes_are_copied(pair: tuple[Registry, Registry]) -> None:
     """LEG-902, LEG-910: each change of the registry's attributes or of what it lets in is one command of the link."""
     source, copy = pair
     copy.link("up", source.url, **LINK)
@@ -122,7 +122,7 @@ def test_what_came_is_written_at_the_source(pair: tuple[Registry, Registry]) -> 
     client.close()
 
 
-def test_what_is_said_here_stays(tmp_path: Path) -> None:
+def test_local_registry_attributes_are_kept(tmp_path: Path) -> None:
     """LEG-907: a registry with a name of its own keeps it, and one that gathers from several takes that of none."""
     with registries(tmp_path, "one", "other", "named", "hub") as (one, other, named, hub):
         use_common_model(one, other)

@@ -67,7 +67,7 @@ OUTCOMES = [
 
 
 @pytest.mark.parametrize(("before", "outcome", "differs"), [row[1:] for row in OUTCOMES], ids=[r[0] for r in OUTCOMES])
-def test_an_outcome_says_how_a_sink_is(before: dict[str, Any], outcome: Outcome, differs: dict[str, Any]) -> None:
+def test_an_outcome_sets_the_sink_status(before: dict[str, Any], outcome: Outcome, differs: dict[str, Any]) -> None:
     facts = DeliveryRecord(**before)
     note(facts, outcome, "words", NOW)
     noted = {"lastsuccess": NOW} if outcome.result is DeliveryResult.DELIVERED else {"lasterror": error(outcome)}

@@ -37,7 +37,7 @@ def busy(path: Path) -> Iterator[list[int]]:
         thread.join()
 
 
-def test_imports_keep_nobody_from_writing(tmp_path: Path) -> None:
+def test_imports_do_not_block_delivery_writes(tmp_path: Path) -> None:
     # SUB-802: one import after the other, and cursors are written in between
     path = tmp_path / "annals.db"
     books = DeliveryStore(f"sqlite:///{path}")

@@ -13,7 +13,7 @@ from annals.projections.outgoing.destination_guard import DestinationGuard
 from annals.projections.subscriptions.ports import RenewedTokens
 from annals.projections.subscriptions.transport.token_renewal import MAX_LIFETIME_SECONDS, RenewalFailure, TokenRenewal
 from tests.projections.subscriptions.events import LOCAL, run
-from tests.support.receivers import Receiver, receiving
+from tests.support.receivers import Receiver, serve_receiver
 
 NOW = 1_800_000_000.0
 REFRESH = "r3fr+sh/ü"
@@ -21,7 +21,7 @@ REFRESH = "r3fr+sh/ü"
 
 @pytest.fixture(scope="module")
 def receiver() -> Iterator[Receiver]:
-    with receiving(Receiver()) as served:
+    with serve_receiver(Receiver()) as served:
         yield served
 
 
@@ -94,14 +94,14 @@ def test_failures(receiver: Receiver, name: str) -> None:
     assert REFRESH not in found.message
 
 
-def test_what_deliveries_are_told(receiver: Receiver) -> None:
+def test_renewed_tokens_for_deliveries(receiver: Receiver) -> None:
     receiver.answers = [JSONResponse({"access_token": "a"}), Response(status_code=500)]
     renewal = TokenRenewal(LOCAL)
     assert run(renewal(receiver.url, REFRESH)) == RenewedTokens("a")
     assert run(renewal(receiver.url, REFRESH)) is None
 
 
-def test_where_nobody_is_asked(receiver: Receiver) -> None:
+def test_refused_token_endpoints_are_not_contacted(receiver: Receiver) -> None:
     # SUB-901: the guard holds for endpoints too; SUB-306: without TLS a token stays on the machine
     receiver.got.clear()
     assert renewed(receiver, Response(), DestinationGuard()) == RenewalFailure("address", str(_refusal()))

@@ -16,14 +16,14 @@ from annals.projections.subscriptions.transport.webhook_handshake import (
     parse_rate,
 )
 from tests.projections.subscriptions.events import LOCAL, run, target
-from tests.support.receivers import Receiver, listening, receiving, saying
+from tests.support.receivers import Receiver, listener, respond_with, serve_receiver
 
 ORIGIN = "registry.example.com"
 
 
 @pytest.fixture(scope="module")
 def receiver() -> Iterator[Receiver]:
-    with receiving(Receiver()) as served:
+    with serve_receiver(Receiver()) as served:
         yield served
 
 
@@ -81,7 +81,7 @@ def test_answers(receiver: Receiver, name: str) -> None:
 
 def test_no_answer() -> None:
     # 7.1: a timeout is a refusal, and so is whatever else goes wrong; nobody is sent to where the guard says no
-    with listening(saying(stay=True)) as port:
+    with listener(respond_with(stay=True)) as port:
         assert not asked(f"http://127.0.0.1:{port}/", seconds=0.3).is_allowed
     assert not asked(f"http://127.0.0.1:{port}/").is_allowed
     refused = run(WebhookHandshake(DestinationGuard()).validate(target("https://169.254.169.254/"), None, None))

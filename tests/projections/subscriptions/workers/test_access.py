@@ -14,7 +14,7 @@ from cloudevents.core.v1.event import CloudEvent
 from annals.domain.subscriptions.subscription import Subscription
 from annals.projections.subscriptions.contract import DELIVERED, DeliveryResult, Outcome, SinkTarget
 from annals.projections.subscriptions.ports import RenewedTokens
-from tests.support.delivery_rig import Clock, Rig, quiet, until
+from tests.support.delivery_rig import Clock, Rig, advance_until, until
 
 UNAUTHORIZED = Outcome(DeliveryResult.UNAUTHORIZED, "401", "who is pass-marker")
 START = Clock().now
@@ -113,7 +113,7 @@ def test_a_token_is_renewed_once_after_a_refusal(sqlite_url: str) -> None:
             await until(lambda: rig.status()["state"] == "unauthorized")
             assert len(renewed) == 2
             good.add("new3")
-            await quiet(rig.clock, lambda: len(rig.receiver.arrived["s"]) == 2)
+            await advance_until(rig.clock, lambda: len(rig.receiver.arrived["s"]) == 2)
             await until(lambda: rig.status()["state"] == "active")
 
     run(deliver)
@@ -137,7 +137,7 @@ def test_what_cannot_be_renewed_waits(sqlite_url: str) -> None:
             await until(lambda: rig.status()["state"] == "credentialexpired")
             assert not rig.receiver.attempts["s"]
             works.append(RenewedTokens("new", rig.clock.now + 5000))
-            await quiet(rig.clock, lambda: len(rig.receiver.arrived["s"]) == 2)
+            await advance_until(rig.clock, lambda: len(rig.receiver.arrived["s"]) == 2)
             await until(lambda: rig.status()["state"] == "active")
 
     run(deliver)
@@ -167,7 +167,7 @@ def test_an_access_token_that_has_ended_waits_for_an_update(sqlite_url: str) -> 
     rig.close()
 
 
-def test_what_sinks_say_is_kept_without_secrets(sqlite_url: str) -> None:
+def test_stored_sink_responses_have_no_secrets(sqlite_url: str) -> None:
     # SUB-303, 823: at most a kilobyte, in the status and in dead letters
     rig = Rig(sqlite_url, secrets=Kept(secret="pass-marker"))
     rig.receiver.answer = lambda id, events: Outcome(DeliveryResult.REJECTED, "400", "no pass-marker here " * 100)
@@ -216,14 +216,14 @@ def test_a_sink_is_asked_first(sqlite_url: str) -> None:
         rig.groups("a", "b", "c", "d", "e")
         async with rig.delivering():
             began = rig.clock.now
-            await quiet(rig.clock, lambda: len(rig.receiver.arrived["s"]) == 5)
+            await advance_until(rig.clock, lambda: len(rig.receiver.arrived["s"]) == 5)
             # Two at once, then one each half of a second.
             assert 1.4 <= rig.clock.now - began <= 1.7
             await until(lambda: rig.status().get("lastsuccess"))
         async with rig.delivering():  # the bucket is as empty as it was
             began = rig.clock.now
             rig.groups("f", "g")
-            await quiet(rig.clock, lambda: len(rig.receiver.arrived["s"]) == 7)
+            await advance_until(rig.clock, lambda: len(rig.receiver.arrived["s"]) == 7)
             assert 0.9 <= rig.clock.now - began <= 1.2
 
     run(deliver)
@@ -265,7 +265,7 @@ def test_few_without_consent(sqlite_url: str) -> None:
             await asyncio.sleep(0.2)
             assert len(rig.receiver.attempts["s"]) == 20
             began = rig.clock.now
-            await quiet(rig.clock, lambda: len(rig.receiver.arrived["s"]) == 25)
+            await advance_until(rig.clock, lambda: len(rig.receiver.arrived["s"]) == 25)
             assert 29 <= rig.clock.now - began <= 31
 
     run(deliver)
@@ -340,7 +340,7 @@ def test_a_callback_that_comes_while_others_are_written(sqlite_url: str) -> None
     rig.close()
 
 
-def test_another_sink_is_asked_anew(sqlite_url: str) -> None:
+def test_a_new_sink_needs_a_new_consent(sqlite_url: str) -> None:
     # SUB-712: after a change of `sink`, and of nothing else
     handshakes = Handshakes(Said(True))
     rig = Rig(sqlite_url, validator=handshakes, policy="required", origin="o")

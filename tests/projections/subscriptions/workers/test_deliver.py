@@ -18,7 +18,7 @@ from annals.projections.subscriptions.contract import DELIVERED, DeliveryResult,
 from annals.projections.subscriptions.decisions.delivery_queue import MAX_READY_KEYS, MAX_RETRYING_KEYS
 from annals.projections.subscriptions.event_messages import EventMessage
 from annals.projections.subscriptions.sequence import sequence_of
-from tests.support.delivery_rig import Rig, quiet, until
+from tests.support.delivery_rig import Rig, advance_until, until
 
 RETRY = Outcome(DeliveryResult.RETRY, "503", "busy")
 REJECTED = Outcome(DeliveryResult.REJECTED, "400", "what is this")
@@ -108,7 +108,7 @@ def test_what_is_kept_in_order(rig: Rig, ordering: str, arrives: list[str]) -> N
         rig.subscribe(ordering=ordering)
         async with rig.delivering():
             rig.groups("a", "b")
-            await quiet(rig.clock, lambda: len(rig.receiver.arrived["s"]) == 2)
+            await advance_until(rig.clock, lambda: len(rig.receiver.arrived["s"]) == 2)
 
     run(deliver)
     assert rig.receiver.subjects() == arrives
@@ -173,7 +173,7 @@ def test_retries_go_on_while_new_events_wait(both: Rig) -> None:
             await asyncio.sleep(0.1)
             # the one that was due, and a new one if exactly a thousand wait now
             assert 1 <= len(both.receiver.attempts["s"]) - attempts <= 2
-            await quiet(both.clock, lambda: len(both.receiver.arrived["s"]) == len(ids) + 1)
+            await advance_until(both.clock, lambda: len(both.receiver.arrived["s"]) == len(ids) + 1)
 
     run(deliver)
     assert sorted(both.receiver.subjects()[1:]) == sorted(ids)
@@ -239,7 +239,7 @@ def test_a_dead_letter_is_tried_again(both: Rig) -> None:
     assert both.status()["deadletters"] == 0
 
 
-def test_dead_letters_are_dropped_or_told_to_another_sink(rig: Rig) -> None:
+def test_dead_letters_are_dropped_or_sent_to_another_sink(rig: Rig) -> None:
     # SUB-832: with why they are dead; what that sink does not take is stored
     letters = "https://letters.example/"
     told: list[CloudEvent] = []
@@ -365,7 +365,7 @@ def test_an_update_applies_to_what_was_not_attempted(rig: Rig) -> None:
             rig.groups("a", "b", "c")
             await until(lambda: rig.receiver.attempts["s"])
             rig.subscribe(ordering="source", filters=[{"exact": {"subject": "/dirs/c"}}])
-            await quiet(rig.clock, lambda: len(rig.receiver.arrived["s"]) == 2)
+            await advance_until(rig.clock, lambda: len(rig.receiver.arrived["s"]) == 2)
             await until(lambda: rig.status()["position"] == rig.position)
 
     run(deliver)
@@ -448,7 +448,7 @@ def test_a_replay_goes_on_after_a_crash(rig: Rig) -> None:
             assert rig.receiver.subjects() == ["/dirs/a", "/dirs/c"]
         rig.receiver.answer = failing("/dirs/b", DELIVERED)
         async with rig.delivering():
-            await quiet(rig.clock, lambda: len(rig.receiver.arrived["s"]) == 4)
+            await advance_until(rig.clock, lambda: len(rig.receiver.arrived["s"]) == 4)
 
     run(whole)
     assert rig.receiver.subjects() == ["/dirs/a", "/dirs/c", "/dirs/b", "/dirs/live"]
@@ -544,7 +544,7 @@ def test_three_days_without_success_suspend(rig: Rig) -> None:
         rig.subscribe(retry={"maxattempts": 1000, "maxage": 10_000_000, "initialdelay": 10_000, "maxdelay": 10_000})
         async with rig.delivering():
             rig.groups("a")
-            await quiet(rig.clock, lambda: rig.status()["state"] == "suspended")
+            await advance_until(rig.clock, lambda: rig.status()["state"] == "suspended")
 
     run(deliver)
     assert 72 * 3600 <= rig.clock.now - began < 80 * 3600
@@ -571,7 +571,7 @@ def test_a_dead_letter_that_was_not_written_comes_first_again(both: Rig) -> None
     assert [event.get_extension("sequence") for event in of_a] == [f"{number:020}.00" for number in (2, 4)]
 
 
-def test_a_hot_subject_holds_up_nobody(rig: Rig) -> None:
+def test_a_hot_subject_blocks_no_other(rig: Rig) -> None:
     # SUB-811, 806: thousands of events of one subject behind a sink that is slow for it; all else arrives meanwhile,
     # the status tells of them, few of them are in memory, and in the end they have come in order
     hot, gate = 9_000, asyncio.Event()
@@ -619,8 +619,8 @@ def test_batches(rig: Rig) -> None:
         rig.subscribe(contentmode="batched", maxbatchsize=8, maxbatchwait=200)
         async with rig.delivering():
             rig.groups(*(f"g{number % 5}" for number in range(10)))
-            await quiet(rig.clock, lambda: len(rig.receiver.arrived["s"]) == 8)
-            await quiet(rig.clock, lambda: len(rig.letters()) == 2)
+            await advance_until(rig.clock, lambda: len(rig.receiver.arrived["s"]) == 8)
+            await advance_until(rig.clock, lambda: len(rig.letters()) == 2)
 
     run(deliver)
     assert [len(events) for events in rig.receiver.attempts["s"]][:4] == [8, 4, 2, 2]
@@ -656,7 +656,7 @@ def test_only_what_the_owner_may_read(sqlite_url: str) -> None:
             rig.groups("a", "b", "c")
             await until(lambda: len(rig.receiver.attempts["s"]) == 2)
             allowed.discard("/dirs/b")
-            await quiet(rig.clock, lambda: rig.status()["position"] == rig.position)
+            await advance_until(rig.clock, lambda: rig.status()["position"] == rig.position)
 
     run(deliver)
     assert rig.receiver.subjects() == ["/dirs/a"]
@@ -675,7 +675,7 @@ def test_a_clock_that_is_set_back(rig: Rig) -> None:
             rig.clock.now -= 3600
             rig.groups("b")
             await until(lambda: rig.receiver.subjects() == ["/dirs/b"])
-            await quiet(rig.clock, lambda: len(rig.receiver.arrived["s"]) == 2)
+            await advance_until(rig.clock, lambda: len(rig.receiver.arrived["s"]) == 2)
 
     run(deliver)
     assert rig.receiver.subjects() == ["/dirs/b", "/dirs/a"]

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from annals.projections.subscriptions.contract import DELIVERED, DeliveryResult, Outcome
-from tests.support.delivery_rig import Rig, quiet
+from tests.support.delivery_rig import Rig, advance_until
 
 FEW = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 
@@ -121,8 +121,8 @@ async def _whole(rig: Rig, sinks: Sinks, runs: list[Run], members: dict[str, Any
     sinks.says = []
     async with rig.delivering():
         rig.act("resume")
-        await quiet(rig.clock, lambda: rig.status()["position"] == rig.position and not rig.status()["pending"])
-        await quiet(rig.clock, lambda: not rig.deliveries.is_replaying(rig.subscription()))
+        await advance_until(rig.clock, lambda: rig.status()["position"] == rig.position and not rig.status()["pending"])
+        await advance_until(rig.clock, lambda: not rig.deliveries.is_replaying(rig.subscription()))
 
 
 def _check(rig: Rig, sinks: Sinks) -> None:

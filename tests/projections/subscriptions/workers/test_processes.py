@@ -77,7 +77,7 @@ def test_none_of_ten_thousand_is_lost(rig: Rig, receiver: Webhooks) -> None:
     assert all(list(found) == sorted(found) for found in first.values())
 
 
-def test_one_delivers_and_another_takes_over(rig: Rig, receiver: Webhooks) -> None:
+def test_another_process_takes_over_after_a_crash(rig: Rig, receiver: Webhooks) -> None:
     # SUB-805: of two processes one sends each event; after a crash the other goes on when the lease has run out
     for name in "abcdefgh":
         rig.subscribe(name, sink=f"{receiver.url}/{name}")

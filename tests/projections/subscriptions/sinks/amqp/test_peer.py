@@ -18,7 +18,7 @@ pytest.importorskip("proton", reason="no python-qpid-proton: pip install annals[
 from annals.projections.subscriptions.contract import Credential, DeliveryResult, Outcome, SinkTarget
 from annals.projections.subscriptions.sinks.amqp import connection
 from tests.projections.subscriptions.sinks.amqp.peer import Peer, peer
-from tests.support.brokers.suite import GOOD, PASSWORD, USER, Names, deliver, descriptors, event, opened
+from tests.support.brokers.suite import GOOD, PASSWORD, USER, LocalResolver, deliver, descriptors, event, open_sink
 
 pytestmark = pytest.mark.uses("Node.js")
 
@@ -34,11 +34,11 @@ def _forget(rhea: Peer) -> None:
     rhea.told()
 
 
-def outcome(target: SinkTarget, names: Names | None = None, count: int = 1) -> Outcome:
+def outcome(target: SinkTarget, names: LocalResolver | None = None, count: int = 1) -> Outcome:
     """What becomes of the last of some events."""
 
     async def scenario() -> Outcome:
-        async with opened(target, "AMQP", names) as sink:
+        async with open_sink(target, "AMQP", names) as sink:
             for number in range(1, count):
                 await deliver(sink, event(number))
             return await deliver(sink, event(count))
@@ -103,7 +103,7 @@ def test_a_binary_message_attribute_by_attribute(rhea: Peer) -> None:  # section
     sent = event(7, whole=42, flag=True, raw=b"\x00\xff", name="Euro € 😀")
 
     async def scenario() -> None:
-        async with opened(rhea.target("accept", contentmode="binary"), "AMQP") as sink:
+        async with open_sink(rhea.target("accept", contentmode="binary"), "AMQP") as sink:
             assert await deliver(sink, sent) == Outcome(DeliveryResult.DELIVERED)
 
     asyncio.run(scenario())
@@ -150,7 +150,7 @@ def test_a_structured_message(rhea: Peer, mode: str) -> None:  # section 7; SUB-
     sent = event(8, None if mode == "binary" else ...)
 
     async def scenario() -> None:
-        async with opened(rhea.target("accept", contentmode=mode), "AMQP") as sink:
+        async with open_sink(rhea.target("accept", contentmode=mode), "AMQP") as sink:
             assert await deliver(sink, sent) == Outcome(DeliveryResult.DELIVERED)
 
     asyncio.run(scenario())
@@ -169,7 +169,7 @@ def test_data_that_is_not_json(rhea: Peer) -> None:  # SUB-703: binary data as d
 
     async def scenario() -> None:
         for mode in ("structured", "binary"):
-            async with opened(rhea.target("accept", contentmode=mode), "AMQP") as sink:
+            async with open_sink(rhea.target("accept", contentmode=mode), "AMQP") as sink:
                 assert await deliver(sink, sent) == Outcome(DeliveryResult.DELIVERED)
 
     asyncio.run(scenario())
@@ -187,7 +187,7 @@ def test_data_that_cannot_be_written_is_rejected(rhea: Peer) -> None:
     async def scenario() -> None:
         for data in (object(), {"a": float("nan"), "b": object()}, deep):
             for mode in ("structured", "binary"):
-                async with opened(rhea.target("accept", contentmode=mode), "AMQP") as sink:
+                async with open_sink(rhea.target("accept", contentmode=mode), "AMQP") as sink:
                     assert (await deliver(sink, event(1, data))).result is DeliveryResult.REJECTED
 
     asyncio.run(scenario())
@@ -203,7 +203,7 @@ def test_settled_messages_wait_for_the_socket(rhea: Peer) -> None:  # SUB-709: h
     large = event(2, {"text": "x" * 20_000_000})  # more than a socket holds
 
     async def scenario() -> None:
-        async with opened(rhea.target("silent", sendersettlementmode="settled", seconds=2.0), "AMQP") as sink:
+        async with open_sink(rhea.target("silent", sendersettlementmode="settled", seconds=2.0), "AMQP") as sink:
             assert (await deliver(sink, event(1))).result is DeliveryResult.DELIVERED
             rhea.process.send_signal(signal.SIGSTOP)
             try:
@@ -228,7 +228,7 @@ def test_a_token_is_no_credential_here(rhea: Peer) -> None:  # SUB-305: AMQP has
     assert rhea.told() == []
 
 
-def test_nobody_in_particular(rhea: Peer) -> None:  # without a credential: SASL ANONYMOUS
+def test_anonymous_connections(rhea: Peer) -> None:  # without a credential: SASL ANONYMOUS
     assert outcome(rhea.target("accept", credential=None)) == Outcome(DeliveryResult.DELIVERED)
     assert not any("plain" in line for line in rhea.told())
 
@@ -241,20 +241,23 @@ def test_a_password_does_not_go_through_the_open() -> None:  # SUB-306: loopback
             pytest.skip("this machine has no address but loopback")
         own = probe.getsockname()[0]
     with peer(own) as outside:
-        found = outcome(outside.target("accept"), Names(address=own))
+        found = outcome(outside.target("accept"), LocalResolver(address=own))
         assert found.result is DeliveryResult.UNAUTHORIZED
         assert not any("plain" in line for line in outside.told())
-        assert outcome(outside.target("accept", credential=None), Names(address=own)).result is DeliveryResult.DELIVERED
+        assert (
+            outcome(outside.target("accept", credential=None), LocalResolver(address=own)).result
+            is DeliveryResult.DELIVERED
+        )
 
 
 def test_a_sink_that_is_closed_while_it_connects(rhea: Peer) -> None:  # nothing is left open
-    class Slow(Names):
+    class Slow(LocalResolver):
         async def resolve(self, host: str, port: int) -> str:
             await asyncio.sleep(0.3)
             return await super().resolve(host, port)
 
     async def scenario() -> None:
-        async with opened(rhea.target("accept"), "AMQP", Slow()) as sink:
+        async with open_sink(rhea.target("accept"), "AMQP", Slow()) as sink:
             sending = asyncio.create_task(deliver(sink, event(1)))
             await asyncio.sleep(0.1)
             await sink.close()
@@ -269,7 +272,7 @@ def test_a_sink_that_is_closed_while_it_connects(rhea: Peer) -> None:  # nothing
 
 def test_a_late_answer_does_no_harm(rhea: Peer) -> None:
     async def scenario() -> None:
-        async with opened(rhea.target("accept", seconds=1.0), "AMQP") as sink:
+        async with open_sink(rhea.target("accept", seconds=1.0), "AMQP") as sink:
             assert (await deliver(sink, event(1))).result is DeliveryResult.DELIVERED
             rhea.process.send_signal(signal.SIGSTOP)
             try:
@@ -288,7 +291,7 @@ def test_a_quiet_connection_is_kept() -> None:  # AMQP 2.4.5: signs of life for 
     with peer(silence=2000) as strict:
 
         async def scenario() -> None:
-            async with opened(strict.target("accept"), "AMQP") as sink:
+            async with open_sink(strict.target("accept"), "AMQP") as sink:
                 assert (await deliver(sink, event(1))).result is DeliveryResult.DELIVERED
                 await asyncio.sleep(5)
                 assert (await deliver(sink, event(2))).result is DeliveryResult.DELIVERED
@@ -301,7 +304,7 @@ def test_a_peer_that_falls_silent_is_left(rhea: Peer, monkeypatch: pytest.Monkey
     monkeypatch.setattr(connection, "_IDLE_SECONDS", 1.0)
 
     async def scenario() -> None:
-        async with opened(rhea.target("accept", seconds=4.0), "AMQP") as sink:
+        async with open_sink(rhea.target("accept", seconds=4.0), "AMQP") as sink:
             assert (await deliver(sink, event(1))).result is DeliveryResult.DELIVERED
             rhea.process.send_signal(signal.SIGSTOP)
             try:
@@ -338,7 +341,7 @@ def test_servers_that_do_not_speak_amqp(said: bytes, scheme: str) -> None:  # on
         async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
             port = server.sockets[0].getsockname()[1]
             target = SinkTarget("s1", f"{scheme}://broker.test:{port}", {"address": "a"}, credential=GOOD, timeout=3)
-            async with opened(target, "AMQP") as sink:
+            async with open_sink(target, "AMQP") as sink:
                 found = await deliver(sink, event(1))
                 assert found.result is DeliveryResult.RETRY, found
                 assert found.code != "timeout"

@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from annals.projections.subscriptions.contract import Credential, DeliveryResult
 from tests.projections.subscriptions.events import event, sent, target
-from tests.support.receivers import Got, Receiver, receiving
+from tests.support.receivers import ReceivedRequest, Receiver, serve_receiver
 
 EURO = "Euro € 😀"
 EVENTS = {
@@ -28,7 +28,7 @@ EVENTS = {
 }
 
 
-def received(got: Got) -> Any:
+def received(got: ReceivedRequest) -> Any:
     """The event in a request, as the Python library reads it."""
     return http.from_http(http.HTTPMessage(dict(got.headers), got.body), JSONFormat())
 
@@ -39,11 +39,11 @@ def same(one: CloudEvent, other: Any) -> bool:
 
 @pytest.fixture(scope="module")
 def receiver() -> Iterator[Receiver]:
-    with receiving(Receiver()) as served:
+    with serve_receiver(Receiver()) as served:
         yield served
 
 
-def got(receiver: Receiver, to: Any, *events: CloudEvent) -> Got:
+def got(receiver: Receiver, to: Any, *events: CloudEvent) -> ReceivedRequest:
     receiver.got.clear()
     (outcome,) = sent(to, events)
     assert outcome.result is DeliveryResult.DELIVERED

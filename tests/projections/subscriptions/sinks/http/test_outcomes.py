@@ -21,8 +21,8 @@ from annals.projections.subscriptions.contract import Credential, DeliveryResult
 from annals.projections.subscriptions.sinks.http.outcomes import MAX_RETRY_AFTER, parse_retry_after
 from annals.projections.subscriptions.sinks.http.sink import open_http
 from tests.projections.subscriptions.events import LOCAL, event, run, sent, target
-from tests.support.brokers.certificates import Files, issue
-from tests.support.receivers import Handle, Receiver, listening, receiving, saying
+from tests.support.brokers.certificates import CertificateFiles, issue_certificate
+from tests.support.receivers import Handle, Receiver, listener, respond_with, serve_receiver
 
 STATUSES = {
     DeliveryResult.DELIVERED: (200, 201, 202, 204, 206, 299),
@@ -35,7 +35,7 @@ STATUSES = {
 
 @pytest.fixture(scope="module")
 def receiver() -> Iterator[Receiver]:
-    with receiving(Receiver()) as served:
+    with serve_receiver(Receiver()) as served:
         yield served
 
 
@@ -59,7 +59,7 @@ def test_redirects_are_not_followed(receiver: Receiver) -> None:
     assert [request.target for request in receiver.got] == ["/"] * 3
 
 
-def test_proxies_and_cookies_are_nobodys(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_proxies_and_cookies_are_ignored(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
     # SUB-902: what the environment says of proxies is not for deliveries; nothing is kept of what a sink sets
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
@@ -115,7 +115,7 @@ def test_forms_of_times(text: str) -> None:
     assert parse_retry_after(text, NOW) == AFTER[text]
 
 
-def test_what_a_sink_says_is_kept_short_and_without_secrets(receiver: Receiver) -> None:
+def test_stored_responses_are_short_and_without_secrets(receiver: Receiver) -> None:
     # SUB-823, SUB-303: 1 KiB at most, on one line, and nothing in it that was sent as a secret
     secrets = ("tok/en+1", "key-value", "quer%20y", 'basic:se"cret')
     password = b64encode(b"me:" + secrets[3].encode()).decode()
@@ -150,7 +150,7 @@ def test_a_secret_where_reading_ends_is_not_kept_in_part() -> None:
     secret = "s3cr3t-" * 100
     body = (secret.encode() * 94)[: 64 * 1024 + 10]
     head = b"HTTP/1.1 500 No\r\nContent-Length: %d\r\n\r\n" % len(body)
-    with listening(saying(head, body)) as port:
+    with listener(respond_with(head, body)) as port:
         to = target(f"http://127.0.0.1:{port}/", credential=Credential("ACCESSTOKEN", token=secret))
         assert "s3cr3t" not in sent(to, [event()])[0].message
 
@@ -162,7 +162,7 @@ OK = b"HTTP/1.1 204 No Content\r\n\r\n"
 
 def attempt(handle: Handle, seconds: float = 5.0) -> tuple[DeliveryResult, str, float]:
     """Outcome and duration of an attempt at a listener."""
-    with listening(handle) as port:
+    with listener(handle) as port:
         began = time.monotonic()
         (outcome,) = sent(target(f"http://127.0.0.1:{port}/", seconds=seconds), [event()])
         assert "127.0.0.1" not in outcome.message  # SUB-904
@@ -174,8 +174,8 @@ def test_sinks_that_hang() -> None:
     async def mute(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await asyncio.sleep(60)
 
-    drip = saying(*[bytes([each]) for each in b"HTTP/1.1 200 OK and so on for a long time"], pause=0.1)
-    for handle in (mute, saying(stay=True), drip):
+    drip = respond_with(*[bytes([each]) for each in b"HTTP/1.1 200 OK and so on for a long time"], pause=0.1)
+    for handle in (mute, respond_with(stay=True), drip):
         result, code, seconds = attempt(handle, seconds=0.5)
         assert (result, code) == (DeliveryResult.RETRY, "timeout")
         assert seconds < 3
@@ -184,10 +184,10 @@ def test_sinks_that_hang() -> None:
 def test_a_body_that_hangs_takes_nothing_back() -> None:
     # A status is an answer; the rest of it is waited for, but not for long
     head = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n"
-    assert attempt(saying(head, b"some", stay=True), seconds=0.5)[:2] == (DeliveryResult.DELIVERED, "")
-    assert attempt(saying(head, b"some"))[:2] == (DeliveryResult.DELIVERED, "")
+    assert attempt(respond_with(head, b"some", stay=True), seconds=0.5)[:2] == (DeliveryResult.DELIVERED, "")
+    assert attempt(respond_with(head, b"some"))[:2] == (DeliveryResult.DELIVERED, "")
     head = b"HTTP/1.1 400 No\r\nContent-Length: 100\r\n\r\n"
-    assert attempt(saying(head, b"some", stay=True), seconds=0.5)[:2] == (DeliveryResult.REJECTED, "400")
+    assert attempt(respond_with(head, b"some", stay=True), seconds=0.5)[:2] == (DeliveryResult.REJECTED, "400")
 
 
 def test_sinks_that_break_off() -> None:
@@ -196,10 +196,13 @@ def test_sinks_that_break_off() -> None:
         writer.transport.abort()
 
     assert attempt(reset)[0] is DeliveryResult.RETRY
-    assert attempt(saying())[:2] == (DeliveryResult.RETRY, "protocol")
-    assert attempt(saying(b"HTTP/1.1 2"))[:2] == (DeliveryResult.RETRY, "protocol")
-    assert attempt(saying(b"SSH-2.0-OpenSSH_9.2 on 10.0.0.1\r\n"))[:2] == (DeliveryResult.RETRY, "protocol")
-    assert attempt(saying(b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 100_000))[:2] == (DeliveryResult.RETRY, "protocol")
+    assert attempt(respond_with())[:2] == (DeliveryResult.RETRY, "protocol")
+    assert attempt(respond_with(b"HTTP/1.1 2"))[:2] == (DeliveryResult.RETRY, "protocol")
+    assert attempt(respond_with(b"SSH-2.0-OpenSSH_9.2 on 10.0.0.1\r\n"))[:2] == (DeliveryResult.RETRY, "protocol")
+    assert attempt(respond_with(b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 100_000))[:2] == (
+        DeliveryResult.RETRY,
+        "protocol",
+    )
 
 
 def test_answers_without_end() -> None:
@@ -222,8 +225,8 @@ def test_answers_without_end() -> None:
     assert seconds < 5 and sum(written) < 50_000_000
 
 
-def test_nobody_there() -> None:
-    with listening(saying(OK)) as port:
+def test_unreachable_sinks() -> None:
+    with listener(respond_with(OK)) as port:
         pass
     (outcome,) = sent(target(f"http://127.0.0.1:{port}/"), [event()])
     assert (outcome.result, outcome.code, outcome.message) == (
@@ -265,7 +268,7 @@ def test_many_at_a_time(receiver: Receiver) -> None:
     assert threading.active_count() <= before
 
 
-def test_connections_that_nobody_needs_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_idle_connections_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     # SUB-806: a thousand quiet subscriptions hold no thousand connections
     monkeypatch.setattr(http_client, "IDLE_SECONDS", 0.2)
     ended: list[float] = []
@@ -287,7 +290,7 @@ def test_connections_that_nobody_needs_are_let_go(monkeypatch: pytest.MonkeyPatc
         assert (await sink.send([event()])).result is DeliveryResult.DELIVERED
         await sink.close()
 
-    with listening(patient) as port:
+    with listener(patient) as port:
         url = f"http://127.0.0.1:{port}/"
         run(work())
 
@@ -302,7 +305,7 @@ def test_an_attempt_can_be_given_up() -> None:
             await attempt
         await sink.close()
 
-    with listening(saying(stay=True)) as port:
+    with listener(respond_with(stay=True)) as port:
         url = f"http://127.0.0.1:{port}/"
         run(work())
 
@@ -358,22 +361,22 @@ def test_credentials_stay_on_the_machine_without_tls() -> None:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Files:
-    return issue(tmp_path_factory.mktemp("tls"), "sink.test", "127.0.0.1")
+def made(tmp_path_factory: pytest.TempPathFactory) -> CertificateFiles:
+    return issue_certificate(tmp_path_factory.mktemp("tls"), "sink.test", "127.0.0.1")
 
 
-def secured(made: Files, ca: Path | None, host: str) -> tuple[DeliveryResult, str, str]:
+def secured(made: CertificateFiles, ca: Path | None, host: str) -> tuple[DeliveryResult, str, str]:
     async def look_up(host: str, port: int) -> Sequence[str]:
         return ["127.0.0.1"]
 
     guard = DestinationGuard("127.0.0.1", ca_file=str(ca or ""), look_up=look_up)
-    with receiving(Receiver(), made.certificate, made.key) as served:
+    with serve_receiver(Receiver(), made.certificate, made.key) as served:
         url = served.url.replace("127.0.0.1", host)
         outcomes = sent(target(url), [event()], [event()], resolver=guard)
         return outcomes[1].result, outcomes[1].code, outcomes[1].message
 
 
-def test_certificates(made: Files) -> None:
+def test_certificates(made: CertificateFiles) -> None:
     # SUB-906: verified, under the name in the URI, by the machine's authorities and the operator's
     assert secured(made, made.ca, "sink.test")[:2] == (DeliveryResult.DELIVERED, "")
     assert secured(made, made.ca, "127.0.0.1")[:2] == (DeliveryResult.DELIVERED, "")
@@ -383,7 +386,7 @@ def test_certificates(made: Files) -> None:
 
 
 def test_a_sink_that_does_not_speak_tls() -> None:
-    with listening(saying(OK)) as port:
+    with listener(respond_with(OK)) as port:
         guard = DestinationGuard("127.0.0.1")
         (outcome,) = sent(target(f"https://127.0.0.1:{port}/", seconds=3), [event()], resolver=guard)
     assert outcome.result is DeliveryResult.RETRY and outcome.code in ("tls", "timeout")

@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from annals.projections.subscriptions.contract import SinkTarget
 from tests.projections.subscriptions.events import event, sent, target
-from tests.support.receivers import Got, Receiver, receiving
+from tests.support.receivers import ReceivedRequest, Receiver, serve_receiver
 
 KEY = bytes(range(32))
 SECRET = f"whsec_{b64encode(KEY).decode()}"
@@ -26,11 +26,11 @@ class Verifier(Protocol):
 
 @pytest.fixture(scope="module")
 def receiver() -> Iterator[Receiver]:
-    with receiving(Receiver()) as served:
+    with serve_receiver(Receiver()) as served:
         yield served
 
 
-def got(receiver: Receiver, to: SinkTarget, *events: CloudEvent) -> Got:
+def got(receiver: Receiver, to: SinkTarget, *events: CloudEvent) -> ReceivedRequest:
     receiver.got.clear()
     sent(to, events)
     return receiver.got[0]
@@ -44,7 +44,7 @@ VERIFIERS: list[tuple[type, type[Exception]]] = [
 
 @pytest.mark.parametrize(("verifier", "refusal"), VERIFIERS)
 @pytest.mark.parametrize("mode", ["structured", "binary", "batched"])
-def test_receivers_can_tell(receiver: Receiver, verifier: type, refusal: type[Exception], mode: str) -> None:
+def test_receivers_verify_signatures(receiver: Receiver, verifier: type, refusal: type[Exception], mode: str) -> None:
     # Standard Webhooks, "Verifying webhook authenticity": of every mode, and of nothing that was changed
     request = got(receiver, target(receiver.url, mode, key=KEY), event("a b.1", data={"changed": ["é"]}))
     webhook: Verifier = verifier(SECRET)

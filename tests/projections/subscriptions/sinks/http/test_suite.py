@@ -13,7 +13,7 @@ from tests.support.brokers.webhook import Webhook
 class TestHttp(Contract):
     @pytest.fixture(scope="class")
     @classmethod
-    def station(cls, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Webhook]:
+    def sink_broker(cls, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Webhook]:
         made = Webhook(tmp_path_factory.mktemp("webhook"))
         made.start()
         yield made

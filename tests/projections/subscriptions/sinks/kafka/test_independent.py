@@ -14,7 +14,7 @@ import pytest
 
 from annals.projections.subscriptions.contract import DeliveryResult
 from tests.support.brokers.kafka import Kafka, kafka
-from tests.support.brokers.suite import TEXTS, deliver, event, opened, run
+from tests.support.brokers.suite import TEXTS, deliver, event, open_sink, run
 from tests.support.downloads.maven import Checker
 
 #: A broker takes a few seconds to start, and many more on a busy machine.
@@ -47,7 +47,7 @@ def test_another_sdk_reads_the_same_events(broker: Kafka, receiver: Checker, con
     given.append(event(99, None))
 
     async def scenario() -> None:
-        async with opened(broker.target(contentmode=contentmode), "KAFKA") as sink:
+        async with open_sink(broker.target(contentmode=contentmode), "KAFKA") as sink:
             for each in given:
                 assert (await deliver(sink, each)).result is DeliveryResult.DELIVERED
 

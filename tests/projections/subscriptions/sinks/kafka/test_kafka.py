@@ -15,19 +15,29 @@ from cloudevents.core.v1.event import CloudEvent
 
 from annals.projections.outgoing.resolver import ForbiddenAddress
 from annals.projections.subscriptions.contract import Credential, DeliveryResult, Outcome, SinkTarget
-from tests.support.brokers.kafka import INSIDE, LARGEST, READER, Kafka, consuming, kafka, received, taken, token
+from tests.support.brokers.kafka import (
+    INSIDE,
+    LARGEST,
+    READER,
+    Kafka,
+    as_cloudevent,
+    kafka,
+    next_records,
+    token,
+    topic_consumer,
+)
 from tests.support.brokers.suite import (
     GOOD,
     HOST,
     PASSWORD,
+    Broker,
     Contract,
-    Names,
-    Station,
+    LocalResolver,
+    comparable,
     deliver,
+    deliver_with_retries,
     event,
-    facts,
-    opened,
-    persist,
+    open_sink,
     run,
     silent_server,
 )
@@ -46,16 +56,16 @@ def broker() -> Iterator[Kafka]:
 class TestKafka(Contract):
     @pytest.fixture(scope="class")
     @classmethod
-    def station(cls, broker: Kafka) -> Station:
+    def sink_broker(cls, broker: Kafka) -> Broker:
         return broker
 
 
-def outcomes(target: SinkTarget, *events: CloudEvent, names: Names | None = None) -> list[Outcome]:
+def outcomes(target: SinkTarget, *events: CloudEvent, names: LocalResolver | None = None) -> list[Outcome]:
     """What becomes of events that are sent at once, through a sink that is closed then."""
     found: list[Outcome] = []
 
     async def scenario() -> None:
-        async with opened(target, "KAFKA", names) as sink:
+        async with open_sink(target, "KAFKA", names) as sink:
             found.extend(await asyncio.gather(*(deliver(sink, each) for each in events)))
 
     run(scenario)
@@ -64,8 +74,8 @@ def outcomes(target: SinkTarget, *events: CloudEvent, names: Names | None = None
 
 def records(broker: Kafka, count: int, seconds: float = 20) -> list[Any]:
     """What the newest topic holds."""
-    with consuming(broker.own(), broker.topic) as consumer:
-        return taken(consumer, count, seconds)
+    with topic_consumer(broker.own(), broker.topic) as consumer:
+        return next_records(consumer, count, seconds)
 
 
 def exchanged(broker: Kafka, *events: CloudEvent, contentmode: str = "structured", **settings: Any) -> list[Any]:
@@ -121,7 +131,9 @@ def test_data_of_binary_records(broker: Kafka, contenttype: str, data: Any, valu
 
 
 def test_data_in_json(broker: Kafka) -> None:  # SUB-703: bytes as data_base64, and never both
-    found = [received(record).event for record in exchanged(broker, event(1, b"\xff\x00", datacontenttype="image/png"))]
+    found = [
+        as_cloudevent(record).event for record in exchanged(broker, event(1, b"\xff\x00", datacontenttype="image/png"))
+    ]
     assert found[0].get_data() == b"\xff\x00"
     (record,) = exchanged(broker, event(1, None))
     assert b"data" not in record.value
@@ -144,7 +156,7 @@ def test_keys(broker: Kafka, extractor: str, key: bytes | None, contentmode: str
     given = event(1, subject="/g/é", flag=True)
     (record,) = exchanged(broker, given, contentmode=contentmode, partitionkeyextractor=extractor)
     assert record.key == key
-    assert received(record).event.get_attributes().keys() == given.get_attributes().keys()
+    assert as_cloudevent(record).event.get_attributes().keys() == given.get_attributes().keys()
 
 
 def test_one_key_has_one_partition(broker: Kafka) -> None:  # SUB-705, SUB-811: a key's records are in one order
@@ -174,7 +186,7 @@ def test_records_that_are_too_large(broker: Kafka, acks: str) -> None:
     larger = event(2, {"changed": ["x" * (2 << 20)]})
 
     async def scenario() -> None:
-        async with opened(broker.target(acks=acks), "KAFKA") as sink:
+        async with open_sink(broker.target(acks=acks), "KAFKA") as sink:
             given = [event(3), large, larger, event(4)]
             found = await asyncio.gather(*(deliver(sink, each) for each in given))
             assert [each.code for each in found] == ["", *["kafka:message-size-too-large"] * 2, ""], found
@@ -183,7 +195,7 @@ def test_records_that_are_too_large(broker: Kafka, acks: str) -> None:
 
     broker.fresh()
     run(scenario)
-    assert sorted(received(record).event.get_id() for record in records(broker, 3)) == [
+    assert sorted(as_cloudevent(record).event.get_id() for record in records(broker, 3)) == [
         event(number).get_id() for number in (3, 4, 5)
     ]
 
@@ -194,7 +206,9 @@ def test_requests_that_are_too_large_are_split(broker: Kafka) -> None:
     given = [event(number, {"changed": ["x" * 5000]}) for number in range(100)]
     found = outcomes(broker.target(), *given)
     assert {each.result for each in found} == {DeliveryResult.DELIVERED}
-    assert {received(record).event.get_id() for record in records(broker, 100)} == {each.get_id() for each in given}
+    assert {as_cloudevent(record).event.get_id() for record in records(broker, 100)} == {
+        each.get_id() for each in given
+    }
 
 
 def test_an_event_that_cannot_be_written(broker: Kafka) -> None:  # 8.3: never, as it is
@@ -202,7 +216,7 @@ def test_an_event_that_cannot_be_written(broker: Kafka) -> None:  # 8.3: never, 
     assert found.result is DeliveryResult.REJECTED
 
 
-class Some(Names):
+class Some(LocalResolver):
     """Knows some names only. unknown, refused: names that have no address, or none that may be connected to."""
 
     def __init__(self, unknown: Sequence[str] = (), refused: Sequence[str] = ()) -> None:
@@ -249,7 +263,7 @@ def test_one_bootstrap_server_is_enough(broker: Kafka) -> None:  # § 2.5: other
 
 
 def test_a_channel_without_tls(broker: Kafka) -> None:  # SUB-306: no credential leaves the machine on it
-    elsewhere = Names(address="192.0.2.1")
+    elsewhere = LocalResolver(address="192.0.2.1")
     (found,) = outcomes(broker.target(), event(1), names=elsewhere)
     assert (found.result, found.code) == (DeliveryResult.UNAUTHORIZED, "insecure")
 
@@ -278,7 +292,7 @@ def test_schemes_with_tls(broker: Kafka, scheme: str, monkeypatch: pytest.Monkey
         assert outcomes(replace(target, uri=uri), event(1))[0].result is DeliveryResult.DELIVERED
 
 
-def test_what_is_said_of_connections_that_fail(broker: Kafka) -> None:  # 8.5: enough for an owner to know why
+def test_errors_of_failed_connections(broker: Kafka) -> None:  # 8.5: enough for an owner to know why
     cases = {"tls": broker.target(tls=True), "ECONNREFUSED": broker.target(seconds=1, port=free_port())}
     for code, target in cases.items():
         (found,) = outcomes(target, event(1))
@@ -322,7 +336,7 @@ def test_a_topic_that_is_not_there_yet(broker: Kafka) -> None:  # 8.3: 404 is re
     target = broker.target(seconds=3, topicname="comes-later")
 
     async def scenario() -> None:
-        async with opened(target, "KAFKA") as sink:
+        async with open_sink(target, "KAFKA") as sink:
             assert (await deliver(sink, event(1))).result is DeliveryResult.RETRY
             await asyncio.to_thread(broker.make, "comes-later")
             assert (await deliver(sink, event(1))).result is DeliveryResult.DELIVERED
@@ -344,7 +358,7 @@ def test_a_topic_that_is_deleted(broker: Kafka) -> None:
             slowest = max(slowest, time.monotonic() - began)
 
     async def scenario() -> None:
-        async with opened(target, "KAFKA") as sink:
+        async with open_sink(target, "KAFKA") as sink:
             assert (await deliver(sink, event(1))).result is DeliveryResult.DELIVERED
             await asyncio.to_thread(broker.delete, topic)
             beating = asyncio.create_task(beat())
@@ -364,11 +378,11 @@ def test_a_credential_that_is_refused_later(broker: Kafka) -> None:
     target = broker.target(seconds=8)
 
     async def scenario() -> None:
-        async with opened(target, "KAFKA") as sink:
+        async with open_sink(target, "KAFKA") as sink:
             assert (await deliver(sink, event(1))).result is DeliveryResult.DELIVERED
             await asyncio.to_thread(broker.restart, "another password")
             try:
-                found = await persist(sink, event(2), broker.slow)
+                found = await deliver_with_retries(sink, event(2), broker.slow)
                 assert found.result is DeliveryResult.UNAUTHORIZED, found
                 await asyncio.sleep(0.2)
                 assert [thread.name for thread in threading.enumerate() if "kafka" in thread.name.lower()] == []
@@ -381,17 +395,17 @@ def test_a_credential_that_is_refused_later(broker: Kafka) -> None:
     run(scenario)
 
 
-def test_dead_brokers_hold_up_nobody(broker: Kafka) -> None:  # SUB-806: not even many that say nothing
+def test_dead_brokers_do_not_block_other_sinks(broker: Kafka) -> None:  # SUB-806: not even many that say nothing
     broker.fresh()
 
     async def scenario() -> None:
         dead = [broker.target(seconds=3, port=port, tls=bool(number % 2)) for number in range(20)]
-        sinks = [opened(target, "KAFKA") for target in dead]
+        sinks = [open_sink(target, "KAFKA") for target in dead]
         opens = [await each.__aenter__() for each in sinks]
         waiting = [asyncio.create_task(deliver(sink, event(1))) for sink in opens]
         await asyncio.sleep(0.2)
         began = time.monotonic()
-        async with opened(broker.target(), "KAFKA") as sink:
+        async with open_sink(broker.target(), "KAFKA") as sink:
             assert (await deliver(sink, event(1))).result is DeliveryResult.DELIVERED
         assert time.monotonic() - began < 2
         assert {(await each).result for each in waiting} == {DeliveryResult.RETRY}
@@ -409,7 +423,7 @@ def test_dead_brokers_hold_up_nobody(broker: Kafka) -> None:  # SUB-806: not eve
 
 def test_closing_while_events_are_on_their_way(broker: Kafka) -> None:  # SUB-801: those are tried again, none hangs
     async def scenario() -> None:
-        async with opened(broker.target(seconds=30), "KAFKA") as sink:
+        async with open_sink(broker.target(seconds=30), "KAFKA") as sink:
             assert (await deliver(sink, event(0))).result is DeliveryResult.DELIVERED
             await asyncio.to_thread(broker.stop)
             sending = [asyncio.create_task(deliver(sink, event(number))) for number in range(10)]
@@ -428,7 +442,7 @@ def test_closing_while_events_are_on_their_way(broker: Kafka) -> None:  # SUB-80
 
 def test_several_events_of_one_call(broker: Kafka) -> None:  # the contract's batches: one outcome, the worst
     async def scenario() -> None:
-        async with opened(broker.target(), "KAFKA") as sink:
+        async with open_sink(broker.target(), "KAFKA") as sink:
             assert (await sink.send([event(1), event(2)])).result is DeliveryResult.DELIVERED
             assert (
                 await sink.send([event(3), event(4, {"changed": ["x" * LARGEST]})])
@@ -436,4 +450,6 @@ def test_several_events_of_one_call(broker: Kafka) -> None:  # the contract's ba
 
     broker.fresh()
     run(scenario)
-    assert [facts(received(record).event) for record in records(broker, 2)] == [facts(event(n)) for n in (1, 2)]
+    assert [comparable(as_cloudevent(record).event) for record in records(broker, 2)] == [
+        comparable(event(n)) for n in (1, 2)
+    ]

@@ -12,7 +12,7 @@ SCHEMES = {"kafka": "PLAINTEXT", "PLAINTEXT": "PLAINTEXT", "SSL": "SSL", "SASL_S
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_settings_of_the_producer(scheme: str) -> None:  # § 2.5: schemes, several servers, defaults
-    from annals.projections.subscriptions.sinks.kafka.sink import producer_config
+    from annals.projections.subscriptions.sinks.kafka.sender import producer_config
 
     told = producer_config(SinkTarget("s1", f"{scheme}://one:1,[2001:db8::1],three/orders", {"acks": "-1"}))
     assert told["security_protocol"] == SCHEMES[scheme]

@@ -13,7 +13,7 @@ import pytest
 from annals.domain.subscriptions.sink_uris import MQTT5
 from annals.projections.subscriptions.contract import DeliveryResult
 from tests.support.brokers.mosquitto import TOPIC, mosquitto
-from tests.support.brokers.suite import PASSWORD, TEXTS, USER, deliver, event, opened
+from tests.support.brokers.suite import PASSWORD, TEXTS, USER, deliver, event, open_sink
 from tests.support.downloads.npm import packages
 
 pytestmark = pytest.mark.uses("Mosquitto", "Node.js")
@@ -52,7 +52,7 @@ def test_the_same_event(tmp_path: Path, contentmode: str) -> None:  # SUB-710: p
                 assert json.loads(reading.stdout.readline()) == "listening"
 
                 async def scenario() -> None:
-                    async with opened(broker.target(contentmode=contentmode), MQTT5) as sink:
+                    async with open_sink(broker.target(contentmode=contentmode), MQTT5) as sink:
                         assert (await deliver(sink, sent)).result is DeliveryResult.DELIVERED
 
                 asyncio.run(scenario())

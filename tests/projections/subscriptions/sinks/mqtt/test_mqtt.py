@@ -19,7 +19,17 @@ from annals.domain.subscriptions.sink_uris import MQTT3, MQTT5
 from annals.projections.subscriptions.contract import Credential, DeliveryResult, Outcome, SinkTarget
 from annals.projections.subscriptions.sinks.mqtt import connection as mqtt_link
 from tests.support.brokers.mosquitto import FORBIDDEN, TOPIC, Mosquitto, Raw, mosquitto
-from tests.support.brokers.suite import HOST, PASSWORD, Names, deliver, eavesdropper, event, frozen, opened, run
+from tests.support.brokers.suite import (
+    HOST,
+    PASSWORD,
+    LocalResolver,
+    deliver,
+    eavesdropper,
+    event,
+    frozen_process,
+    open_sink,
+    run,
+)
 
 pytestmark = pytest.mark.uses("Mosquitto")
 
@@ -29,14 +39,14 @@ BOUNDS = "max_packet_size 4000\nmessage_size_limit 2000\nmax_inflight_messages 5
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mosquitto]:
-    with mosquitto(tmp_path_factory.mktemp("mosquitto"), MQTT5) as station:
-        yield station
+    with mosquitto(tmp_path_factory.mktemp("mosquitto"), MQTT5) as sink_broker:
+        yield sink_broker
 
 
 @pytest.fixture(scope="module")
 def bounded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mosquitto]:
-    with mosquitto(tmp_path_factory.mktemp("mosquitto"), MQTT5, BOUNDS) as station:
-        yield station
+    with mosquitto(tmp_path_factory.mktemp("mosquitto"), MQTT5, BOUNDS) as sink_broker:
+        yield sink_broker
 
 
 def attempt(target: SinkTarget, *events: Any, protocol: str = MQTT5) -> list[Outcome]:
@@ -44,7 +54,7 @@ def attempt(target: SinkTarget, *events: Any, protocol: str = MQTT5) -> list[Out
     outcomes: list[Outcome] = []
 
     async def scenario() -> None:
-        async with opened(target, protocol) as sink:
+        async with open_sink(target, protocol) as sink:
             outcomes.extend(await asyncio.gather(*(deliver(sink, each) for each in events)))
 
     run(scenario)
@@ -232,10 +242,10 @@ def test_a_broker_that_hangs(tmp_path: Path, qos: int) -> None:  # 8.3: within t
     with mosquitto(tmp_path, MQTT5) as broker:
 
         async def scenario() -> None:
-            async with opened(broker.target(qos=qos, seconds=1.5), MQTT5) as sink:
+            async with open_sink(broker.target(qos=qos, seconds=1.5), MQTT5) as sink:
                 assert (await deliver(sink, event(1))).result is DeliveryResult.DELIVERED
                 assert broker.process
-                with frozen(broker.process):
+                with frozen_process(broker.process):
                     outcomes = await asyncio.gather(deliver(sink, event(2)), deliver(sink, event(3)))
                     assert {each.result for each in outcomes} == {DeliveryResult.RETRY}
                 assert (await deliver(sink, event(2))).result is DeliveryResult.DELIVERED
@@ -284,7 +294,7 @@ def test_several_events_are_sent_one_after_the_other(broker: Mosquitto) -> None:
     with broker.receiving() as receiver:
 
         async def scenario() -> None:
-            async with opened(broker.target(), MQTT5) as sink:
+            async with open_sink(broker.target(), MQTT5) as sink:
                 assert (await sink.send([event(number) for number in range(3)])).result is DeliveryResult.DELIVERED
 
         run(scenario)
@@ -299,7 +309,7 @@ def test_an_event_that_cannot_be_written(broker: Mosquitto) -> None:
 
 def test_a_sink_that_was_closed(broker: Mosquitto) -> None:
     async def scenario() -> None:
-        async with opened(replace(broker.target(topicname=TOPIC)), MQTT5) as sink:
+        async with open_sink(replace(broker.target(topicname=TOPIC)), MQTT5) as sink:
             await sink.close()
             assert (await deliver(sink, event(1))).result is DeliveryResult.RETRY
 
@@ -313,7 +323,7 @@ def test_no_password_through_the_open(broker: Mosquitto) -> None:  # SUB-306: lo
 
         async def scenario() -> None:
             for target in targets:
-                async with opened(target, MQTT5, Names(address)) as sink:
+                async with open_sink(target, MQTT5, LocalResolver(address)) as sink:
                     assert (await deliver(sink, event(1))).code == "insecure"
 
         run(scenario)
@@ -324,10 +334,10 @@ def test_an_idle_connection_stays(broker: Mosquitto, monkeypatch: pytest.MonkeyP
     # A broker hangs up on who says nothing for one and a half times as long as was agreed on.
     monkeypatch.setattr(mqtt_link, "_KEEP_ALIVE_SECONDS", 1)
     monkeypatch.setattr(mqtt_link, "_CHECK_SECONDS", 0.2)
-    names = Names()
+    names = LocalResolver()
 
     async def scenario() -> None:
-        async with opened(broker.target(), MQTT5, names) as sink:
+        async with open_sink(broker.target(), MQTT5, names) as sink:
             assert (await deliver(sink, event(1))).result is DeliveryResult.DELIVERED
             await asyncio.sleep(3)
             assert (await deliver(sink, event(2))).result is DeliveryResult.DELIVERED

@@ -20,7 +20,18 @@ from annals.projections.subscriptions.contract import DELIVERED, STORED, Credent
 from annals.projections.subscriptions.ports import DeliveryPorts
 from annals.projections.subscriptions.service import DeliveryService
 from tests.support.brokers.nats import FORBIDDEN, SUBJECT, Nats, Raw, nats_server
-from tests.support.brokers.suite import HOST, PASSWORD, USER, Names, deliver, eavesdropper, event, frozen, opened, run
+from tests.support.brokers.suite import (
+    HOST,
+    PASSWORD,
+    USER,
+    LocalResolver,
+    deliver,
+    eavesdropper,
+    event,
+    frozen_process,
+    open_sink,
+    run,
+)
 from tests.support.delivery_rig import Rig, until
 
 pytestmark = pytest.mark.uses("NATS")
@@ -28,15 +39,15 @@ pytestmark = pytest.mark.uses("NATS")
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nats]:
-    with nats_server(tmp_path_factory.mktemp("nats"), "max_payload: 3000") as station:
-        yield station
+    with nats_server(tmp_path_factory.mktemp("nats"), "max_payload: 3000") as sink_broker:
+        yield sink_broker
 
 
 @pytest.fixture
 def streaming(tmp_path: Path) -> Iterator[Nats]:
     """With JetStream, and no stream yet."""
-    with nats_server(tmp_path, f'jetstream: {{store_dir: "{tmp_path / "store"}"}}') as station:
-        yield station
+    with nats_server(tmp_path, f'jetstream: {{store_dir: "{tmp_path / "store"}"}}') as sink_broker:
+        yield sink_broker
 
 
 def attempt(target: SinkTarget, *events: Any) -> list[Outcome]:
@@ -44,7 +55,7 @@ def attempt(target: SinkTarget, *events: Any) -> list[Outcome]:
     outcomes: list[Outcome] = []
 
     async def scenario() -> None:
-        async with opened(target, NATS) as sink:
+        async with open_sink(target, NATS) as sink:
             for each in events:
                 outcomes.append(await deliver(sink, each))  # noqa: PERF401
 
@@ -84,7 +95,7 @@ def test_structured_mode_by_the_table(server: Nats) -> None:  # §7, NATS struct
     assert orjson.loads(raw.payload)["time"] == "2026-01-02T03:04:05.060001Z"
 
 
-def test_nobody_has_to_listen(server: Nats) -> None:  # SUB-709: at most once
+def test_delivery_without_a_subscriber(server: Nats) -> None:  # SUB-709: at most once
     assert attempt(server.target(subject="nobody.listens"), event(1)) == [DELIVERED]
 
 
@@ -99,7 +110,7 @@ def test_more_than_a_message_may_have(server: Nats, contentmode: str) -> None:  
     large = event(1, {"changed": ["x" * 2200]}, subject="/" + "y" * 800)
 
     async def scenario() -> None:
-        async with opened(server.target(contentmode=contentmode), NATS) as sink:
+        async with open_sink(server.target(contentmode=contentmode), NATS) as sink:
             outcomes = await asyncio.gather(*(deliver(sink, each) for each in (large, event(2), large, event(3))))
             results = [each.result for each in outcomes]
             assert results == [
@@ -114,7 +125,7 @@ def test_more_than_a_message_may_have(server: Nats, contentmode: str) -> None:  
 
 def test_a_subject_that_one_may_not_publish_to(server: Nats) -> None:  # 8.3: like 403
     async def scenario() -> None:
-        async with opened(server.target(subject=FORBIDDEN), NATS) as sink:
+        async with open_sink(server.target(subject=FORBIDDEN), NATS) as sink:
             outcomes = await asyncio.gather(*(deliver(sink, event(number)) for number in range(50)))
             assert {each.result for each in outcomes} == {DeliveryResult.UNAUTHORIZED}
             assert (await deliver(sink, event(51))).result is DeliveryResult.UNAUTHORIZED
@@ -136,9 +147,9 @@ def test_a_server_that_hangs(tmp_path: Path) -> None:  # 8.3: within the time th
     with nats_server(tmp_path) as server:
 
         async def scenario() -> None:
-            async with opened(server.target(seconds=1.5), NATS) as sink:
+            async with open_sink(server.target(seconds=1.5), NATS) as sink:
                 assert await deliver(sink, event(1)) == DELIVERED
-                with frozen(server.processes[0]):
+                with frozen_process(server.processes[0]):
                     outcomes = await asyncio.gather(deliver(sink, event(2)), deliver(sink, event(3)))
                     assert {each.result for each in outcomes} == {DeliveryResult.RETRY}
                 assert await deliver(sink, event(2)) == DELIVERED
@@ -148,7 +159,7 @@ def test_a_server_that_hangs(tmp_path: Path) -> None:  # 8.3: within the time th
 
 def test_a_send_that_is_cancelled_spoils_no_other(server: Nats) -> None:
     async def scenario() -> None:
-        async with opened(server.target(), NATS) as sink:
+        async with open_sink(server.target(), NATS) as sink:
             assert await deliver(sink, event(1)) == DELIVERED
             for number in range(20):
                 sending = asyncio.create_task(sink.send([event(number)]))
@@ -290,7 +301,7 @@ def test_no_password_through_the_open(server: Nats) -> None:  # SUB-306: loopbac
 
         async def scenario() -> None:
             for target in targets:
-                async with opened(target, NATS, Names(address)) as sink:
+                async with open_sink(target, NATS, LocalResolver(address)) as sink:
                     assert (await deliver(sink, event(1))).code == "insecure"
 
         run(scenario)

@@ -7,16 +7,16 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.brokers.nats import nats_server
-from tests.support.brokers.suite import Contract, Station
+from tests.support.brokers.suite import Broker, Contract
 
 
 @pytest.mark.uses("NATS")
 class TestNats(Contract):
     @pytest.fixture(scope="class")
     @classmethod
-    def station(cls, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Station]:
-        with nats_server(tmp_path_factory.mktemp("nats")) as station:
-            yield station
+    def sink_broker(cls, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+        with nats_server(tmp_path_factory.mktemp("nats")) as sink_broker:
+            yield sink_broker
 
 
 @pytest.mark.uses("NATS")
@@ -25,8 +25,8 @@ class TestNatsWithJetStream(Contract):
 
     @pytest.fixture(scope="class")
     @classmethod
-    def station(cls, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Station]:
+    def sink_broker(cls, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
         folder = tmp_path_factory.mktemp("nats")
-        with nats_server(folder, f'jetstream: {{store_dir: "{folder / "store"}"}}') as station:
-            station.add_stream()
-            yield station
+        with nats_server(folder, f'jetstream: {{store_dir: "{folder / "store"}"}}') as sink_broker:
+            sink_broker.add_stream()
+            yield sink_broker
