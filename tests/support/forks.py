@@ -15,9 +15,15 @@ import sys
 from collections.abc import Mapping, Sequence
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Final
+
+from annals.api.cli.lazy_verbs import VERBS
 
 _CONTEXT = get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["annals.api.cli.main", "tests.support.forks"])
+#: What verbs and stores import when they need it.
+_LATE_MODULES: Final = ("annals.api.cli.server", "annals.api.cli.error_lines", "kafka", "psycopg", "typer._adapters")
+_VERB_MODULES: Final = sorted({f"annals.api.cli.verbs.{verb.place.partition(':')[0]}" for verb in VERBS.values()})
+_CONTEXT.set_forkserver_preload([*_VERB_MODULES, *_LATE_MODULES, "tests.support.forks"])
 
 
 class Fork:
