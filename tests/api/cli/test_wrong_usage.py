@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pty
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -74,6 +75,16 @@ def test_the_module_is_the_command(folder: Path, words: str) -> None:
     )
     assert (module.returncode, module.stdout, module.stderr) == (script.returncode, script.stdout, script.stderr)
     assert module.stdout or module.stderr.startswith("annals: ")
+
+
+def test_ctrl_c_ends_a_verb_with_its_own_code(annals: Annals, folder: Path) -> None:
+    (folder / "data.json").write_text('{"schemagroups": {"g": {}}}')
+    assert annals("import", "data.json").code == ExitCode.DONE
+    process = subprocess.Popen([*STARTS[0], "log", "tail", "-f"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout and process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    assert (process.wait(timeout=60), process.stderr and process.stderr.read()) == (ExitCode.INTERRUPTED, b"")
+    process.communicate()
 
 
 def test_the_command_alone_prints_its_help(annals: Annals) -> None:
