@@ -1,4 +1,4 @@
-"""The one road into the log: what waits together is committed together, each command with its own outcome."""
+"""The command bus: waiting commands share a commit, and each has its own outcome."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from annals.domain.registry.events import EntityEvent
 from tests.support.small_decider import Refused, decide, refuse, write
 
 
-class Seen:
+class PositionProjection:
     """An inline projection that notes positions in a table of its own."""
 
     def apply(self, connection: Connection, recorded: Sequence[tuple[int, EntityEvent]], report: object = None) -> None:
@@ -36,10 +36,10 @@ class Seen:
 
 
 @pytest.fixture
-def seen(store: Store) -> Seen:
+def seen(store: Store) -> PositionProjection:
     with store.engine.begin() as connection:
         connection.execute(text("CREATE TABLE seen (position BIGINT)"))
-    return Seen()
+    return PositionProjection()
 
 
 def waiting(started: Event, go: Event) -> BuildAnswer:
@@ -52,7 +52,7 @@ def waiting(started: Event, go: Event) -> BuildAnswer:
     return answer
 
 
-def test_projections_move_with_the_log(store: Store, seen: Seen) -> None:
+def test_projections_move_with_the_log(store: Store, seen: PositionProjection) -> None:
     """ENT-4: a projection that fails undoes its command, and only that one."""
     orders = [write("/dirs/a", "/dirs/b"), write("/dirs/c", poison=True), refuse(), write("/dirs/c")]
     outcomes = handle([PendingCommand(order) for order in orders], store, [seen], decide)
@@ -61,7 +61,7 @@ def test_projections_move_with_the_log(store: Store, seen: Seen) -> None:
     assert list(verify_log(store)) == []
 
 
-def test_an_answer_sees_its_own_write(store: Store, seen: Seen) -> None:
+def test_an_answer_sees_its_own_write(store: Store, seen: PositionProjection) -> None:
     def answer(tx: WriteTransaction, recorded: Recorded) -> tuple[int, object]:
         return tx.connection.execute(text("SELECT max(position) FROM seen")).scalar_one(), tx.world.get("/dirs/b")
 
@@ -72,9 +72,9 @@ def test_an_answer_sees_its_own_write(store: Store, seen: Seen) -> None:
 
 
 def test_the_caller_is_recorded(store: Store) -> None:
-    road = CommandBus(store, [], decide)
-    road.submit(write("/dirs/a"), caller="eve").result()
-    road.close()
+    command_bus = CommandBus(store, [], decide)
+    command_bus.submit(write("/dirs/a"), caller="eve").result()
+    command_bus.close()
     with store.engine.connect() as connection:
         assert connection.execute(text("SELECT caller FROM interaction")).scalars().all() == ["eve"]
 
@@ -89,61 +89,61 @@ def test_waiting_commands_share_a_commit(store: Store) -> None:
         worlds.add(world)
         return decide(command, world, context)
 
-    road = CommandBus(store, [], held)
-    first = road.submit(write("/dirs/first"))
+    command_bus = CommandBus(store, [], held)
+    first = command_bus.submit(write("/dirs/first"))
     started.wait()
-    crowd = [road.submit(refuse() if number % 3 == 0 else write(f"/dirs/d{number}")) for number in range(30)]
+    crowd = [command_bus.submit(refuse() if number % 3 == 0 else write(f"/dirs/d{number}")) for number in range(30)]
     go.set()
     wait([first, *crowd])
     assert len(worlds) == 2, "the first transaction, then one for all that waited meanwhile"
     assert [isinstance(one.exception(), Refused) for one in crowd] == [number % 3 == 0 for number in range(30)]
     assert [one.result().position for one in crowd if not one.exception()] == list(range(2, 22))
-    road.close()
+    command_bus.close()
     assert list(verify_log(store)) == []
 
 
 def test_an_outcome_is_returned_after_the_commit(store: Store) -> None:
     """EV-79: who hears of a success finds it in the log, whoever asks."""
-    road = CommandBus(store, [], decide)
+    command_bus = CommandBus(store, [], decide)
     found: list[bool] = []
 
     def check(future: Future[Recorded]) -> None:
         found.append((store.recorder.max_notification_id() or 0) >= future.result().position)
 
     for number in range(20):
-        road.submit(write(f"/dirs/d{number}")).add_done_callback(check)
-    road.close()
+        command_bus.submit(write(f"/dirs/d{number}")).add_done_callback(check)
+    command_bus.close()
     assert found == [True] * 20
 
 
 def test_a_failed_commit_fails_all_its_commands(store: Store) -> None:
     """When the transaction itself fails, each of its commands is told so and none of them has happened."""
-    road = CommandBus(store, [], decide)
-    road.submit(write("/dirs/a")).result()
+    command_bus = CommandBus(store, [], decide)
+    command_bus.submit(write("/dirs/a")).result()
 
     def breaks(tx: WriteTransaction, recorded: Recorded) -> None:
         tx.connection.rollback()
         raise Refused
 
     started, go = Event(), Event()
-    held = road.submit(write("/dirs/b"), build_answer=waiting(started, go))
+    held = command_bus.submit(write("/dirs/b"), build_answer=waiting(started, go))
     started.wait()
-    failing = [road.submit(write("/dirs/c")), road.submit(write("/dirs/d"), build_answer=breaks)]
+    failing = [command_bus.submit(write("/dirs/c")), command_bus.submit(write("/dirs/d"), build_answer=breaks)]
     go.set()
     assert held.result().position == 2
     assert all(future.exception() is not None for future in failing)
     assert store.log_end().position == 2
-    assert road.submit(write("/dirs/e")).result().position == 3
-    road.close()
+    assert command_bus.submit(write("/dirs/e")).result().position == 3
+    command_bus.close()
 
 
 def test_many_callers(store: Store) -> None:
-    road = CommandBus(store, [], decide)
+    command_bus = CommandBus(store, [], decide)
     futures: list[Future[Recorded]] = []
 
     def call(number: int) -> None:
         for turn in range(10):
-            future = road.submit(write("/dirs/shared", f"/dirs/d{number}", turn=turn))
+            future = command_bus.submit(write("/dirs/shared", f"/dirs/d{number}", turn=turn))
             futures.append(future)
             future.result()
 
@@ -152,7 +152,7 @@ def test_many_callers(store: Store) -> None:
         caller.start()
     for caller in callers:
         caller.join()
-    road.close()
+    command_bus.close()
     positions = sorted(position for future in futures for position, _ in future.result().events)
     assert positions == list(range(1, 321))
     # EV-24: different between any two interactions
@@ -162,25 +162,25 @@ def test_many_callers(store: Store) -> None:
 
 def test_a_withdrawn_command_is_left_out(store: Store) -> None:
     started, go = Event(), Event()
-    road = CommandBus(store, [], decide)
-    held = road.submit(write("/dirs/a"), build_answer=waiting(started, go))
+    command_bus = CommandBus(store, [], decide)
+    held = command_bus.submit(write("/dirs/a"), build_answer=waiting(started, go))
     started.wait()
-    withdrawn = road.submit(write("/dirs/b"))
+    withdrawn = command_bus.submit(write("/dirs/b"))
     assert withdrawn.cancel()
     go.set()
     held.result()
-    road.close()
+    command_bus.close()
     assert store.log_end().position == 1
 
 
 def test_closing_drains(store: Store) -> None:
-    road = CommandBus(store, [], decide)
-    futures = [road.submit(write(f"/dirs/d{number}")) for number in range(300)]
-    road.close()
-    road.close()
+    command_bus = CommandBus(store, [], decide)
+    futures = [command_bus.submit(write(f"/dirs/d{number}")) for number in range(300)]
+    command_bus.close()
+    command_bus.close()
     assert [future.result().position for future in futures] == list(range(1, 301))
     with pytest.raises(RuntimeError):
-        road.submit(write("/dirs/late"))
+        command_bus.submit(write("/dirs/late"))
 
 
 def test_a_queue_that_is_full_refuses_more(store: Store) -> None:
@@ -191,16 +191,16 @@ def test_a_queue_that_is_full_refuses_more(store: Store) -> None:
         let.wait(10)
         return decide(command, world, context)
 
-    road = CommandBus(store, [], slow, max_waiting=2)
+    command_bus = CommandBus(store, [], slow, max_waiting=2)
     try:
-        running = road.submit(write("a"))
+        running = command_bus.submit(write("a"))
         while not running.running():
             pass
-        waiting = [road.submit(write("b")), road.submit(write("c"))]
+        waiting = [command_bus.submit(write("b")), command_bus.submit(write("c"))]
         with pytest.raises(ServerBusy):
-            road.submit(write("d"))
+            command_bus.submit(write("d"))
         let.set()
         assert [done.result().xregcorrelationid is not None for done in (running, *waiting)] == [True] * 3
     finally:
         let.set()
-        road.close()
+        command_bus.close()

@@ -1,4 +1,4 @@
-"""Commands that are only tried: they tell what they would come to, and all is as it was, among whatever neighbours."""
+"""Dry runs return the events that a command would record and change nothing, whatever runs next to them."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def dump(store: Store) -> dict[str, list[Any]]:
         return {table.name: sorted(map(repr, connection.execute(table.select()))) for table in tables.sorted_tables}
 
 
-def told(recorded: Recorded) -> list[Any]:
+def comparable(recorded: Recorded) -> list[Any]:
     """What a command came to, but for the correlation id."""
     return [
         (position, type(event), event.model_dump(exclude={"xregcorrelationid"})) for position, event in recorded.events
@@ -95,7 +95,7 @@ def test_a_dry_run_returns_its_events_and_records_nothing(registry: Store, comma
     assert tried.xregcorrelationid is None
     assert dump(registry) == before
     [done] = ask(registry, command)
-    assert told(tried) == told(done)
+    assert comparable(tried) == comparable(done)
     assert done.xregcorrelationid == ("id3" if done.events else None)
 
 
@@ -136,7 +136,7 @@ def test_a_refusal_is_the_same_either_way(registry: Store) -> None:
 
 def test_concurrent_writes_and_dry_runs(registry: Store) -> None:
     # FLAG-83, EV-79: sixteen at once; what was tried is nowhere, what was done is there once and without gaps
-    road, start = CommandBus(registry, [EntityProjection()]), Barrier(16)
+    command_bus, start = CommandBus(registry, [EntityProjection()]), Barrier(16)
     real: list[str] = []
 
     def client(number: int) -> None:
@@ -144,8 +144,8 @@ def test_concurrent_writes_and_dry_runs(registry: Store) -> None:
         for turn in range(5):
             dryrun = (number + turn) % 2 == 0
             name = f"/dirs/{'tried' if dryrun else 'done'}{number}.{turn}"
-            road.submit(put(name), dryrun=dryrun).result()
-            road.submit(WriteTree(F, {}, WriteMethod.POST, document=name.encode()), dryrun=dryrun).result()
+            command_bus.submit(put(name), dryrun=dryrun).result()
+            command_bus.submit(WriteTree(F, {}, WriteMethod.POST, document=name.encode()), dryrun=dryrun).result()
             real.extend([] if dryrun else [name])
 
     clients = [Thread(target=client, args=(number,)) for number in range(16)]
@@ -153,7 +153,7 @@ def test_concurrent_writes_and_dry_runs(registry: Store) -> None:
         each.start()
     for each in clients:
         each.join()
-    road.close()
+    command_bus.close()
     assert [*verify_log(registry), *verify_row_hashes(registry)] == []
     events = registry.events(0, 10_000)
     assert [position for position, _ in events] == list(range(1, registry.log_end().position + 1))

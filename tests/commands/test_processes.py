@@ -28,7 +28,7 @@ def recorded(store: Store) -> set[tuple[str, int, int]]:
     return {(name, first, last) for name, first, last in rows}
 
 
-def told(output: str) -> set[tuple[str, int, int]]:
+def acknowledged(output: str) -> set[tuple[str, int, int]]:
     lines = [line.split() for line in output.splitlines(keepends=True) if line.endswith("\n")]
     return {(name, int(first), int(last)) for name, first, last in lines}
 
@@ -40,8 +40,8 @@ def test_acknowledged_writes_survive_a_kill(store: Store, store_url: str) -> Non
         lines = [process.stdout.readline() for _ in range(60)]
         process.kill()
         output = "".join(lines) + process.stdout.read()
-    assert told(output) <= recorded(store)
-    assert len(told(output)) >= 60
+    assert acknowledged(output) <= recorded(store)
+    assert len(acknowledged(output)) >= 60
     assert list(verify_log(store)) == []
     [outcome] = handle([PendingCommand(write("/dirs/shared"))], store, [], decide)
     assert isinstance(outcome, Recorded)
@@ -52,7 +52,7 @@ def test_two_processes_share_a_store(store: Store, store_url: str) -> None:
     """The lock is the database's: two writers interleave, and positions stay gap-free in commit order."""
     with writer(store_url, "left", "80") as left, writer(store_url, "right", "80") as right:
         outputs = [process.communicate(timeout=60)[0] for process in (left, right)]
-    assert told(outputs[0]) | told(outputs[1]) == recorded(store)
+    assert acknowledged(outputs[0]) | acknowledged(outputs[1]) == recorded(store)
     assert store.log_end().position == 320
     assert [event.revision for _, event in store.events(0, 400) if event.xid == "/dirs/shared"] == list(range(1, 161))
     assert list(verify_log(store)) == []

@@ -15,14 +15,14 @@ from tests.support.small_decider import decide, write
 
 
 def main(url: str, name: str, interactions: str = "1000000") -> None:
-    road = CommandBus(Store(url), [], decide)
+    command_bus = CommandBus(Store(url), [], decide)
 
     def call(number: int) -> None:
         for turn in range(int(interactions) // 4):
             order = write(
                 "/dirs/shared", f"/dirs/{name}{number}", turn=turn, document=f"{name} {number} {turn}".encode()
             )
-            recorded = road.submit(order).result()
+            recorded = command_bus.submit(order).result()
             line = f"{recorded.xregcorrelationid} {recorded.events[0][0]} {recorded.position}\n"
             # Past Python's buffer, in which the threads' lines would run together.
             os.write(sys.stdout.fileno(), line.encode())
@@ -32,7 +32,7 @@ def main(url: str, name: str, interactions: str = "1000000") -> None:
         caller.start()
     for caller in callers:
         caller.join()
-    road.close()
+    command_bus.close()
 
 
 if __name__ == "__main__":

@@ -52,7 +52,7 @@ def read(path: Path) -> Any:
     return json.loads(path.read_text("utf-8"))
 
 
-def beside(folder: Path) -> Callable[[str], Any]:
+def read_from_folder(folder: Path) -> Callable[[str], Any]:
     """Reads JSON files by their names relative to a folder, as includes of a model there need it."""
     return lambda name: read(folder / name)
 

@@ -1,4 +1,4 @@
-"""Many clients at once against served registries, one process and two on one store.
+"""Many concurrent clients of served registries: one process, and two on one store.
 
 Every accepted write is in the log once and every refused one not at all, epochs are checked and counted as if the
 writes had come one by one, positions have no gaps, nothing fails, and a client sees what it was told is done.
@@ -36,7 +36,7 @@ ID = "xregistry-xregcorrelationid"
 Json = Any
 
 
-class Told(NamedTuple):
+class WriteResponse(NamedTuple):
     """What a client was told of one write. name: what it wrote, in its way unique."""
 
     path: str
@@ -86,16 +86,18 @@ class Client:
         assert answer.status_code == 200, answer.text
         return answer.json()
 
-    async def write(self, method: str, path: str, name: str, **members: Json) -> Told:
+    async def write(self, method: str, path: str, name: str, **members: Json) -> WriteResponse:
         answer = await self.send(method, path, {"name": name, **members})
         epoch = answer.json().get("epoch", 0)
-        return Told(path, answer.status_code, epoch, name, answer.headers.get(ID, ""))
+        return WriteResponse(path, answer.status_code, epoch, name, answer.headers.get(ID, ""))
 
 
 def test_clients_that_write_the_same_and_different_things(servers: Servers) -> None:
     # TRAP-7, EV-79: what was accepted is in the log once, in some order
     # ENT-52: of the writes with one epoch, one is let through
-    told = asyncio.run(everybody(servers.urls, blind_writes, checked_writes, versions_of_one_resource, own_entities))
+    told = asyncio.run(
+        run_all_clients(servers.urls, blind_writes, checked_writes, versions_of_one_resource, own_entities)
+    )
     events = log_of(servers.database)
     accepted = [one for one in told if one.status in (200, 201)]
     assert {one.status for one in told} <= {200, 201, 400}
@@ -131,27 +133,27 @@ def states(events: Sequence[EntityEvent], path: str) -> list[tuple[int, str]]:
     return [(event.attributes["epoch"], event.attributes.get("name", "")) for event in events if event.xid == path]
 
 
-async def everybody(urls: Sequence[str], *doings: Any) -> list[Told]:
+async def run_all_clients(urls: Sequence[str], *actions: Any) -> list[WriteResponse]:
     """What all clients were told, each doing everything at the same time as the others."""
     limits = httpx.Limits(max_connections=CLIENTS)
     async with httpx.AsyncClient(limits=limits, timeout=30) as http:
         clients = [Client(number, urls, http) for number in range(CLIENTS)]
         first = await clients[0].write("PUT", "/dirs/checked", "first")
-        found = await asyncio.gather(*(each(client, doings) for client in clients))
+        found = await asyncio.gather(*(each(client, actions) for client in clients))
     return [first, *(one for told in found for one in told)]
 
 
-async def each(client: Client, doings: Sequence[Any]) -> list[Told]:
-    order = [*doings[client.number % len(doings) :], *doings[: client.number % len(doings)]]
+async def each(client: Client, actions: Sequence[Any]) -> list[WriteResponse]:
+    order = [*actions[client.number % len(actions) :], *actions[: client.number % len(actions)]]
     return [one for doing in order for one in await doing(client)]
 
 
-async def blind_writes(client: Client) -> list[Told]:
+async def blind_writes(client: Client) -> list[WriteResponse]:
     """Everybody writes one Group without looking."""
     return [await client.write("PUT", "/dirs/blind", f"{client.number}.{turn}") for turn in range(TURNS)]
 
 
-async def checked_writes(client: Client) -> list[Told]:
+async def checked_writes(client: Client) -> list[WriteResponse]:
     """Everybody adds to what it read, and only to that: of those that read the same, one is let through."""
     told = []
     for turn in range(TURNS):
@@ -163,7 +165,7 @@ async def checked_writes(client: Client) -> list[Told]:
     return told
 
 
-async def versions_of_one_resource(client: Client) -> list[Told]:
+async def versions_of_one_resource(client: Client) -> list[WriteResponse]:
     """Everybody adds Versions to one Resource, and finds each of them at once."""
     told = []
     for turn in range(TURNS):
@@ -171,11 +173,11 @@ async def versions_of_one_resource(client: Client) -> list[Told]:
         answer = await client.send("POST", "/dirs/shared/files/f", {"name": name})
         path = answer.json()["xid"]
         assert (answer.status_code, (await client.read(path))["name"]) == (201, name)
-        told.append(Told(path, 201, 1, name, answer.headers[ID]))
+        told.append(WriteResponse(path, 201, 1, name, answer.headers[ID]))
     return told
 
 
-async def own_entities(client: Client) -> list[Told]:
+async def own_entities(client: Client) -> list[WriteResponse]:
     """Everybody has a Resource of its own, whose last state it always reads back."""
     path, told = f"/dirs/own/files/of{client.number}", []
     for turn in range(TURNS):

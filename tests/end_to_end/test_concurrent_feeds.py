@@ -54,7 +54,7 @@ def servers(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Servers]
 def test_readers_that_follow_miss_nothing(servers: Servers) -> None:
     # EV-78, EV-79: by streams that are cut off now and then, and by long polls with small and large pages, on every
     # process: each event once, in commit order
-    found = asyncio.run(everybody(servers.urls))
+    found = asyncio.run(run_readers_and_writers(servers.urls))
     events, log = expected(servers.database)
     assert len(events) > WRITERS * TURNS
     for way, seen in found.items():
@@ -73,7 +73,7 @@ def expected(database: str) -> tuple[list[str], list[int]]:
     return ids, [row.position for some in rows.values() for row in some]
 
 
-async def everybody(urls: Sequence[str]) -> dict[str, list[Json]]:
+async def run_readers_and_writers(urls: Sequence[str]) -> dict[str, list[Json]]:
     """What each reader got while everybody wrote."""
     async with httpx.AsyncClient(timeout=30, limits=httpx.Limits(max_connections=64)) as http:
         reading = {

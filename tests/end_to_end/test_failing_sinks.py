@@ -1,4 +1,4 @@
-"""Sinks that answer badly, or not at all, beside others: a server as a process of its own and real sockets."""
+"""Sinks that respond badly or not at all, next to others: a served registry and real sockets."""
 
 from __future__ import annotations
 

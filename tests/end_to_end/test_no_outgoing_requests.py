@@ -1,4 +1,4 @@
-"""References out of the registry are texts: a listener that they all lead to hears of none of them."""
+"""References out of the registry are text only: a listener that all of them name gets no request."""
 
 from __future__ import annotations
 

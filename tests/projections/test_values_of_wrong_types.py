@@ -1,4 +1,4 @@
-"""A value of another type in any column: it is found, or answered with an error, and nobody hangs.
+"""A value of a wrong type in any column is found or reported, and no process hangs.
 
 SQLite keeps values of any type in any column, so damage of a page, or a tool that meant well, leaves such rows.
 """

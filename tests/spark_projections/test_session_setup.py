@@ -1,4 +1,4 @@
-"""What a session needs: a Java that will do, and the connectors' jars; what is missing is named."""
+"""Requirements of a Spark session: a suitable Java and the jars of connectors; missing ones are named."""
 
 from __future__ import annotations
 

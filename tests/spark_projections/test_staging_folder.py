@@ -1,4 +1,4 @@
-"""Where rows wait for the database: folders that killed processes leave behind, and those that are in use."""
+"""Staging folders of rebuilds: those of killed processes are deleted, those in use are kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A rebuild by Spark takes no log that is not the one that was written: it says where, and loads nothing."""
+"""A rebuild by Spark refuses a tampered log: it reports the position and loads nothing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from annals.projections.segments.write import SegmentSize, append_segments
 from annals.spark_projections.log_schema import LOG_SCHEMA, LogHead
 from annals.spark_projections.sources import annals, segments
 from annals.spark_projections.verify_log import ChainAnchors, UnverifiedLog, verify_log
-from tests.projections.segments.test_verify import entry, file, flip, forged, told
+from tests.projections.segments.test_verify import change_entry, entry, file, flip, write_changed_rows
 from tests.spark_projections.conftest import require_connector
 from tests.spark_projections.served_registry import ServedLog, log_rows
 from tests.support.registries.recorded import Registry
@@ -73,8 +73,8 @@ def swap(one: Path, other: Path) -> None:
 def swap_entries(place: Path) -> None:
     """The first two segments have each other's file of events, and the manifest says so."""
     first, second = (json.loads(entry(place, n).read_text())["log"] for n in (0, 1))
-    told(place, 0, log=second)
-    told(place, 1, log=first)
+    change_entry(place, 0, log=second)
+    change_entry(place, 1, log=first)
 
 
 def chained_again(place: Path) -> None:
@@ -96,12 +96,12 @@ def chained_again(place: Path) -> None:
         pq.write_table(pa.Table.from_pylist([row._asdict() for row in made], schema=table.schema), path)
         content, known = path.read_bytes(), json.loads(entry(place, number).read_text())["log"]
         log = known | {"bytes": len(content), "sha256": sha256(content).hexdigest()}
-        told(place, number, previous=previous.hex(), chain=chain.hex(), log=log)
+        change_entry(place, number, previous=previous.hex(), chain=chain.hex(), log=log)
 
 
 def without_a_row(place: Path) -> None:
-    forged(place, "log", lambda log_rows: log_rows.pop(2))
-    told(place, 1, events=3)
+    write_changed_rows(place, "log", lambda log_rows: log_rows.pop(2))
+    change_entry(place, 1, events=3)
 
 
 def with_a_null(place: Path) -> None:
@@ -112,12 +112,12 @@ def with_a_null(place: Path) -> None:
     found[2]["caller"] = None
     pq.write_table(pa.Table.from_pylist(found, schema=nullable), path)
     content, known = path.read_bytes(), json.loads(entry(place, 1).read_text())["log"]
-    told(place, 1, log=known | {"bytes": len(content), "sha256": sha256(content).hexdigest()})
+    change_entry(place, 1, log=known | {"bytes": len(content), "sha256": sha256(content).hexdigest()})
 
 
 def with_another_hash(place: Path) -> None:
-    told(place, 1, chain="00" * 32)
-    told(place, 2, previous="00" * 32)
+    change_entry(place, 1, chain="00" * 32)
+    change_entry(place, 2, previous="00" * 32)
 
 
 CHAIN = "the chain hash differs: the interaction or its events were changed"
@@ -131,7 +131,7 @@ FORGERIES: dict[str, tuple[Callable[[Path], object], str]] = {
     "no entry": (lambda p: entry(p, 1).unlink(), "position 5: the next segment is missing, while there are later ones"),
     "half an entry": (lambda p: entry(p, 1).write_text('{"schemaversion": 2'), "is not an entry of a manifest"),
     "an entry with another hash": (
-        lambda p: told(p, 1, chain="00" * 32),
+        lambda p: change_entry(p, 1, chain="00" * 32),
         "position 9: the segment does not go on from the one before it",
     ),
     "entries with another hash": (
@@ -140,13 +140,13 @@ FORGERIES: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "swapped files that the manifest names": (swap_entries, f"position 1: log/{{1}} {OTHER_ROWS}"),
     "a changed state": (
-        lambda p: forged(
+        lambda p: write_changed_rows(
             p, "log", lambda log_rows: log_rows[0].update(state=log_rows[0]["state"].replace('"n":2', '"n":8'))
         ),
         f"{{1}}, position 5: {CHAIN}",
     ),
     "a changed caller": (
-        lambda p: forged(p, "log", lambda log_rows: [row.update(caller="eve") for row in log_rows[2:]]),
+        lambda p: write_changed_rows(p, "log", lambda log_rows: [row.update(caller="eve") for row in log_rows[2:]]),
         f"{{1}}, position 7: {CHAIN}",
     ),
     "a removed row": (without_a_row, "{1}, position 7: events are missing or out of order"),

@@ -1,4 +1,4 @@
-"""Events of topics that are no longer written: whatever Spark makes of a log reads them as the registry does."""
+"""Spark reads events of old topics as the registry does."""
 
 from __future__ import annotations
 

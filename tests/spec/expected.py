@@ -28,7 +28,9 @@ _PREFIX: Final = "xregistry-"
 _CORRELATION: Final = "xregistry-xregcorrelationid"
 
 
-def expectation(then: Mapping[str, Any], model: Mapping[str, Any], number: int, request: Request) -> dict[str, Any]:
+def expected_response(
+    then: Mapping[str, Any], model: Mapping[str, Any], number: int, request: Request
+) -> dict[str, Any]:
     """A `then` of request `number`, written out."""
     stated: dict[str, Any] = _written(then, model, number)
     if "metadata" in stated:
@@ -42,7 +44,7 @@ def expectation(then: Mapping[str, Any], model: Mapping[str, Any], number: int, 
     return {**stated, "headers": headers}
 
 
-def said(answer: Answer, expected: Mapping[str, Any]) -> dict[str, Any]:
+def actual_response(answer: Answer, expected: Mapping[str, Any]) -> dict[str, Any]:
     """An answer in the words of an expectation: equal to it if it is met."""
     return {key: _SAID[key](answer, wanted) for key, wanted in expected.items()}
 

@@ -1,4 +1,4 @@
-"""Runs the tables in compat/: each row is a story told to a new registry through the two older APIs.
+"""Runs the tables in compat/: the requests of each row go to a new registry through the two legacy APIs.
 
 Rows are as those of `test_http.py`, on SQLite and on PostgreSQL, with the built-in model where none is named. Paths
 that begin with `SR` or `MC` are below the base of Schema Registry or Message Catalog. What else a `then` has:
@@ -23,7 +23,7 @@ import yaml
 from annals.api.openapi.problems import ALL_PROBLEM_TYPES
 from annals.domain.compat.legacy_apis import LEGACY_APIS, MESSAGECATALOG, SCHEMAREGISTRY
 from annals.domain.model.builtin import default_source
-from tests.spec.expected import expectation, said
+from tests.spec.expected import actual_response, expected_response
 from tests.spec.shared_registries import DATABASES, reusable_registry
 from tests.spec.test_http import MODELS as SMALL
 from tests.spec.test_http import READS, ROW, Loader
@@ -70,8 +70,8 @@ async def _step(registry: Registry, request: Request, then: Mapping[str, Any], m
     before = registry.stored_state()
     answer = await registry.ask(request)
     plain = {name: value for name, value in then.items() if name not in OURS}
-    expected = expectation(plain, model, registry.moment.number, request)
-    assert said(answer, expected) == expected, (request, answer)
+    expected = expected_response(plain, model, registry.moment.number, request)
+    assert actual_response(answer, expected) == expected, (request, answer)
     _check_ours(answer, request, expectation_of(then, model, registry.moment.number, request))
     assert f"<{BASE}>;rel=xregistry-root" in answer.headers.get("link", "")
     if answer.status >= 400 or request.method in READS or then.get("log") == "unchanged":
@@ -83,7 +83,7 @@ async def _step(registry: Registry, request: Request, then: Mapping[str, Any], m
 
 def expectation_of(then: Mapping[str, Any], model: Any, number: int, request: Request) -> dict[str, Any]:
     """What only these tables say, with times written out."""
-    return {name: expectation({"body": then[name]}, model, number, request)["body"] for name in OURS & set(then)}
+    return {name: expected_response({"body": then[name]}, model, number, request)["body"] for name in OURS & set(then)}
 
 
 def _check_ours(answer: Answer, request: Request, then: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Runs the tables in http/: each row is a story told to a new registry over HTTP, on SQLite and on PostgreSQL.
+"""Runs the tables in http/: the requests of each row go to a new registry over HTTP, on SQLite and on PostgreSQL.
 
     - id: ENT-31a               one or more rule ids, with a letter where a rule has several rows
       rule: in a few words of our own
@@ -29,7 +29,7 @@ import pytest
 import yaml
 
 from annals.domain.model.builtin import default_source
-from tests.spec.expected import KEYS, expectation, said
+from tests.spec.expected import KEYS, actual_response, expected_response
 from tests.spec.shared_registries import DATABASES, reusable_registry
 from tests.support.registries.requests import BASE, Answer, Registry, Request, ReusableRegistry, serving
 
@@ -91,8 +91,8 @@ async def _step(registry: Registry, request: Request, then: dict[str, Any], mode
     assert set(then) <= KEYS
     before = registry.stored_state()
     answer = await registry.ask(request)
-    expected = expectation(then, model, registry.moment.number, request)
-    assert said(answer, expected) == expected, request
+    expected = expected_response(then, model, registry.moment.number, request)
+    assert actual_response(answer, expected) == expected, request
     assert f"<{BASE}>;rel=xregistry-root" in answer.headers.get("link", "")
     if answer.status >= 400 or request.method in READS or then.get("log") == "unchanged":
         assert registry.stored_state() == before

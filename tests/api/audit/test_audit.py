@@ -1,4 +1,4 @@
-"""History, interactions and differences over HTTP: one story, told on each database, with bodies compared whole.
+"""History, interactions and differences over HTTP, on each database; bodies are compared whole.
 
 Position 1 to 5 are the registry and its model. The file comes back under another spelling of its id.
 """
@@ -26,7 +26,7 @@ from tests.support.stores import schema_of
 Json = Any
 
 FILE = "/dirs/d1/files/f1"
-STORY = (
+REQUESTS = (
     ("PUT", f"{FILE}$details", {"name": "one", "labels": {"a.b": "1"}, "file": {"a": 1}}),  # c1: 6 to 9
     ("PATCH", f"{FILE}$details", {"name": None, "labels": {"a.b": "2", "c": "3"}, "tags": ["x"]}),  # c2: 10, 11
     ("PUT", "/dirs/d2/notes/n", {"name": "x"}),  # c3: 12 to 15
@@ -36,7 +36,7 @@ STORY = (
 DOCUMENT = "015abd7f5cc57a2dd94b7590f04ad8084273905ee33ec5cebeae62276a97f862"
 
 
-class Told:
+class AuditedRegistry:
     """The registry after the story."""
 
     def __init__(self, runner: asyncio.Runner, registry: Registry, url: str) -> None:
@@ -58,23 +58,23 @@ class Told:
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
-def told(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
+def audited(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AuditedRegistry]:
     """One for all tests: nothing here writes."""
     with ExitStack() as stack:
         if request.param == "sqlite":
-            url = f"sqlite:///{tmp_path_factory.mktemp('told') / 'annals.db'}"
+            url = f"sqlite:///{tmp_path_factory.mktemp('audited') / 'annals.db'}"
         else:
             url = stack.enter_context(schema_of(request.getfixturevalue("postgres_server")))
-        yield from telling(url)
+        yield from audited_registry(url)
 
 
-def telling(url: str) -> Iterator[Told]:
+def audited_registry(url: str) -> Iterator[AuditedRegistry]:
     with asyncio.Runner() as runner:
         context = serving(url, MODEL)
         registry = runner.run(context.__aenter__())
-        for step in STORY:
+        for step in REQUESTS:
             assert runner.run(registry.ask(Request(*step))).status in (200, 201, 204)
-        yield Told(runner, registry, url)
+        yield AuditedRegistry(runner, registry, url)
         runner.run(context.__aexit__(None, None, None))
 
 
@@ -123,20 +123,20 @@ REVISIONS = [
 IMAGES = [ONE | of_file("f1", 1), TWO | of_file("f1", 1), None, BACK | of_file("F1", 5)]
 
 
-def test_the_history_of_what_was_deleted_and_came_back(told: Told) -> None:
+def test_the_history_of_what_was_deleted_and_came_back(audited: AuditedRegistry) -> None:
     # EV-24, EV-25, ENT-31: one stream for all spellings of an id, each revision with the interaction that made it
     for path in (FILE, "/dirs/d1/files/F1", f"{FILE}/meta", f"{FILE}$details"):
-        assert told.get(f"/-/history{path}") == REVISIONS
+        assert audited.get(f"/-/history{path}") == REVISIONS
 
 
-def test_images_are_what_the_api_showed(told: Told) -> None:
+def test_images_are_what_the_api_showed(audited: AuditedRegistry) -> None:
     # events hold after-images: what is before one is what the one before it left
     before = [None, *IMAGES[:2], None]
     both = [row | {"before": b, "after": a} for row, b, a in zip(REVISIONS, before, IMAGES, strict=True)]
-    assert told.get(f"/-/history{FILE}?images") == both
-    assert told.get(f"/-/history{FILE}?images=before,after") == both
-    assert told.get(f"/-/history{FILE}?images=after")[3] == REVISIONS[3] | {"after": IMAGES[3]}
-    assert "private" not in json.dumps(both) and "born" not in json.dumps(told.get("/-/history/?images&below"))
+    assert audited.get(f"/-/history{FILE}?images") == both
+    assert audited.get(f"/-/history{FILE}?images=before,after") == both
+    assert audited.get(f"/-/history{FILE}?images=after")[3] == REVISIONS[3] | {"after": IMAGES[3]}
+    assert "private" not in json.dumps(both) and "born" not in json.dumps(audited.get("/-/history/?images&below"))
 
 
 @pytest.mark.parametrize(
@@ -166,25 +166,25 @@ def test_images_are_what_the_api_showed(told: Told) -> None:
         (f"{FILE}?unknown=1", [8, 10, 17, 20]),
     ],
 )
-def test_which_revisions(told: Told, path: str, positions: list[int]) -> None:
+def test_which_revisions(audited: AuditedRegistry, path: str, positions: list[int]) -> None:
     # FLAG-80: moments are positions, times and correlation ids; what came after one, up to another
-    assert told.positions(f"/-/history{path}") == positions
+    assert audited.positions(f"/-/history{path}") == positions
 
 
-def test_the_link_of_a_page_replaces_its_cursor(told: Told) -> None:
+def test_the_link_of_a_page_replaces_its_cursor(audited: AuditedRegistry) -> None:
     # however it was written; and RFC 8288: a ">" would end the URL
-    answer = told.send("GET", "/-/history/?limit=1&%61fter=1&x=<>&")
+    answer = audited.send("GET", "/-/history/?limit=1&%61fter=1&x=<>&")
     assert f"<{BASE}/-/history?limit=1&x=%3C%3E&after=4>;rel=next" in answer.headers["link"]
 
 
 @pytest.mark.parametrize("path", ["/dirs?", "/dirs?order=desc&", f"{FILE}?order=desc&", "/?below&from=4&"])
 @pytest.mark.parametrize("limit", [1, 3, 1000])
-def test_pages_of_a_history(told: Told, path: str, limit: int) -> None:
+def test_pages_of_a_history(audited: AuditedRegistry, path: str, limit: int) -> None:
     # each page names the next one, and all of them are the whole
-    whole, found = told.positions(f"/-/history{path}"), list[int]()
+    whole, found = audited.positions(f"/-/history{path}"), list[int]()
     url: str | None = f"/-/history{path}limit={limit}"
     while url:
-        answer = told.send("GET", url)
+        answer = audited.send("GET", url)
         rows = json.loads(answer.content)
         assert 0 < len(rows) <= limit
         found += [row["position"] for row in rows]
@@ -193,9 +193,9 @@ def test_pages_of_a_history(told: Told, path: str, limit: int) -> None:
     assert found == whole
 
 
-def stored(told: Told, id: str) -> Json:
+def stored(audited: AuditedRegistry, id: str) -> Json:
     """The hashes of an interaction, from the store."""
-    store = Store(told.url)
+    store = Store(audited.url)
     with store.engine.begin() as connection:
         found = Log(drivers.database_of(connection)).interaction(id)
     store.close()
@@ -203,14 +203,14 @@ def stored(told: Told, id: str) -> Json:
     return {"registryurl": BASE, "chain": found.chain.hex(), "state": found.state.hex()}
 
 
-def test_everything_that_one_request_did(told: Told) -> None:
+def test_everything_that_one_request_did(audited: AuditedRegistry) -> None:
     # EV-24, EV-25: all events of an interaction, found under its id in any case
     version = f"{FILE}/versions/1"
     group: dict[str, Any] = {"xid": "/dirs/d1", "type": "dirs", "epoch": 2, "action": "updated"}
     gone = {"reason": "deleted", "type": "dirs.files.versions", "epoch": 2}
     expected = {
         **facts(4, DELETE),
-        **stored(told, "c4"),
+        **stored(audited, "c4"),
         "first": 16,
         "last": 18,
         "events": [
@@ -219,8 +219,8 @@ def test_everything_that_one_request_did(told: Told) -> None:
             revision(18, 3, "deleted", facts(4, DELETE), xid=version, **gone),
         ],
     }
-    assert told.get("/-/interactions/c4") == told.get("/-/interactions/C4") == expected
-    with_images = told.get("/-/interactions/c2?images=after")["events"]
+    assert audited.get("/-/interactions/c4") == audited.get("/-/interactions/C4") == expected
+    with_images = audited.get("/-/interactions/c2?images=after")["events"]
     assert [event["after"] for event in with_images] == [IMAGES[1], TWO]
 
 
@@ -235,17 +235,17 @@ def test_everything_that_one_request_did(told: Told) -> None:
         ("caller=nobody", []),
     ],
 )
-def test_the_list_of_interactions(told: Told, query: str, ids: list[str]) -> None:
+def test_the_list_of_interactions(audited: AuditedRegistry, query: str, ids: list[str]) -> None:
     # FLAG-80: by moments, by caller, in pages
-    assert [each["xregcorrelationid"] for each in told.get(f"/-/interactions?{query}")] == ids
+    assert [each["xregcorrelationid"] for each in audited.get(f"/-/interactions?{query}")] == ids
 
 
-def test_an_interaction_of_the_list(told: Told) -> None:
-    expected = {**facts(4, DELETE), **stored(told, "c4"), "first": 16, "last": 18}
-    assert told.get("/-/interactions?from=c3&limit=1") == [expected]
+def test_an_interaction_of_the_list(audited: AuditedRegistry) -> None:
+    expected = {**facts(4, DELETE), **stored(audited, "c4"), "first": 16, "last": 18}
+    assert audited.get("/-/interactions?from=c3&limit=1") == [expected]
 
 
-def test_two_moments_of_an_entity(told: Told) -> None:
+def test_two_moments_of_an_entity(audited: AuditedRegistry) -> None:
     # attributes in dot notation; one that is not there has no member; documents are compared by their hash
     attributes: list[dict[str, Any]] = [
         {"path": "epoch", "before": 1, "after": 2},
@@ -262,8 +262,8 @@ def test_two_moments_of_an_entity(told: Told) -> None:
     same = {"changed": False, "before": DOCUMENT, "after": DOCUMENT}
     row = {"xid": FILE, "type": "dirs.files", "change": "changed", "attributes": attributes, "document": same}
     expected = {"xid": FILE, "from": moments[0], "to": moments[1], "entities": [row]}
-    assert told.get(f"/-/diff{FILE}?below=false&from=c1&to=c3") == expected
-    turned = told.get(f"/-/diff{FILE}?below=false&from=c3&to=c1")
+    assert audited.get(f"/-/diff{FILE}?below=false&from=c1&to=c3") == expected
+    turned = audited.get(f"/-/diff{FILE}?below=false&from=c3&to=c1")
     swapped = [{{"before": "after", "after": "before"}.get(k, k): v for k, v in each.items()} for each in attributes]
     assert (turned["from"], turned["to"]) == (moments[1], moments[0])
     assert turned["entities"] == [row | {"attributes": swapped}]
@@ -292,15 +292,15 @@ def test_two_moments_of_an_entity(told: Told) -> None:
         (f"{FILE}?from=0&to=2", {}),
     ],
 )
-def test_what_became_of_a_subtree(told: Told, path: str, changes: dict[str, str]) -> None:
+def test_what_became_of_a_subtree(audited: AuditedRegistry, path: str, changes: dict[str, str]) -> None:
     # FLAG-80: created, deleted or changed between two moments, in tree order; what did not change is not there
-    found = told.get(f"/-/diff{path}")["entities"]
+    found = audited.get(f"/-/diff{path}")["entities"]
     assert [(each["xid"], each["change"]) for each in found] == list(changes.items())
 
 
-def test_a_document_that_comes_and_goes(told: Told) -> None:
+def test_a_document_that_comes_and_goes(audited: AuditedRegistry) -> None:
     # a document is compared by its SHA-256
-    gone = told.get(f"/-/diff{FILE}?from=c2&to=c4&below=false")["entities"][0]
+    gone = audited.get(f"/-/diff{FILE}?from=c2&to=c4&below=false")["entities"][0]
     assert gone["document"] == {"changed": True, "before": DOCUMENT, "after": None}
 
 
@@ -309,37 +309,37 @@ NAMES = {"/-/interactions/c1": "events", "/-/diff/?from=c1": "entities"}
 
 
 @pytest.mark.parametrize("path", LISTS)
-def test_ndjson_has_the_contents_of_json(told: Told, path: str) -> None:
-    whole = told.get(path)
-    lines = told.send("GET", path, accept="application/x-ndjson").content.splitlines()
+def test_ndjson_has_the_contents_of_json(audited: AuditedRegistry, path: str) -> None:
+    whole = audited.get(path)
+    lines = audited.send("GET", path, accept="application/x-ndjson").content.splitlines()
     assert list(map(json.loads, lines)) == (whole[NAMES[path]] if path in NAMES else whole)
 
 
-def test_csv_of_a_history(told: Told) -> None:
+def test_csv_of_a_history(audited: AuditedRegistry) -> None:
     # RFC 4180: CRLF, a header row that is always the same, quotes where they are needed
     header = "position,time,xid,type,revision,action,reason,epoch,changed,caller,command,xregcorrelationid,before,after"
-    answer = told.send("GET", f"/-/history{FILE}?format=csv&until=c4&from=c1&order=desc")
+    answer = audited.send("GET", f"/-/history{FILE}?format=csv&until=c4&from=c1&order=desc")
     rows = (
         f"17,{at(4, '.000000')},{FILE},dirs.files,3,deleted,deleted,1,,anonymous,{DELETE},c4,,",
         f"10,{at(2, '.000000')},{FILE},dirs.files,2,updated,,1,{' '.join(CHANGED)},anonymous,{PATCH},c2,,",
     )
     assert answer.content.decode() == "".join(f"{line}\r\n" for line in (header, *rows))
-    assert told.send("GET", f"/-/history{FILE}?format=csv&until=0").content.decode() == f"{header}\r\n"
-    shown = told.send("GET", f"/-/history{FILE}?format=csv&images").content.decode()
+    assert audited.send("GET", f"/-/history{FILE}?format=csv&until=0").content.decode() == f"{header}\r\n"
+    shown = audited.send("GET", f"/-/history{FILE}?format=csv&images").content.decode()
     found = list(csv.DictReader(io.StringIO(shown, newline="")))
     assert [json.loads(row["after"] or "null") for row in found] == IMAGES
 
 
-def test_csv_of_interactions(told: Told) -> None:
-    found = told.send("GET", "/-/interactions?format=csv").content.decode()
-    rows = [{name: str(value) for name, value in each.items()} for each in told.get("/-/interactions")]
+def test_csv_of_interactions(audited: AuditedRegistry) -> None:
+    found = audited.send("GET", "/-/interactions?format=csv").content.decode()
+    rows = [{name: str(value) for name, value in each.items()} for each in audited.get("/-/interactions")]
     assert list(csv.DictReader(io.StringIO(found, newline=""))) == rows
 
 
-def test_csv_of_a_difference(told: Told) -> None:
+def test_csv_of_a_difference(audited: AuditedRegistry) -> None:
     # a row for each attribute, with its values as JSON, and one for a document
     header = "xid,type,change,of,path,before,after"
-    answer = told.send("GET", f"/-/diff{FILE}?from=c1&to=c2&below=false&format=csv")
+    answer = audited.send("GET", f"/-/diff{FILE}?from=c1&to=c2&below=false&format=csv")
     rows = (
         "epoch,1,2",
         """labels['a.b'],\"""1""\",\"""2""\"""",
@@ -350,7 +350,7 @@ def test_csv_of_a_difference(told: Told) -> None:
     )
     lines = (header, *(f"{FILE},dirs.files,changed,attribute,{row}" for row in rows))
     assert answer.content.decode() == "".join(f"{line}\r\n" for line in lines)
-    gone = told.send("GET", f"/-/diff{FILE}?from=c2&below=false&to=c4&format=csv").content.decode().splitlines()
+    gone = audited.send("GET", f"/-/diff{FILE}?from=c2&below=false&to=c4&format=csv").content.decode().splitlines()
     assert gone[-1] == f"{FILE},dirs.files,deleted,document,,{DOCUMENT},"
 
 
@@ -368,9 +368,9 @@ def test_csv_of_a_difference(told: Told) -> None:
         ("text/csv", "?format=ndjson", TableFormat.NDJSON),
     ],
 )
-def test_formats(told: Told, accept: str | None, query: str, format: TableFormat) -> None:
+def test_formats(audited: AuditedRegistry, accept: str | None, query: str, format: TableFormat) -> None:
     # RFC 9110: the type that is liked best; the parameter goes before it
-    answer = told.send("GET", f"/-/history/model{query}", **({} if accept is None else {"accept": accept}))
+    answer = audited.send("GET", f"/-/history/model{query}", **({} if accept is None else {"accept": accept}))
     assert answer.headers["content-type"] == CONTENT_TYPES[format][1].decode()
     assert "accept" in answer.headers["vary"].split(", ")
 
@@ -402,9 +402,9 @@ def test_formats(told: Told, accept: str | None, query: str, format: TableFormat
         ("/-/diff/dirs?from=1&to=2026-13-01T00:00:00Z", "to=2026-13-01T00:00:00Z"),
     ],
 )
-def test_a_bad_parameter_is_named(told: Told, path: str, name: str) -> None:
+def test_a_bad_parameter_is_named(audited: AuditedRegistry, path: str, name: str) -> None:
     # FLAG-80: malformed, unknown or beyond the head; problem+json below /-/
-    answer = told.send("GET", path)
+    answer = audited.send("GET", path)
     assert (answer.status, answer.headers["content-type"]) == (400, "application/problem+json")
     problem = json.loads(answer.content)
     assert problem["type"].endswith("#bad_request")
@@ -428,19 +428,19 @@ def test_a_bad_parameter_is_named(told: Told, path: str, name: str) -> None:
         "/-/interactions/c1/events",
     ],
 )
-def test_what_never_was_is_not_found(told: Told, path: str) -> None:
-    answer = told.send("GET", path)
+def test_what_never_was_is_not_found(audited: AuditedRegistry, path: str) -> None:
+    answer = audited.send("GET", path)
     assert (answer.status, answer.headers["content-type"]) == (404, "application/problem+json")
 
 
 @pytest.mark.parametrize("path", LISTS)
-def test_methods(told: Told, path: str) -> None:
+def test_methods(audited: AuditedRegistry, path: str) -> None:
     # GET includes HEAD, every path answers OPTIONS, nothing is written here
-    whole, head = told.send("GET", path), told.send("HEAD", path)
+    whole, head = audited.send("GET", path), audited.send("HEAD", path)
     assert (head.status, head.content) == (200, b"")
     assert head.headers["etag"] == whole.headers["etag"]
-    assert told.send("OPTIONS", path).headers["allow"] == "GET, HEAD, OPTIONS"
-    assert told.send("POST", path).status == 405
-    assert told.send("GET", path, if_none_match=whole.headers["etag"]).status == 304
-    assert told.send("GET", path, if_match='"other"').status == 412
-    assert told.send("GET", path, accept="text/csv").headers["etag"] != whole.headers["etag"]
+    assert audited.send("OPTIONS", path).headers["allow"] == "GET, HEAD, OPTIONS"
+    assert audited.send("POST", path).status == 405
+    assert audited.send("GET", path, if_none_match=whole.headers["etag"]).status == 304
+    assert audited.send("GET", path, if_match='"other"').status == 412
+    assert audited.send("GET", path, accept="text/csv").headers["etag"] != whole.headers["etag"]

@@ -1,4 +1,4 @@
-"""Who sees what of the audit trail: callers of the whole registry everything, others what is in their Groups."""
+"""Who can read the audit trail: callers of the whole registry see all of it, others only their Groups."""
 
 from __future__ import annotations
 

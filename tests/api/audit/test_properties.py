@@ -34,12 +34,12 @@ def test_differences_lead_from_one_moment_to_another(database: tuple[str, Callab
     @given(histories(documents=True), moments)
     def run(history: list[Step], pairs: list[tuple[float, float, str]]) -> None:
         with empty() as url:
-            asyncio.run(told(url, history, pairs))
+            asyncio.run(check_history(url, history, pairs))
 
     run()
 
 
-async def told(url: str, history: list[Step], pairs: list[tuple[float, float, str]]) -> None:
+async def check_history(url: str, history: list[Step], pairs: list[tuple[float, float, str]]) -> None:
     async with serving(url) as registry:
         for step in history:
             await registry.ask(as_request(step))

@@ -37,7 +37,7 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
         yield api
 
 
-def told(interaction: int, index: int, action: str, subject: str, time: str = f"{NOW}Z") -> dict[str, Any]:
+def event_json(interaction: int, index: int, action: str, subject: str, time: str = f"{NOW}Z") -> dict[str, Any]:
     """One event, whole."""
     family = MESSAGECATALOG if subject.startswith("/messagecatalog") else SCHEMAREGISTRY
     type = f"{family.events}.{action}.v1"
@@ -53,17 +53,17 @@ def told(interaction: int, index: int, action: str, subject: str, time: str = f"
 
 
 SCHEMAS = [
-    told(1, 1, "updated", "/schemagroups/g"),
-    told(1, 2, "updated", SCHEMA),
-    told(1, 3, "updated", f"{SCHEMA}/versions/1"),
-    told(3, 0, "updated", "/schemagroups/g"),
-    told(3, 1, "deleted", SCHEMA, f"{NOW}.000000Z"),
-    told(3, 2, "deleted", f"{SCHEMA}/versions/1", f"{NOW}.000000Z"),
+    event_json(1, 1, "updated", "/schemagroups/g"),
+    event_json(1, 2, "updated", SCHEMA),
+    event_json(1, 3, "updated", f"{SCHEMA}/versions/1"),
+    event_json(3, 0, "updated", "/schemagroups/g"),
+    event_json(3, 1, "deleted", SCHEMA, f"{NOW}.000000Z"),
+    event_json(3, 2, "deleted", f"{SCHEMA}/versions/1", f"{NOW}.000000Z"),
 ]
 MESSAGES = [
-    told(2, 1, "updated", "/messagecatalog/g"),
-    told(2, 2, "updated", DEFINITION),
-    told(2, 3, "updated", f"{DEFINITION}/versions/1", OLD),
+    event_json(2, 1, "updated", "/messagecatalog/g"),
+    event_json(2, 2, "updated", DEFINITION),
+    event_json(2, 3, "updated", f"{DEFINITION}/versions/1", OLD),
 ]
 
 

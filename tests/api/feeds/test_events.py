@@ -46,7 +46,7 @@ def fresh(store_url: str) -> Iterator[Api]:
         yield api
 
 
-def told(interaction: str, index: int, what: str, subject: str, *changed: str) -> Json:
+def event_json(interaction: str, index: int, what: str, subject: str, *changed: str) -> Json:
     """One event, whole."""
     data = {"datacontenttype": "application/json", "data": {"changed": list(changed)}} if changed else {}
     return {
@@ -62,14 +62,14 @@ def told(interaction: str, index: int, what: str, subject: str, *changed: str) -
 
 
 EVENTS = [
-    told("id1", 0, "registry.updated", "/", "dirs", "dirscount", "epoch", "modifiedat"),
-    told("id1", 1, "group.created", "/dirs/d1"),
-    told("id1", 2, "resource.created", "/dirs/d1/files/f1"),
-    told("id1", 3, "version.created", "/dirs/d1/files/f1/versions/1"),
-    told("id2", 0, "group.updated", "/dirs/d1", "deprecated", "epoch", "modifiedat", "name"),
-    told("id2", 0, "group.deprecation", "/dirs/d1", "documentation"),
-    told("id3", 0, "registry.updated", "/", "dirs", "dirscount", "epoch", "modifiedat"),
-    told("id3", 1, "group.created", "/dirs/d10"),
+    event_json("id1", 0, "registry.updated", "/", "dirs", "dirscount", "epoch", "modifiedat"),
+    event_json("id1", 1, "group.created", "/dirs/d1"),
+    event_json("id1", 2, "resource.created", "/dirs/d1/files/f1"),
+    event_json("id1", 3, "version.created", "/dirs/d1/files/f1/versions/1"),
+    event_json("id2", 0, "group.updated", "/dirs/d1", "deprecated", "epoch", "modifiedat", "name"),
+    event_json("id2", 0, "group.deprecation", "/dirs/d1", "documentation"),
+    event_json("id3", 0, "registry.updated", "/", "dirs", "dirscount", "epoch", "modifiedat"),
+    event_json("id3", 1, "group.created", "/dirs/d10"),
 ]
 #: Where each of them comes from.
 POSITIONS = [4, 5, 6, 7, 8, 8, 9, 10]

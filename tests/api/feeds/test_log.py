@@ -76,7 +76,7 @@ def stored(line: bytes) -> LogRow:
     return LogRow(**place, state=b"{" + line[len(dumps(place)) :])
 
 
-def told(line: bytes) -> Interaction:
+def interaction_of(line: bytes) -> Interaction:
     """The interaction that a line shows."""
     found = json.loads(line)
     known = {name: bytes.fromhex(found[name]) for name in ("chain", "state")}
@@ -89,7 +89,7 @@ def test_a_replica_can_prove_what_it_got(fresh: Api) -> None:
     chain, state, alive = EMPTY_HASH, EMPTY_HASH, dict[str, bytes]()
     found = lines(fresh)
     while found:
-        interaction = told(found.pop(0))
+        interaction = interaction_of(found.pop(0))
         working = ChainHasher(chain, interaction)
         for _ in range(interaction.first, interaction.last + 1):
             row = stored(found.pop(0))
@@ -188,7 +188,7 @@ def test_the_head_at_a_moment(api: Api, asof: str, position: int, interaction: s
     # FLAG-80: the last interaction that had ended by then
     head = api.get(f"/-/log/head?asof={asof}")
     assert (head["position"], head.get("xregcorrelationid")) == (position, interaction)
-    shown = [told(line) for line in lines(api) if b'"first":' in line]
+    shown = [interaction_of(line) for line in lines(api) if b'"first":' in line]
     hashes = {each.last: (each.chain.hex(), each.state.hex()) for each in shown}
     assert (head["chain"], head["state"]) == hashes.get(position, (EMPTY_HASH.hex(), EMPTY_HASH.hex()))
 

@@ -1,4 +1,4 @@
-"""`/-/events` from a time and until one, where the log has taken in what happened elsewhere."""
+"""`/-/events` from and until a time, in a log that contains replicated interactions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Feeds as server-sent events: they go on, resume, and let go of their readers."""
+"""Feeds as server-sent events: they continue, resume, and release resources when a reader leaves."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.api.feeds.streams import Sent, reading
 from tests.support.registries.in_process import Api, create, serving
 
 
-def told(found: list[Sent]) -> list[tuple[str, str, str]]:
+def event_summaries(found: list[Sent]) -> list[tuple[str, str, str]]:
     """Id to resume with, type and subject of each event."""
     return [(each.last, each.event.removeprefix("io.xregistry."), json.loads(each.data)["subject"]) for each in found]
 
@@ -32,15 +32,15 @@ def test_a_stream_goes_on_and_resumes(store_url: str) -> None:
         async with reading(api, "/-/events") as stream:
             await api.client.put("/dirs/d1", json={})
             first = await stream.until(2)
-            assert told(first) == [("4", "registry.updated", "/"), ("5", "group.created", "/dirs/d1")]
+            assert event_summaries(first) == [("4", "registry.updated", "/"), ("5", "group.created", "/dirs/d1")]
             await api.client.put("/dirs/d1", json={})
-            assert told(await stream.until(3))[2:] == [("6", "group.updated", "/dirs/d1")]
+            assert event_summaries(await stream.until(3))[2:] == [("6", "group.updated", "/dirs/d1")]
             assert (stream.status, stream.headers["content-type"]) == (200, "text/event-stream")
             assert stream.headers["cache-control"] == "no-store"
         async with reading(api, "/-/events?after=0", last_event_id="5") as stream:
-            assert told(await stream.until(1)) == [("6", "group.updated", "/dirs/d1")]
+            assert event_summaries(await stream.until(1)) == [("6", "group.updated", "/dirs/d1")]
         async with reading(api, "/-/events?after=4&limit=1") as stream:
-            assert told(await stream.until(1)) == [("5", "group.created", "/dirs/d1")]
+            assert event_summaries(await stream.until(1)) == [("5", "group.created", "/dirs/d1")]
 
     with serving(store_url) as api:
         api.runner.run(follow(api))
@@ -52,7 +52,7 @@ def test_a_position_is_named_by_its_last_event(api: Api) -> None:
 
     async def follow() -> None:
         async with reading(api, "/-/events") as stream:
-            assert told(await stream.until(3))[1:] == [
+            assert event_summaries(await stream.until(3))[1:] == [
                 ("4", "group.created", "/dirs/d1"),
                 ("5", "group.deprecation", "/dirs/d1"),
             ]

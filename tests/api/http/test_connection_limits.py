@@ -31,7 +31,7 @@ SHORT = {
 }
 
 
-class Told(NamedTuple):
+class Reply(NamedTuple):
     """An answer: its status, its error type, and the whole body. Status 0 where the connection ended without one."""
 
     status: int
@@ -46,17 +46,17 @@ def connected(served: Served) -> Iterator[socket.socket]:
         yield connection
 
 
-def heard(connection: socket.socket) -> Told:
+def heard(connection: socket.socket) -> Reply:
     """The next answer, and nothing of what may come after it."""
     answer = HTTPResponse(connection, method="GET")
     try:
         answer.begin()
     except (ConnectionError, ValueError, OSError):
-        return Told(0, "", None)
+        return Reply(0, "", None)
     text = answer.read()
     body = json.loads(text) if text else None
     kind = str(body.get("type", "")) if isinstance(body, dict) else ""
-    return Told(answer.status, kind.rpartition("#")[2], body)
+    return Reply(answer.status, kind.rpartition("#")[2], body)
 
 
 def ended(connection: socket.socket) -> bool:
@@ -67,7 +67,7 @@ def ended(connection: socket.socket) -> bool:
         return True
 
 
-def told(served: Served, *parts: bytes) -> Told:
+def exchange(served: Served, *parts: bytes) -> Reply:
     """The answer to what is sent, after which the server ends the connection."""
     with connected(served) as connection:
         for part in parts:
@@ -161,7 +161,7 @@ def test_too_large_headers_get_a_hint(served: Served) -> None:
         'For "/schemagroups/g/schemas/s", a header has more than 16384 bytes. Attributes that are too large for '
         "headers go into the body: send them as JSON to the path with $details."
     )
-    assert told(served, sent).body == {
+    assert exchange(served, sent).body == {
         "type": "http://h.example:1/-/docs#headers_too_large",
         "title": title,
         "subject": "/schemagroups/g/schemas/s",
@@ -400,7 +400,7 @@ def test_so_many_connections(tmp_path: Path) -> None:
             time.sleep(0.05)
 
 
-def drip(connection: socket.socket, sent: bytes, pause: float) -> Told:
+def drip(connection: socket.socket, sent: bytes, pause: float) -> Reply:
     """The answer to bytes that are sent one by one."""
     connection.setblocking(False)
     for number in range(len(sent)):

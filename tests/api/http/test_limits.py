@@ -1,4 +1,4 @@
-"""Requests that are too large, or no requests: a clear refusal and nothing changed."""
+"""Requests that are too large or malformed: a clear error, and nothing changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a client is told whose request a stopping server no longer waits for."""
+"""The response to a request that a stopping server no longer waits for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Subscriptions are beside the registry: no answer about it, none of its hashes and no event has anything of them."""
+"""Subscriptions are separate from the registry: its responses, hashes and events contain nothing of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`/-/subscriptions/preview`: what would have been told, counted over the past."""
+"""`/-/subscriptions/preview`: the events that a subscription would have received, counted over the past."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose subscriptions are told of what, and which protocols a server has."""
+"""Which events a subscription may receive, and which protocols a server offers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Secrets are nowhere but with the sink: a scan of all that a registry gives and keeps, after a life with markers."""
+"""Secrets reach only the sink: no response, row or log of a registry contains their markers."""
 
 from __future__ import annotations
 

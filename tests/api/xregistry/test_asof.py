@@ -33,7 +33,7 @@ REFUSED = {
 
 
 @pytest.fixture
-def told(api: Api) -> Api:
+def api_with_history(api: Api) -> Api:
     """What happens to Group d: made (id1), named (id2), given a file (id3), left alone (id4), deleted (id5)."""
     api.done("PUT", "/dirs/d", {})
     api.done("PATCH", "/dirs/d", {"name": "first"})
@@ -44,7 +44,7 @@ def told(api: Api) -> Api:
 
 
 @pytest.fixture
-def last(told: Api, sqlite_url: str) -> dict[str, int]:
+def last(api_with_history: Api, sqlite_url: str) -> dict[str, int]:
     """The last position of each interaction."""
     return ends(sqlite_url)
 
@@ -71,62 +71,62 @@ def name_at(api: Api, asof: str | int) -> Any:
     return answer.json().get("name", "unnamed") if answer.status_code == 200 else answer.json()["type"].split("#")[1]
 
 
-def test_a_moment_has_three_kinds_of_names(told: Api, last: dict[str, int]) -> None:
+def test_a_moment_has_three_kinds_of_names(api_with_history: Api, last: dict[str, int]) -> None:
     # FLAG-80: a position, an RFC 3339 time or a correlation id; what ended at or before it has happened
     told_then = {"id1": "unnamed", "id2": "first", "id3": "first", "id4": "first", "id5": "not_found"}
-    assert {id: name_at(told, id) for id in told_then} == told_then
-    assert {id: name_at(told, last[id]) for id in told_then} == told_then
-    assert {id: name_at(told, last[id] - 1) for id in ("id1", "id2", "id5")} == {
+    assert {id: name_at(api_with_history, id) for id in told_then} == told_then
+    assert {id: name_at(api_with_history, last[id]) for id in told_then} == told_then
+    assert {id: name_at(api_with_history, last[id] - 1) for id in ("id1", "id2", "id5")} == {
         "id1": "not_found",  # an interaction of which only a part had happened has not
         "id2": "unnamed",
         "id5": "first",
     }
-    assert name_at(told, "ID2") == "first"  # EV-25: correlation ids are the same in any case
-    assert told.get(f"/?asof={NOW}")["epoch"] == told.get("/")["epoch"]
-    assert told.get("/?asof=2026-01-02T05:04:05%2B02:00")["epoch"] == told.get("/")["epoch"]
-    assert told.get("/?asof=2026-01-02T05:04:05+02:00")["epoch"] == told.get("/")["epoch"]
+    assert name_at(api_with_history, "ID2") == "first"  # EV-25: correlation ids are the same in any case
+    assert api_with_history.get(f"/?asof={NOW}")["epoch"] == api_with_history.get("/")["epoch"]
+    assert api_with_history.get("/?asof=2026-01-02T05:04:05%2B02:00")["epoch"] == api_with_history.get("/")["epoch"]
+    assert api_with_history.get("/?asof=2026-01-02T05:04:05+02:00")["epoch"] == api_with_history.get("/")["epoch"]
 
 
-def test_what_names_no_moment_is_refused(told: Api) -> None:
+def test_what_names_no_moment_is_refused(api_with_history: Api) -> None:
     # FLAG-80: malformed, unknown or beyond the head is bad_request, which says what was given
     for path in PATHS:
         for asof, why in REFUSED.items():
-            answer = told.send("GET", as_of(path, asof))
+            answer = api_with_history.send("GET", as_of(path, asof))
             assert (answer.status_code, answer.json()["type"].split("#")[1]) == (400, "bad_request")
             said = answer.json()["args"]["error_detail"]
             assert said.startswith(f'"asof={asof}" names no moment') and why in said
 
 
-def test_before_the_registry_there_was_nothing(told: Api) -> None:
+def test_before_the_registry_there_was_nothing(api_with_history: Api) -> None:
     # FLAG-80: nothing there then is not_found
     for path in PATHS:
         for asof in ("0", "2025-12-31T23:59:59Z"):
-            assert refused(told, "GET", as_of(path, asof)) == (404, "not_found")
+            assert refused(api_with_history, "GET", as_of(path, asof)) == (404, "not_found")
 
 
-def test_it_is_for_reads(told: Api) -> None:
+def test_it_is_for_reads(api_with_history: Api) -> None:
     # FLAG-81: on a write it is bad_flag, and nothing changes; with flags of writes it never combines
-    before = told.get("/export")
+    before = api_with_history.get("/export")
     for path in PATHS:
         for method in ("PUT", "PATCH", "POST", "DELETE"):
-            status, type = refused(told, method, as_of(path, "id3"), {})
+            status, type = refused(api_with_history, method, as_of(path, "id3"), {})
             assert status in (400, 405) and type in ("bad_flag", "action_not_supported", "details_required")
         for flag in ("setdefaultversionid=1", "epoch=1", "ignore", "asof=id2"):
-            assert refused(told, "GET", f"{as_of(path, 'id3')}&{flag}") == (400, "bad_flag"), (path, flag)
-    assert told.get("/export") == before
+            assert refused(api_with_history, "GET", f"{as_of(path, 'id3')}&{flag}") == (400, "bad_flag"), (path, flag)
+    assert api_with_history.get("/export") == before
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "POST", "DELETE"])
-def test_a_write_names_the_flag_that_it_does_not_take(told: Api, method: str) -> None:
+def test_a_write_names_the_flag_that_it_does_not_take(api_with_history: Api, method: str) -> None:
     # FLAG-81: the answer to a write with asof says which flag is bad
-    answer = told.send(method, "/dirs/e?asof=id4", {"name": "other"} if method != "POST" else {})
+    answer = api_with_history.send(method, "/dirs/e?asof=id4", {"name": "other"} if method != "POST" else {})
     assert (answer.status_code, answer.json()["args"]) == (400, {"flag": "asof"})
-    assert told.get("/dirs/e")["epoch"] == 1
+    assert api_with_history.get("/dirs/e")["epoch"] == 1
 
 
-def test_an_answer_about_the_past(told: Api) -> None:
+def test_an_answer_about_the_past(api_with_history: Api) -> None:
     # FLAG-82: the entity of then, links that stay there, and no short way back into the present
-    assert told.get("/dirs/d?asof=id3") == {
+    assert api_with_history.get("/dirs/d?asof=id3") == {
         "dirid": "d",
         "self": f"{BASE}/dirs/d?asof=id3",
         "xid": "/dirs/d",
@@ -139,7 +139,7 @@ def test_an_answer_about_the_past(told: Api) -> None:
         "notesurl": f"{BASE}/dirs/d/notes?asof=id3",
         "notescount": 0,
     }
-    resource = told.get("/dirs/d/files/f$details?asof=id3&inline=meta")
+    resource = api_with_history.get("/dirs/d/files/f$details?asof=id3&inline=meta")
     url = f"{BASE}/dirs/d/files/f"
     assert {name: value for name, value in resource.items() if "url" in name or name == "self"} == {
         "self": f"{url}$details?asof=id3",
@@ -150,9 +150,9 @@ def test_an_answer_about_the_past(told: Api) -> None:
     assert resource["meta"]["defaultversionurl"] == f"{url}/versions/1$details?asof=id3"
 
 
-def test_a_document_of_the_past(told: Api) -> None:
+def test_a_document_of_the_past(api_with_history: Api) -> None:
     # FLAG-82: bytes and headers of then; the URLs in them lead there
-    answer = told.done("GET", "/dirs/d/files/f?asof=id3")
+    answer = api_with_history.done("GET", "/dirs/d/files/f?asof=id3")
     url = f"{BASE}/dirs/d/files/f"
     assert (answer.content, answer.headers["content-type"]) == (b"one", "text/plain")
     assert {name: value for name, value in answer.headers.items() if BASE in value and name != "link"} == {
@@ -172,11 +172,11 @@ def test_a_document_that_is_elsewhere(api: Api) -> None:
     assert answer.headers["memento-datetime"] == "Fri, 02 Jan 2026 03:04:05 GMT"
 
 
-def test_past_responses_name_their_time_and_the_present(told: Api) -> None:
+def test_past_responses_name_their_time_and_the_present(api_with_history: Api) -> None:
     # FLAG-82: Memento-Datetime, the live URL as Link, no correlation id; HEAD says the same
     for path in PATHS:
         asked = as_of(path, "id3")
-        answer, head = (told.done(method, asked, accept_encoding="identity") for method in ("GET", "HEAD"))
+        answer, head = (api_with_history.done(method, asked, accept_encoding="identity") for method in ("GET", "HEAD"))
         assert answer.headers["memento-datetime"] == "Fri, 02 Jan 2026 03:04:05 GMT"
         assert f"<{BASE}{path}>;rel=original" in answer.headers["link"]
         assert f"<{BASE}>;rel=xregistry-root" in answer.headers["link"]
@@ -186,65 +186,65 @@ def test_past_responses_name_their_time_and_the_present(told: Api) -> None:
         assert head.content == b""
 
 
-def test_present_responses_have_no_asof_headers(told: Api) -> None:
+def test_present_responses_have_no_asof_headers(api_with_history: Api) -> None:
     # FLAG-82: only answers about the past are dated
-    answer = told.done("GET", "/dirs/e")
+    answer = api_with_history.done("GET", "/dirs/e")
     assert "memento-datetime" not in answer.headers and "original" not in answer.headers["link"]
 
 
-def test_a_closed_moment_is_kept(told: Api) -> None:
+def test_a_closed_moment_is_kept(api_with_history: Api) -> None:
     # FLAG-82, HTTP-8: what cannot change has a tag that stays; a time that is now may still see more happen
     for path in (path for path in PATHS if path != "/capabilitiesoffered"):
-        answer = told.done("GET", as_of(path, "id3"))
+        answer = api_with_history.done("GET", as_of(path, "id3"))
         tag, dated = answer.headers["etag"], answer.headers["memento-datetime"]
-        told.done("PATCH", "/dirs/e", {"name": path})
-        again = told.send("GET", as_of(path, "id3"), if_none_match=tag)
+        api_with_history.done("PATCH", "/dirs/e", {"name": path})
+        again = api_with_history.send("GET", as_of(path, "id3"), if_none_match=tag)
         assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", tag)
         assert again.headers["memento-datetime"] == dated
         assert answer.headers["cache-control"] == again.headers["cache-control"] == "max-age=31536000, immutable"
-        assert told.send("GET", as_of(path, "id3"), if_match='"other.1"').status_code == 412
-    assert told.done("GET", f"/dirs/e?asof={NOW}").headers["cache-control"] == "no-cache"
+        assert api_with_history.send("GET", as_of(path, "id3"), if_match='"other.1"').status_code == 412
+    assert api_with_history.done("GET", f"/dirs/e?asof={NOW}").headers["cache-control"] == "no-cache"
 
 
-def test_the_parameter_may_be_written_in_any_way(told: Api) -> None:
+def test_the_parameter_may_be_written_in_any_way(api_with_history: Api) -> None:
     # FLAG-82: links carry the moment on in a form that any client can follow
-    sent = told.get("/dirs?%61sof=2026-01-02T05:04:05%2b02:00")
+    sent = api_with_history.get("/dirs?%61sof=2026-01-02T05:04:05%2b02:00")
     assert sent["e"]["self"] == f"{BASE}/dirs/e?asof=2026-01-02T05:04:05%2B02:00"
-    assert told.get(sent["e"]["filesurl"].removeprefix(BASE)) == {}
-    details = told.done("HEAD", "/dirs/d/files/f?asof=id3&x=%3E%22").headers["link"]
+    assert api_with_history.get(sent["e"]["filesurl"].removeprefix(BASE)) == {}
+    details = api_with_history.done("HEAD", "/dirs/d/files/f?asof=id3&x=%3E%22").headers["link"]
     assert f"<{BASE}/dirs/d/files/f?x=%3E%22>;rel=original" in details
 
 
-def test_filters_leave_their_traces_in_links(told: Api) -> None:
+def test_filters_leave_their_traces_in_links(api_with_history: Api) -> None:
     # FLAG-82: a collection's URL has the filter that is left and the moment
-    found = told.get("/?filter=dirs.name=first&asof=id3")
+    found = api_with_history.get("/?filter=dirs.name=first&asof=id3")
     assert (found["dirsurl"], found["dirscount"]) == (f"{BASE}/dirs?filter=name=first&asof=id3", 1)
-    headers = told.done("GET", "/dirs/d/files/f?filter=versions.versionid=1&asof=id3").headers
+    headers = api_with_history.done("GET", "/dirs/d/files/f?filter=versions.versionid=1&asof=id3").headers
     assert headers["xregistry-versionsurl"] == f"{BASE}/dirs/d/files/f/versions?filter=versionid=1&asof=id3"
 
 
-def test_pages_stay_in_their_past(told: Api) -> None:
+def test_pages_stay_in_their_past(api_with_history: Api) -> None:
     # FLAG-82, PAG-6: links between pages carry the moment; a cursor fits no other one
-    first = told.done("GET", "/dirs?limit=1&asof=id4")
+    first = api_with_history.done("GET", "/dirs?limit=1&asof=id4")
     link = next(part for part in first.headers["link"].split(", ") if "rel=next" in part)
     following = link[1 : link.index(">")].removeprefix(BASE)
     assert "asof=id4" in following and link.endswith("count=2")
-    told.done("PUT", "/dirs/d5", {})
-    assert list(told.get(following)) == ["e"]
-    assert refused(told, "GET", following.replace("asof=id4", "asof=id2")) == (400, "bad_request")
-    assert refused(told, "GET", following.replace("asof=id4&", "")) == (400, "bad_request")
+    api_with_history.done("PUT", "/dirs/d5", {})
+    assert list(api_with_history.get(following)) == ["e"]
+    assert refused(api_with_history, "GET", following.replace("asof=id4", "asof=id2")) == (400, "bad_request")
+    assert refused(api_with_history, "GET", following.replace("asof=id4&", "")) == (400, "bad_request")
 
 
-def test_pages_of_a_time_that_is_now_stay_in_theirs(told: Api) -> None:
+def test_pages_of_a_time_that_is_now_stay_in_theirs(api_with_history: Api) -> None:
     # FLAG-80, PAG-7: more may happen at the same time; pages go on showing what the first one did
-    told.done("PUT", "/dirs/g", {})
-    first = told.done("GET", f"/dirs?limit=1&asof={NOW}")
+    api_with_history.done("PUT", "/dirs/g", {})
+    first = api_with_history.done("GET", f"/dirs?limit=1&asof={NOW}")
     link = next(part for part in first.headers["link"].split(", ") if "rel=next" in part)
     for group in "fh":
-        told.done("PUT", f"/dirs/{group}", {})
+        api_with_history.done("PUT", f"/dirs/{group}", {})
     assert list(first.json()) == ["e"]
-    assert list(told.get(link[1 : link.index(">")].removeprefix(BASE))) == ["g"]
-    assert list(told.get(f"/dirs?asof={NOW}")) == ["e", "f", "g", "h"]
+    assert list(api_with_history.get(link[1 : link.index(">")].removeprefix(BASE))) == ["g"]
+    assert list(api_with_history.get(f"/dirs?asof={NOW}")) == ["e", "f", "g", "h"]
 
 
 def test_the_model_of_then(api: Api) -> None:
@@ -337,22 +337,22 @@ def test_a_pointer_of_then_has_no_versions_in_a_document_view(api: Api) -> None:
     assert api.send("GET", "/dirs/d/files/p/versions?doc&asof=id3").status_code == 200
 
 
-def test_the_base_url_is_of_today(told: Api, sqlite_url: str) -> None:
+def test_the_base_url_is_of_today(api_with_history: Api, sqlite_url: str) -> None:
     # FLAG-82: a registry that was given a public URL shows its past under that
-    before = told.get("/dirs/d?asof=id3&inline")
+    before = api_with_history.get("/dirs/d?asof=id3&inline")
     with serving(sqlite_url, "https://new.example", ids="later") as moved:
         found = moved.get("/dirs/d?asof=id3&inline")
         assert found["self"] == "https://new.example/dirs/d?asof=id3"
         assert json.loads(json.dumps(found).replace("https://new.example", BASE)) == before
 
 
-def test_a_rebuilt_read_model_has_the_same_past(told: Api, sqlite_url: str) -> None:
+def test_a_rebuilt_read_model_has_the_same_past(api_with_history: Api, sqlite_url: str) -> None:
     # FLAG-82, P-14: the past comes from the log alone
-    before = [told.send("GET", f"/export?asof=id{n}").content for n in range(1, 6)]
+    before = [api_with_history.send("GET", f"/export?asof=id{n}").content for n in range(1, 6)]
     store = Store(sqlite_url)
     rebuild(store)
     store.close()
-    assert [told.send("GET", f"/export?asof=id{n}").content for n in range(1, 6)] == before
+    assert [api_with_history.send("GET", f"/export?asof=id{n}").content for n in range(1, 6)] == before
 
 
 def test_readers_of_a_group_can_read_its_past(store_url: str) -> None:

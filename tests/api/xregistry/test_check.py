@@ -34,7 +34,7 @@ def schemas(sqlite_url: str) -> Iterator[Api]:
         yield api
 
 
-def told(api: Api, query: str, *names: str) -> tuple[bool | None, list[str], list[tuple[str, str, str]]]:
+def check_result(api: Api, query: str, *names: str) -> tuple[bool | None, list[str], list[tuple[str, str, str]]]:
     """Whether it would be compatible, what it was compared with, and each incompatibility in short."""
     found = api.done("POST", CHECK + query, record(*names)).json()
     short = [(one["ancestor"]["versionid"], one["direction"], one["rule"]) for one in found["incompatibilities"]]
@@ -75,7 +75,7 @@ def test_a_check_answers_and_writes_nothing(schemas: Api) -> None:
 )
 def test_it_is_held_against_one_all_or_chosen_versions(schemas: Api, query: str, names: str, expected: Any) -> None:
     # ENT-112: what is compared follows the rule unless the request says otherwise
-    compatible, against, short = told(schemas, query, *names)
+    compatible, against, short = check_result(schemas, query, *names)
     rules = [(id, direction, "") for id, direction, _ in short]
     assert (compatible, against, rules) == expected
 
@@ -83,7 +83,7 @@ def test_it_is_held_against_one_all_or_chosen_versions(schemas: Api, query: str,
 def test_the_rule_of_the_resource_is_the_default(schemas: Api) -> None:
     schemas.done("DELETE", f"{SCHEMA}/versions", {"v2": {}})
     schemas.done("PATCH", f"{SCHEMA}/meta", {"compatibility": "forward"})
-    assert told(schemas, "", "b")[:2] == (False, ["v3"])
+    assert check_result(schemas, "", "b")[:2] == (False, ["v3"])
 
 
 def test_the_next_version_descends_from_the_newest_whatever_the_default(schemas: Api) -> None:
@@ -93,10 +93,10 @@ def test_the_next_version_descends_from_the_newest_whatever_the_default(schemas:
         "PUT", f"{SCHEMA}/versions/v4$details", {"format": "Avro/1.11", "schema": record("a", "b"), "ancestorid": "v1"}
     )
     schemas.done("PATCH", f"{SCHEMA}/meta", {"compatibility": "forward", "defaultversionid": "v3"})
-    assert told(schemas, "", "a") == (False, ["v4"], [("v4", "forward", "reader-field-missing-default")])
+    assert check_result(schemas, "", "a") == (False, ["v4"], [("v4", "forward", "reader-field-missing-default")])
     refused = schemas.send("POST", f"{SCHEMA}$details", {"format": "Avro/1.11", "schema": record("a")})
     assert refused.json()["incompatibilities"][0]["ancestor"]["versionid"] == "v4"
-    assert told(schemas, "?against=all", "a", "b")[:2] == (True, ["v4", "v1"])
+    assert check_result(schemas, "?against=all", "a", "b")[:2] == (True, ["v4", "v1"])
 
 
 def test_what_was_not_validated_is_compared_with_nothing(schemas: Api) -> None:

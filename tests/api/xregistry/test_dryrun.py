@@ -184,12 +184,12 @@ def test_a_dry_run_predicts_any_history(request: pytest.FixtureRequest, kind: st
     @given(histories(documents=True, most=15))
     def run(history: list[Step]) -> None:
         with store(url) as empty:
-            asyncio.run(told(empty, history))
+            asyncio.run(check_history(empty, history))
 
     run()
 
 
-async def told(url: str, history: list[Step]) -> None:
+async def check_history(url: str, history: list[Step]) -> None:
     async with telling(url) as registry:
         for step in history:
             request = as_request(step)

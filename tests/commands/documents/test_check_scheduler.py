@@ -37,8 +37,8 @@ def avro(number: int, **attributes: Any) -> dict[str, Any]:
 @pytest.fixture
 def registry(store: Store) -> Store:
     """A registry of schemas."""
-    with closing(CommandBus(store, [])) as road:
-        road.submit(CreateRegistry("reg", default_source())).result()
+    with closing(CommandBus(store, [])) as command_bus:
+        command_bus.submit(CreateRegistry("reg", default_source())).result()
     return store
 
 
@@ -55,10 +55,10 @@ def test_all_concurrent_writers_of_one_schema_succeed(registry: Store) -> None:
         decisions[str(getattr(command, "xid", ""))] += 1
         return decide(command, world, context)
 
-    with closing(CommandBus(registry, [], counted)) as road:
-        road.submit(WriteTree(SCHEMA, avro(0, meta={"compatibility": "backward"}), WriteMethod.PUT)).result()
+    with closing(CommandBus(registry, [], counted)) as command_bus:
+        command_bus.submit(WriteTree(SCHEMA, avro(0, meta={"compatibility": "backward"}), WriteMethod.PUT)).result()
         some = [WriteTree(f"{SCHEMA}/versions/v{number}", avro(number), WriteMethod.PUT) for number in range(WRITERS)]
-        futures = [road.submit(command) for command in some]
+        futures = [command_bus.submit(command) for command in some]
         recorded = [future.result(60) for future in futures]
     assert len({one.position for one in recorded}) == WRITERS
     assert max(decisions.values()) <= 5
@@ -81,18 +81,18 @@ def test_a_command_with_endless_checks_is_refused(registry: Store) -> None:
         document_check = FormatCheck("avro/1.11", digest(content))
         raise ChecksRequired(frozenset({document_check}), {str(document_check.sha256): content})
 
-    with closing(CommandBus(registry, [], asking)) as road:
-        outcome = road.submit(WriteTree(SCHEMA, {}, WriteMethod.PUT))
+    with closing(CommandBus(registry, [], asking)) as command_bus:
+        outcome = command_bus.submit(WriteTree(SCHEMA, {}, WriteMethod.PUT))
         with pytest.raises(ServerBusy):
             outcome.result(60)
     assert len(asked) == MAX_ATTEMPTS + 1
 
 
 def test_a_command_that_cannot_be_checked_does_not_stop_the_next(registry: Store) -> None:
-    with closing(CommandBus(registry, [])) as road:
+    with closing(CommandBus(registry, [])) as command_bus:
         with pytest.raises(UnicodeEncodeError):
-            road.submit(lone_surrogate(1)).result(10)
-        assert road.submit(WriteTree(SCHEMA, avro(1), WriteMethod.PUT)).result(10).events
+            command_bus.submit(lone_surrogate(1)).result(10)
+        assert command_bus.submit(WriteTree(SCHEMA, avro(1), WriteMethod.PUT)).result(10).events
 
 
 def test_cancelled_commands_are_skipped_during_checks(registry: Store) -> None:
@@ -104,10 +104,10 @@ def test_cancelled_commands_are_skipped_during_checks(registry: Store) -> None:
 
     asked, go = Event(), Event()
     graphql = {"format": "GraphQL/October2021", "schema": "type Query { a: Int }"}
-    with closing(CommandBus(registry, [], checker=Slow())) as road:
-        road.submit(WriteTree("/schemagroups/g", {}, WriteMethod.PUT)).result()
+    with closing(CommandBus(registry, [], checker=Slow())) as command_bus:
+        command_bus.submit(WriteTree("/schemagroups/g", {}, WriteMethod.PUT)).result()
         before = registry.log_end()
-        withdrawn = road.submit(WriteTree(SCHEMA, graphql, WriteMethod.PUT))
+        withdrawn = command_bus.submit(WriteTree(SCHEMA, graphql, WriteMethod.PUT))
         asked.wait(10)
         assert withdrawn.cancel()
         go.set()
@@ -130,17 +130,19 @@ def test_closing_refuses_new_commands_and_answers_waiting_ones(registry: Store, 
         held.wait(10)
         return decide(command, world, context)
 
-    road = CommandBus(registry, [], slow)
+    command_bus = CommandBus(registry, [], slow)
     futures = [
-        road.submit(WriteTree(f"{SCHEMA}{number % 2}", avro(number, meta={"compatibility": "full"}), WriteMethod.PUT))
+        command_bus.submit(
+            WriteTree(f"{SCHEMA}{number % 2}", avro(number, meta={"compatibility": "full"}), WriteMethod.PUT)
+        )
         for number in range(8)
     ]
     deciding.wait(10)
-    closer = Thread(target=road.close)
+    closer = Thread(target=command_bus.close)
     closer.start()
     with pytest.raises(RuntimeError):
         for number in range(1000):  # until the other thread has come as far as that
-            futures.append(road.submit(WriteTree(f"{SCHEMA}{number}", avro(number), WriteMethod.PUT)))
+            futures.append(command_bus.submit(WriteTree(f"{SCHEMA}{number}", avro(number), WriteMethod.PUT)))
             sleep(0.01)
     held.set()
     closer.join(30)

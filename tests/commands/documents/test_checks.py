@@ -53,49 +53,49 @@ def checker() -> Counted:
 
 
 @pytest.fixture
-def road(store: Store, checker: DocumentChecker) -> Iterator[CommandBus]:
-    with closing(CommandBus(store, [], checker=checker)) as road:
-        road.submit(CreateRegistry("reg", default_source())).result()
-        yield road
+def command_bus(store: Store, checker: DocumentChecker) -> Iterator[CommandBus]:
+    with closing(CommandBus(store, [], checker=checker)) as command_bus:
+        command_bus.submit(CreateRegistry("reg", default_source())).result()
+        yield command_bus
 
 
-def put(road: CommandBus, xid: str, tree: dict[str, Any], method: WriteMethod = WriteMethod.PUT) -> Recorded:
-    return road.submit(WriteTree(xid, tree, method)).result(60)
+def put(command_bus: CommandBus, xid: str, tree: dict[str, Any], method: WriteMethod = WriteMethod.PUT) -> Recorded:
+    return command_bus.submit(WriteTree(xid, tree, method)).result(60)
 
 
-def refused(road: CommandBus, xid: str, tree: dict[str, Any], method: WriteMethod = WriteMethod.PUT) -> Problem:
+def refused(command_bus: CommandBus, xid: str, tree: dict[str, Any], method: WriteMethod = WriteMethod.PUT) -> Problem:
     with pytest.raises(Problem) as problem:
-        put(road, xid, tree, method)
+        put(command_bus, xid, tree, method)
     return problem.value
 
 
-def test_a_document_that_is_none_of_its_format_is_refused(store: Store, road: CommandBus) -> None:
+def test_a_document_that_is_none_of_its_format_is_refused(store: Store, command_bus: CommandBus) -> None:
     # SC-10, V-14: whatever strictvalidation says; the answer names the place and what stands there
-    put(road, SCHEMA, avro("a"))
+    put(command_bus, SCHEMA, avro("a"))
     before = store.log_end()
-    problem = refused(road, SCHEMA, avro("a", "a"))
+    problem = refused(command_bus, SCHEMA, avro("a", "a"))
     assert problem.name == "format_violation"
     assert problem.extensions["violations"][0].keys() == {"versionid", "text", "pointer", "fragment"}  # type: ignore[index]
     assert store.log_end() == before
 
 
-def test_a_format_that_is_found_out_late_is_checked_as_well(store: Store, road: CommandBus) -> None:
+def test_a_format_that_is_found_out_late_is_checked_as_well(store: Store, command_bus: CommandBus) -> None:
     # SC-01, SC-35: a Group's constraints give the format, which only the decision knows; the tree is taken whole twice
     constraints = {"schemas.format": {"default": "Avro/1.11"}}
     tree = {"constraints": constraints, "schemas": {f"s{n}": {"schema": record("a", f"b{n}")} for n in range(3)}}
-    recorded = put(road, "/schemagroups/g1", tree)
+    recorded = put(command_bus, "/schemagroups/g1", tree)
     versions = {event.xid: event for _, event in recorded.events if event.type == "schemagroups.schemas.versions"}
     assert {event.attributes["formatvalidated"] for event in versions.values()} == {True}
     assert len(versions) == 3 and all(event.private["document"] for event in versions.values())
     wrong = {"schemas": {"s4": {"schema": record("a")}, "s5": {"schema": {"type": "nothing"}}}}
-    assert refused(road, "/schemagroups/g1", wrong, WriteMethod.PATCH).name == "format_violation"
+    assert refused(command_bus, "/schemagroups/g1", wrong, WriteMethod.PATCH).name == "format_violation"
     assert list(verify_log(store)) == []
 
 
-def test_an_incompatibility_has_a_position_and_a_reason(road: CommandBus) -> None:
+def test_an_incompatibility_has_a_position_and_a_reason(command_bus: CommandBus) -> None:
     # SC-30, SC-36: the rule, both places and both fragments
-    put(road, SCHEMA, avro("a", versionid="v1", meta={"compatibility": "backward"}))
-    problem = refused(road, f"{SCHEMA}/versions/v2", avro("a", "b"))
+    put(command_bus, SCHEMA, avro("a", versionid="v1", meta={"compatibility": "backward"}))
+    problem = refused(command_bus, f"{SCHEMA}/versions/v2", avro("a", "b"))
     assert problem.name == "compatibility_violation"
     assert problem.extensions["incompatibilities"] == [
         {
@@ -109,43 +109,44 @@ def test_an_incompatibility_has_a_position_and_a_reason(road: CommandBus) -> Non
     assert '"b"' in str(problem.detail) and 'Version "v2"' in str(problem.detail)
 
 
-def test_all_that_a_rule_refuses_are_named(store: Store, road: CommandBus) -> None:
+def test_all_that_a_rule_refuses_are_named(store: Store, command_bus: CommandBus) -> None:
     # SC-30: each offending Version, with what it is held against, and nothing is stored
     for id, fields in (("v1", "a"), ("v2", "ab"), ("v3", "abc")):
-        put(road, f"{SCHEMA}/versions/{id}", avro(*fields))
+        put(command_bus, f"{SCHEMA}/versions/{id}", avro(*fields))
     before = store.log_end()
-    problem = refused(road, f"{SCHEMA}/meta", {"compatibility": "full_transitive"}, WriteMethod.PATCH)
+    problem = refused(command_bus, f"{SCHEMA}/meta", {"compatibility": "full_transitive"}, WriteMethod.PATCH)
     found: Any = problem.extensions["incompatibilities"]
     offending = {(one["version"]["versionid"], one["ancestor"]["versionid"], one["direction"]) for one in found}
     assert offending == {("v2", "v1", "backward"), ("v3", "v2", "backward"), ("v3", "v1", "backward")}
     assert all(f'"{id}"' in str(problem.detail) for id in ("v1", "v2", "v3"))
     assert store.log_end() == before
     assert [
-        event.xid for _, event in put(road, f"{SCHEMA}/meta", {"compatibility": "forward"}, WriteMethod.PATCH).events
+        event.xid
+        for _, event in put(command_bus, f"{SCHEMA}/meta", {"compatibility": "forward"}, WriteMethod.PATCH).events
     ]
 
 
-def test_a_new_version_asks_as_much_as_its_line_is_long(road: CommandBus, checker: Counted) -> None:
+def test_a_new_version_asks_as_much_as_its_line_is_long(command_bus: CommandBus, checker: Counted) -> None:
     # ENT-112: transitive rules hold a Version against all that it descends from, each way once, and no others again
-    put(road, SCHEMA, avro("a0", optional=True, versionid="v0", meta={"compatibility": "full_transitive"}))
+    put(command_bus, SCHEMA, avro("a0", optional=True, versionid="v0", meta={"compatibility": "full_transitive"}))
     for number in range(1, 12):
         checker.asked.clear()
         fields = [f"a{each}" for each in range(number + 1)]
-        put(road, f"{SCHEMA}/versions/v{number}", avro(*fields, optional=True))
+        put(command_bus, f"{SCHEMA}/versions/v{number}", avro(*fields, optional=True))
         assert sum(isinstance(document_check, CompatibilityCheck) for document_check in checker.asked) == 2 * number
     checker.asked.clear()
-    put(road, f"{SCHEMA}/versions/v5", {"description": "no other document"}, WriteMethod.PATCH)
+    put(command_bus, f"{SCHEMA}/versions/v5", {"description": "no other document"}, WriteMethod.PATCH)
     assert checker.asked == []
 
 
 def test_a_slow_check_blocks_no_other_command(store: Store) -> None:
     # untrusted documents: bounded time, in a process of its own, while other writers write
     heavy = record(*(f"f{number}" for number in range(200_000)))
-    with closing(CommandBus(store, [], checker=DocumentChecker(CheckLimits(seconds=0.2)))) as road:
-        road.submit(CreateRegistry("reg", default_source())).result()
-        put(road, "/schemagroups/g1", {})
-        slow = road.submit(WriteTree(SCHEMA, {"format": "Avro/1.11", "schema": heavy}, WriteMethod.PUT))
-        put(road, "/schemagroups/g2", {})
+    with closing(CommandBus(store, [], checker=DocumentChecker(CheckLimits(seconds=0.2)))) as command_bus:
+        command_bus.submit(CreateRegistry("reg", default_source())).result()
+        put(command_bus, "/schemagroups/g1", {})
+        slow = command_bus.submit(WriteTree(SCHEMA, {"format": "Avro/1.11", "schema": heavy}, WriteMethod.PUT))
+        put(command_bus, "/schemagroups/g2", {})
         assert not slow.done()
         with pytest.raises(Problem) as problem:
             slow.result(60)

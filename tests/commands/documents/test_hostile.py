@@ -1,4 +1,4 @@
-"""Documents that nobody should trust end within their bounds, reach nothing, and hold up nobody.
+"""Hostile documents end within their limits, reach nothing, and block no other command.
 
 SC-10, and what every format promises: nothing is fetched or read because a document says so.
 """

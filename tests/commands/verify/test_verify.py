@@ -1,4 +1,4 @@
-"""Whatever is changed in a log behind its back is found, and where."""
+"""Each change of a stored log is found, with its position."""
 
 from __future__ import annotations
 

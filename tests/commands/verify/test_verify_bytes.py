@@ -38,20 +38,20 @@ class Cell(NamedTuple):
 @pytest.fixture
 def cells(store: Store) -> list[Cell]:
     """Every value of a log, see `tell`."""
-    tell(store)
+    fill(store)
     assert list(verify_log(store)) == []
     return list(stored(store))
 
 
-def told(url: str) -> Store:
+def filled_store(url: str) -> Store:
     """A new store with a log, see `tell`."""
     store = Store(url)
     store.create()
-    tell(store)
+    fill(store)
     return store
 
 
-def tell(store: Store) -> None:
+def fill(store: Store) -> None:
     """Positions 1 and 2; 3 (a document); 4 and 5 (deletions); 6."""
     orders: list[Command] = [
         write("/dirs/a", "/dirs/a/files/f", name="one"),
@@ -135,7 +135,7 @@ FREE = [column for table in TABLES for column in table.columns if str(column) no
 @pytest.mark.parametrize("column", FREE, ids=str)
 def test_a_value_of_another_type_is_found(sqlite_url: str, column: Column[Any], other: str) -> None:
     # Proof: SQLite keeps values of any type in any column, and one flipped bit can make text of a number
-    store = told(sqlite_url)
+    store = filled_store(sqlite_url)
     table, key = column.table, next(iter(column.table.primary_key))
     with store.engine.begin() as connection:
         last = connection.exec_driver_sql(f"SELECT max({key.name}) FROM {table.name}").scalar_one()
@@ -148,7 +148,7 @@ def test_a_value_of_another_type_is_found(sqlite_url: str, column: Column[Any], 
 
 def test_a_flipped_bit_of_the_file_is_found(sqlite_url: str, tmp_path: Path) -> None:
     # Proof: also where the database itself stumbles, or only an index has the copy of a value that is read
-    told(sqlite_url).close()
+    filled_store(sqlite_url).close()
     path = tmp_path / "annals.db"
     whole, rows = path.read_bytes(), scanned(path)
     with closing(sqlite3.connect(path)) as driver:

@@ -147,7 +147,7 @@ GARBLED = st.dictionaries(
 )
 
 
-def said(format: str, document: dict[str, Any]) -> Any:
+def normal_form(format: str, document: dict[str, Any]) -> Any:
     """What a document says, in one form for all that say the same: null is not listed, and neither is nothing.
 
     Numbers are equal as numbers, but no boolean is one.

@@ -18,7 +18,7 @@ from annals.domain.decisions.world import Context
 from annals.domain.model.builtin import default_source
 from annals.domain.values.json_text import dumps, loads
 from tests.data import DEFINITIONS
-from tests.domain.compat.definitions import DOCUMENTS, GARBLED, HERE, said, text_of
+from tests.domain.compat.definitions import DOCUMENTS, GARBLED, HERE, normal_form, text_of
 from tests.support.registries.memory import START, MemoryRegistry
 
 MESSAGE = "/messagegroups/g/messages/m"
@@ -54,10 +54,10 @@ def test_nothing_is_lost(format: str, data: st.DataObject) -> None:
     document = parse_definition(format, text).document
     assert document is not None
     attributes, left = to_attributes(format, document, find)
-    assert said(format, to_document(format, attributes, left)) == said(format, loads(text))
+    assert normal_form(format, to_document(format, attributes, left)) == normal_form(format, loads(text))
     kept = loads(dumps(left))
     again = to_document(format, stored(attributes), kept)
-    assert said(format, again) == said(format, loads(text))
+    assert normal_form(format, again) == normal_form(format, loads(text))
     assert dumps(kept) == dumps(left)
 
 
@@ -92,7 +92,7 @@ def test_samples(format: str) -> None:
     document = parse_definition(format, DEFINITIONS[format].read_bytes()).document
     assert document is not None
     attributes, left = to_attributes(format, document)
-    assert said(format, to_document(format, stored(attributes), left)) == said(format, document)
+    assert normal_form(format, to_document(format, stored(attributes), left)) == normal_form(format, document)
     assert left == LEFT[format]
 
 

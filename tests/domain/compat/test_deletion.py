@@ -28,7 +28,7 @@ def registry() -> MemoryRegistry:
     return found
 
 
-def told(decision: Decision, below: str) -> dict[str, str]:
+def outcomes(decision: Decision, below: str) -> dict[str, str]:
     """What became of what is below an xid: the reason of a deletion, else the kind of event."""
     return {
         event.xid.removeprefix(f"{below}/versions/"): getattr(event, "reason", type(event).__name__)
@@ -64,7 +64,7 @@ def test_the_shown_one_gives_way_to_the_highest_that_is_kept(registry: MemoryReg
     # LEG-213: as it was, but for the time of the change
     before = registry.world.publications.pruned_entity(registry.world.publications.retained_versions(M)[1])
     decision = registry.do(delete(M, 3))
-    assert told(decision, M) == {"2": "EntityCreated", "3": "deleted", M: "EntityUpdated"}
+    assert outcomes(decision, M) == {"2": "EntityCreated", "3": "deleted", M: "EntityUpdated"}
     [entity] = registry.versions(M).values()
     assert entity.attributes | {"modifiedat": ""} == before.attributes | {"modifiedat": ""}
     assert (entity.private["facade"], kept(registry, M)) == (before.private["facade"], [1])
@@ -75,7 +75,7 @@ def test_with_the_last_one_the_definition_goes(registry: MemoryRegistry) -> None
     for number in (3, 2):
         registry.do(delete(M, number))
         assert registry.find(M)
-    assert told(registry.do(delete(M, 1)), M) == {M: "deleted", "1": "deleted"}
+    assert outcomes(registry.do(delete(M, 1)), M) == {M: "deleted", "1": "deleted"}
 
 
 def test_others_that_live_stay_shown() -> None:
@@ -102,13 +102,13 @@ def test_kept_ones_go_with_what_they_are_of(registry: MemoryRegistry, command: D
 def test_the_registry_itself_deletes_the_last_one_with_its_definition(registry: MemoryRegistry) -> None:
     # ENT-108, LEG-707: its clients see no other Version, so none comes back
     decision = registry.do(DeleteEntities(f"{M}/versions/3"))
-    assert told(decision, M) == {M: "deleted", "1": "forgotten", "2": "forgotten", "3": "deleted"}
+    assert outcomes(decision, M) == {M: "deleted", "1": "forgotten", "2": "forgotten", "3": "deleted"}
 
 
 def test_a_pointer_has_no_versions_of_its_own(registry: MemoryRegistry) -> None:
     # ENT-132, LEG-1207: not even kept ones; and a façade does not write to it
     decision = registry.do(WriteTree(f"{M}/meta", {"xref": f"{C}/messages/other"}, WriteMethod.PUT))
-    assert told(decision, M) == {M: "EntityUpdated", "1": "forgotten", "2": "forgotten", "3": "deleted"}
+    assert outcomes(decision, M) == {M: "EntityUpdated", "1": "forgotten", "2": "forgotten", "3": "deleted"}
     for command in (delete(M, 3), post(M, b"t 4")):
         with pytest.raises(Conflict):
             registry.do(command)

@@ -13,7 +13,7 @@ from annals.domain.errors.problems import ModelError
 from annals.domain.model import compile_model
 from annals.domain.model.source.imports import MAX_TYPES, expand_imports
 from annals.domain.model.source.includes import MAX_ELEMENTS, MAX_OBJECTS, expand_includes
-from tests.data import MODELS, SPEC, beside, read
+from tests.data import MODELS, SPEC, read, read_from_folder
 
 #: Folders of models in files that include each other, and whether a fragment there may lack its slash.
 FOLDERS = [(MODELS / "included" / name, name == "house") for name in ("box", "sender", "house")]
@@ -94,7 +94,7 @@ def test_the_schema_of_an_included_document_stays_behind() -> None:
 @pytest.mark.parametrize(("folder", "loose"), FOLDERS, ids=lambda each: getattr(each, "name", ""))
 def test_models_in_files_load_unchanged(folder: Path, loose: bool) -> None:
     # MOD-8, CM-04, CM-05: with the folder of the file as the base of its references
-    assert compile_model(read(folder / "model.json"), beside(folder), is_lenient=loose).groups
+    assert compile_model(read(folder / "model.json"), read_from_folder(folder), is_lenient=loose).groups
 
 
 def test_the_arrays_of_a_model_have_so_many_elements_at_most() -> None:

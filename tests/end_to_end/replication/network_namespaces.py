@@ -1,4 +1,4 @@
-"""Network namespaces: a machine of its own for a registry, on a road that loses what is sent and tells nobody.
+"""Network namespaces: a registry runs in its own, over a connection that can silently lose all packets.
 
 Nothing of a cut shows but silence: connections, addresses and routes stay, and TCP waits longer with every attempt.
 """

@@ -1,4 +1,4 @@
-"""Registries that are cut off from one another as by a line that breaks: what is sent is lost, and nobody is told.
+"""Network partitions between registries: packets are lost silently.
 
 A link notices within 20 seconds in which nothing arrives. Once the line is there again it connects within eight: each
 attempt knocks after 0, 1, 3, 7 and 15 seconds, and gives way to the next one after 20.

@@ -1,4 +1,4 @@
-"""A registry has another one tell it when something happens there, and fetches it then."""
+"""A registry subscribes to events of its source, and pulls when one arrives."""
 
 from __future__ import annotations
 

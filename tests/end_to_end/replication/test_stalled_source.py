@@ -1,4 +1,4 @@
-"""A registry that goes on sending and never gets anywhere: a link to it says so."""
+"""A link whose source keeps sending bytes but never completes a response has the state `failing`."""
 
 from __future__ import annotations
 

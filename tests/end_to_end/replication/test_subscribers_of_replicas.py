@@ -1,4 +1,4 @@
-"""Subscribers of a replica hear of what happened at its primary, in the primary's own words (LEG-910)."""
+"""Subscribers of a replica receive the events of its primary, unchanged (LEG-910)."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def test_subscribers_of_a_replica_receive_events_of_its_primary(tmp_path: Path) 
         one.write("g/s/1", name="again")
         one.write("last/s/1")
         until(lambda: all(LAST in sinks.subjects(path) for path in ("/one", "/other")))
-        assert told(sinks, "/other") == told(sinks, "/one")
-        assert {event["source"] for event in told(sinks, "/other")} == {one.url}
+        assert received_events(sinks, "/other") == received_events(sinks, "/one")
+        assert {event["source"] for event in received_events(sinks, "/other")} == {one.url}
 
 
-def told(sinks: Webhooks, path: str) -> list[dict[str, Any]]:
+def received_events(sinks: Webhooks, path: str) -> list[dict[str, Any]]:
     """What came to a path, without places in a sequence. Only what is about one subject comes in order."""
     found = [{name: value for name, value in event.items() if name != "sequence"} for event in sinks.events(path)]
     return sorted(found, key=lambda event: str(event["id"]))

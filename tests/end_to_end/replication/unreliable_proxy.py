@@ -1,4 +1,4 @@
-"""A wire between two registries that can be cut, slowed and silenced."""
+"""A TCP proxy between two registries that tests cut, slow down and silence."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ VERSIONS = ("1", "2", "3", "7", "02", "a", "b")
 
 
 @dataclass
-class Told:
+class DefinitionState:
     """A definition as its events tell it. numbers: by versionid, of what lives or is kept; owners: of each number."""
 
     numbers: dict[str, int] = field(default_factory=dict)
@@ -61,19 +61,19 @@ class Told:
     rows: dict[str, int] = field(default_factory=dict)
 
 
-def followed(events: list[tuple[int, EntityEvent]]) -> dict[str, Told]:
+def followed(events: list[tuple[int, EntityEvent]]) -> dict[str, DefinitionState]:
     """Each definition after its events; that a number has one owner in a life is checked on the way (LEG-210)."""
-    told: dict[str, Told] = {}
+    told: dict[str, DefinitionState] = {}
     for position, event in events:
         if legacy_api_of(event.xid) is None or event.type.count(".") == 0:
             continue
         if event.type.count(".") == 1:
             if isinstance(event, EntityDeleted):
                 told[event.xid].owners.clear()
-            told.setdefault(event.xid, Told())
+            told.setdefault(event.xid, DefinitionState())
             continue
         definition, _, id = event.xid.rpartition("/versions/")
-        one = told.setdefault(definition, Told())
+        one = told.setdefault(definition, DefinitionState())
         if not isinstance(event, EntityDeleted):
             number = version_number(id, event.private)
             assert number and one.owners.setdefault(number, id) == id, f"{event.xid} took {number}"
@@ -227,7 +227,7 @@ def assert_agreement(store: Store, readers: ViewPool, memory: MemoryRegistry) ->
     assert expected == dump(store)["published"]
 
 
-def assert_told(view: View, xid: str, told: Told) -> None:
+def assert_told(view: View, xid: str, told: DefinitionState) -> None:
     published = CompatVersions(view)
     if xids.segments(xid)[-1] != "s" and xids.segments(xid)[-1] != "m":
         return

@@ -1,4 +1,4 @@
-"""Collections that read as they are stored, found by one statement."""
+"""Collections that are sent as they are stored, read by one statement."""
 
 from __future__ import annotations
 

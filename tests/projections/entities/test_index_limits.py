@@ -1,4 +1,4 @@
-"""Entities with more values than the index takes: one row of it each, and the same answers as from their JSON."""
+"""Entities with more values than the index holds: one index row each, and the same results as from their JSON."""
 
 from __future__ import annotations
 

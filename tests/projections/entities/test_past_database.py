@@ -1,4 +1,4 @@
-"""The table of then: what a view of the past holds, whatever is written after it, and the ranges that it reads."""
+"""Views of the past: their contents stay the same after later writes, and they read index ranges."""
 
 from __future__ import annotations
 

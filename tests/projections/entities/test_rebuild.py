@@ -1,4 +1,4 @@
-"""Rebuilds: the same tables from the log alone, beside readers and writers, and after a death half-way."""
+"""Rebuilds give the same tables from the log alone, during reads and writes and after a crash."""
 
 from __future__ import annotations
 

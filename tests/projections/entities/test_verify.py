@@ -30,7 +30,7 @@ COLUMNS = [(table, column.name) for table in TABLES for column in table.columns]
 
 
 @pytest.fixture
-def told(store_url: str) -> Iterator[Store]:
+def filled_store(store_url: str) -> Iterator[Store]:
     """A registry with a past."""
     store = Store(store_url, clock=lambda: datetime(2026, 1, 1, tzinfo=UTC))
     store.create()
@@ -46,28 +46,28 @@ def ids(value: object) -> str:
 
 
 @pytest.mark.parametrize(("table", "name"), COLUMNS, ids=ids)
-def test_a_changed_value_is_found(told: Store, table: Table, name: str) -> None:
+def test_a_changed_value_is_found(filled_store: Store, table: Table, name: str) -> None:
     # FLAG-82: the past is read from these rows, so each value in them has to be the log's
     column: Column[object] = table.c[name]
-    with told.engine.begin() as connection:
+    with filled_store.engine.begin() as connection:
         last = connection.execute(select(table).order_by(table.c.since.desc()).limit(1)).one()
         old = last._mapping[name]
         key = (table.c.tree_key == last.tree_key) & (table.c.since == last.since)
         other = (old or 0) + 1 if "INT" in str(column.type) else f"{old}x"
         connection.execute(table.update().where(key).values({name: other}))
-    [found] = verify_history(told)
+    [found] = verify_history(filled_store)
     assert found.position == last.since or name == "since"
 
 
 @pytest.mark.parametrize("table", TABLES, ids=ids)
-def test_a_missing_row_is_found(told: Store, table: Table) -> None:
+def test_a_missing_row_is_found(filled_store: Store, table: Table) -> None:
     # FLAG-80: what lived then is there
-    with told.engine.begin() as connection:
+    with filled_store.engine.begin() as connection:
         connection.execute(table.delete().where(table.c.tree_key.like("%versions%")))
-    assert [found.position for found in verify_history(told)] == [told.log_end().position]
+    assert [found.position for found in verify_history(filled_store)] == [filled_store.log_end().position]
 
 
-def test_rebuilt_rows_are_equal(told: Store) -> None:
+def test_rebuilt_rows_are_equal(filled_store: Store) -> None:
     # FLAG-82: a rebuild leaves the past as it was
-    rebuild(told)
-    assert list(verify_history(told)) == []
+    rebuild(filled_store)
+    assert list(verify_history(filled_store)) == []

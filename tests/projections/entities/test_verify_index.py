@@ -21,7 +21,7 @@ V = "/dirs/d/files/f/versions/1"
 
 
 @pytest.fixture
-def told(store_url: str) -> Iterator[Store]:
+def filled_store(store_url: str) -> Iterator[Store]:
     """A registry with an index of texts, numbers, lists and empty objects."""
     store = Store(store_url, clock=lambda: datetime(2026, 1, 1, tzinfo=UTC))
     store.create()
@@ -43,26 +43,26 @@ def told(store_url: str) -> Iterator[Store]:
         ("DELETE FROM attribute WHERE path LIKE 'labels%'", "labels.a, labels.c"),
     ],
 )
-def test_a_changed_leaf_is_found(told: Store, change: str, found: str) -> None:
+def test_a_changed_leaf_is_found(filled_store: Store, change: str, found: str) -> None:
     # FLAG-1, FLAG-82: filters of the present go through these rows, so each of them has to be its entity's
     key = V.replace("/", "!")
-    with told.engine.begin() as connection:
+    with filled_store.engine.begin() as connection:
         connection.execute(text(f"{change} AND tree_key = '{key}'"))
-    said = [each.text for each in verify_index(told)]
+    said = [each.text for each in verify_index(filled_store)]
     assert said[0] == f"the index over attributes is not what {key!r} results in at {found}"
-    assert list(verify_history(told)) == []
-    rebuild(told)
-    assert list(verify_index(told)) == []
+    assert list(verify_history(filled_store)) == []
+    rebuild(filled_store)
+    assert list(verify_index(filled_store)) == []
 
 
-def test_an_orphaned_leaf_is_found(told: Store) -> None:
-    with told.engine.begin() as connection:
+def test_an_orphaned_leaf_is_found(filled_store: Store) -> None:
+    with filled_store.engine.begin() as connection:
         connection.execute(text("INSERT INTO attribute VALUES ('!zzz', 'name', 'dirs', 'x', NULL, NULL)"))
-    [found] = verify_index(told)
-    assert found.position == told.log_end().position
+    [found] = verify_index(filled_store)
+    assert found.position == filled_store.log_end().position
     assert found.text.startswith("the index over attributes has ")
 
 
-def test_pages_join(told: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_join(filled_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("annals.commands.store.sql.CHUNK", 1)
-    assert list(verify_index(told)) == []
+    assert list(verify_index(filled_store)) == []

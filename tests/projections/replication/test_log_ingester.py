@@ -1,4 +1,4 @@
-"""What takes in the log of another registry: when it refuses to, all or nothing of it, and its limits (LEG-910)."""
+"""The ingester of a followed log: refusals, atomicity and limits (LEG-910)."""
 
 from __future__ import annotations
 

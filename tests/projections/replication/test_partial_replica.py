@@ -1,4 +1,4 @@
-"""Groups of other registries in one that has some of its own, over generated histories (LEG-901, LEG-909)."""
+"""Groups copied from another registry next to local ones, over generated histories (LEG-901, LEG-909)."""
 
 from __future__ import annotations
 
@@ -68,12 +68,12 @@ def test_groups_of_another_registry_are_what_they_are_there(empty_databases: tup
     @given(PARTS_OF_LIVES, sync_rounds(BESIDE), st.sampled_from(SCOPES), st.randoms())
     def run(history: list[Step], looks: list[SyncRound], scope: dict[str, Any], random: Any) -> None:
         with empty() as (one, other):
-            asyncio.run(told(one, other, history, looks, scope, random))
+            asyncio.run(check_history(one, other, history, looks, scope, random))
 
     run()
 
 
-async def told(
+async def check_history(
     one: str, other: str, history: Sequence[Step], looks: Sequence[SyncRound], scope: dict[str, Any], random: Any
 ) -> None:
     async with named_registry("primary1", one) as primary, named_registry("replica1", other, 1) as replica:

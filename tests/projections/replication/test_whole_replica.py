@@ -53,12 +53,12 @@ def test_a_replica_is_what_it_copies(empty_databases: tuple[str, EmptyDatabases]
     )
     def run(history: list[Step], looks: list[SyncRound], paths: list[str], random: Any) -> None:
         with empty() as (one, other):
-            asyncio.run(told(one, other, history, looks, paths, random))
+            asyncio.run(check_history(one, other, history, looks, paths, random))
 
     run()
 
 
-async def told(
+async def check_history(
     one: str, other: str, history: Sequence[Step], looks: Sequence[SyncRound], paths: Sequence[str], random: Any
 ) -> None:
     async with named_registry("primary1", one) as primary, named_registry("replica1", other, 1) as replica:

@@ -1,4 +1,4 @@
-"""Writers that are killed, and writers at the same time: a segment is there as a whole or not at all."""
+"""Writers that are killed or run at the same time: a segment exists as a whole or not at all."""
 
 from __future__ import annotations
 

@@ -44,12 +44,12 @@ def file(place: Path, kind: str, number: int) -> Path:
     return place / path
 
 
-def told(place: Path, number: int, **members: Any) -> None:
+def change_entry(place: Path, number: int, **members: Any) -> None:
     path = entry(place, number)
     path.write_text(json.dumps(json.loads(path.read_text()) | members))
 
 
-def forged(place: Path, kind: str, change: Callable[[list[dict[str, Any]]], object]) -> None:
+def write_changed_rows(place: Path, kind: str, change: Callable[[list[dict[str, Any]]], object]) -> None:
     """Other rows in the second segment, and a manifest that agrees with the file: only what the rows say can tell."""
     path = file(place, kind, 1)
     table = pq.read_table(path)
@@ -58,7 +58,7 @@ def forged(place: Path, kind: str, change: Callable[[list[dict[str, Any]]], obje
     pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), path)
     content = path.read_bytes()
     known = json.loads(entry(place, 1).read_text())[kind]
-    told(place, 1, **{kind: known | {"bytes": len(content), "sha256": sha256(content).hexdigest()}})
+    change_entry(place, 1, **{kind: known | {"bytes": len(content), "sha256": sha256(content).hexdigest()}})
 
 
 def flip(path: Path, at: int) -> None:
@@ -113,7 +113,7 @@ def test_changed_rows_are_found(
     change: Callable[[list[dict[str, Any]]], object],
     findings: list[tuple[int, str]],
 ) -> None:
-    forged(place, kind, change)
+    write_changed_rows(place, kind, change)
     assert [tuple(finding) for finding in verify_segments(folder)] == findings
 
 
@@ -152,11 +152,11 @@ FILES: dict[str, tuple[Callable[[Path], object], list[tuple[int, str]]]] = {
         [(5, "manifest/"), (9, "the segment does not go on from the one before it"), (9, CHAIN)],
     ),
     "another chain": (
-        lambda p: told(p, 1, chain="00" * 32),
+        lambda p: change_entry(p, 1, chain="00" * 32),
         [(8, ENDS), (9, "the segment does not go on from the one before it"), (9, CHAIN)],
     ),
-    "another count": (lambda p: told(p, 1, interactions=3), [(8, ENDS)]),
-    "another range": (lambda p: told(p, 1, first=4), [(5, "the segment does not go on"), (4, GAP)]),
+    "another count": (lambda p: change_entry(p, 1, interactions=3), [(8, ENDS)]),
+    "another range": (lambda p: change_entry(p, 1, first=4), [(5, "the segment does not go on"), (4, GAP)]),
 }
 
 
@@ -175,7 +175,7 @@ def test_damaged_files_are_found(
 
 
 def test_an_entry_of_a_newer_form_is_refused(place: Path, folder: SegmentFolder) -> None:
-    told(place, 1, schemaversion=99)
+    change_entry(place, 1, schemaversion=99)
     with pytest.raises(UnreadableManifestEntry, match="has schema version 99, but this program knows 1 and 2"):
         list(folder.entries(folder.ranges()))
 

@@ -1,4 +1,4 @@
-"""`annals spark live` as it runs for days: it follows until it is told to stop, and says what it lacks."""
+"""`annals spark live` as a long-running process: it follows until it is stopped, and names missing requirements."""
 
 from __future__ import annotations
 

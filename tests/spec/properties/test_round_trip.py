@@ -1,4 +1,4 @@
-"""What one registry says of itself makes another one the same (P-15/37), whatever database is below either."""
+"""The export of one registry gives an equal registry on any database (P-15/37)."""
 
 from __future__ import annotations
 

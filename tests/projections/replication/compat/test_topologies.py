@@ -1,4 +1,4 @@
-"""Peers, hubs and stars over the two older APIs: what is copied, pushed and told of on roads of several registries."""
+"""Peers, hubs and stars over the two legacy APIs: copies, pushes and notifications between several registries."""
 
 from __future__ import annotations
 

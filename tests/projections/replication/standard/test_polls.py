@@ -1,4 +1,4 @@
-"""What each look at a server of the standard API sees, what it costs, and what is broken there."""
+"""Polls of a server of the standard API: what they detect, what they cost, and broken responses."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from annals.projections.subscriptions.event_messages import EventMessage
 from annals.projections.subscriptions.sequence import last_sequence, sequence_of
 
 
-def told(position: int) -> EventMessage:
+def message(position: int) -> EventMessage:
     whole: Any = None
     return EventMessage(sequence_of(position, 0), "xregistry", whole, {}, "")
 
@@ -28,7 +28,7 @@ def test_order_and_cursor() -> None:
     # SUB-802, 811: keys overtake each other; the cursor stays below what is pending
     lane = DeliveryQueue(0)
     for position, key in enumerate("aabc", 1):
-        lane.offer(told(position), key, 1)
+        lane.offer(message(position), key, 1)
     lane.skip_to(9)
     [first], [second], [third] = lane.take_events(1), lane.take_events(1), lane.take_events(1)
     assert [each.key for each in (first, second, third)] == ["a", "b", "c"]
@@ -51,7 +51,7 @@ def test_a_batch_has_several_of_a_key_in_order() -> None:
     # SUB-706, 811
     lane = DeliveryQueue(0)
     for position, key in enumerate("abacab", 1):
-        lane.offer(told(position), key, 1)
+        lane.offer(message(position), key, 1)
     batch = lane.take_events(4)
     assert [(each.sequence // 100, each.key) for each in batch] == [(1, "a"), (2, "b"), (3, "a"), (4, "c")]
     assert lane.take_events(4) == []  # the rest is behind what is under way
@@ -64,7 +64,7 @@ def test_more_than_a_thousand_waiting_keys_stop_the_rest() -> None:
     # SUB-812: retries go on, others wait until there are fewer
     lane = DeliveryQueue(0)
     for position in range(1, MAX_RETRYING_KEYS + 10):
-        lane.offer(told(position), f"k{position}", 1)
+        lane.offer(message(position), f"k{position}", 1)
     taken = lane.take_events(MAX_RETRYING_KEYS + 1)
     for each in taken:
         lane.schedule_retry(each, 10.0 if each.sequence == 100 else 20.0)
@@ -78,7 +78,7 @@ def test_retries_go_on_where_new_events_wait() -> None:
     # SUB-812: beyond a thousand waiting keys only what was attempted before is handed out, whatever it waited for
     lane = DeliveryQueue(0)
     for position in range(1, MAX_RETRYING_KEYS + 10):
-        lane.offer(told(position), f"k{position}", 1)
+        lane.offer(message(position), f"k{position}", 1)
     [put_off, *taken] = lane.take_events(MAX_RETRYING_KEYS + 4)
     put_off.first_attempt = 5.0
     for each in taken:
@@ -95,7 +95,7 @@ def test_what_is_attempted_again_comes_before_what_happened_later() -> None:
     # SUB-803, 811: in the order of the log, whether it is a retry or new
     lane = DeliveryQueue(0)
     for position, key in enumerate("abcd", 1):
-        lane.offer(told(position), key, 1)
+        lane.offer(message(position), key, 1)
     [first], [second] = lane.take_events(1), lane.take_events(1)
     lane.schedule_retry(second, 9.0)
     lane.schedule_retry(first, 9.0)
@@ -110,7 +110,7 @@ def test_reading_stops_and_goes_on() -> None:
     lane = DeliveryQueue(0)
     for position in range(1, MAX_READY_KEYS + 1):
         assert lane.has_room()
-        lane.offer(told(position), f"k{position}", 1)
+        lane.offer(message(position), f"k{position}", 1)
     assert not lane.has_room()
     for _ in range(MAX_READY_KEYS // 2):
         lane.complete(lane.take_events(1)[0])
@@ -120,14 +120,14 @@ def test_reading_stops_and_goes_on() -> None:
     behind = DeliveryQueue(0)
     hot = DeliveryQueue(0)
     for position in range(1, MAX_READY_KEYS + 500):
-        behind.offer(told(position), "k", 1)
+        behind.offer(message(position), "k", 1)
         if position == 1:
             behind.schedule_retry(behind.take_events(1)[0], 99.0)
     assert behind.has_room()
     for position in range(1, MAX_OPEN_EVENTS):
-        hot.offer(told(position), "hot", 1)
+        hot.offer(message(position), "hot", 1)
     assert hot.has_room()  # SUB-811: for other subjects
-    hot.offer(told(MAX_OPEN_EVENTS), "hot", 1)
+    hot.offer(message(MAX_OPEN_EVENTS), "hot", 1)
     assert not hot.has_room()
 
 
@@ -135,7 +135,7 @@ def test_rewinding_keeps_what_was_handed_out() -> None:
     # SUB-804
     lane = DeliveryQueue(0)
     for position, key in enumerate("abab", 1):
-        lane.offer(told(position), key, 1)
+        lane.offer(message(position), key, 1)
     lane.skip_to(9)
     [first] = lane.take_events(1)
     lane.schedule_retry(first, 9.0)
@@ -176,7 +176,7 @@ def test_what_is_stored_is_enough(acts: list[tuple[str, int]]) -> None:
             case "offer":
                 position += 1
                 keys[sequence_of(position, 0)] = f"k{number}"
-                lane.offer(told(position), f"k{number}", 1)
+                lane.offer(message(position), f"k{number}", 1)
             case "take":
                 busy += lane.take_events(1 + number)
             case "settle" | "again" | "back" if busy:
@@ -218,5 +218,5 @@ def _restored(lane: DeliveryQueue, position: int, keys: dict[int, str]) -> Deliv
     fresh.restore(list(lane.pending()))
     for number in range(1, position + 1):
         if sequence_of(number, 0) > fresh.read_up_to:
-            fresh.offer(told(number), keys[sequence_of(number, 0)], 1)
+            fresh.offer(message(number), keys[sequence_of(number, 0)], 1)
     return fresh

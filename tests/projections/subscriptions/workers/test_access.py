@@ -28,7 +28,7 @@ TOKEN = {"credentialtype": "ACCESSTOKEN", "accesstokenexpiresutc": utc(1000), "a
 REFRESH = TOKEN | {"credentialtype": "REFRESHTOKEN", "refreshtokenendpoint": "https://tokens.example/"}
 
 
-class Kept:
+class SecretsInMemory:
     """Secrets in memory: those of each subscription by name."""
 
     def __init__(self, **values: str) -> None:
@@ -63,7 +63,7 @@ def test_a_token_is_renewed_before_it_ends(sqlite_url: str) -> None:
         asked.append((endpoint, refreshtoken))
         return RenewedTokens(f"token{len(asked)}", START + 1000 * (len(asked) + 1), f"refresh{len(asked)}")
 
-    secrets = Kept(accesstoken="token0", refreshtoken="refresh0")
+    secrets = SecretsInMemory(accesstoken="token0", refreshtoken="refresh0")
     rig = Rig(sqlite_url, secrets=secrets, renew_tokens=renew)
 
     async def deliver() -> None:
@@ -94,7 +94,7 @@ def test_a_token_is_renewed_once_after_a_refusal(sqlite_url: str) -> None:
         renewed.append(refreshtoken)
         return RenewedTokens(f"new{len(renewed)}", START + 5000)
 
-    rig = Rig(sqlite_url, secrets=Kept(accesstoken="pass-marker", refreshtoken="r"), renew_tokens=renew)
+    rig = Rig(sqlite_url, secrets=SecretsInMemory(accesstoken="pass-marker", refreshtoken="r"), renew_tokens=renew)
     good = {"new1"}
 
     def answer(id: str, events: Sequence[CloudEvent]) -> Outcome:
@@ -127,7 +127,7 @@ def test_what_cannot_be_renewed_waits(sqlite_url: str) -> None:
     async def renew(endpoint: str, refreshtoken: str) -> RenewedTokens | None:
         return works[0] if works else None
 
-    rig = Rig(sqlite_url, secrets=Kept(accesstoken="t", refreshtoken="r"), renew_tokens=renew)
+    rig = Rig(sqlite_url, secrets=SecretsInMemory(accesstoken="t", refreshtoken="r"), renew_tokens=renew)
 
     async def deliver() -> None:
         subscribe(rig, REFRESH, "accesstoken", "refreshtoken")
@@ -146,7 +146,7 @@ def test_what_cannot_be_renewed_waits(sqlite_url: str) -> None:
 
 def test_an_access_token_that_has_ended_waits_for_an_update(sqlite_url: str) -> None:
     # SUB-308, 914: the same where the row of a secret is missing
-    secrets = Kept(accesstoken="t")
+    secrets = SecretsInMemory(accesstoken="t")
     rig = Rig(sqlite_url, secrets=secrets)
 
     async def deliver() -> None:
@@ -169,7 +169,7 @@ def test_an_access_token_that_has_ended_waits_for_an_update(sqlite_url: str) -> 
 
 def test_stored_sink_responses_have_no_secrets(sqlite_url: str) -> None:
     # SUB-303, 823: at most a kilobyte, in the status and in dead letters
-    rig = Rig(sqlite_url, secrets=Kept(secret="pass-marker"))
+    rig = Rig(sqlite_url, secrets=SecretsInMemory(secret="pass-marker"))
     rig.receiver.answer = lambda id, events: Outcome(DeliveryResult.REJECTED, "400", "no pass-marker here " * 100)
 
     async def deliver() -> None:
@@ -188,7 +188,7 @@ def test_stored_sink_responses_have_no_secrets(sqlite_url: str) -> None:
 
 
 @dataclass
-class Said:
+class ConsentAnswer:
     is_allowed: bool
     rate: int | None = None
     reason: str = ""
@@ -197,18 +197,18 @@ class Said:
 class Handshakes:
     """Answers in turn, the last one for ever."""
 
-    def __init__(self, *answers: Said) -> None:
+    def __init__(self, *answers: ConsentAnswer) -> None:
         self.answers = list(answers)
         self.asked: list[tuple[SinkTarget, int | None, str | None]] = []
 
-    async def validate(self, target: SinkTarget, rate: int | None, callback: str | None) -> Said:
+    async def validate(self, target: SinkTarget, rate: int | None, callback: str | None) -> ConsentAnswer:
         self.asked.append((target, rate, callback))
         return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
 
 
 def test_a_sink_is_asked_first(sqlite_url: str) -> None:
     # SUB-711 to 713, walk-through 1: after it consents, deliveries name the origin, and keep to its rate
-    handshakes = Handshakes(Said(True, 120))
+    handshakes = Handshakes(ConsentAnswer(True, 120))
     rig = Rig(sqlite_url, validator=handshakes, policy="required", origin="registry.example")
 
     async def deliver() -> None:
@@ -235,7 +235,7 @@ def test_a_sink_is_asked_first(sqlite_url: str) -> None:
 
 def test_without_consent(sqlite_url: str) -> None:
     # SUB-711, 712: `required` waits until it is asked again; `optional` sends few
-    handshakes = Handshakes(Said(False), Said(True))
+    handshakes = Handshakes(ConsentAnswer(False), ConsentAnswer(True))
     rig = Rig(sqlite_url, validator=handshakes, policy="required", origin="o")
 
     async def deliver() -> None:
@@ -255,7 +255,7 @@ def test_without_consent(sqlite_url: str) -> None:
 
 def test_few_without_consent(sqlite_url: str) -> None:
     # SUB-711: 20 at once, then 10 a minute, without naming the origin
-    rig = Rig(sqlite_url, validator=Handshakes(Said(False)), policy="optional", origin="o")
+    rig = Rig(sqlite_url, validator=Handshakes(ConsentAnswer(False)), policy="optional", origin="o")
 
     async def deliver() -> None:
         rig.subscribe()
@@ -276,7 +276,14 @@ def test_few_without_consent(sqlite_url: str) -> None:
 
 def test_one_refusal_stops_nothing(sqlite_url: str) -> None:
     # SUB-712: asked once a day; three refusals in a row take the consent back
-    handshakes = Handshakes(Said(True), Said(False), Said(True), Said(False), Said(False), Said(False))
+    handshakes = Handshakes(
+        ConsentAnswer(True),
+        ConsentAnswer(False),
+        ConsentAnswer(True),
+        ConsentAnswer(False),
+        ConsentAnswer(False),
+        ConsentAnswer(False),
+    )
     rig = Rig(sqlite_url, validator=handshakes, policy="required", origin="o")
     states: list[str] = []
 
@@ -296,7 +303,7 @@ def test_one_refusal_stops_nothing(sqlite_url: str) -> None:
 
 def test_consent_comes_later(store_url: str) -> None:
     # SUB-714: a callback's secret is good once, for a day and for its own subscription
-    handshakes = Handshakes(Said(False))
+    handshakes = Handshakes(ConsentAnswer(False))
     rig = Rig(store_url, validator=handshakes, policy="required", build_callback=lambda id, secret: secret)
 
     async def deliver() -> None:
@@ -342,7 +349,7 @@ def test_a_callback_that_comes_while_others_are_written(sqlite_url: str) -> None
 
 def test_a_new_sink_needs_a_new_consent(sqlite_url: str) -> None:
     # SUB-712: after a change of `sink`, and of nothing else
-    handshakes = Handshakes(Said(True))
+    handshakes = Handshakes(ConsentAnswer(True))
     rig = Rig(sqlite_url, validator=handshakes, policy="required", origin="o")
 
     async def deliver() -> None:

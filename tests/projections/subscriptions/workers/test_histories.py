@@ -1,4 +1,4 @@
-"""Any history, any failures, any crashes: nothing is lost, subjects keep their order, repeats are recognizable."""
+"""Any history, failures and crashes: no event is lost, subjects keep their order, repeats are recognizable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A peer that answers as it is told, by rhea, which shares nothing with Proton: for outcomes that no broker gives."""
+"""An AMQP peer on rhea, which is independent of Proton and gives the outcomes that no broker gives."""
 
 from __future__ import annotations
 
