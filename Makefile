@@ -13,7 +13,7 @@ TEXTS := .ci .github $(wildcard *.md *.toml *.yml .*.yaml) Makefile
 # Tests start hundreds of processes, which can share compiled sources.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install run test test-fast check format docs reference bench image-check clean
+.PHONY: help install run test-fast test test-long check format docs reference bench image-check clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -23,11 +23,16 @@ install: $(VENV)/.run  ## Install the registry into .venv
 run: install  ## Serve the registry on http://127.0.0.1:8080, stored in annals.db
 	@$(BIN)/annals serve
 
-test: $(VENV)/.dev  ## Run the tests, also on PostgreSQL and real brokers where available
-	@$(BIN)/pytest -q -n $(WORKERS) --dist worksteal -rfEs $(ARGS)
+PYTEST = $(BIN)/pytest -q -n $(WORKERS) --dist worksteal -rfEs
 
-test-fast: $(VENV)/.dev  ## Run the tests that need no server, broker, browser or JVM
-	@$(BIN)/pytest -q -n $(WORKERS) -m fast $(ARGS)
+test-fast: $(VENV)/.dev  ## Run the tests that need only their own process; about a minute, for each save
+	@$(BIN)/pytest -q -n auto -m fast $(addprefix tests/,domain commands projections api spec) $(ARGS)
+
+test: $(VENV)/.dev  ## Run all tests but the long ones, also on PostgreSQL and real brokers where available
+	@$(PYTEST) -m "not long" $(ARGS)
+
+test-long: $(VENV)/.dev  ## Run the long tests: series of kills, faults, generated requests, other people's suites, large logs
+	@$(PYTEST) -m long $(ARGS)
 
 # .pre-commit-config.yaml has a hook for each; with --keep-going all of them run.
 CHECKS := check-format check-lint check-types check-spelling check-links check-dependencies

@@ -26,12 +26,12 @@ EXIT_CODES_HELP: Final = (
 
 #: What each exit code means, for the reference.
 EXIT_CODE_MEANINGS: Final = {
-    ExitCode.DONE: "The verb has done what was asked.",
-    ExitCode.REFUSED: "The input was refused, an answer to a question was no, or a comparison found a difference. A "
-    "defect of Annals, which prints a traceback, also ends with this code.",
-    ExitCode.USAGE: "The command line or a setting is wrong. Nothing was changed.",
+    ExitCode.DONE: "The verb has done its work.",
+    ExitCode.REFUSED: "The input was refused, a comparison found a difference, or a question was answered with no. A "
+    "defect of Annals also ends with this code; it is the only error that prints a traceback.",
+    ExitCode.USAGE: "The command line or a setting is wrong.",
     ExitCode.STORE: "The store, or another server that the verb needs, cannot be reached; or the store is damaged.",
-    ExitCode.INTERRUPTED: "Ctrl-C ended the verb. Verbs that run until Ctrl-C, such as `serve`, end with 0.",
+    ExitCode.INTERRUPTED: "Ctrl-C ended the verb early. `serve` and other verbs that run until Ctrl-C end with 0.",
 }
 
 

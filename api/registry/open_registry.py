@@ -112,7 +112,6 @@ def open_registry(
     try:
         rebuild_if_stale(store, settings.indexed_leaves)
         _create(registry, settings.registryid)
-        store.load_model()
     except BaseException:
         registry.close()
         raise

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, get_args, get_origin, get_type_hints
 import typer
 
 from annals.api.cli.main import app
-from annals.api.cli.outcome import EXIT_CODES_HELP
+from annals.api.cli.outcome import EXIT_CODE_MEANINGS
 from docs.generate.markdown import code, escaped, page, table
 
 _PROGRAM: Final = "annals"
@@ -23,18 +23,26 @@ Verb = tuple[str, Any]
 def text() -> str:
     """The whole page."""
     verbs = [*_verbs(_PROGRAM, typer.main.get_command(app))]
-    introduction = f"`annals` is the one command. `annals VERB --help` explains a verb.\n\n{EXIT_CODES_HELP}"
+    introduction = (
+        "`annals` is the one command, also as `python -m annals`. `annals VERB --help` explains a verb.\n\n"
+        "An error is one line on stderr, and the [exit code](#exit-codes) names its kind."
+    )
     leaves = [(path, verb) for path, verb in verbs if not _children(verb)]
     contents = table(
         ("Verb", "Does"), ((f"[`{path}`](#{_anchor(path)})", _first_sentence(verb.help)) for path, verb in leaves)
     )
-    return page("Command line", introduction, contents, *(_entry(path, verb) for path, verb in leaves))
+    return page("Command line", introduction, contents, _exit_codes(), *(_entry(path, verb) for path, verb in leaves))
 
 
 def verb_paths() -> list[str]:
     """Every verb, such as `log tail`."""
     verbs = _verbs(_PROGRAM, typer.main.get_command(app))
     return [path.removeprefix(f"{_PROGRAM} ") for path, verb in verbs if not _children(verb)]
+
+
+def _exit_codes() -> str:
+    rows = ((code(number.value), meaning) for number, meaning in EXIT_CODE_MEANINGS.items())
+    return f"## Exit codes\n\n{table(('Code', 'Meaning'), rows)}"
 
 
 def _verbs(path: str, command: Any) -> Iterator[Verb]:

@@ -129,6 +129,7 @@ def run(client: httpx.Client, operation: Any, examples: int, keep_model: bool = 
     ask()
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)  # most of it goes into making requests up
 @pytest.mark.parametrize("method", ["get", "put", "patch", "post", "delete"])
 def test_entities(client: httpx.Client, method: str) -> None:

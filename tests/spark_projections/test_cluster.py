@@ -22,7 +22,7 @@ from tests.spark_projections.test_console import COUNTED, QUERY
 from tests.support.serving import environment, serving
 from tests.support.spark_archive import options
 
-pytestmark = [pytest.mark.uses("Spark"), pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.long, pytest.mark.uses("Spark"), pytest.mark.timeout(1200)]
 
 PASSWORD: Final = "pass-of-the-database"
 TOKEN: Final = "token-of-a-reader"

@@ -43,7 +43,7 @@ from tests.support.serving import annals
 from tests.support.stores import schema_of
 from tests.support.subscribing import BODY
 
-pytestmark = [pytest.mark.uses("Kafka"), pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.long, pytest.mark.uses("Kafka"), pytest.mark.timeout(1800)]
 
 #: Several in a row, because one is short.
 HISTORIES = st.lists(histories(documents=True, most=60), min_size=6, max_size=9).map(lambda some: [*chain(*some)])

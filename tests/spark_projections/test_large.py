@@ -33,7 +33,7 @@ from tests.spark_projections.test_equality import rebuild_by_spark, state
 from tests.support.brokers import kafka as brokers
 from tests.support.stores import schema_of
 
-pytestmark = [pytest.mark.uses("Kafka"), pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.long, pytest.mark.uses("Kafka"), pytest.mark.timeout(1800)]
 
 EVENTS = int(os.environ.get("ANNALS_TEST_EVENTS", "100000"))
 #: Rows that a store takes in together.

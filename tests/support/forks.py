@@ -15,20 +15,18 @@ import sys
 from collections.abc import Mapping, Sequence
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Final
 
 from annals.api.cli.lazy_verbs import VERBS
 
 _CONTEXT = get_context("forkserver")
-#: What verbs import when they are called, and the tests' processes share.
-_SHARED_MODULES = (
-    "tests.support.forks",
-    "annals.api.cli.main",
-    "annals.api.cli.error_lines",
-    "annals.api.cli.server",
-    "annals.api.cli.setup.unknown_settings",
-    *{f"annals.api.cli.verbs.{verb.place.partition(':')[0]}" for verb in VERBS.values()},
+#: What verbs and stores import when they need it.
+_LATE_MODULES: Final = (
+    *("annals.api.cli.server", "annals.api.cli.error_lines", "annals.api.cli.setup.unknown_settings"),
+    *("kafka", "psycopg", "typer._adapters"),
 )
-_CONTEXT.set_forkserver_preload([*_SHARED_MODULES])
+_VERB_MODULES: Final = sorted({f"annals.api.cli.verbs.{verb.place.partition(':')[0]}" for verb in VERBS.values()})
+_CONTEXT.set_forkserver_preload([*_VERB_MODULES, *_LATE_MODULES, "tests.support.forks"])
 
 
 class Fork:

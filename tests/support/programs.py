@@ -15,7 +15,7 @@ import pytest
 
 PROGRAMS: Final = (
     *("PostgreSQL", "Kafka", "Mosquitto", "NATS", "RabbitMQ", "Artemis", "S3Proxy", "Spark"),
-    *("Chromium", "Node.js", "Java", "Go"),
+    *("Chromium", "Node.js", "Java", "Go", "zsh", "fish"),
 )
 #: What the tests of a module need that import one of these: processes that take seconds to start.
 _SLOW_MODULES: Final = (

@@ -93,6 +93,7 @@ def _import_file(registry: Registry, document_file: DocumentFile, work: WorkProg
 
     try:
         command = import_command(document_file, _current_model(registry.store))
+        registry.store.load_model()  # so that documents are checked before the command is decided, and it only once
         future = registry.command_bus.submit(command, CONSOLE, report_phase=report_phase) if command else None
         recorded = future.result() if future else None
     except Problem as problem:

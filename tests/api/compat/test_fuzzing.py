@@ -42,6 +42,7 @@ def client(shared_store_url: str, tmp_path_factory: pytest.TempPathFactory) -> I
         store.close()
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)  # most of it goes into making requests up
 @pytest.mark.parametrize("family", LEGACY_APIS, ids=lambda family: family.name)
 def test_answers_are_those_of_the_document(client: httpx.Client, family: LegacyApi) -> None:

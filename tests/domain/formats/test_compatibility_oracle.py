@@ -19,6 +19,7 @@ FAMILIES: dict[str, Family] = {"JsonSchema": jsonschema.family, "Avro": avro.fam
 SHARES = {"JsonSchema": 45, "Avro": 30, "XSD": 18}
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", FAMILIES)
 def test_what_is_readable_is_read(name: str) -> None:
@@ -29,6 +30,7 @@ def test_what_is_readable_is_read(name: str) -> None:
     assert 100 * report.share >= SHARES[name] and report.data > PAIRS and report.silent < PAIRS / 5
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(("name", "members"), [("JsonSchema", jsonschema), ("Avro", avro), ("XSD", xsd)])
 def test_an_oracle_finds_what_is_wrong(name: str, members: Any, monkeypatch: pytest.MonkeyPatch) -> None:

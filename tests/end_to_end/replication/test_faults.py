@@ -96,6 +96,7 @@ def _grows(number: Callable[[], int], beyond: float | None = None, seconds: floa
     until(lambda: number() > known, seconds)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_a_killed_replica_loses_and_repeats_nothing(tmp_path: Path, road: tuple[str, dict[str, Any]]) -> None:
     """LEG-910: what is recorded is whole interactions, wherever the replica ends."""
@@ -113,6 +114,7 @@ def test_a_killed_replica_loses_and_repeats_nothing(tmp_path: Path, road: tuple[
         complete(a, b, done)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_a_killed_primary_loses_and_repeats_nothing(tmp_path: Path, road: tuple[str, dict[str, Any]]) -> None:
     """LEG-913: what the primary confirmed arrives, however often it starts again."""
@@ -144,6 +146,7 @@ def _silence(found: Wire, seconds: float) -> None:
     found.silent = False
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_replication_survives_cut_silent_and_slow_connections(tmp_path: Path, road: tuple[str, dict[str, Any]]) -> None:
     """LEG-912: whatever becomes of single requests, the next ones find what is missing."""
@@ -206,6 +209,7 @@ def test_a_credential_that_changes(tmp_path: Path, mode: str) -> None:
         b.verified()
 
 
+@pytest.mark.long
 @pytest.mark.timeout(180 + 3 * _LONG)
 @pytest.mark.parametrize("mode", ["pull", "push"])
 def test_a_replica_that_starts_far_behind(tmp_path: Path, mode: str, postgres_url: str) -> None:

@@ -41,6 +41,7 @@ _PAUSE: Final = 0.2
 Side = tuple[Registry, str]
 
 
+@pytest.mark.long
 @pytest.mark.timeout(CUT + 270)
 def test_registries_that_are_cut_off(tmp_path: Path) -> None:
     """LEG-906, LEG-912, LEG-913: however copies come over, all that was written meanwhile does then, each thing once.

@@ -73,6 +73,7 @@ def dripping() -> Iterator[dict[str, str]]:
         yield {drip: each.url for drip, each in found.items()}
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_a_link_to_a_source_that_drips_is_failing(tmp_path: Path) -> None:
     """LEG-901: a link's status says that nothing comes, whatever bytes do."""

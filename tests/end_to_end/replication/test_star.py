@@ -27,7 +27,7 @@ from tests.support.polling import until
 from tests.support.registries.restarted import SEPARATE_PROCESS, TOKEN, Registry, wait_until_equal_logs
 from tests.support.stores import schema_of
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 WRITES = int(os.environ.get("ANNALS_TEST_STAR", "3600"))
 _SEED = 20

@@ -26,7 +26,7 @@ from tests.support.registries.recorded import Registry
 from tests.support.serving import environment
 
 #: A broker takes a few seconds to start, and many more on a busy machine.
-pytestmark = [pytest.mark.uses("Kafka"), pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.long, pytest.mark.uses("Kafka"), pytest.mark.timeout(300)]
 
 
 def written(rig: Rig) -> int:

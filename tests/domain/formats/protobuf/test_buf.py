@@ -45,6 +45,7 @@ def groups(rules: Rules) -> list[dict[str, Any]]:
     return list(GROUPS["WIRE"]) + (list(GROUPS["WIRE_JSON"]) if rules == "WIRE_JSON" else [])
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("rules", ["WIRE", "WIRE_JSON"])
 def test_changes_of_the_table(rules: Rules) -> None:
@@ -58,6 +59,7 @@ def test_changes_of_the_table(rules: Rules) -> None:
     assert all(group["why"] for group in groups(rules))
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("rules", ["WIRE", "WIRE_JSON"])
 def test_generated_changes(rules: Rules) -> None:

@@ -50,6 +50,7 @@ def child(rig: Rig, sign: int = signal.SIGKILL) -> Iterator[subprocess.Popen[byt
         process.stdout.close()
 
 
+@pytest.mark.long
 @pytest.mark.timeout(240)
 def test_none_of_ten_thousand_is_lost(rig: Rig, receiver: Webhooks) -> None:
     # SUB-801, walk-through 3: killed again and again while requests are under way; a repeat has its source and id
