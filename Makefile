@@ -8,7 +8,7 @@ WORKERS = $(shell $(BIN)/python -c 'import os; print(2 + (os.cpu_count() or 1))'
 PRODUCT := annals domain commands projections api spark_projections
 SOURCES := $(PRODUCT) tests bench docs
 # Files at the top whose spelling is checked.
-TEXTS := .ci $(wildcard *.md *.toml *.yml .*.yaml) Makefile
+TEXTS := .ci .github $(wildcard *.md *.toml *.yml .*.yaml) Makefile
 
 # Tests start hundreds of processes, which can share compiled sources.
 unexport PYTHONDONTWRITEBYTECODE
