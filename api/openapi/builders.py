@@ -7,6 +7,9 @@ from typing import Any, Final
 Schema = dict[str, Any]
 
 STRING_SCHEMA: Final[Schema] = {"type": "string"}
+#: Members of any type beyond the described ones. The generators of openapi-generator refuse members that a schema does
+#: not allow in words, and they confuse `{}` with the `false` of another schema.
+OTHER_MEMBERS: Final[Schema] = {"description": "Other members."}
 #: The bytes of a document. OpenAPI 3.1 needs no schema for them, but client generators do.
 BINARY_SCHEMA: Final[Schema] = {"type": "string", "format": "binary"}
 #: The schema name of a page of the log, which is also the response to a dry run.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from annals.api.openapi.builders import Schema
+from annals.api.openapi.builders import OTHER_MEMBERS, Schema
 
 
 class NamedSchemas(NamedTuple):
@@ -16,6 +16,8 @@ class NamedSchemas(NamedTuple):
 
 def move_named_schemas(part: Any) -> NamedSchemas:
     """The part with a reference in place of each schema that has a `title`.
+
+    Objects also say that they may have other members, because generators refuse these where a schema does not say so.
 
     Raises: ValueError for two different schemas with one title.
     """
@@ -29,6 +31,8 @@ def _moved(value: Any, schemas: dict[str, Schema]) -> Any:
     if not isinstance(value, dict):
         return value
     found = {name: _moved(each, schemas) for name, each in value.items()}
+    if found.get("type") == "object" and "properties" in found:
+        found.setdefault("additionalProperties", OTHER_MEMBERS)
     if isinstance(title := found.get("title"), str):
         return _reference(title, {name: row for name, row in found.items() if name != "title"}, schemas)
     return found

@@ -96,4 +96,4 @@ def _response(*, dryrun: bool = False, **response: Any) -> Schema:
 
 
 #: The parts that the documents of all APIs have: `headers` and `schemas`.
-COMPONENTS: Final = load_file("annals.api.openapi")
+COMPONENTS: Final[Schema] = move_named_schemas(load_file("annals.api.openapi")).part

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 
+from annals.api.openapi.builders import OTHER_MEMBERS, Schema
 from annals.domain.compat.errors import Conflict, InvalidDefinition, NoSuchVersion
 from annals.domain.errors.http_errors import HttpProblem
 from annals.domain.errors.problems import PROBLEM_TYPES, Problem
-
-Schema = dict[str, Any]
 
 
 def _concrete_types(kind: type[Problem]) -> Iterator[type[Problem]]:
@@ -57,7 +56,8 @@ def problem_schema(*required: str) -> Schema:
 
     All error types share it, because generators make a class of each schema, and few can read a choice among eighty.
     """
-    return {"type": "object", "properties": _MEMBERS, "required": ["type", "title", *required]}
+    names = ["type", "title", *required]
+    return {"type": "object", "properties": _MEMBERS, "additionalProperties": OTHER_MEMBERS, "required": names}
 
 
 def problem_responses() -> dict[str, Schema]:

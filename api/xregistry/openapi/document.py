@@ -33,6 +33,7 @@ from annals.api.xregistry.openapi.schemas import (
     Schema,
     model_schemas,
     object_schema,
+    open_object_schema,
     schema_reference,
 )
 from annals.api.xregistry.request.paths import allow_header, availability_name
@@ -154,8 +155,8 @@ def _own_schemas() -> dict[str, Schema]:
         CAPABILITIES: _capabilities_schema(),
         AVAILABILITY: object_schema({"mutable": {"type": "boolean"}}),
         CAPABILITIESOFFERED: object_map,
-        MODEL: {"type": "object", "properties": members, "required": list(members)},
-        MODELSOURCE: {"type": "object", "properties": members},
+        MODEL: {**open_object_schema(members), "required": list(members)},
+        MODELSOURCE: open_object_schema(members),
         **_deletion_schemas(),
         **COMPONENTS["schemas"],
     }
@@ -163,11 +164,9 @@ def _own_schemas() -> dict[str, Schema]:
 
 def _deletion_schemas() -> dict[str, Schema]:
     """Maps of entities to delete, each with its required epoch."""
-    epoch: Schema = {"type": "object", "properties": {"epoch": {"type": ["integer", "null"]}}}
-    meta: Schema = {"type": "object", "properties": {"meta": schema_reference("EntityToDelete")}}
     return {
-        "EntityToDelete": epoch,
-        "ResourceToDelete": meta,
+        "EntityToDelete": open_object_schema({"epoch": {"type": ["integer", "null"]}}),
+        "ResourceToDelete": open_object_schema({"meta": schema_reference("EntityToDelete")}),
         ENTITIES_TO_DELETE: {"type": "object", "additionalProperties": schema_reference("EntityToDelete")},
         RESOURCES_TO_DELETE: {"type": "object", "additionalProperties": schema_reference("ResourceToDelete")},
     }

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from annals.api.openapi.builders import OTHER_MEMBERS
 from annals.domain.model import GroupType, Model, ResourceType
 from annals.domain.model.spec_attributes import Definition, Definitions
 from annals.domain.values.json_text import InvalidJson, loads
@@ -30,6 +31,11 @@ COLLECTIONS_SUFFIX: Final = "-collections"
 _ALWAYS_REQUIRED: Final = ("self", "xid")
 _NESTED_SCHEMAS: Final = {"capabilities": CAPABILITIES, "model": MODEL, "modelsource": MODELSOURCE}
 
+_EXPECTED_EPOCH: Final[Schema] = {
+    "type": ["integer", "null"],
+    "minimum": 0,
+    "description": "If present, the request is refused unless the entity has this epoch.",
+}
 _TEXT: Final[Schema] = {"type": "string"}
 _XID: Final[Schema] = {"type": "string", "pattern": "^/"}
 _URI: Final[Schema] = {"type": "string", "format": "uri"}
@@ -69,6 +75,11 @@ def object_schema(properties: Mapping[str, Schema]) -> Schema:
     return {"type": "object", "properties": dict(properties), "additionalProperties": False}
 
 
+def open_object_schema(properties: Mapping[str, Schema]) -> Schema:
+    """The schema of an object with these members and others, all optional."""
+    return {**object_schema(properties), "additionalProperties": OTHER_MEMBERS}
+
+
 def model_schemas(model: Model) -> dict[str, Schema]:
     """The schemas of all levels by name: `dirs`, `dirs.files`, `dirs.files.meta`, `dirs.files.versions`."""
     registry = model.registry.definitions
@@ -101,7 +112,7 @@ def attributes_schema(definitions: Definitions) -> Schema:
     properties = {name: attribute_schema(row) for name, row in definitions.items() if name != "*"}
     schema: Schema = {"type": "object", "properties": {**properties, **_sibling_properties(definitions)}}
     if "*" in definitions:
-        schema["additionalProperties"] = attribute_schema(definitions["*"])
+        schema["additionalProperties"] = attribute_schema(definitions["*"]) or OTHER_MEMBERS
     elif "*" not in dict(_siblings(definitions)):
         schema["additionalProperties"] = False
     conditions = {name: _ifvalues_schema(name, row) for name, row in definitions.items() if row.get("ifvalues")}
@@ -202,12 +213,14 @@ def _collections_schemas(name: str, nested: Mapping[str, str]) -> dict[str, Sche
 
 
 def _request_schema(definitions: Definitions) -> Schema:
-    """A level in requests: no member is required, null deletes, and read-only members are ignored."""
+    """A level in requests: no member is required, null deletes, and read-only members but `epoch` are ignored."""
     schema = attributes_schema(definitions)
     schema["properties"] = {
         name: {"readOnly": True} if definitions.get(name, {}).get("readonly") else _nullable(property_schema)
         for name, property_schema in schema["properties"].items()
     }
+    if "epoch" in definitions:
+        schema["properties"]["epoch"] = _EXPECTED_EPOCH
     # Not a property, because generators give it the name of an attribute `schema`.
     return {**schema, "patternProperties": {r"^\$schema$": _TEXT}}
 
