@@ -21,6 +21,7 @@ from annals.api.cli.open_registry import open_local_registry
 from annals.api.cli.options import Database, PublicUrl, load_settings
 from annals.api.cli.outcome import StoreError, UsageError
 from annals.api.http.connections.protocol import BoundedConfig, BoundedProtocol
+from annals.api.ops.version import SERVER_HEADER
 from annals.api.settings.settings import Settings, mask_password, server_url
 
 Host = Annotated[str | None, typer.Option("--host", help="Address to listen on; 0.0.0.0 for all.")]
@@ -109,7 +110,7 @@ def run_server(settings: Settings, listening_socket: socket.socket, address: str
         ws="none",
         log_level=settings.log_level,
         access_log=False,
-        server_header=False,
+        headers=[SERVER_HEADER],
         # The settings decide which proxies are trusted; uvicorn must not trust any.
         proxy_headers=False,
         timeout_graceful_shutdown=GRACE_SECONDS,
