@@ -42,7 +42,8 @@ from annals.api.ops.commit_listeners import CommitListeners
 from annals.api.ops.health import LIVEZ, READYZ, HealthRoutes
 from annals.api.ops.metrics import ServerMetrics
 from annals.api.ops.metrics_route import METRICS, MetricsRoutes
-from annals.api.own_paths import OWN_PATHS, PATH_TEMPLATES
+from annals.api.ops.version import VERSION, VersionRoutes
+from annals.api.own_paths import LEGACY_SURFACES, OWN_PATHS, PATH_TEMPLATES
 from annals.api.registry.open_registry import Registry, open_registry
 from annals.api.replication.metrics import add_link_metrics as measure_links
 from annals.api.replication.representations import LinkApiContext as LinkParts
@@ -58,7 +59,7 @@ from annals.api.subscriptions.routes import SubscriptionsRoutes
 from annals.api.subscriptions.wiring import build_event_families, build_guard_for_url, build_subscription_context
 from annals.api.xregistry.checks.routes import CHECK, CheckRoutes
 from annals.api.xregistry.imports import IMPORT, ImportRoutes
-from annals.api.xregistry.openapi.routes import DOCS, OPENAPI, OpenapiRoutes
+from annals.api.xregistry.openapi.routes import DOCS, INDEX, OPENAPI, OpenapiRoutes
 from annals.api.xregistry.render.shortself import SHORTSELF_PATH
 from annals.api.xregistry.restore import RESTORE, RestoreRoutes
 from annals.api.xregistry.routes import XRegistryRoutes
@@ -77,6 +78,8 @@ _LOG: Final = logging.getLogger("annals")
 #: Names that exist below `/-/`. The aliases also exist at the root, unless the model uses the name.
 OWN_NAMES: Final = frozenset(
     (
+        INDEX,
+        VERSION,
         LIVEZ,
         READYZ,
         METRICS,
@@ -91,7 +94,7 @@ OWN_NAMES: Final = frozenset(
         DIFF,
         RESTORE,
     )
-) | {RESOLVED, MATCH, CHECK, FINDINGS, PREVIEWS, COMPAT_OPENAPI, HASH, LINKS}
+) | {RESOLVED, MATCH, CHECK, FINDINGS, PREVIEWS, COMPAT_OPENAPI, HASH, LINKS, IMPORT}
 ROOT_ALIASES: Final = frozenset((LIVEZ, READYZ, METRICS, OPENAPI))
 
 
@@ -213,11 +216,13 @@ def create_app(
 
 def _server_mounts(registry: Registry, metrics: ServerMetrics) -> Mapping[str, Mount]:
     """Surfaces below `/-/` about the server and its OpenAPI documents."""
-    health_routes, openapi_routes = HealthRoutes(registry), OpenapiRoutes(registry, OWN_PATHS)
+    health_routes, openapi_routes = HealthRoutes(registry), OpenapiRoutes(registry, OWN_PATHS, LEGACY_SURFACES)
     return {
         LIVEZ: Mount(health_routes, allows_anonymous=True, is_leaf=True, accepts_any_host=True),
         READYZ: Mount(health_routes, allows_anonymous=True, is_leaf=True, accepts_any_host=True),
         METRICS: Mount(MetricsRoutes(metrics), is_leaf=True),
+        VERSION: Mount(VersionRoutes(), is_leaf=True),
+        INDEX: Mount(openapi_routes),
         OPENAPI: Mount(openapi_routes, is_leaf=True),
         DOCS: Mount(openapi_routes, is_leaf=True),
         COMPAT_OPENAPI: Mount(CompatOpenapiRoutes()),

@@ -109,10 +109,10 @@ class DispatcherApplication(Starlette):
 class Dispatcher:
     """Answers HTTP requests; see the module.
 
-    own_mounts: mounts by name below `/-/`. aliases: names of `own_mounts` that also exist at the root, unless the model
-    uses the name. fixed_mounts: mounts by whole path. tree_mounts: mounts by first path segment. mount_request: returns
-    the request with its canonical path, given the request and its host. damage: receives errors, and logs those of the
-    store.
+    own_mounts: mounts by name below `/-/`; that of `/-/` itself has an empty name. aliases: names of `own_mounts` that
+    also exist at the root, unless the model uses the name. fixed_mounts: mounts by whole path. tree_mounts: mounts by
+    first path segment. mount_request: returns the request with its canonical path, given the request and its host.
+    damage: receives errors, and logs those of the store.
     """
 
     def __init__(
@@ -234,7 +234,7 @@ class Dispatcher:
     def _mount(self, segments: tuple[str, ...]) -> Mount:
         """The mount of a path. Raises: ApiNotFound for an unknown path below `/-/`."""
         if segments[:1] == (OWN_PREFIX,):
-            mount = self._own_mounts.get(segments[1]) if len(segments) > 1 else None
+            mount = self._own_mounts.get(segments[1] if len(segments) > 1 else "")
             if mount is None or (mount.is_leaf and len(segments) > 2):
                 raise problems.ApiNotFound()
             return mount

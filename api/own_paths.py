@@ -12,6 +12,7 @@ from annals.api.feeds.formats import PAGE_SIZE
 from annals.api.feeds.request_params import MAX_LIMIT, MAX_WAIT
 from annals.api.openapi.named_schemas import NamedSchemas
 from annals.api.openapi.path_files import load_paths
+from annals.api.openapi.path_index import IndexEntry, methods_of
 from annals.api.replication.representations import LINK_STATES
 from annals.api.subscriptions import dead_letters, previews, reading
 from annals.api.xregistry.request.paths import FIXED_PATHS
@@ -25,6 +26,15 @@ from annals.domain.subscriptions.event_families import FAMILIES, XREGISTRY
 from annals.domain.subscriptions.sink_uris import PROTOCOLS
 from annals.projections.replication.log.link_status import DIFFERS, EQUAL, UNKNOWN
 
+#: Where clients of the legacy APIs begin. These have OpenAPI documents of their own.
+LEGACY_SURFACES: Final = tuple(
+    IndexEntry(
+        f"{family.base}/{family.path}",
+        methods_of(described["paths"][f"/{family.path}"]),
+        f"{described['info']['title']} {described['info']['version']}, a legacy API: list the ids of all groups",
+    )
+    for family, described in ((family, DESCRIPTIONS[family.name]) for family in LEGACY_APIS)
+)
 #: The folders with an `openapi.yaml`, in the order of the document.
 _SURFACES: Final = (
     *(

@@ -21,6 +21,7 @@ from annals.api.cli.open_registry import open_local_registry
 from annals.api.cli.outcome import StoreError, UsageError
 from annals.api.cli.setup.notices import print_notice
 from annals.api.http.connections.protocol import BoundedConfig, BoundedProtocol
+from annals.api.ops.version import SERVER_HEADER
 from annals.api.settings.settings import Settings, server_url
 from annals.api.settings.shown_settings import mask_password
 
@@ -98,7 +99,7 @@ def run_server(settings: Settings, listening_socket: socket.socket, address: str
         ws="none",
         log_config=None,  # `configure_logs` has done it
         access_log=False,
-        server_header=False,
+        headers=[SERVER_HEADER],
         # The settings decide which proxies are trusted; uvicorn must not trust any.
         proxy_headers=False,
         timeout_graceful_shutdown=GRACE_SECONDS,

@@ -6,9 +6,9 @@ Spec: RFC 9110, "Accept"; CloudEvents JSON format, "JSON Batch Format"; HTML, "S
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from annals.api.http.response import JSON
 from annals.domain.errors.http_errors import NotAcceptable
@@ -29,6 +29,8 @@ class PositionLines(NamedTuple):
     event_count: int
 
 
+#: What a media type is negotiated for.
+Format = TypeVar("Format")
 #: Serializes groups. The flag is true for the first groups of a response.
 WriteLines = Callable[[Iterable[PositionLines], bool], bytes]
 
@@ -105,8 +107,11 @@ LOG_FORMATS: Final = {
 }
 
 
-def negotiate_format(accept: str | None, formats: dict[str, FeedFormat]) -> FeedFormat:
-    """The format that the client prefers; the first of several with equal weight. Raises: NotAcceptable."""
+def negotiate_format(accept: str | None, formats: Mapping[str, Format]) -> Format:
+    """The format that the client prefers; the first of several with equal weight. formats: by media type.
+
+    Raises: NotAcceptable.
+    """
     media_ranges = [_parse_range(part) for part in (accept or "*/*").lower().split(",")]
     weights = {name: _weight(name, media_ranges) for name in formats}
     preferred = max(formats, key=weights.__getitem__)

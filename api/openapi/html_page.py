@@ -1,4 +1,4 @@
-"""The OpenAPI document as one HTML page, without scripts and external resources, also readable on a phone."""
+"""The OpenAPI document, and the list of paths, as HTML pages without scripts and external resources."""
 
 from __future__ import annotations
 
@@ -60,6 +60,11 @@ def render_page(document: Mapping[str, Any]) -> str:
             causes=problem_causes(),
         )
     )
+
+
+def render_index(index: Mapping[str, Any], base_url: str) -> str:
+    """The page of the list that `path_index.py` makes."""
+    return _environment().get_template("index.html").render(index=index, base=base_url)
 
 
 def _tag_of(item: Mapping[str, Any]) -> str:

@@ -5,14 +5,16 @@ Labels take few values, and no label value is text that a client sent.
 
 from __future__ import annotations
 
+import platform
 import time
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from annals import __version__
 from annals.api.http.problem_response import COMPAT, OWN_PREFIX
 from annals.api.http.request import Request
 from annals.api.xregistry.request.paths import FIXED_PATHS
@@ -34,6 +36,10 @@ class ServerMetrics:
         self._own_names = own_names
         #: The Prometheus registry of all metrics. Other parts of the process may register theirs.
         self.registry = self._registry = CollectorRegistry()
+        build = Gauge(
+            "annals_build_info", "The program and Python, by version.", ("version", "python"), registry=self._registry
+        )
+        build.labels(__version__, platform.python_version()).set(1)
         self._requests = self._counter("http_requests", "Requests answered.", "route", "method", "status")
         self._seconds = self._histogram(
             "http_request_seconds", "Time to an answer.", _SECONDS_BUCKETS, "route", "method"

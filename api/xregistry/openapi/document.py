@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from annals import __version__
 from annals.api.openapi.builders import STRING_SCHEMA
 from annals.api.openapi.content_encoding import add_coding_headers, add_coding_to_paths
 from annals.api.openapi.named_schemas import NamedSchemas
@@ -48,6 +49,8 @@ DESCRIPTION: Final = (
     "`xRegistry-<map>.<key>` for each of its keys. The two legacy APIs, below `/compat`, have separate documents: "
     "`/-/openapi/schemaregistry.json` and `/-/openapi/messagecatalog.json`."
 )
+#: The member of `info` with the version of the specification. `version` is that of the program, whose paths these are.
+SPECVERSION_NAME: Final = "x-specversion"
 _SECURITY_DESCRIPTION: Final = "Required if the server has tokens; otherwise every client may read and write."
 _ID_SCHEMA: Final[Schema] = {"type": "string", "pattern": "^[A-Za-z0-9_][A-Za-z0-9._~:@-]{0,127}$"}
 _RESPONSE_HEADERS: Final[dict[str, tuple[str, bool]]] = {
@@ -73,7 +76,7 @@ def _document(model: Model, capabilities: Capabilities, base_url: str, own_paths
     ]
     return {
         "openapi": "3.1.0",
-        "info": {"title": "Annals", "version": SPECVERSION, "description": DESCRIPTION},
+        "info": {"title": "Annals", "version": __version__, "description": DESCRIPTION, SPECVERSION_NAME: SPECVERSION},
         "servers": [{"url": base_url}],
         "security": [{}, {"bearer": []}],
         "tags": _tags(model),
