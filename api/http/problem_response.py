@@ -12,6 +12,7 @@ from urllib.parse import quote
 from annals.api.http.request import Request
 from annals.api.http.response import JSON, Response
 from annals.domain.errors import problems
+from annals.domain.errors.http_errors import DOCS_PATH
 from annals.domain.errors.problems import Problem, ServerBusy
 from annals.domain.values.json_text import Json, dumps
 
@@ -29,7 +30,7 @@ _RFC9457_PREFIXES: Final = frozenset((OWN_PREFIX, SUBSCRIPTIONS, COMPAT))
 def problem_response(problem: Problem, request: Request, allow: str | None = None) -> Response:
     """The response to a refused request. allow: the Allow header of a 405."""
     is_own_path = bool(request.segments) and request.segments[0] in _RFC9457_PREFIXES
-    headers = [PROBLEM_JSON if is_own_path else JSON, root_link(request.base)]
+    headers = [PROBLEM_JSON if is_own_path else JSON, root_link(request.base), _help_link(request.base, problem.name)]
     if allow is not None:
         headers.append((b"allow", allow.encode()))
     if problem.status == ServerBusy.status:
@@ -57,8 +58,13 @@ def problem_body(problem: Problem, request: Request) -> dict[str, Json]:
 
 @lru_cache(maxsize=64)
 def root_link(base_url: str) -> tuple[bytes, bytes]:
-    """The Link header of every response."""
+    """The Link header that every response has."""
     return b"link", f"<{base_url}>;rel=xregistry-root".encode("latin-1", "replace")
+
+
+def _help_link(base_url: str, name: str) -> tuple[bytes, bytes]:
+    """The Link header that leads to the explanation of an error type. The `type` of a specification leads elsewhere."""
+    return b"link", f"<{base_url}{DOCS_PATH}#{name}>;rel=help".encode("latin-1", "replace")
 
 
 def _instance_url(request: Request) -> str:

@@ -16,9 +16,10 @@ from docs.generate.markdown import code, escaped, page, table
 _INTRODUCTION: Final = """\
 A refused request is answered with a JSON object. Its `type` is a URL that ends with `#` and the name of the error type.
 For types of xRegistry it leads to the specification; for the others to `/-/docs` of the registry, which explains all
-types as this page does. `title` says what is wrong and where, `subject` names the entity or the request, and `args` has
-the parts of the title for programs. Below `/-/`, `/subscriptions` and `/compat`, the answer is
-`application/problem+json` with a `status` (RFC 9457)."""
+types as this page does. Each answer also has a header `Link` with the relation `help`, which leads to `/-/docs` for
+every type. `title` says what is wrong and where, `subject` names the entity or the request, and `args` has the parts of
+the title for programs. Below `/-/`, `/subscriptions` and `/compat`, the answer is `application/problem+json` with a
+`status` (RFC 9457)."""
 _HEADINGS: Final[tuple[tuple[str, Callable[[type[Problem]], bool]], ...]] = (
     ("xRegistry", lambda kind: not issubclass(kind, HttpProblem) and kind.document != HTTP),
     ("xRegistry over HTTP", lambda kind: kind.document == HTTP),

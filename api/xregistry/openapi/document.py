@@ -54,7 +54,10 @@ SPECVERSION_NAME: Final = "x-specversion"
 _SECURITY_DESCRIPTION: Final = "Required if the server has tokens; otherwise every client may read and write."
 _ID_SCHEMA: Final[Schema] = {"type": "string", "pattern": "^[A-Za-z0-9_][A-Za-z0-9._~:@-]{0,127}$"}
 _RESPONSE_HEADERS: Final[dict[str, tuple[str, bool]]] = {
-    "Link": ("The root URL of the registry, with the relation `xregistry-root`.", True),
+    "Link": (
+        "The root URL of the registry, with the relation `xregistry-root`; of a problem also its explanation: `help`.",
+        True,
+    ),
     "Location": ("The URL of the new entity.", True),
     "ETag": ("The entity tag of the response; absent if the response also depends on other entities.", False),
     "Content-Location": ("The URL of the Version that the response represents; absent for a dry run.", False),

@@ -126,7 +126,7 @@ def test_every_answer_names_the_root(filled: Api) -> None:
         ("PUT", "/model"),
         ("DELETE", "/dirs/d"),
     ):
-        assert filled.send(method, path).headers["link"] == LINK, (method, path)
+        assert filled.send(method, path).headers.get_list("link", split_commas=True)[0] == LINK, (method, path)
 
 
 @pytest.mark.parametrize(
