@@ -12,7 +12,6 @@ import typer
 from annals.api.cli.lazy_verbs import Verb, lazy_group
 from annals.api.cli.options import Database, load_settings, require_store
 from annals.api.cli.outcome import InvalidInput, StoreError
-from annals.api.cli.progress import work_progress
 from annals.api.cli.tables import CHANGE_STYLES, Column, print_json
 from annals.api.cli.tables import print_rows as show_lines
 
@@ -103,6 +102,7 @@ def verify(database: Database = None) -> None:
     Example: annals log verify --database sqlite:///backup.db
     """
     # Late, because only this verb needs them.
+    from annals.api.cli.progress import work_progress
     from annals.commands.verify.verify_log import verify_log as walk
     from annals.commands.verify.verify_log import verify_row_hashes
     from annals.projections.entities.verify.verify_history import verify_history

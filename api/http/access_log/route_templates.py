@@ -66,7 +66,7 @@ def _matches(parts: Parts, segments: Parts) -> bool:
         parts = parts[:-1]
         segments = segments[: len(parts)]
     return len(parts) == len(segments) and all(
-        part == segment or part[0] == "{" for part, segment in zip(parts, segments, strict=True)
+        part == segment or part.startswith("{") for part, segment in zip(parts, segments, strict=True)
     )
 
 
