@@ -19,7 +19,8 @@ async def get_body(settings: Settings, path: str) -> AsyncIterator[bytes]:
 
     path: with the query, if any. Raises: StoreError if the status is not 200.
     """
-    app = create_app(settings, caller=CONSOLE)
+    quiet = settings.model_copy(update={"access_log": "off"})  # a verb is not a server
+    app = create_app(quiet, caller=CONSOLE)
     async with app.router.lifespan_context(app):
         messages: asyncio.Queue[Message | None] = asyncio.Queue(maxsize=4)
         request_task = asyncio.create_task(_run_app(app, _request_scope(settings, path), messages))

@@ -59,7 +59,7 @@ def main() -> None:
         if outcome is None:
             raise
         code = _print_error(*outcome)
-    sys.exit(code)
+    sys.exit(code or ExitCode.DONE)
 
 
 def usage_line(error: typer.TyperException) -> str:

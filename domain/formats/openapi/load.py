@@ -15,6 +15,7 @@ from annals.domain.formats.openapi.locations import json_fragment
 #: Maximum values of a document with all YAML aliases expanded.
 _MAX_NODES: Final = 300_000
 _MAX_DEPTH: Final = 200
+_TOO_DEEP: Final = f"the document has more than {_MAX_DEPTH} levels"
 
 
 def load_document(document: bytes) -> Any:
@@ -85,7 +86,10 @@ def _load_yaml(text: str) -> Any:
         root = loader.get_single_node()
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise InvalidDocument(f"the document is not YAML: {error.problem}", DocumentLocation(line=line)) from None
+        # libyaml from 0.2.6 on has a limit of its own, and reads ahead, so it may notice before `_check_depth`.
+        is_too_deep = "nesting depth" in str(error.problem)
+        text = _TOO_DEEP if is_too_deep else f"the document is not YAML: {error.problem}"
+        raise InvalidDocument(text, DocumentLocation(line=line)) from None
     except yaml.YAMLError as error:
         raise InvalidDocument(f"the document is not YAML: {error}"[:500], DocumentLocation(line=1)) from None
     finally:
@@ -104,7 +108,7 @@ def _check_depth(text: str) -> None:
     for event in yaml.parse(text, Loader=_YamlLoader):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > _MAX_DEPTH:
-            raise _invalid_node(event, f"the document has more than {_MAX_DEPTH} levels")
+            raise _invalid_node(event, _TOO_DEEP)
 
 
 class _YamlConverter:
