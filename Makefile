@@ -26,7 +26,7 @@ run: install  ## Serve the registry on http://127.0.0.1:8080, stored in annals.d
 PYTEST = $(BIN)/pytest -q -n $(WORKERS) --dist worksteal -rfEs
 
 test-fast: $(VENV)/.dev  ## Run the tests that need only their own process; about a minute, for each save
-	@$(BIN)/pytest -q -n auto -m fast $(addprefix tests/,domain commands projections api spec) $(ARGS)
+	@$(BIN)/pytest -q -n auto -m fast $(addprefix tests/,domain commands spec) $(ARGS)
 
 test: $(VENV)/.dev  ## Run all tests but the long ones, also on PostgreSQL and real brokers where available
 	@$(PYTEST) -m "not long" $(ARGS)

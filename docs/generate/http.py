@@ -11,9 +11,11 @@ from docs.generate.markdown import code, page, table
 
 _INTRODUCTION: Final = """\
 The paths of a new registry. The registry itself describes its API at `/-/openapi.json`, for the model and the
-capabilities in force, and at `/-/docs` for people; both also have the members of requests and answers.
+capabilities in force, and at `/-/docs` for people; both also have the members of requests and answers. `/-/` lists the
+paths with their methods, as JSON and, for a browser, as a page.
 
-Each path also answers HEAD and OPTIONS. A write is `application/json`; an error is one of [these](errors.md)."""
+Each path also answers HEAD and OPTIONS, and each answer has a header `Server` with the version of the program. A write
+is `application/json`; an error is one of [these](errors.md)."""
 _REGISTRY_NOTE: Final = """\
 Each type of Groups has the same paths. Here they are those of `schemagroups`; `messagegroups` and `endpoints` have
 `messages` in place of `schemas`. Their Resources have no documents, so they have no paths with `$details`."""

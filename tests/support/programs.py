@@ -30,7 +30,7 @@ _SLOW_MODULES: Final = (
     ),
 )
 #: Where the tests are that run at each save.
-FAST_FOLDERS: Final = ("tests/domain/", "tests/commands/", "tests/projections/", "tests/api/", "tests/spec/")
+FAST_FOLDERS: Final = ("tests/domain/", "tests/commands/", "tests/spec/")
 _PROPERTIES: Final = ("tests/spec/properties/", "tests/spec/published/")
 #: Fixtures that make a store for one test, which takes longer than most tests.
 _OWN_STORES: Final = frozenset(("sqlite_url", "store_url"))

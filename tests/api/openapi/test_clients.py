@@ -17,7 +17,7 @@ import pytest
 
 from tests.support.downloads.environments import environment
 from tests.support.downloads.maven import jars, java
-from tests.support.serving import Served, serving
+from tests.support.serving import ROOT, Served, serving
 
 CLIENTS = Path(__file__).with_name("clients")
 PYTHON_GENERATOR = "openapi-python-client==0.29.1"
@@ -75,6 +75,18 @@ def test_a_python_client_reads_and_writes(served: Served, tmp_path: Path) -> Non
     generate_python(f"{served.url}/-/openapi.json", tmp_path)
     program = [environment(PYTHON_GENERATOR), CLIENTS / "python_client.py", served.url]
     assert answer(program, PYTHONPATH=str(tmp_path)) == SEEN
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+def test_the_example_of_the_guide(served: Served, tmp_path: Path) -> None:
+    guide = (ROOT / "docs" / "guides" / "clients.md").read_text()
+    [example] = re.findall(r"```python\n(.*?)```", guide, re.DOTALL)
+    program = example.replace("registry_client", "annals_client").replace("http://127.0.0.1:8080", served.url)
+    generate_python(f"{served.url}/-/openapi.json", tmp_path)
+    printed = run([environment(PYTHON_GENERATOR), "-c", program], tmp_path).stdout.splitlines()
+    assert printed[0] == "1"
+    assert "#mismatched_epoch" in printed[1]
 
 
 @pytest.mark.long
