@@ -23,6 +23,7 @@ TESTS: Final = {
         ("backup.md", "migrate.md", "operation.md", "segments.md", "upgrade.md"), "docs/test_operation_guides.py"
     ),
     "publishing.md": "docs/test_broker_guides.py",
+    "clients.md": "api/openapi/test_clients.py",
     **dict.fromkeys(
         (f"subscriptions/{name}.md" for name in ("amqp", "http", "kafka", "mqtt", "nats")),
         "docs/test_broker_guides.py",
