@@ -219,7 +219,7 @@ class _Restoration:
             return
         self._check_writable(resource)
         if draft.is_new:
-            add_version(self._changes, resource, draft, is_client_id=False)
+            add_version(resource, draft, is_client_id=False)
         if not type.hasdocument and (
             past_entity.document or past_entity.attributes.get(f"{type.singular}url") is not None
         ):

@@ -98,7 +98,7 @@ def write_version(
     take_id({"versionid": body_versionid}, "version", draft.id, draft.xid)
     take_id(attributes, resource.type.singular, xids.entity_id(resource.xid), draft.xid)
     if draft.is_new and not draft.is_written:
-        add_version(changes, resource, draft, requested_versionid is not None and not options.keepids)
+        add_version(resource, draft, requested_versionid is not None and not options.keepids)
     for name in NESTED:
         if attributes.get(name) is not None:
             raise UnknownAttribute(draft.xid, name=name)
@@ -181,12 +181,11 @@ def _target_versionids(
     return [] if check_version_id(requested_id) in entries else [requested_id]
 
 
-def add_version(changes: ChangeSet, resource: ResourceDraft, draft: VersionDraft, is_client_id: bool) -> None:
+def add_version(resource: ResourceDraft, draft: VersionDraft, is_client_id: bool) -> None:
     """Adds a new Version and marks what it changes (ENT-77, ENT-102). is_client_id: a client chose its id."""
     if is_client_id and not resource.type.setversionid:
         raise VersionidNotAllowed(resource.xid, plural=resource.type.plural)
     check_version_order(resource.type, draft)
-    changes.load_versions(resource)
     resource.membership_changed = resource.needs_completion = True
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from annals.domain.compat.legacy_apis import FACADE, version_number
 from annals.domain.compat.publications import NUMBER
-from annals.domain.decisions.changes.drafts import EntityDraft, GroupDraft, ResourceDraft, VersionDraft
+from annals.domain.decisions.changes.drafts import NEWEST, EntityDraft, GroupDraft, ResourceDraft, VersionDraft
 from annals.domain.model import GroupType, Model
 from annals.domain.model.spec_attributes import SPECVERSION
 from annals.domain.registry.entities import Attributes, Entity
@@ -155,19 +155,24 @@ def _resource_image(resource: ResourceDraft, default: VersionDraft | None) -> tu
         assert stored is not None, "a new Resource has all its Versions at hand"
         default_attributes = {name: value for name, value in stored.attributes.items() if name not in _RESOURCE_ONLY}
         private = {"document": stored.document}
-    count = (
-        len(resource.live_versions())
-        if resource.has_all_versions or stored is None
-        else stored.attributes["versionscount"]
-    )
     image = {
         **default_attributes,
         "meta": resource.meta.after_image(readonly=resource.readonly),
-        "versionscount": count,
+        "versionscount": _versions_count(resource),
     }
     private["counter"] = resource.counter
+    if resource.meta.attributes.get("defaultversionsticky"):
+        private[NEWEST] = resource.newest
     private |= {FACADE: resource.facade, LINK: resource.link}
     return image, _without_empty(private)
+
+
+def _versions_count(resource: ResourceDraft) -> int:
+    live_versions, stored = resource.live_versions(), resource.entity
+    if resource.has_all_versions or stored is None:
+        return len(live_versions)
+    stored_count: int = stored.attributes["versionscount"]
+    return stored_count + sum(version.is_new for version in live_versions)
 
 
 def _pointer_image(resource: ResourceDraft) -> tuple[Attributes, dict[str, Any]]:

@@ -369,6 +369,9 @@ class DefaultVersionRequest:
     keeps_current: bool = True
 
 
+#: The member of a Resource's private values with the id of its newest Version, if its default Version is sticky.
+NEWEST: Final = "newest"
+
 #: For a request that says nothing about the default Version.
 NO_DEFAULT_REQUEST: Final = DefaultVersionRequest()
 
@@ -379,7 +382,8 @@ class ResourceDraft:
     xref: the Resource that it refers to; then it has no Versions of its own. readonly: the value in its meta.
     has_all_versions: `versions` holds all Versions. always_changed: names that `changed` contains regardless of their
     values. facade: values that only the legacy APIs know. link: id of the link that delivered the Resource.
-    default_request: what the request says about the default Version.
+    default_request: what the request says about the default Version. newest: id of the newest Version, empty if it is
+    not known. only_appends: the change adds Versions after the newest one, and leaves all others as they are.
     """
 
     __slots__ = (
@@ -395,6 +399,8 @@ class ResourceDraft:
         "meta",
         "needs_completion",
         "needs_recheck",
+        "newest",
+        "only_appends",
         "previous_type",
         "readonly",
         "type",
@@ -426,6 +432,8 @@ class ResourceDraft:
         self.counter: int = entity.private.get("counter", 0) if entity else 0
         self.facade: Attributes = entity.private.get(FACADE, {}) if entity else {}
         self.link: str | None = entity.private.get(LINK) if entity else link or None
+        self.newest = _newest_of(entity) if entity else ""
+        self.only_appends = False
         self.default_request = NO_DEFAULT_REQUEST
         self.membership_changed = False
         self.needs_recheck = False  # all of its documents have to be checked again
@@ -447,6 +455,13 @@ class ResourceDraft:
 
     def live_versions(self) -> list[VersionDraft]:
         return [version for version in self.versions.values() if version.deletion_reason is None]
+
+
+def _newest_of(entity: Entity) -> str:
+    """The id of the newest Version of a stored Resource; empty if it is not known."""
+    if entity.attributes["meta"].get("defaultversionsticky"):
+        return str(entity.private.get(NEWEST, ""))
+    return str(entity.attributes.get("versionid", ""))
 
 
 def _meta_of(entity: Entity) -> Attributes:

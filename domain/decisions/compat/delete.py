@@ -78,7 +78,7 @@ def _restore_version(changes: ChangeSet, resource: ResourceDraft, publication: P
     """Makes a retained Version live again, as the one that the registry shows (LEG-213)."""
     image = changes.world.publications.pruned_entity(publication)
     draft = changes.version(resource, image.id)
-    add_version(changes, resource, draft, is_client_id=False)
+    add_version(resource, draft, is_client_id=False)
     draft.restore(image.attributes, resource.type.version)
     draft.document, draft.ordering_time = image.document, image.private.get("ordered")
     draft.default_marks, draft.facade = image.private.get(DEFAULT_MARKS, {}), image.private.get(FACADE, {})

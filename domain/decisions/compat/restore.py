@@ -9,7 +9,7 @@ from __future__ import annotations
 from annals.domain.compat.legacy_apis import FACADE, legacy_api_of, version_number, without_members
 from annals.domain.decisions.changes.change_set import ChangeSet
 from annals.domain.decisions.changes.drafts import GroupDraft, ResourceDraft, VersionDraft
-from annals.domain.decisions.compat.version_numbers import USED_NUMBERS
+from annals.domain.decisions.compat.version_numbers import LIFETIME_MEMBERS
 from annals.domain.registry.entities import Entity
 
 #: The names under which a Version is published permanently; all other members are its content.
@@ -23,11 +23,11 @@ def restore_group(group: GroupDraft, past_entity: Entity) -> bool:
 
 
 def restore_definition(resource: ResourceDraft, past_entity: Entity) -> bool:
-    """The same for a definition, except for the used numbers, which stay those of its current lifetime."""
+    """The same for a definition, except for the members that stay those of its current lifetime."""
     current_facade = past_entity.private.get(FACADE, {}) if resource.is_new else resource.facade
-    used_numbers = {USED_NUMBERS: current_facade[USED_NUMBERS]} if USED_NUMBERS in current_facade else {}
+    current_members = {name: current_facade[name] for name in LIFETIME_MEMBERS if name in current_facade}
     previous = resource.facade
-    resource.facade = {**without_members(past_entity.private.get(FACADE, {}), USED_NUMBERS), **used_numbers}
+    resource.facade = {**without_members(past_entity.private.get(FACADE, {}), *LIFETIME_MEMBERS), **current_members}
     return previous != resource.facade
 
 

@@ -19,15 +19,22 @@ from annals.domain.values import xid as xids
 
 #: The member of a Resource's `facade` with the numbers of its deleted Versions, in the notation of `NumberRanges`.
 USED_NUMBERS: Final = "used"
+#: The member with the highest number that any of its Versions ever had. Only definitions have it of which the id of a
+#: Version is not its number; it says which numbers are free without reading all Versions.
+HIGHEST_NUMBER: Final = "highest"
+#: The members that belong to the lifetime of a definition, and not to its state at a moment.
+LIFETIME_MEMBERS: Final = (USED_NUMBERS, HIGHEST_NUMBER)
 
 
 def number_versions(changes: ChangeSet) -> None:
     """Assigns each new Version its number, and records the numbers of removed Versions."""
     for resource in changes.resources.values():
         # An import has thousands of Resources that need nothing here.
-        if not resource.membership_changed or resource.is_deleted or _is_id_its_number(resource):
+        if not resource.membership_changed or resource.is_deleted or legacy_api_of(resource.xid) is None:
             continue
-        if legacy_api_of(resource.xid) is not None:
+        if resource.only_appends and not _are_free_numbers_known(resource):
+            changes.load_versions(resource)
+        if not _is_id_its_number(resource):
             _number_versions(changes, resource)
 
 
@@ -62,7 +69,11 @@ def _number_versions(changes: ChangeSet, resource: ResourceDraft) -> None:
     new_versions = [version for version in resource.live_versions() if version.entity is None]
     deleted_numbers = {version.number for version in stored_versions if version.deletion_reason is not None} - {0}
     previously_used = used_numbers(resource)
-    taken_numbers = {previously_used.highest, *(version.number for version in stored_versions)}
+    taken_numbers = {
+        previously_used.highest,
+        _highest_number(resource),
+        *(version.number for version in stored_versions),
+    }
     _assign_next_numbers(
         resource,
         taken_numbers,
@@ -78,8 +89,9 @@ def _number_versions(changes: ChangeSet, resource: ResourceDraft) -> None:
         ],
     )
     used = previously_used.with_numbers(deleted_numbers).without_numbers(version.number for version in new_versions)
-    others = without_members(resource.facade, USED_NUMBERS)
-    resource.facade = {**others, USED_NUMBERS: used.text} if used.ranges else others
+    others = without_members(resource.facade, *LIFETIME_MEMBERS)
+    used_member = {USED_NUMBERS: used.text} if used.ranges else {}
+    resource.facade = {**others, **used_member, HIGHEST_NUMBER: max(taken_numbers)}
 
 
 def _assign_next_numbers(resource: ResourceDraft, taken_numbers: set[int], versions: Sequence[VersionDraft]) -> None:
@@ -94,9 +106,28 @@ def _retained_versions(changes: ChangeSet, xid: str, removed_numbers: NumberRang
     return changes.world.publications.retained_versions(xid) if removed_numbers.ranges else ()
 
 
+def _are_free_numbers_known(resource: ResourceDraft) -> bool:
+    """Whether the stored Versions that are not loaded cannot have the numbers of the new ones."""
+    highest = _highest_number(resource)
+    if not highest:
+        return False
+    numbers = (number_from_id(version.id) for version in resource.versions.values() if version.is_new)
+    return all(not number or number > highest for number in numbers)
+
+
+def _highest_number(resource: ResourceDraft) -> int:
+    """The highest number that any Version had before the change; 0 if it is not known without reading all Versions."""
+    highest: int = resource.facade.get(HIGHEST_NUMBER, 0)
+    if highest or USED_NUMBERS in resource.facade or resource.entity is None:
+        return highest
+    # Nothing was removed. So if there are as many Versions as ids that the server assigned, they have just these ids.
+    counter: int = resource.entity.private.get("counter", 0)
+    return counter if counter == resource.entity.attributes.get("versionscount") else 0
+
+
 def _is_id_its_number(resource: ResourceDraft) -> bool:
     """Whether the id of each Version is its number, and no other Version ever had it."""
-    if USED_NUMBERS in resource.facade:
+    if USED_NUMBERS in resource.facade or HIGHEST_NUMBER in resource.facade:
         return False
     for version in resource.versions.values():
         if version.deletion_reason is not None or version.facade or not number_from_id(version.id):

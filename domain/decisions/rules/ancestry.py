@@ -88,6 +88,24 @@ def assign_ancestors(
     return assigned
 
 
+def append_in_order(mode: str, newest: VersionLineage, added: Sequence[VersionLineage]) -> list[VersionLineage] | None:
+    """New Versions with their ancestors assigned, the newest last; None unless all of them come after `newest`.
+
+    It equals `assign_ancestors` for all Versions, of which `newest` is the newest: the others stay as they are.
+    """
+    key = _SORT_KEYS[mode]
+    if any(lineage.ancestor not in (None, newest.id) for lineage in added) or (
+        len(added) > 1 and any(lineage.ancestor is not None for lineage in added)
+    ):
+        return None
+    ordered = sorted(added, key=(lambda lineage: lineage.id.lower()) if mode == "manual" else key)
+    if any(key(lineage) <= key(newest) for lineage in (ordered[-1:] if mode == "manual" else ordered)):
+        return None
+    return [
+        replace(lineage, ancestor=ancestor.id) for lineage, ancestor in zip(ordered, [newest, *ordered], strict=False)
+    ]
+
+
 def root_ids(lineages: Iterable[VersionLineage]) -> list[str]:
     """Ids of the Versions that are their own ancestor."""
     return [lineage.id for lineage in lineages if lineage.is_root]

@@ -5,7 +5,7 @@ Spec: core 1.0-rc4, "Resource Processing Algorithm", steps 3, 5 and 10; rules EN
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from annals.domain.decisions.changes.change_set import ChangeSet
 from annals.domain.decisions.changes.drafts import ResourceDraft, VersionDraft
@@ -28,6 +28,9 @@ def complete_resources(changes: ChangeSet) -> None:
 
 def complete_resource(changes: ChangeSet, resource: ResourceDraft) -> None:
     """Computes one Resource's ancestors, default Version and pruning, and updates the epochs that depend on them."""
+    if (appended := _appended_lineages(changes, resource)) is not None:
+        _complete_appended(changes, resource, appended)
+        return
     changes.load_versions(resource)
     if not resource.live_versions():
         if resource.default_request.id is not None:
@@ -37,13 +40,60 @@ def complete_resource(changes: ChangeSet, resource: ResourceDraft) -> None:
     if resource.meta.is_new and not resource.meta.is_written:
         resource.meta.write({}, patch=False, fixed=resource.meta_ids())
     lineages = _assign_ancestors(resource)
-    default, sticky = _default_version(resource, lineages)
+    newest = ancestry.newest_version(resource.type.versionmode, lineages).id
+    default, sticky = _default_version(resource, newest, {lineage.id for lineage in lineages}.__contains__)
     lineages = _prune(resource, lineages, default)
+    resource.newest = ancestry.newest_version(resource.type.versionmode, lineages).id
     if all(lineage.id != default for lineage in lineages):  # `maxversions` is 1, and another Version stays
-        default = ancestry.newest_version(resource.type.versionmode, lineages).id
+        default = resource.newest
     _check_lineages(resource, lineages)
     for lineage in lineages:
         _set_ancestor(resource.versions[lineage.id.lower()], lineage, resource.type.versionmode)
+    _set_default(resource, default, sticky)
+
+
+def _appended_lineages(changes: ChangeSet, resource: ResourceDraft) -> list[VersionLineage] | None:
+    """The new Versions, if the change only adds some after the newest one and removes none; then the others can stay
+    unread, so that the cost of a new Version does not grow with the number of Versions."""
+    newest = _unchanged_newest(changes, resource)
+    if newest is None:
+        return None
+    added = [_lineage_of(version) for version in resource.live_versions() if version.is_new]
+    assert resource.entity is not None, "it has a newest Version"
+    limit = resource.type.maxversions
+    if limit and resource.entity.attributes["versionscount"] + len(added) > limit:
+        return None
+    return ancestry.append_in_order(resource.type.versionmode, _lineage_of(newest), added)
+
+
+def _unchanged_newest(changes: ChangeSet, resource: ResourceDraft) -> VersionDraft | None:
+    """The newest Version before the change; None if it is not known, or if the change affects existing Versions."""
+    if resource.has_all_versions or not resource.newest or changes.model is not changes.world.model:
+        return None
+    if any(
+        version.deletion_reason is not None or (version.is_updated and not version.is_new)
+        for version in resource.versions.values()
+    ):
+        return None
+    is_stored = changes.find(f"{resource.xid}/versions/{resource.newest}") is not None
+    return changes.version(resource, resource.newest) if is_stored else None
+
+
+def _complete_appended(changes: ChangeSet, resource: ResourceDraft, appended: Sequence[VersionLineage]) -> None:
+    """Completes a Resource to which Versions are appended. appended: their lineages, the newest last."""
+    resource.only_appends = True
+    resource.newest = appended[-1].id if appended else resource.newest
+    for lineage in appended:
+        _set_ancestor(resource.versions[lineage.id.lower()], lineage, resource.type.versionmode)
+
+    def exists(id: str) -> bool:
+        version = resource.versions.get(id.lower())
+        return version.id == id if version else changes.find(f"{resource.xid}/versions/{id}") is not None
+
+    default, sticky = _default_version(resource, resource.newest, exists)
+    if default != resource.default_before:
+        for id in filter(None, (resource.default_before, default)):
+            changes.version(resource, id)  # their `isdefault` changes
     _set_default(resource, default, sticky)
 
 
@@ -65,8 +115,11 @@ def _assign_ancestors(resource: ResourceDraft) -> list[VersionLineage]:
     return ancestry.assign_ancestors(resource.type.versionmode, stored, added)
 
 
-def _default_version(resource: ResourceDraft, lineages: Sequence[VersionLineage]) -> tuple[str, bool]:
-    """The id of the default Version, and whether it is sticky (ENT-80 to 84)."""
+def _default_version(resource: ResourceDraft, newest: str, exists: Callable[[str], bool]) -> tuple[str, bool]:
+    """The id of the default Version, and whether it is sticky (ENT-80 to 84).
+
+    newest: id of the newest Version. exists: whether the Resource has a Version with an id.
+    """
     default_request = resource.default_request
     sticky = (
         default_request.is_sticky
@@ -75,16 +128,14 @@ def _default_version(resource: ResourceDraft, lineages: Sequence[VersionLineage]
     )
     if sticky and resource.type.maxversions == 1:
         raise SetdefaultversionstickyFalse(resource.xid)
-    ids = {lineage.id for lineage in lineages}
-    if sticky and default_request.id is not None and default_request.id not in ids:
+    if sticky and default_request.id is not None and not exists(default_request.id):
         raise UnknownId(resource.xid, singular="version", id=default_request.id)
     requested_id = default_request.id or (resource.default_before if default_request.keeps_current else None)
-    if sticky and requested_id in ids:
-        return str(requested_id), True
+    if sticky and requested_id is not None and exists(requested_id):
+        return requested_id, True
     is_lost = (
         sticky and requested_id is not None
     )  # the sticky default was deleted and the request names no other (ENT-81)
-    newest = ancestry.newest_version(resource.type.versionmode, lineages).id
     return newest, bool(resource.type.meta.definitions["defaultversionsticky"]["default"]) if is_lost else sticky
 
 

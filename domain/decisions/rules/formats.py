@@ -94,7 +94,8 @@ def _checks_of_resource(
     compatibility = resource.meta.attributes.get("compatibility")
     rule = str(compatibility).lower() if resource.type.validatecompatibility and compatibility is not None else None
     needs_all = _needs_all_checked(changes, resource)
-    if needs_all or (rule is not None and (resource.needs_completion or affects_descendants(resource))):
+    may_affect_descendants = not resource.only_appends and (resource.needs_completion or affects_descendants(resource))
+    if needs_all or (rule is not None and may_affect_descendants):
         changes.load_versions(resource)
     transitive = rule is not None and rule.endswith("_transitive")
     for version in (

@@ -14,7 +14,8 @@ def check_matching_versions(changes: ChangeSet) -> None:
     """Raises: MismatchedVersionAttribute if Versions differ after the change, or one lacks the value."""
     for resource in changes.resources.values():
         if resource.type.matchversions and not resource.is_deleted and _is_touched(resource):
-            changes.load_versions(resource)
+            if not resource.only_appends:  # then the newest Version stands for the others, which agree with it
+                changes.load_versions(resource)
             for path in resource.type.matchversions:
                 version_values = (dot_path.find(version.attributes, path) for version in resource.live_versions())
                 values = {dumps(comparable_value(path, value)) for value in version_values}
