@@ -31,8 +31,9 @@ test-fast: $(VENV)/.dev  ## Run the tests that need only their own process; abou
 test: $(VENV)/.dev  ## Run all tests but the long ones, also on PostgreSQL and real brokers where available
 	@$(PYTEST) -m "not long" $(ARGS)
 
-test-long: $(VENV)/.dev  ## Run the long tests: series of kills, faults, generated requests, other people's suites, large logs
-	@$(PYTEST) -m long $(ARGS)
+test-long: export ANNALS_TEST_EXAMPLES ?= 100
+test-long: $(VENV)/.dev  ## Run the long tests: series of kills, faults, all generated examples, other people's suites, large logs
+	@$(PYTEST) -m "long or generated" $(ARGS)
 
 # .pre-commit-config.yaml has a hook for each; with --keep-going all of them run.
 CHECKS := check-format check-lint check-types check-spelling check-links check-dependencies

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator
+from itertools import islice
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support import spark_archive
-from tests.support.programs import ProgramCounts, note_programs
+from tests.support.examples import examples
+from tests.support.programs import ProgramCounts, note_programs, slowest_program
 from tests.support.stores import postgres_server, postgres_url, shared_store_url, sqlite_url, store_url
 
 __all__ = ["postgres_server", "postgres_url", "shared_store_url", "sqlite_url", "store_url"]
 
 # How long an example takes is a matter of the machine, and of what else it does.
-settings.register_profile("annals", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "annals", max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("annals")
 
 os.environ.setdefault(spark_archive.OPTIONS, spark_archive.options())
@@ -29,21 +34,39 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(ProgramCounts(config.getoption("--every-program")))
 
 
-@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their markers
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Those that may take longest begin first, so that no worker is left with one of them while others have nothing.
+@pytest.hookimpl(wrapper=True, tryfirst=True)  # begins before tests are chosen by their markers, and ends after it
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
+    """Notes the programs of the tests, and orders the chosen ones so that programs start rarely.
 
-    Each worker gets a run of tests that follow one another, and takes from others what they have not begun. So each run
-    has its share of the long ones, and the rest in the order of files, whose fixtures are made once.
+    Each worker gets a run of tests that follow one another, as many as any other, and takes from the ends of other runs
+    what they have not begun. All tests of a program are at the beginning of one run, so that it starts once and not
+    once for each worker. Then come those that may take long, and the others in the order of files, whose fixtures are
+    made once.
     """
     note_programs(items)
+    yield
     runs = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    long = sorted(filter(_seconds, items), key=_seconds, reverse=True)
-    rest = [item for item in items if not _seconds(item)]
-    cuts = [len(rest) * run // runs for run in range(runs + 1)]
-    items[:] = [item for run in range(runs) for item in (*long[run::runs], *rest[cuts[run] : cuts[run + 1]])]
+    by_program: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        by_program.setdefault(slowest_program(item), []).append(item)
+    others = by_program.pop("", [])
+    slow = sorted((item for item in others if item.get_closest_marker("timeout")), key=_seconds, reverse=True)
+    usual = iter([item for item in others if not item.get_closest_marker("timeout")])
+    starts = [list[pytest.Item]() for _ in range(runs)]
+    for members in sorted(by_program.values(), key=_seconds_of_all, reverse=True):
+        min(starts, key=_seconds_of_all).extend(sorted(members, key=_seconds, reverse=True))
+    ordered: list[pytest.Item] = []
+    for run, start in enumerate(starts):
+        ordered += (*start, *slow[run::runs])
+        ordered += islice(usual, max(len(items) * (run + 1) // runs - len(ordered), 0))
+    items[:] = [*ordered, *usual]
+
+
+def _seconds_of_all(items: Iterable[pytest.Item]) -> float:
+    return sum(map(_seconds, items))
 
 
 def _seconds(item: pytest.Item) -> float:
+    """The time that a test may take, if it says so; otherwise a usual one."""
     marker = item.get_closest_marker("timeout")
-    return float(marker.args[0]) if marker else 0.0
+    return float(marker.args[0]) if marker else 5.0

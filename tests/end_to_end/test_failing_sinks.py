@@ -106,6 +106,7 @@ def test_what_sinks_do(sqlite_url: str, tmp_path: Path, sinks: Webhooks) -> None
         assert 0 < said < MUCH / 2
 
 
+@pytest.mark.long
 def test_dead_sinks_among_many(sqlite_url: str, tmp_path: Path, sinks: Webhooks) -> None:
     # SUB-806: of a thousand subscriptions ten have sinks that accept and never answer; the others get theirs in time
     with (

@@ -13,6 +13,7 @@ from jsonschema import Draft202012Validator
 from schemathesis.specs.openapi.checks import response_schema_conformance
 
 from annals.api.openapi.builders import JSON_WITH
+from tests.support.examples import examples
 
 _SETTINGS: Final[dict[str, Any]] = {
     "deadline": None,
@@ -28,9 +29,9 @@ def cases(operation: Any) -> SearchStrategy[Any]:
     return st.one_of(good, good, operation.as_strategy(generation_mode=schemathesis.GenerationMode.NEGATIVE))
 
 
-def repeatable(examples: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Has a property tried with so many examples, the same in each run."""
-    return lambda tried: seed(1)(settings(max_examples=examples, **_SETTINGS)(tried))
+def repeatable(number: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Has a property tried with so many examples, or a part of them (`examples`), the same in each run."""
+    return lambda tried: seed(1)(settings(max_examples=examples(number), **_SETTINGS)(tried))
 
 
 def validate(case: Any, answer: Any, checks: Sequence[Any]) -> None:

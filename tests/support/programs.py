@@ -17,6 +17,8 @@ PROGRAMS: Final = (
     *("PostgreSQL", "Kafka", "Mosquitto", "NATS", "RabbitMQ", "Artemis", "S3Proxy", "Spark"),
     *("Chromium", "Node.js", "Java", "Go", "zsh", "fish"),
 )
+#: All but PostgreSQL, of which there is one server for all workers.
+_BY_START: Final = ("Spark", *(name for name in PROGRAMS if name not in ("Spark", "PostgreSQL")))
 #: What the tests of a module need that import one of these: processes that take seconds to start.
 _SLOW_MODULES: Final = (
     *("tests.support.serving", "tests.support.forks", "tests.support.brokers", "tests.support.downloads"),
@@ -31,7 +33,9 @@ _SLOW_MODULES: Final = (
 )
 #: Where the tests are that run at each save.
 FAST_FOLDERS: Final = ("tests/domain/", "tests/commands/", "tests/spec/")
-_PROPERTIES: Final = ("tests/spec/properties/", "tests/spec/published/")
+_PROPERTIES: Final = "tests/spec/properties/"
+#: Tests that pass a hundred documents through a registry.
+_PUBLISHED: Final = "tests/spec/published/"
 #: Fixtures that make a store for one test, which takes longer than most tests.
 _OWN_STORES: Final = frozenset(("sqlite_url", "store_url"))
 _PROPERTY: Final = "program"
@@ -49,12 +53,19 @@ def programs_of(item: pytest.Item) -> list[str]:
     return [name for name in PROGRAMS if name in named]
 
 
+def slowest_program(item: pytest.Item) -> str:
+    """The program of a test that takes longest to start; empty for a test without one, or with one that all share."""
+    return next((name for name in _BY_START if name in programs_of(item)), "")
+
+
 def is_fast(item: pytest.Item) -> bool:
     """Whether a test needs only this process: no server, broker, browser or JVM, no store of its own, little time."""
     slow_markers = ("uses", "long", "slow", "scale", "timeout")
     if programs_of(item) or any(map(item.get_closest_marker, slow_markers)) or _is_property(item):
         return False
     if _OWN_STORES.intersection(_fixtures(item)) or not item.nodeid.startswith(FAST_FOLDERS):
+        return False
+    if item.nodeid.startswith(_PUBLISHED):
         return False
     module = getattr(item, "module", None)
     return not any(map(_is_slow, vars(module).values() if module else ()))
@@ -112,8 +123,10 @@ class ProgramCounts:
 
 
 def note_programs(items: list[pytest.Item]) -> None:
-    """Notes on each test its programs, and marks those that are fast."""
+    """Notes on each test its programs, and marks those that are fast, and those whose examples are generated."""
     for item in items:
         item.user_properties += [(_PROPERTY, name) for name in programs_of(item)]
+        if _is_property(item):
+            item.add_marker("generated")
         if is_fast(item):
             item.add_marker("fast")

@@ -21,6 +21,7 @@ from annals.commands.store.log import Store
 from annals.commands.store.mapper import after_image
 from annals.domain.registry.events import EntityEvent
 from annals.projections.audit.hash_comparison import HashDifference, HashQuery, differences, first_difference
+from tests.support.examples import examples
 from tests.support.registries.in_process import NOW, Api, create, serving
 
 Json = Any
@@ -270,7 +271,7 @@ ROWS = st.integers(0, 479)
 SOME = st.one_of(st.sets(ROWS, max_size=3), st.sets(ROWS), st.builds(lambda n: set(range(n)), st.integers(0, 480)))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.tuples(SOME, SOME), st.tuples(SOME, st.just(set())))
 def test_the_first_difference_is_found(
     pair: tuple[Api, Api, Path, Path], gone: tuple[set[int], set[int]], other: tuple[set[int], set[int]]
@@ -284,7 +285,7 @@ def test_the_first_difference_is_found(
     assert here.asked <= bound and there.asked <= bound, (len(mine), len(theirs))
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.tuples(SOME, SOME), st.tuples(SOME, st.just(set())))
 def test_all_differences_are_found(
     pair: tuple[Api, Api, Path, Path], gone: tuple[set[int], set[int]], other: tuple[set[int], set[int]]

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +15,7 @@ from annals.commands.store.log import Store
 from annals.domain.registry.events import EntityDeleted, EntityEvent
 from annals.domain.values import dot_path
 from annals.domain.values import xid as xids
+from tests.support.examples import examples
 from tests.support.histories import Step, as_request, database, histories
 from tests.support.registries.requests import Registry, Request, serving
 
@@ -26,11 +28,12 @@ EXAMPLES = {"sqlite": 15, "postgresql": 3}
 PATHS = ("/", "/dirs", "/dirs/a", "/dirs/a/files", "/dirs/a/files/f1", "/model")
 
 
+@pytest.mark.generated
 def test_differences_lead_from_one_moment_to_another(database: tuple[str, Callable[[], Any]]) -> None:
     kind, empty = database
     moments = st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1), st.sampled_from(PATHS)), min_size=4, max_size=4)
 
-    @settings(max_examples=EXAMPLES[kind], deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples(EXAMPLES[kind]), deadline=None, suppress_health_check=list(HealthCheck))
     @given(histories(documents=True), moments)
     def run(history: list[Step], pairs: list[tuple[float, float, str]]) -> None:
         with empty() as url:

@@ -36,6 +36,7 @@ from annals.api.settings.settings import Settings
 from annals.domain.access.roles import Caller, Role
 from annals.domain.errors.http_errors import Unauthorized
 from annals.projections.outgoing.destination_guard import DestinationGuard
+from tests.support.examples import examples
 from tests.support.registries.in_process import create, serving
 
 KEY: Final = ec.generate_private_key(ec.SECP256R1())
@@ -223,7 +224,7 @@ def statuses(file: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[C
         yield lambda token: api.send("GET", "/", authorization=f"Bearer {token}").status_code
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.dictionaries(st.sampled_from(_NAMES), _VALUES, max_size=6), st.booleans())
 def test_no_claims_are_an_error_of_the_server(
     statuses: Callable[[str], int], claims: dict[str, Any], whole: bool
@@ -233,7 +234,7 @@ def test_no_claims_are_an_error_of_the_server(
     assert statuses(signed(json.dumps({**base, **claims}).encode())) in (200, 401, 403)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(_DEEP | st.binary(max_size=300), st.dictionaries(st.text(max_size=9), _VALUES, max_size=3))
 def test_no_bytes_are_an_error_of_the_server(
     statuses: Callable[[str], int], payload: bytes, header: dict[str, Any]

@@ -16,6 +16,7 @@ from sqlalchemy import MetaData, create_engine
 from annals.commands.store.hashes import LogRow
 from annals.commands.store.log import Store
 from annals.projections.log.json_lines import event_line
+from tests.support.examples import examples
 from tests.support.histories import Step, as_request, histories
 from tests.support.registries.in_process import MODEL, Api, create, serving
 from tests.support.registries.requests import Answer, Request, delete_all_rows
@@ -176,11 +177,12 @@ EXAMPLES = {"sqlite": 5, "postgresql": 2}
 
 
 @pytest.mark.parametrize("kind", EXAMPLES)
+@pytest.mark.generated
 def test_a_dry_run_predicts_any_history(request: pytest.FixtureRequest, kind: str) -> None:
     # FLAG-83: each step tried first: not a byte differs afterwards, and then what was told comes to pass
     url = request.getfixturevalue("postgres_url") if kind == "postgresql" else None
 
-    @settings(max_examples=EXAMPLES[kind], deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples(EXAMPLES[kind]), deadline=None, suppress_health_check=list(HealthCheck))
     @given(histories(documents=True, most=15))
     def run(history: list[Step]) -> None:
         with store(url) as empty:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from annals.commands.store.log import Store
 from annals.commands.verify.verify_log import verify_log, verify_row_hashes
 from tests.api.xregistry.test_dryrun import store
+from tests.support.examples import examples
 from tests.support.histories import Step, as_request, histories
 from tests.support.registries.in_process import Api, create, serving
 from tests.support.registries.requests import Registry, Request
@@ -116,11 +117,12 @@ EXAMPLES = {"sqlite": 8, "postgresql": 2}
 
 
 @pytest.mark.parametrize("kind", EXAMPLES)
+@pytest.mark.generated
 def test_any_moment_comes_back(request: pytest.FixtureRequest, kind: str) -> None:
     # FLAG-81: whatever happened since, the export is that of then, apart from epochs and modifiedat; the log is whole
     url = request.getfixturevalue("postgres_url") if kind == "postgresql" else None
 
-    @settings(max_examples=EXAMPLES[kind], deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples(EXAMPLES[kind]), deadline=None, suppress_health_check=list(HealthCheck))
     @given(histories(documents=True, most=15), st.integers(0, 15))
     def run(history: list[Step], moment: int) -> None:
         with store(url) as empty:

@@ -183,6 +183,7 @@ def test_they_know_no_secrets(served: Served) -> None:
     assert not {name for name in names if name.startswith("ANNALS_") or name in ("HOME", "PYTHONPATH")}
 
 
+@pytest.mark.long
 def test_what_is_kept_parsed_takes_a_share_of_the_memory_only() -> None:
     # a process that has seen many documents takes another one as if it were the first
     checker = DocumentChecker(CheckLimits(workers=1, memory=512 << 20))

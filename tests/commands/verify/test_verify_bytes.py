@@ -20,6 +20,7 @@ from annals.commands.store import tables
 from annals.commands.store.log import Store
 from annals.commands.verify.verify_log import verify_log
 from annals.domain.decisions.commands import Command
+from tests.support.examples import examples
 from tests.support.small_decider import decide, delete, write
 
 TABLES = (tables.log, tables.interaction, tables.document, tables.head)
@@ -99,13 +100,14 @@ def put(store: Store, cell: Cell, key: Any, value: Any) -> None:
         assert changed.rowcount == 1
 
 
+@pytest.mark.generated
 def test_a_flipped_bit_is_found_where_it_is(store: Store, cells: list[Cell]) -> None:
     # Proof: chain and state hash cover every column of every row, documents are their SHA-256
     with store.engine.connect() as connection:
         rows = {table: list(connection.execute(select(table))) for table in TABLES}
 
     @settings(
-        max_examples=EXAMPLES[store.engine.dialect.name],
+        max_examples=examples(EXAMPLES[store.engine.dialect.name]),
         deadline=None,
         suppress_health_check=list(HealthCheck),
     )
@@ -146,6 +148,7 @@ def test_a_value_of_another_type_is_found(sqlite_url: str, column: Column[Any], 
     assert all(0 < finding.position <= 7 for finding in found)
 
 
+@pytest.mark.generated
 def test_a_flipped_bit_of_the_file_is_found(sqlite_url: str, tmp_path: Path) -> None:
     # Proof: also where the database itself stumbles, or only an index has the copy of a value that is read
     filled_store(sqlite_url).close()
@@ -156,7 +159,7 @@ def test_a_flipped_bit_of_the_file_is_found(sqlite_url: str, tmp_path: Path) -> 
         names = ", ".join(f"'{table.name}'" for table in TABLES)
         roots = driver.execute(f"SELECT rootpage FROM sqlite_master WHERE tbl_name IN ({names})").fetchall()
 
-    @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples(100), deadline=None, suppress_health_check=list(HealthCheck))
     @given(st.sampled_from(roots), st.integers(0, size - 1), st.integers(0, 7))
     def run(root: tuple[int], offset: int, bit: int) -> None:
         content = bytearray(whole)

@@ -19,10 +19,11 @@ from annals.domain.model.builtin import default_source
 from annals.domain.values.json_text import dumps, loads
 from tests.data import DEFINITIONS
 from tests.domain.compat.definitions import DOCUMENTS, GARBLED, HERE, normal_form, text_of
+from tests.support.examples import examples
 from tests.support.registries.memory import START, MemoryRegistry
 
 MESSAGE = "/messagegroups/g/messages/m"
-SOME = settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+SOME = settings(max_examples=examples(80), deadline=None, suppress_health_check=list(HealthCheck))
 FORMATS = pytest.mark.parametrize("format", DOCUMENTS)
 
 

@@ -19,6 +19,7 @@ from annals.domain.decisions.commands import Command, DeleteEntities, ReplaceMod
 from annals.domain.decisions.decide import decide
 from annals.domain.decisions.world import Context, can_read_everything
 from annals.domain.errors.problems import ConstraintFailure, Problem
+from tests.support.examples import examples
 from tests.support.registries.memory import START, MemoryRegistry
 
 BOX = {
@@ -318,7 +319,7 @@ COMMANDS = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.lists(COMMANDS, min_size=4, max_size=12))
 def test_whatever_is_accepted_breaks_no_constraint(commands: list[Command]) -> None:
     # ENT-138, ENT-156, MOD-64: over any history

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from annals.domain.formats import graphql
 from annals.domain.formats.contract import InvalidDocument
 from tests.support.downloads import npm
+from tests.support.examples import examples
 
 TABLE: dict[str, list[Any]] = yaml.load((Path(__file__).parent / "graphql.yaml").read_text(), yaml.CSafeLoader)
 EDITIONS = {18: "graphql/june2018", 21: "GraphQL/October2021", 25: "graphql/september2025"}
@@ -126,7 +127,7 @@ def test_hostile_documents(what: str) -> None:
     assert time.process_time() - began < 10
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.binary(max_size=40) | st.text("type Query{}:!@#\"'()[]=|&\\u0\n ", max_size=60).map(str.encode))
 def test_any_bytes(document: bytes) -> None:
     # V-14: a document is a schema or a Violation

@@ -169,6 +169,7 @@ def test_replication_survives_cut_silent_and_slow_connections(tmp_path: Path, ro
         complete(a, b, done)
 
 
+@pytest.mark.long
 def test_pushes_that_come_twice_and_in_any_order(tmp_path: Path) -> None:
     """LEG-912: duplicated, late and reordered pieces change nothing; one that is too early is refused."""
     chance = random.Random(9)

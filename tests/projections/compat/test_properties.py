@@ -43,6 +43,7 @@ from annals.projections.entities.rows import publication_row
 from annals.projections.entities.tables import tables
 from annals.projections.entities.verify.verify_history import verify_history
 from tests.support.compat_commands import URL, C, G, M, S, delete, post, put_group, source
+from tests.support.examples import examples
 from tests.support.registries.memory import START, MemoryRegistry
 from tests.support.registries.memory_world import MemoryPublications
 
@@ -148,7 +149,7 @@ def _history(xid: str) -> st.SearchStrategy[list[Command]]:
 _HISTORIES = st.one_of(_history(S), _history(M))
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=list(HealthCheck))
 @given(_HISTORIES)
 def test_what_is_published_is_one_thing(history: list[Command]) -> None:
     # LEG-210, LEG-405, LEG-610, LEG-707, LEG-1201: the log, a rebuild, memory and the past agree, and nothing is lost

@@ -23,6 +23,7 @@ from annals.projections.entities.filters.pages import PageKey
 from annals.projections.entities.leaves import MAX_LEAVES
 from annals.projections.entities.query import View
 from annals.projections.entities.rows import EntityRow
+from tests.support.examples import examples
 from tests.support.registries.recorded import Registry
 
 MODEL = compile_model(
@@ -163,7 +164,7 @@ def expected(filter: EntityFilter, rows: Sequence[EntityRow]) -> list[str]:
     ]
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(50), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(contents=entities, asked=filters)
 def test_by_index_equals_by_document(registry: Registry, contents: dict[Any, Any], asked: list[list[str]]) -> None:
     # FLAG-10 to 16, P-10: operators, wildcards and levels as leaf sets, the same by both compilers
@@ -191,7 +192,7 @@ def _counts_are_consistent(view: View, filter: EntityFilter, rows: Sequence[Enti
         assert counted == {xids.tree_key(owner): owners.count(owner) for owner in owners if owner}
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     contents=entities,
     key=st.sampled_from(["p", "q", "q.k", "m.k", "tags[0]", "xid", "dirid"]),
@@ -217,7 +218,7 @@ def test_pages_are_the_whole_in_order(
         assert _pages(view, filter, sort, size, backwards=True) == wanted[::-1]
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     steps=st.lists(entities, min_size=2, max_size=4),
     key=st.sampled_from(["p", "q.k", "p=desc"]),
@@ -255,7 +256,7 @@ def _pages(
     return found
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     before=entities,
     after=entities,

@@ -19,6 +19,7 @@ from annals.projections.entities.filters.scan import ScannedMembers, ScanSelecti
 from annals.projections.entities.past_database import PastDatabase
 from annals.projections.entities.query import View
 from tests.projections.entities.test_filters import BASE, MODEL, emptied, entities, filters, tree
+from tests.support.examples import examples
 from tests.support.registries.recorded import Registry
 from tests.support.stores import analyze
 
@@ -26,7 +27,7 @@ TYPES = ("dirs.files", "dirs.notes", "dirs.files.versions", "dirs.notes.versions
 GROUPS, FILES, TIMES = 10, 100, 3
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     before=entities,
     after=entities,

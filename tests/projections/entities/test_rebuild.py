@@ -20,6 +20,7 @@ from sqlalchemy import inspect
 from annals.projections.entities import rebuild as rebuilding
 from annals.projections.entities.rebuild import RebuildDiverged, rebuild, rebuild_if_stale
 from annals.projections.entities.tables import tables
+from tests.support.examples import examples
 from tests.support.registries.recorded import Registry
 from tests.support.stores import schema_of, server_of
 
@@ -50,7 +51,7 @@ def record(registry: Registry, interaction: dict[str, dict[str, Any] | None]) ->
 
 
 # P-14: replaying the log from empty gives what was there, byte for byte
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(INTERACTIONS)
 def test_any_history_is_rebuilt_as_it_was(interactions: list[dict[str, dict[str, Any] | None]]) -> None:
     with tempfile.TemporaryDirectory() as directory, Registry(f"sqlite:///{directory}/annals.db") as registry:

@@ -22,12 +22,13 @@ from annals.domain.registry.events import EntityCreated, EntityDeleted, EntityEv
 from annals.domain.values import xid as xids
 from annals.projections.events.xregistry_events import ChangeEvent, XRegistryEvents
 from tests.support.event_messages import event_messages
+from tests.support.examples import examples
 from tests.support.histories import Step, command, histories
 from tests.support.registries.memory import MemoryRegistry
 from tests.support.registries.recorded import COMMAND
 
 NOON = "2026-01-01T12:00:00.000000Z"
-FEW = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+FEW = settings(max_examples=examples(40), deadline=None, suppress_health_check=list(HealthCheck))
 CAUGHT_UP = NO_INTERACTION._replace(
     first=5, last=9, xregcorrelationid="c", time=NOON, registry_url="https://registry.example"
 )

@@ -138,6 +138,7 @@ def test_a_part_of_a_registry_over_a_topic(tmp_path: Path, broker: Kafka, prefix
         b.verified()
 
 
+@pytest.mark.long
 def test_a_replica_that_is_killed(tmp_path: Path, broker: Kafka, prefix: str) -> None:
     # LEG-910: nothing is lost and nothing is there twice, wherever it was killed
     with registries(tmp_path, "a", "b") as (a, b), publishing(a, broker, prefix):

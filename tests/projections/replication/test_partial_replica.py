@@ -7,11 +7,13 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from annals.commands.verify.verify_log import verify_log, verify_row_hashes
 from tests.spec.properties.test_asof import lives
+from tests.support.examples import examples
 from tests.support.histories import UNHURRIED, Step
 from tests.support.registries.linked import (
     EmptyDatabases,
@@ -59,12 +61,13 @@ PARTS_OF_LIVES: Final = lives().map(
 )
 
 
+@pytest.mark.generated
 def test_groups_of_another_registry_are_what_they_are_there(empty_databases: tuple[str, EmptyDatabases]) -> None:
     # LEG-901, LEG-909: what is in the scope of a link is as it is there, at each moment; what is beside it is not
     # touched, and can be written
     kind, empty = empty_databases
 
-    @settings(max_examples=EXAMPLES[kind], **UNHURRIED)
+    @settings(max_examples=examples(EXAMPLES[kind]), **UNHURRIED)
     @given(PARTS_OF_LIVES, sync_rounds(BESIDE), st.sampled_from(SCOPES), st.randoms())
     def run(history: list[Step], looks: list[SyncRound], scope: dict[str, Any], random: Any) -> None:
         with empty() as (one, other):

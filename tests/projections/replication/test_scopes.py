@@ -151,6 +151,7 @@ def test_a_group_that_is_not_there_yet_comes_when_it_is(tmp_path: Path) -> None:
         assert b.status("a")["state"] == "active"
 
 
+@pytest.mark.long
 def test_a_process_that_is_killed_while_a_scope_becomes_wider(tmp_path: Path, databases: dict[str, Any]) -> None:
     """LEG-912, LEG-913: wherever it ends, the next one brings the rest, each thing once."""
     with registries(tmp_path, "a", "b", **databases) as (a, b):

@@ -6,12 +6,14 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, Final
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from annals.commands.verify.verify_log import verify_log, verify_row_hashes
 from annals.projections.entities.rebuild import rebuild
 from tests.spec.properties.test_asof import URLS, lives
+from tests.support.examples import examples
 from tests.support.histories import UNHURRIED, Step
 from tests.support.registries.linked import (
     EmptyDatabases,
@@ -39,12 +41,13 @@ APART: Final = (
 )
 
 
+@pytest.mark.generated
 def test_a_replica_is_what_it_copies(empty_databases: tuple[str, EmptyDatabases]) -> None:
     # LEG-910: interactions are appended whole under their own ids, each once, however often and in whatever pieces they
     # come; so that every answer, now and about the past, is the primary's
     kind, empty = empty_databases
 
-    @settings(max_examples=EXAMPLES[kind], **UNHURRIED)
+    @settings(max_examples=examples(EXAMPLES[kind]), **UNHURRIED)
     @given(
         lives(),
         sync_rounds(APART),

@@ -21,6 +21,7 @@ __all__ = ["published"]
 pytestmark = [pytest.mark.uses("Kafka", "Spark"), pytest.mark.timeout(600)]
 
 
+@pytest.mark.long
 def test_brokers_that_want_a_password(
     spark: SparkSession, registry: ServedLog, published: Published, tmp_path: Path
 ) -> None:
@@ -56,6 +57,7 @@ def send(published: Published, records: list[Any]) -> None:
         producer.flush()
 
 
+@pytest.mark.long
 def test_live_tables_resume_after_kill(
     spark: SparkSession, registry: ServedLog, published: Published, tmp_path: Path
 ) -> None:

@@ -60,6 +60,7 @@ FORGERIES: dict[str, tuple[Callable[[list[LogTableRow], int], None], str]] = {
 }
 
 
+@pytest.mark.long
 def test_live_tables_resume_after_kill(spark: SparkSession, growing: ServedLog, tmp_path: Path) -> None:
     # EV-79: each event is taken in once, and what is seen meanwhile is whole interactions
     options = ("--from", "annals", "--registry", growing.url)
@@ -73,6 +74,7 @@ def test_live_tables_resume_after_kill(spark: SparkSession, growing: ServedLog, 
     check_no_stray_runs(spark, tmp_path / "tables")
 
 
+@pytest.mark.long
 def test_any_order(spark: SparkSession, registry: ServedLog, tmp_path: Path) -> None:
     # EV-78: late partitions, events that come twice and batches that come again; interactions are never split
     rows, chance, seen = registry.rows(), random.Random(1), set[int]()

@@ -38,6 +38,7 @@ from annals.domain.cesql.syntax import (
 )
 from annals.domain.cesql.values import MAX_INTEGER, MIN_INTEGER
 from tests.spec.cesql.unparse import unparse
+from tests.support.examples import examples
 
 KEYWORDS = {"and", "or", "xor", "not", "like", "exists", "in", "true", "false"}
 #: Strings that a literal can hold: a backslash takes what follows it along, and both quotes cannot follow backslashes.
@@ -138,7 +139,7 @@ def as_boolean(value: CesqlValue) -> bool:
 
 
 @given(st.text("ab%_\\\n", max_size=8), st.text("ab%_\\\n", max_size=12))
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 def test_patterns_are_what_a_regular_expression_would_be(pattern: str, subject: str) -> None:
     # SUB-651: the same answer as trying everything gives
     pieces = re.findall(r"\\[%_]|.", pattern, re.DOTALL)

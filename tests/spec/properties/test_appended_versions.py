@@ -17,6 +17,7 @@ from annals.domain.decisions.rules import complete_resources
 from annals.domain.decisions.rules.ancestry import VersionLineage
 from annals.domain.errors.problems import Problem
 from annals.domain.registry.events import EntityEvent
+from tests.support.examples import examples
 from tests.support.histories import MODES, UNHURRIED, Step, command, histories, model
 from tests.support.registries.memory import MemoryRegistry
 
@@ -29,7 +30,7 @@ SCHEMA_MODEL = {
 
 
 @given(histories(most=30))
-@settings(max_examples=150, **UNHURRIED)
+@settings(max_examples=examples(150), **UNHURRIED)
 def test_events_of_any_history(steps: Sequence[Step]) -> None:
     assert_same_events([command(step) for step in steps], {})
 
@@ -43,7 +44,7 @@ _STICKY = st.builds(
 
 
 @given(st.lists(st.one_of(_ADDED, _ADDED, _POSTED, _REMOVED, _STICKY), max_size=25))
-@settings(max_examples=150, **UNHURRIED)
+@settings(max_examples=examples(150), **UNHURRIED)
 def test_numbers_of_definitions(commands: Sequence[Command]) -> None:
     # LEG-406: no number is used twice, also when the ids of Versions are not their numbers
     registry = assert_same_events(commands, SCHEMA_MODEL)

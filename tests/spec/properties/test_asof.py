@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
+from tests.support.examples import examples
 from tests.support.histories import RESOURCES, UNHURRIED, Step, as_request, database, histories
 from tests.support.registries.requests import BASE, MIDNIGHT, Answer, Registry, Request, serving
 
@@ -105,7 +106,7 @@ def test_as_of_a_moment_is_what_was_answered_then(database: tuple[str, Callable[
     # FLAG-80, FLAG-82: body and headers are those given live at that moment, whatever has happened since
     kind, empty = database
 
-    @settings(max_examples=EXAMPLES[kind], **UNHURRIED)
+    @settings(max_examples=examples(EXAMPLES[kind]), **UNHURRIED)
     @given(lives(), st.lists(st.sampled_from(URLS), min_size=30, max_size=30, unique=True))
     def run(history: list[Step], paths: list[str]) -> None:
         with empty() as url:

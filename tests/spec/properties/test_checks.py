@@ -30,10 +30,11 @@ from annals.domain.decisions.commands import (
 )
 from annals.domain.errors.problems import Problem
 from annals.domain.registry.entities import Entity
+from tests.support.examples import examples
 from tests.support.registries.memory import MemoryRegistry
 from tests.support.registries.memory_world import MemoryWorld
 
-FEW = settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+FEW = settings(max_examples=examples(200), deadline=None, suppress_health_check=list(HealthCheck))
 MODES: Final = ("manual", "createdat", "modifiedat", "semver")
 VERSIONS: Final = ("1.0.0", "1.1.0", "2.0.0", "3.0.0")
 RESOURCES: Final = ("/dirs/a/files/f", "/dirs/a/files/f", "/dirs/a/files/g", "/dirs/b/files/f")

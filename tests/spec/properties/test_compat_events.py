@@ -14,10 +14,11 @@ from annals.domain.errors.problems import Problem
 from annals.domain.registry.events import EntityDeleted, EntityEvent
 from annals.projections.compat.events import CompatEvents
 from annals.projections.events.xregistry_events import ChangeEvent, XRegistryEvents
+from tests.support.examples import examples
 from tests.support.histories import Step, command, histories
 from tests.support.registries.memory import MemoryRegistry
 
-FEW = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+FEW = settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
 #: Names of the histories, and the registry's own in their place. Two of four Versions have ids that are numbers.
 NAMES = {
     **{"dirs": "schemagroups", "dir": "schemagroup", "files": "schemas", "file": "schema", "fileid": "schemaid"},

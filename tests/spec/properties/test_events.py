@@ -20,6 +20,7 @@ from tests.spec.properties.test_http import entities
 from tests.spec.test_changes import significant
 from tests.spec.test_events import Told, entity_of, place, shown
 from tests.support.event_messages import event_messages
+from tests.support.examples import examples
 from tests.support.histories import UNHURRIED, Step, as_request, database, histories
 from tests.support.registries.requests import BASE, Registry, Request, serving
 
@@ -121,7 +122,7 @@ INVARIANTS: list[Callable[[Moment], None]] = [
 def test_events_of_a_history(database: tuple[str, Callable[[], Any]]) -> None:
     kind, empty = database
 
-    @settings(max_examples=EXAMPLES[kind], **UNHURRIED)
+    @settings(max_examples=examples(EXAMPLES[kind]), **UNHURRIED)
     @given(histories(documents=True, most=15))
     def run(history: list[Step]) -> None:
         with empty() as url:

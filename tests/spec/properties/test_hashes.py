@@ -25,6 +25,7 @@ from annals.domain.registry.events import EntityCreated
 from annals.projections.database import drivers as databases
 from annals.projections.entities.verify.verify_history import verify_history
 from tests.spec.properties.test_http import entities
+from tests.support.examples import examples
 from tests.support.histories import RESOURCES, UNHURRIED, as_request, database, histories
 from tests.support.registries.requests import BASE, MIDNIGHT, Registry, Request, serving
 from tests.support.subscribing import BODY
@@ -68,7 +69,7 @@ def test_hashes_do_not_depend_on_positions(database: tuple[str, Callable[[], Any
     # SUB-112, ENT-42: equal entities have equal hashes, wherever in a log they came about, and short URLs lead to them
     kind, empty = database
 
-    @settings(max_examples=EXAMPLES[kind], **UNHURRIED)
+    @settings(max_examples=examples(EXAMPLES[kind]), **UNHURRIED)
     @given(turns())
     def run(history: list[Turn]) -> None:
         with TemporaryDirectory() as folder, empty() as other:

@@ -21,11 +21,12 @@ from annals.domain.registry.entities import Entity
 from annals.domain.registry.events import EntityDeleted
 from annals.domain.values import xid as xids
 from annals.domain.values.header_values import decode, encode
+from tests.support.examples import examples
 from tests.support.histories import TEXTS, VERSIONS, Step, command, histories
 from tests.support.registries.memory import MemoryRegistry
 from tests.support.registries.memory_world import MemoryWorld
 
-FEW = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+FEW = settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @dataclass(frozen=True)
@@ -158,7 +159,7 @@ INVARIANTS: list[Callable[[Moment], None]] = [
 ]
 
 
-@settings(FEW, max_examples=120)
+@settings(FEW, max_examples=examples(120))
 @given(histories())
 def test_what_holds_after_every_step(history: list[Step]) -> None:
     for moment in moments(history):

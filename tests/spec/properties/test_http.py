@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from annals.commands.store.log import Store
 from annals.domain.values.header_values import encode
 from annals.projections.entities.rebuild import rebuild
+from tests.support.examples import examples
 from tests.support.histories import TEXTS, UNHURRIED, Step, as_request, database, histories, temporary_sqlite
 from tests.support.registries.requests import BASE, Registry, Request, serving
 
@@ -28,7 +29,7 @@ EXAMPLES = {"sqlite": 20, "postgresql": 4}
 def test_what_a_history_leaves_behind(database: tuple[str, Callable[[], Any]]) -> None:
     kind, empty = database
 
-    @settings(max_examples=EXAMPLES[kind], **UNHURRIED)
+    @settings(max_examples=examples(EXAMPLES[kind]), **UNHURRIED)
     @given(histories(documents=True, most=25))
     def run(history: list[Step]) -> None:
         with empty() as url:
@@ -111,7 +112,7 @@ PROPERTIES: list[Holds] = [
 ]
 
 
-@settings(max_examples=60, **UNHURRIED)
+@settings(max_examples=examples(60), **UNHURRIED)
 @given(st.lists(TEXTS.filter(lambda value: value != "null"), min_size=1, max_size=8))
 def test_any_text_travels_in_a_header(values: list[str]) -> None:
     # P-13: what a header brings is what JSON shows, and what a header shows again

@@ -48,7 +48,7 @@ def rows(refused: bool) -> Iterator[Any]:
             yield pytest.param(made, id=f"{row['package'][0]}/{path}")
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+@pytest.fixture(scope="module", params=["sqlite", pytest.param("postgresql", marks=pytest.mark.long)])
 def registry(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     """A registry for all documents, whose schemas are validated strictly: what cannot be checked is refused."""
     with ExitStack() as stack:

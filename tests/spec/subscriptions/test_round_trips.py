@@ -17,6 +17,7 @@ from annals.domain.decisions.world import Context
 from annals.domain.subscriptions.sink_uris import PROTOCOLS
 from annals.domain.subscriptions.subscription import Subscription
 from annals.domain.subscriptions.subscription_document import SubscriptionSupport, parse_subscription
+from tests.support.examples import examples
 from tests.support.registries.memory_world import MemoryWorld
 
 XID = "/subscriptions/s1"
@@ -116,7 +117,7 @@ def write(world: MemoryWorld, body: Mapping[str, Any], new: bool, position: int)
 
 
 @given(documents())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_what_was_read_can_be_written(body: dict[str, Any]) -> None:
     # SUB-841, SUB-503: no event, no secret lost; the document that it was made from is no event either
     world = MemoryWorld()

@@ -15,9 +15,10 @@ from annals.domain.formats import avro
 from annals.domain.formats.contract import InvalidDocument
 from tests.domain.formats.avro.avro_documents import PRIMITIVES, Values, evolutions, schemas, text
 from tests.domain.formats.independent import Refused, check
+from tests.support.examples import examples
 
 _QUIET = settings(
-    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
+    max_examples=examples(300), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
 )
 
 
@@ -178,7 +179,7 @@ _JSON = st.recursive(
 )
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=examples(1000), deadline=None)
 @given(_JSON)
 def test_any_json_ends_in_a_schema_or_a_violation(document: Any) -> None:
     # SC-10: no other exception leaves, whatever stands where.

@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 from jsonschema_specifications import REGISTRY
 
 from annals.domain.formats import jsonschema
+from tests.support.examples import examples
 
 Schema = Any
-QUICK = settings(deadline=None, max_examples=300, suppress_health_check=list(HealthCheck))
+QUICK = settings(deadline=None, max_examples=examples(300), suppress_health_check=list(HealthCheck))
 
 DRAFT = jsonschema_rs.Draft7Validator(REGISTRY.contents("http://json-schema.org/draft-07/schema#"))
 

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from annals.domain.formats import openapi
 from annals.domain.formats.contract import InvalidDocument
 from tests.support.downloads import npm
+from tests.support.examples import examples
 
 TABLE: dict[str, list[Any]] = yaml.load((Path(__file__).parent / "openapi.yaml").read_text(), yaml.CSafeLoader)
 PUBLISHED = "@octokit/openapi@23.0.2"
@@ -145,7 +146,7 @@ def test_hostile_documents(what: str) -> None:
     assert time.process_time() - began < 10
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.binary(max_size=40) | st.text("openapi: 3.1.0{}[]&*!|>-\n\"'#?,", max_size=60).map(str.encode))
 def test_any_bytes(document: bytes) -> None:
     # V-14: a document is one or a Violation

@@ -17,6 +17,7 @@ from annals.domain.formats import protobuf
 from annals.domain.formats.contract import InvalidDocument
 from tests.domain.formats.protobuf.buf import Rules, breaking
 from tests.domain.formats.protobuf.test_instances import changes
+from tests.support.examples import examples
 
 HERE: Final = Path(__file__).parent
 GROUPS: Final = yaml.load((HERE / "protobuf_buf_program.yaml").read_text(), yaml.CSafeLoader)
@@ -78,7 +79,7 @@ def generated() -> list[tuple[int, tuple[str, str, set[str]]]]:
 
     @seed(1)
     @settings(
-        max_examples=GENERATED,
+        max_examples=examples(GENERATED),
         database=None,
         phases=[Phase.generate],
         deadline=None,

@@ -17,6 +17,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from annals.domain.formats import protobuf
+from tests.support.examples import examples
 
 SCALARS = (
     *("bool", "int32", "int64", "uint32", "uint64", "sint32", "sint64", "fixed32", "sfixed32", "fixed64", "sfixed64"),
@@ -111,7 +112,7 @@ def document(
     )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(changes(), st.data())
 def test_backward_keeps_what_the_older_document_writes(change: tuple[str, int, str, int], data: st.DataObject) -> None:
     older, newer = both(change)
@@ -121,7 +122,7 @@ def test_backward_keeps_what_the_older_document_writes(change: tuple[str, int, s
         keeps(written(older, data, None), message(newer))
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(changes(), st.data())
 def test_forward_keeps_what_both_have_room_for(change: tuple[str, int, str, int], data: st.DataObject) -> None:
     older, newer = both(change)

@@ -13,6 +13,7 @@ from xmlschema import XMLSchema10
 
 from annals.domain.formats import xsd
 from annals.domain.formats.contract import InvalidDocument
+from tests.support.examples import examples
 
 XS = 'xmlns:xs="http://www.w3.org/2001/XMLSchema"'
 
@@ -281,7 +282,7 @@ def parsed(sketch: Sketch) -> xsd.XsdDocument:
         raise
 
 
-SETTINGS = settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+SETTINGS = settings(max_examples=examples(120), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @SETTINGS

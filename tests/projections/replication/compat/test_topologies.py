@@ -9,6 +9,8 @@ from hashlib import sha256
 from pathlib import Path
 from urllib.parse import quote
 
+import pytest
+
 from tests.projections.replication.compat.clients import NEVER, OFTEN, SR, Api, Client, Version, parties
 from tests.projections.replication.compat.test_copies import EACH, conflicts, equal, looked
 from tests.support.polling import until
@@ -144,6 +146,7 @@ def _has(client: Client, versions: int) -> bool:
     return len(client.contents("g", "s")) >= versions
 
 
+@pytest.mark.long
 def test_push_resumes_after_kill(tmp_path: Path) -> None:
     """LEG-906: a registry that ends in the middle of pushing writes nothing twice, and leaves nothing out."""
     with parties(tmp_path, SR, "a", "b") as (a, b):

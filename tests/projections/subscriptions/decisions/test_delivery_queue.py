@@ -17,6 +17,7 @@ from annals.projections.subscriptions.decisions.delivery_queue import (
 )
 from annals.projections.subscriptions.event_messages import EventMessage
 from annals.projections.subscriptions.sequence import last_sequence, sequence_of
+from tests.support.examples import examples
 
 
 def message(position: int) -> EventMessage:
@@ -164,7 +165,7 @@ ACTS = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(ACTS)
 def test_what_is_stored_is_enough(acts: list[tuple[str, int]]) -> None:
     # SUB-801, 802, 811: whatever is done, and however often all but the stored is lost: each event is settled once,

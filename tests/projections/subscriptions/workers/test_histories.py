@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 
 from annals.projections.subscriptions.contract import DELIVERED, DeliveryResult, Outcome
 from tests.support.delivery_rig import Rig, advance_until
+from tests.support.examples import examples
 
-FEW = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+FEW = settings(max_examples=examples(25), deadline=None, suppress_health_check=list(HealthCheck))
 
 #: What a sink says about an attempt; `late` is an acknowledgement that takes its time.
 SAYS = ("delivered", "delivered", "delivered", "late", "retry", "retry", "later", "rejected", "unauthorized", "gone")
