@@ -80,7 +80,20 @@ def use_common_model(*registries: Registry) -> None:
 
 
 def contents(server: Registry | IndependentServer) -> Json:
-    """The contents of `dirs` of a server by xid: Groups, metas, Versions with documents; without its own attributes."""
+    """The contents of `dirs` of a server by xid: Groups, metas, Versions with documents; without its own attributes.
+
+    It takes many requests, which begin again if an entity was deleted between two of them.
+    """
+    for attempts_left in reversed(range(5)):
+        try:
+            return _contents(server)
+        except AssertionError:
+            if not attempts_left:
+                raise
+    raise AssertionError
+
+
+def _contents(server: Registry | IndependentServer) -> Json:
     found: Json = {}
     for id, group in _members(server, "/dirs"):
         xid = f"/dirs/{id}"
@@ -94,7 +107,7 @@ def contents(server: Registry | IndependentServer) -> Json:
 def wait_until_equal_contents(one: Registry | IndependentServer, other: Registry | IndependentServer) -> None:
     """Waits until both have the same contents."""
     try:
-        until(lambda: _equal(one, other), 30)
+        until(lambda: contents(one) == contents(other), 30)
     except AssertionError:
         mine, theirs = contents(one), contents(other)
         found = {xid: (mine.get(xid), theirs.get(xid)) for xid in mine.keys() | theirs.keys()}
@@ -119,13 +132,6 @@ def wait_for_polls(registry: Registry, times: int = 3) -> None:
         for _ in range(times):
             last = registry.status(link["id"]).get("lastcontact")
             until(partial(_looked_since, registry, link["id"], last))
-
-
-def _equal(one: Registry | IndependentServer, other: Registry | IndependentServer) -> bool:
-    try:
-        return contents(one) == contents(other)
-    except AssertionError:  # something went away between two requests
-        return False
 
 
 def _resource(server: Registry | IndependentServer, xid: str) -> Json:
