@@ -16,10 +16,12 @@ from annals.domain.decisions.commands import Command, DeleteEntities, WriteMetho
 from annals.domain.decisions.rules import complete_resources
 from annals.domain.decisions.rules.ancestry import VersionLineage
 from annals.domain.errors.problems import Problem
+from annals.domain.registry.entities import Entity
 from annals.domain.registry.events import EntityEvent
 from tests.support.examples import examples
 from tests.support.histories import MODES, UNHURRIED, Step, command, histories, model
 from tests.support.registries.memory import MemoryRegistry
+from tests.support.registries.memory_world import MemoryWorld
 
 SCHEMA = "/schemagroups/g/schemas/s"
 #: Ids that are numbers and ids that are none, as a definition of a legacy API may have side by side.
@@ -55,18 +57,23 @@ def test_numbers_of_definitions(commands: Sequence[Command]) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_what_is_read(mode: str) -> None:
-    registry, collections = MemoryRegistry(model(mode)), list[str]()
+def test_what_is_read(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    read, members = list[str](), MemoryWorld.members
+
+    def noted(world: MemoryWorld, collection: str) -> Sequence[Entity]:
+        read.append(collection)
+        return members(world, collection)
+
+    registry = MemoryRegistry(model(mode))
     for number in range(5):
         registry.post("/dirs/a/files/f", {"versionid": f"{number + 1}.0.0"})
-    members = registry.world.members
-    registry.world.members = lambda xid: collections.append(xid) or members(xid)  # type: ignore[func-returns-value, method-assign]
+    monkeypatch.setattr(MemoryWorld, "members", noted)
     registry.post("/dirs/a/files/f", {"versionid": "6.0.0"})
-    assert collections == []
+    assert read == []
     assert registry.get("/dirs/a/files/f").attributes["versionscount"] == 6
     assert registry.get("/dirs/a/files/f/versions/6.0.0").attributes["ancestorid"] == "5.0.0"
     registry.post("/dirs/a/files/f", {"versionid": "0.1.0", "createdat": "2001-01-01T00:00:00Z"})
-    assert collections == (["/dirs/a/files/f/versions"] if mode != "modifiedat" else [])
+    assert read == (["/dirs/a/files/f/versions"] if mode != "modifiedat" else [])
 
 
 def assert_same_events(commands: Sequence[Command], source: dict[str, Any]) -> MemoryRegistry:
