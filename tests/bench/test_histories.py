@@ -93,6 +93,7 @@ def test_a_store_that_took_its_log_over_from_segments_is_whole(
         assert log_rows(store.engine) == _rows(history)
 
 
+@pytest.mark.long
 @pytest.mark.uses("Kafka")
 def test_a_published_history_has_the_records_that_would_be_published_from_a_store(
     sqlite_url: str, broker: Kafka, history: list[Told]

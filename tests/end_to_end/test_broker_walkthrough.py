@@ -97,6 +97,7 @@ def arrived(receiver: Receiver, wanted: list[str], seconds: float = 60.0) -> lis
     return list(found.values())
 
 
+@pytest.mark.long
 def test_a_broker_that_goes_away(place: Place, tmp_path: Path) -> None:
     # SUB-801, 811, 812: all that was written while it was away arrives, in order by subject; only ids come twice
     folder = tmp_path / "registry"

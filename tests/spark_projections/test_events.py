@@ -95,6 +95,7 @@ def test_files_are_written_once(spark: SparkSession, log: DataFrame, registry: S
     assert written == [event for event in live if event["xregcorrelationid"] in by_then]
 
 
+@pytest.mark.long
 def test_the_console_writes_them(spark: SparkSession, sqlite_url: str, tmp_path: Path) -> None:
     # with the registry's own setting; a folder that is there ends it before any work
     with served_log(sqlite_url, tmp_path) as registry:

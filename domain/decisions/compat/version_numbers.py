@@ -91,7 +91,9 @@ def _number_versions(changes: ChangeSet, resource: ResourceDraft) -> None:
     used = previously_used.with_numbers(deleted_numbers).without_numbers(version.number for version in new_versions)
     others = without_members(resource.facade, *LIFETIME_MEMBERS)
     used_member = {USED_NUMBERS: used.text} if used.ranges else {}
-    resource.facade = {**others, **used_member, HIGHEST_NUMBER: max(taken_numbers)}
+    needs_highest = any("number" in version.facade for version in resource.versions.values())
+    highest_member = {HIGHEST_NUMBER: max(taken_numbers)} if needs_highest or HIGHEST_NUMBER in resource.facade else {}
+    resource.facade = {**others, **used_member, **highest_member}
 
 
 def _assign_next_numbers(resource: ResourceDraft, taken_numbers: set[int], versions: Sequence[VersionDraft]) -> None:

@@ -22,7 +22,7 @@ MODEL = '{"groups": {"dirs": {"singular": "dir", "resources": {"files": {"singul
 SPARK = {"ANNALS_SPARK_MASTER": "local[1]", "ANNALS_SPARK_MEMORY": "700m"}
 
 
-@pytest.fixture(params=["segments", "postgres"])
+@pytest.fixture(params=["segments", pytest.param("postgres", marks=pytest.mark.long)])
 def source(request: pytest.FixtureRequest) -> str:
     """Where Spark reads the log."""
     pytest.importorskip("pyspark")

@@ -191,7 +191,7 @@ def test_families(xid: str, name: str | None) -> None:
 def test_versions_from_before_there_were_numbers(registry: MemoryRegistry) -> None:
     # LEG-405: they get theirs with the next change to the Versions of their schema, which is no update of them
     registry.do(versions("a", "b"))
-    for entity in registry.versions(S).values():
+    for entity in (registry.get(S), *registry.versions(S).values()):
         entity.private.pop(FACADE)
     decision = registry.do(versions("5"))
     assert numbers(registry, S) == {"a": 1, "b": 2, "5": 5}
@@ -202,7 +202,7 @@ def test_versions_from_before_there_were_numbers(registry: MemoryRegistry) -> No
 def test_they_come_before_what_a_facade_adds(registry: MemoryRegistry) -> None:
     # LEG-406, LEG-407: what is added is the latest, also of Versions that have no number yet
     registry.do(versions("a", "b"))
-    for entity in registry.versions(S).values():
+    for entity in (registry.get(S), *registry.versions(S).values()):
         entity.private.pop(FACADE)
     assert registry.do(post(S, b"1")).number == 3
     assert numbers(registry, S) == {"a": 1, "b": 2, "3": 3}

@@ -9,6 +9,8 @@ from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 
+import pytest
+
 from tests.support.polling import until
 from tests.support.registries.restarted import Registry, registries, wait_until_equal_logs
 
@@ -30,6 +32,7 @@ def lines(registry: Registry) -> list[str]:
     return [line for line in said.splitlines() if "the database can" in line]
 
 
+@pytest.mark.long
 def test_a_locked_database_is_named_once_when_it_begins_and_once_when_it_ends(tmp_path: Path) -> None:
     """LEG-901: a link that cannot write goes on once it can; a lock of somebody else is no fault of the program."""
     with registries(tmp_path, "a", "b") as (a, b):

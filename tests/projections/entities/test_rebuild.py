@@ -186,6 +186,7 @@ def vacuumed(tmp_path: Path) -> Iterator[Registry]:
         yield registry
 
 
+@pytest.mark.long
 def test_a_vacuum_of_postgresql_gives_way(vacuumed: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
     # the table is vacuumed for longer than the test lasts; a swap that waits for its end is tried in vain
     monkeypatch.setattr(rebuilding, "SWAP_ATTEMPTS", 1)

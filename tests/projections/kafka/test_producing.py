@@ -32,6 +32,7 @@ def opened(cluster: KafkaCluster, prefix: str) -> Iterator[Producer]:
         yield producer
 
 
+@pytest.mark.long
 def test_what_is_under_way_is_bounded(broker: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
     # Memory stays flat while a broker says nothing; then all that was sent arrives, once and in order.
     with opened(KafkaCluster(f"kafka://{broker.own()}"), "bounded") as producer:

@@ -170,6 +170,7 @@ def test_a_replica_that_was_away_goes_on_at_its_offsets(tmp_path: Path, broker: 
         b.verified()
 
 
+@pytest.mark.long
 def test_a_broker_that_goes_away_and_comes_back(tmp_path: Path, broker: Kafka, prefix: str) -> None:
     # LEG-901: the status says why nothing comes; then it goes on where it was
     with registries(tmp_path, "a", "b") as (a, b), publishing(a, broker, prefix):

@@ -173,6 +173,7 @@ def test_a_process_that_is_killed_while_a_scope_becomes_wider(tmp_path: Path, da
         assert "no findings" in b.verified()
 
 
+@pytest.mark.long
 def test_what_was_recorded_and_not_noted_is_not_lost(tmp_path: Path, databases: dict[str, Any]) -> None:
     """LEG-912, LEG-913: a process that ends between the two says less of where it is than it has."""
     with registries(tmp_path, "a", "b", **databases) as (a, b):

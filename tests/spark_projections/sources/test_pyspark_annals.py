@@ -23,6 +23,7 @@ print("rows", spark.read.format("annals").load(sys.argv[1]).count())
 """
 
 
+@pytest.mark.long
 def test_a_session_without_any_code_of_annals(registry: ServedLog, tmp_path: Path) -> None:
     try:
         java = java_home()

@@ -80,6 +80,7 @@ def test_each_change_at_the_source_is_one_here(source: Server, copy: Registry) -
     check_logs_stop_growing(copy)
 
 
+@pytest.mark.long
 def test_an_interrupted_pull_resumes(pair: tuple[Registry, Registry]) -> None:
     """LEG-906, LEG-913: a process that ends in the middle leaves whole Resources, and none of them comes twice."""
     source, copy = pair
