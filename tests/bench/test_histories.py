@@ -44,6 +44,7 @@ def history() -> list[Told]:
     return list(interactions(EVENTS))
 
 
+@pytest.mark.long
 def test_a_registry_that_is_asked_for_the_same_writes_the_same_log(store_url: str, history: list[Told]) -> None:
     # Facts, states, revisions, hashes: nothing of the road from a request to the log is left out or done otherwise.
     asked: list[tuple[Command, Context]] = []

@@ -53,7 +53,7 @@ class Servers(NamedTuple):
     database: str
 
 
-@pytest.fixture(params=["sqlite", "postgresql", "postgresql, two processes"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.long), "postgresql, two processes"])
 def servers(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Servers]:
     """A registry of dirs with files, served by each number of processes that its database allows."""
     kind, _, two = request.param.partition(",")

@@ -128,7 +128,7 @@ def fail(url: str, database: Path) -> None:
                 assert client.get(f"/schemagroups/g?token={MARK}").status_code in (200, 500)
 
 
-@pytest.mark.parametrize("log_format", ["console", "json"])
+@pytest.mark.parametrize("log_format", ["console", pytest.param("json", marks=pytest.mark.long)])
 def test_a_scan(log_format: str, tmp_path: Path) -> None:
     database, environment = tmp_path / "annals.db", settings(tmp_path, log_format)
     with serving(f"sqlite:///{database}", tmp_path, **environment) as served:
@@ -144,7 +144,7 @@ def test_a_scan(log_format: str, tmp_path: Path) -> None:
         assert all({"time", "level", "logger", "event"} <= json.loads(line).keys() for line in printed.splitlines())
 
 
-@pytest.mark.parametrize("log_format", ["console", "json"])
+@pytest.mark.parametrize("log_format", ["console", pytest.param("json", marks=pytest.mark.long)])
 def test_verbs(log_format: str, tmp_path: Path) -> None:
     """What other verbs print when they fail, and what `config` shows."""
     secrets = {"ANNALS_SEGMENTS": f"s3://k:{MARK}@bucket/x", "ANNALS_TOKEN": TOKEN, "ANNALS_LINK_SECRET": MARK}

@@ -73,7 +73,7 @@ def said(api: Api, path: str, asof: str | None = None) -> tuple[int, bytes, dict
     return answer.status_code, answer.content, plain
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2))])
 def test_the_past_stays_as_it_was(store_url: str, seed: int) -> None:
     # LEG-1208, FLAG-80, FLAG-82, LEG-707: kept and deleted versions, numbers, URIs and groups at each moment
     create(store_url, default_source())

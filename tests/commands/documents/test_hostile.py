@@ -162,6 +162,7 @@ def test_checks_without_writing_leave_threads_for_others(served: Served) -> None
         assert {one.result().json()["valid"] for one in running} == {False}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("format", SLOW)
 def test_a_large_document_costs_the_server_little_memory(
     format: str, served: Served, table: dict[str, Hostile]

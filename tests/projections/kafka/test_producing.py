@@ -95,6 +95,7 @@ def test_waiting_can_be_stopped(broker: Kafka) -> None:
             broker.start()
 
 
+@pytest.mark.long
 def test_a_password_that_is_no_longer_one(broker: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
     # The client itself would try for ever.
     ask = socket.getaddrinfo

@@ -25,6 +25,7 @@ def database(request: pytest.FixtureRequest) -> str | None:
     return request.getfixturevalue("postgres_url") if request.param == "postgresql" else None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", ["pull", "events"])
 def test_a_log_that_ends_before_a_link(tmp_path: Path, database: str | None, mode: str) -> None:
     """FLAG-80, LEG-913: it fails and names the end, where it would wait for what never comes; a repair has it go on."""

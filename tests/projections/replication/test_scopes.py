@@ -216,6 +216,7 @@ def test_a_registry_that_receives_fetches_what_a_wider_scope_has(tmp_path: Path,
         until(lambda: same(a, b, "one", "two", "three"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("dialect", "mode"),
     [

@@ -18,6 +18,8 @@ from tests.support.registries.recorded import Registry
 from tests.support.segment_logs import files_below, log_rows, record_interactions, stored_documents
 from tests.support.serving import environment
 
+pytestmark = pytest.mark.long
+
 SIZE = SegmentSize(3, 2)
 
 

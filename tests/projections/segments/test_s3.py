@@ -57,6 +57,7 @@ def test_a_bucket_holds_what_a_folder_does(grown: Registry, s3: S3, tmp_path: Pa
     assert [*verify_segments(bucket), *compare_with_store(bucket, grown.url)] == []
 
 
+@pytest.mark.long
 def test_a_writer_to_a_bucket_that_is_killed_is_gone_on_with(grown: Registry, s3: S3, tmp_path: Path) -> None:
     # An object is not there before all of it is, so nothing unfinished has a name.
     uri, place = s3.uri("s3", "killed"), s3.bucket / "killed"

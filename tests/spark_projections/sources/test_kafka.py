@@ -74,6 +74,7 @@ def test_what_is_there_twice_comes_once(spark: SparkSession, registry: ServedLog
     assert collect_rows(source.read(spark, published.broker.own(), topic)) == registry.rows()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("lacking", ["first", "whole", "part", "last"])
 def test_whole_interactions_before_a_gap(
     spark: SparkSession, registry: ServedLog, published: Published, lacking: str
@@ -107,6 +108,7 @@ def test_concurrently_published_records_are_left_out(
     assert collect_rows(source.read(spark, published.broker.own(), topic)) == rows
 
 
+@pytest.mark.long
 def test_a_rebuild_ends_before_a_gap(spark: SparkSession, registry: ServedLog, published: Published) -> None:
     # P-14: what of a topic counts is found out from the files that it was put into
     rows = registry.rows()

@@ -19,6 +19,8 @@ from tests.spec.published.document_changes import Change, broken, changes
 from tests.support.registries.in_process import Api, serving
 from tests.support.stores import schema_of
 
+pytestmark = pytest.mark.long
+
 Json = dict[str, Any]
 TABLE: Final[list[Json]] = yaml.load((Path(__file__).parent / "documents.yaml").read_text(), yaml.CSafeLoader)
 _WAYS: Final = ("backward", "forward")
@@ -48,7 +50,7 @@ def rows(refused: bool) -> Iterator[Any]:
             yield pytest.param(made, id=f"{row['package'][0]}/{path}")
 
 
-@pytest.fixture(scope="module", params=["sqlite", pytest.param("postgresql", marks=pytest.mark.long)])
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
 def registry(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     """A registry for all documents, whose schemas are validated strictly: what cannot be checked is refused."""
     with ExitStack() as stack:

@@ -67,6 +67,7 @@ def test_a_hub_forwards_definitions_of_other_authorities(api: Api, tmp_path: Pat
         until(lambda: all(each.registry.request("GET", each.path("g")).status_code == 404 for each in (hub, b, c)))
 
 
+@pytest.mark.long
 @EACH
 def test_a_star_collects_and_distributes(api: Api, tmp_path: Path) -> None:
     """Star: many sources, a hub, many targets; names that two sources use are told apart by their authority."""

@@ -92,6 +92,7 @@ LISTED: list[tuple[str, Any, str]] = [
 ]
 
 
+@pytest.mark.long
 def test_what_is_broken_is_passed_over(tmp_path: Path) -> None:
     """LEG-907, LEG-913: the status names what is broken and why, all else goes on, and what is there of it stays; once
     it is mended it comes.

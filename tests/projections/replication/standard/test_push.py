@@ -106,6 +106,7 @@ def test_refusals_are_conflicts_in_the_status(source: Registry) -> None:
         assert "/dirs/d/files/taken" in contents(target)
 
 
+@pytest.mark.long
 def test_what_was_written_is_not_written_again(source: Registry) -> None:
     """LEG-906: equal bytes are no change; a process that ended in the middle begins again with what is missing."""
     with independent_server() as target:

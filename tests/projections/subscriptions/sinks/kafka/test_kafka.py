@@ -372,6 +372,7 @@ def test_a_topic_that_is_deleted(broker: Kafka) -> None:
     assert slowest < 1
 
 
+@pytest.mark.long
 def test_a_credential_that_is_refused_later(broker: Kafka) -> None:
     # 8.3, SUB-806: a sink in use tells it, and does not try on and on.
     broker.fresh()
