@@ -61,9 +61,19 @@ def checkout(commit: str) -> Iterator[Path]:
     with TemporaryDirectory(prefix="annals-before-") as folder:
         subprocess.run(["git", "worktree", "add", "--quiet", "--detach", folder, commit], cwd=ROOT, check=True)
         try:
+            _make_importable(Path(folder))
             yield Path(folder)
         finally:
             subprocess.run(["git", "worktree", "remove", "--force", folder], cwd=ROOT, check=True)
+
+
+def _make_importable(sources: Path) -> None:
+    """Gives the sources of a commit before the import name `annals` a package that starts them by that name."""
+    package = sources / "annals"
+    if not package.exists():
+        package.mkdir()
+        (package / "__init__.py").touch()
+        (package / "__main__.py").write_text("from api.cli import main\n\nmain()\n")
 
 
 @contextmanager
