@@ -50,7 +50,7 @@ def s3(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("scheme", ["s3", "s3a"])
+@pytest.mark.parametrize("scheme", ["s3", pytest.param("s3a", marks=pytest.mark.long)])
 def test_a_rebuild_by_way_of_a_bucket(spark: SparkSession, s3: S3, sqlite_url: str, scheme: str) -> None:
     # P-14: log, stage and events may all lie in one, under one spelling
     with Registry(sqlite_url) as registry:

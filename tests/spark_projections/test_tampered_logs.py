@@ -225,6 +225,7 @@ def log_of(spark: SparkSession, found: list[LogTableRow]) -> DataFrame:
     return spark.createDataFrame([tuple(row) for row in found], LOG_SCHEMA)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("size", [5, 10_000])
 def test_ranges_hold_together(spark: SparkSession, store: Registry, size: int) -> None:
     # P-14: wherever a log is cut into ranges, and in whatever order its rows come

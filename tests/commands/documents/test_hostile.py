@@ -128,6 +128,7 @@ def put(served: Served, format: str, content: bytes, name: str) -> httpx.Respons
     return httpx.put(url, content=content, headers=headers, timeout=60)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("format", SLOW)
 def test_hostile_documents_do_not_block_other_requests(format: str, served: Served, table: dict[str, Hostile]) -> None:
     content = table[SLOW[format]].content()

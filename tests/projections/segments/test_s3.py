@@ -44,7 +44,7 @@ def grown(sqlite_url: str) -> Iterator[Registry]:
         yield registry
 
 
-@pytest.mark.parametrize("scheme", ["s3", "s3a"])
+@pytest.mark.parametrize("scheme", ["s3", pytest.param("s3a", marks=pytest.mark.long)])
 def test_a_bucket_holds_what_a_folder_does(grown: Registry, s3: S3, tmp_path: Path, scheme: str) -> None:
     bucket, local = open_folder(s3.uri(scheme, f"{scheme}/annals")), open_folder(str(tmp_path / "segments"))
     for start in (40, 50):
