@@ -46,7 +46,7 @@ def measure(place: Place, quick: bool) -> Iterator[Figure]:
 
 @contextmanager
 def _delivering(rig: Rig, write: float = WRITE_DELAY_SECONDS) -> Iterator[DeliveryService]:
-    """Deliveries of a registry, told of its commits as by the road."""
+    """Deliveries of a registry, notified of its commits as by the command bus."""
     ports = DeliveryPorts(resolver=DestinationGuard(allow_list="127.0.0.1", allows_plaintext=True), policy="off")
     service = DeliveryService(rig.url, ports, write_delay=write)
     service.start()

@@ -242,11 +242,11 @@ def _memory(place: Place, length: int) -> Iterator[Figure]:
         yield Figure(what, place.name, size, f"{told} MB", "2048 MB each", max(taken), Want.AT_MOST, 600, " MB")
 
 
-def _write(road: CommandBus, members: int, **meta: str) -> None:
+def _write(command_bus: CommandBus, members: int, **meta: str) -> None:
     """One more Version, other than all before it."""
     tree: dict[str, Any] = {"format": "Avro/1.11", "schema": json.loads(documents.avro(members, next(_marks)))}
     if meta:
         tree["meta"] = meta
-        road.submit(WriteTree(SCHEMA, tree, WriteMethod.PUT)).result()
+        command_bus.submit(WriteTree(SCHEMA, tree, WriteMethod.PUT)).result()
     else:
-        road.submit(WriteTree(SCHEMA, tree, WriteMethod.POST)).result()
+        command_bus.submit(WriteTree(SCHEMA, tree, WriteMethod.POST)).result()

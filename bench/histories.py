@@ -64,8 +64,8 @@ _LOOK: Final = 10_000
 Asked = Callable[[Command, Context], None]
 
 
-class Told(NamedTuple):
-    """One interaction: what was asked for, what it came to, and the rows that a log has of it."""
+class HistoryStep(NamedTuple):
+    """One interaction: its command, its decision, and its rows in a log."""
 
     command: Command
     context: Context
@@ -74,7 +74,7 @@ class Told(NamedTuple):
     rows: list[LogRow]
 
 
-def interactions(events: int, seed: int = 1, asked: Asked | None = None) -> Iterator[Told]:
+def interactions(events: int, seed: int = 1, asked: Asked | None = None) -> Iterator[HistoryStep]:
     """A history that ends with the interaction which brings so many events. Memory does not grow with it.
 
     asked: is given each command, and what it is decided in, before that takes its trees apart.
@@ -115,7 +115,7 @@ def salts(seed: int) -> NewSalt:
 
 def _recorded(
     command: Command, context: Context, decision: Decision, tip: Interaction, world: RecentWorld, new_salt: NewSalt
-) -> Told:
+) -> HistoryStep:
     """What a log has of a decision, which the world takes in."""
     decision = replace(decision, events=tuple(add_salts(decision.events, new_salt)))
     first = tip.last + 1
@@ -143,7 +143,7 @@ def _recorded(
     for row, _ in found:
         linked.add(row)
     facts = facts._replace(chain=linked.digest(statehash), state=statehash)
-    return Told(command, context, decision, facts, [row for row, _ in found])
+    return HistoryStep(command, context, decision, facts, [row for row, _ in found])
 
 
 def _row(event: EntityEvent, position: int) -> tuple[LogRow, bytes]:
@@ -153,7 +153,7 @@ def _row(event: EntityEvent, position: int) -> tuple[LogRow, bytes]:
     return LogRow(position, event.stream, event.revision, event.TOPIC, stored_state(event, whole)), hash
 
 
-def shown(history: Iterable[Told], events: int, every: int = 100_000) -> Iterator[Told]:
+def with_progress(history: Iterable[HistoryStep], events: int, every: int = 100_000) -> Iterator[HistoryStep]:
     """The same, and a line on stderr now and then that says how far it is."""
     began = time.perf_counter()
     for told in history:
@@ -169,11 +169,11 @@ def write_segments(folder: Path, events: int, seed: int = 1, size: SegmentSize |
 
     folder: is made where it is not there. They are the very files that `annals segments write` would have made.
     """
-    history = shown(interactions(events, seed), events)
+    history = with_progress(interactions(events, seed), events)
     return deque(segments(history, open_folder(str(folder)), size or SegmentSize()), maxlen=1)[0]
 
 
-def segments(history: Iterable[Told], folder: SegmentFolder, size: SegmentSize) -> Iterator[Interaction]:
+def segments(history: Iterable[HistoryStep], folder: SegmentFolder, size: SegmentSize) -> Iterator[Interaction]:
     """Writes a history as segments; gives the interaction that ends each, once it is complete."""
     before, left = NO_INTERACTION, iter(history)
     with closing(KnownDocuments()) as seen:
@@ -186,7 +186,7 @@ def segments(history: Iterable[Told], folder: SegmentFolder, size: SegmentSize) 
 class _Cut:
     """One segment: the interactions up to the one that fills it."""
 
-    def __init__(self, history: Iterable[Told], before: Interaction, events: int, seen: KnownDocuments) -> None:
+    def __init__(self, history: Iterable[HistoryStep], before: Interaction, events: int, seen: KnownDocuments) -> None:
         self._history = history
         self._before = before
         self._events = events
@@ -238,7 +238,7 @@ class _Cut:
         )
 
 
-def fill(store: Store, history: Iterable[Told]) -> Iterator[Told]:
+def fill(store: Store, history: Iterable[HistoryStep]) -> Iterator[HistoryStep]:
     """Appends a history to an empty store, some interactions to a transaction, and gives it on.
 
     The store has to have the `public_url` of the history, else its chain is another one: ValueError. The read model is
@@ -246,7 +246,7 @@ def fill(store: Store, history: Iterable[Told]) -> Iterator[Told]:
     """
     left = iter(history)
     while (first := next(left, None)) is not None:
-        some, begun = list[Told](), first.interaction.first
+        some, begun = list[HistoryStep](), first.interaction.first
         with store.writing() as tx:
             for told in joined((first,), left):
                 store.new_salt = partial(str, told.interaction.salt)
@@ -259,7 +259,7 @@ def fill(store: Store, history: Iterable[Told]) -> Iterator[Told]:
         yield from some
 
 
-def publish(history: Iterable[Told], servers: str, prefix: str, partitions: int = 4) -> PublishedCounts:
+def publish(history: Iterable[HistoryStep], servers: str, prefix: str, partitions: int = 4) -> PublishedCounts:
     """Publishes a history to the topics of a prefix, as `annals publish` does; gives how much that is.
 
     servers: `127.0.0.1:9092`, and more with commas.

@@ -13,7 +13,7 @@ from annals.projections.subscriptions.contract import SinkTarget
 from annals.projections.subscriptions.sinks.amqp.messages import encode_message
 
 
-def sent(port: int, target: SinkTarget, events: Sequence[CloudEvent]) -> None:
+def send_events(port: int, target: SinkTarget, events: Sequence[CloudEvent]) -> None:
     """Sends events to the address of a target, and comes back when all of them are accepted."""
     Container(_Sending(port, target, events)).run()
 

@@ -1,4 +1,4 @@
-"""Replication: from a commit to a replica's reader by each road, catching up beside a rebuild, what readers cost."""
+"""Replication: from a commit to a replica's reader by each dialect, catching up beside a rebuild, what readers cost."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ _TOPIC: Final = "bench"
 
 
 def measure(place: Place, quick: bool) -> Iterator[Figure]:
-    """Milliseconds to a replica by each road that there is, a ratio of catching up, and a share of the write rate."""
-    for (dialect, mode), road in _ROADS.items():
+    """Milliseconds to a replica by each dialect, a ratio of catching up, and a share of the write rate."""
+    for (dialect, mode), connect in _CONNECTIONS.items():
         if (dialect, mode) in LINK_WORKERS:
-            yield _lag(place, "Kafka" if dialect == KAFKA else mode, road, 2 if quick else 20)
+            yield _lag(place, "Kafka" if dialect == KAFKA else mode, connect, 2 if quick else 20)
     yield _caught_up(place, 10_000 if quick else 100_000)
     yield _cost(place, 2 if quick else 8)
 
@@ -106,8 +106,8 @@ def _publishing(primary: Registry, broker: Kafka) -> Iterator[None]:
         process.wait()
 
 
-_Road = Callable[[Registry, Registry], AbstractContextManager[None]]
-_ROADS: Final[Mapping[tuple[str, str], _Road]] = {
+_Connect = Callable[[Registry, Registry], AbstractContextManager[None]]
+_CONNECTIONS: Final[Mapping[tuple[str, str], _Connect]] = {
     (LOG, PULL): _pull,
     (LOG, PUSH): _push,
     (LOG, EVENTS): _events,
@@ -115,12 +115,12 @@ _ROADS: Final[Mapping[tuple[str, str], _Road]] = {
 }
 
 
-def _lag(place: Place, name: str, road: _Road, seconds: int) -> Figure:
+def _lag(place: Place, name: str, connect: _Connect, seconds: int) -> Figure:
     """From the answer to a write, which comes after its commit, to the event on a stream of the replica."""
     with _two(place) as (primary, replica):
         primary.start()
         replica.start()
-        with road(primary, replica):
+        with connect(primary, replica):
             primary.done("PUT", "/schemagroups/first", {})
             until(lambda: replica.request("GET", "/schemagroups/first").is_success, PATIENCE)
             there, here = _Watch(replica.url), _Watch(primary.url)

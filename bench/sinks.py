@@ -148,14 +148,14 @@ def _http() -> Iterator[Course]:
 def _amqp() -> Iterator[Course]:
     """RabbitMQ, a durable queue, each message acknowledged; the bare client is Proton's own loop with a handler."""
     pytest.importorskip("proton", reason="no python-qpid-proton")
-    from bench.proton_sender import sent
+    from bench.proton_sender import send_events
     from tests.support.brokers.rabbitmq import RabbitMQ
 
     broker = RabbitMQ()
     try:
         broker.start()
         target = broker.target(host="127.0.0.1", seconds=60)
-        yield Course(target, partial(sent, broker.port, target))
+        yield Course(target, partial(send_events, broker.port, target))
     finally:
         broker.close()
 

@@ -1,4 +1,4 @@
-"""Small writes through the road, one after the other and from 16 clients."""
+"""Small writes through the command bus, one after the other and from 16 clients."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def _registry(place: Place) -> Iterator[Registry]:
         yield registry
 
 
-def _write(road: CommandBus, number: int) -> None:
+def _write(command_bus: CommandBus, number: int) -> None:
     xid = f"/schemagroups/group0/schemas/schema{number % 1_000_000}"
 
-    def asked() -> WriteTree:
+    def build_command() -> WriteTree:
         return WriteTree(xid, samples.schema(number), WriteMethod.PUT)
 
-    road.submit(asked(), rebuild=asked).result()
+    command_bus.submit(build_command(), rebuild=build_command).result()
 
 
 def _sequential(place: Place, writes: int) -> Figure:
@@ -77,9 +77,9 @@ def _together(place: Place, writes: int) -> Iterator[Figure]:
         database = registry.store.engine.url.render_as_string(hide_password=False)
         registry.command_bus.close()
         loose = Store(database, durable=False)
-        road = CommandBus(loose, [EntityProjection()])
-        with closing(loose), closing(road), closing(ViewPool(database)):
-            free, _ = _clients(road, loose, writes, start=writes)
+        command_bus = CommandBus(loose, [EntityProjection()])
+        with closing(loose), closing(command_bus), closing(ViewPool(database)):
+            free, _ = _clients(command_bus, loose, writes, start=writes)
     size = f"{writes:,} writes"
     yield Figure(
         f"Small writes from {CLIENTS} clients: commits a write",
@@ -104,11 +104,11 @@ def _together(place: Place, writes: int) -> Iterator[Figure]:
     )
 
 
-def _clients(road: CommandBus, store: Store, writes: int, start: int = 0) -> tuple[float, int]:
+def _clients(command_bus: CommandBus, store: Store, writes: int, start: int = 0) -> tuple[float, int]:
     """Writes a second, and how many commits they took."""
     commits: list[object] = []
     event.listen(store.engine, "commit", commits.append)
     began = time.perf_counter()
     with ThreadPoolExecutor(CLIENTS) as clients:
-        list(clients.map(lambda number: _write(road, number), range(start, start + writes)))
+        list(clients.map(lambda number: _write(command_bus, number), range(start, start + writes)))
     return writes / (time.perf_counter() - began), len(commits)

@@ -27,7 +27,7 @@ from annals.projections.log.table_rows import LogTableRow, table_rows
 from annals.projections.segments.folder import open_folder
 from annals.projections.segments.verify import verify_segments
 from annals.projections.segments.write import SegmentSize, append_segments
-from bench.histories import CALLERS, REGISTRYID, URL, Told, fill, interactions, publish, salts, write_segments
+from bench.histories import CALLERS, REGISTRYID, URL, HistoryStep, fill, interactions, publish, salts, write_segments
 from bench.stocking import stock
 from tests.projections.kafka.conftest import broker
 from tests.projections.kafka.publishing_rig import PARTITIONS, Rig
@@ -40,13 +40,13 @@ EVENTS = 1500
 
 
 @pytest.fixture(scope="module")
-def history() -> list[Told]:
+def history() -> list[HistoryStep]:
     return list(interactions(EVENTS))
 
 
 @pytest.mark.long
-def test_a_registry_that_is_asked_for_the_same_writes_the_same_log(store_url: str, history: list[Told]) -> None:
-    # Facts, states, revisions, hashes: nothing of the road from a request to the log is left out or done otherwise.
+def test_a_registry_that_is_asked_for_the_same_writes_the_same_log(store_url: str, history: list[HistoryStep]) -> None:
+    # Facts, states, revisions, hashes: nothing between a request and the log is left out or done otherwise.
     asked: list[tuple[Command, Context]] = []
     for _ in interactions(EVENTS, asked=lambda command, context: asked.append((deepcopy(command), context))):
         pass
@@ -67,7 +67,7 @@ def test_a_registry_that_is_asked_for_the_same_writes_the_same_log(store_url: st
         assert _read_model(registry.store) == live
 
 
-def test_a_filled_store_is_whole(store_url: str, history: list[Told]) -> None:
+def test_a_filled_store_is_whole(store_url: str, history: list[HistoryStep]) -> None:
     with closing(_filled(store_url)) as store:
         assert [*walk(store), *verify_row_hashes(store), *verify_history(store)] == []
         assert log_rows(store.engine) == _rows(history)
@@ -84,7 +84,7 @@ def test_segments_are_the_files_that_would_be_written_from_a_store(sqlite_url: s
 
 
 def test_a_store_that_took_its_log_over_from_segments_is_whole(
-    store_url: str, tmp_path: Path, history: list[Told]
+    store_url: str, tmp_path: Path, history: list[HistoryStep]
 ) -> None:
     write_segments(tmp_path / "segments", EVENTS, size=SegmentSize(700, 200))
     with closing(Store(store_url, public_url=URL)) as store:
@@ -97,7 +97,7 @@ def test_a_store_that_took_its_log_over_from_segments_is_whole(
 @pytest.mark.long
 @pytest.mark.uses("Kafka")
 def test_a_published_history_has_the_records_that_would_be_published_from_a_store(
-    sqlite_url: str, broker: Kafka, history: list[Told]
+    sqlite_url: str, broker: Kafka, history: list[HistoryStep]
 ) -> None:
     with closing(_filled(sqlite_url)) as store:
         rig = Rig(store, broker)
@@ -106,7 +106,7 @@ def test_a_published_history_has_the_records_that_would_be_published_from_a_stor
         assert rig.proven() == {LOG: place.log, TOLD: place.events}  # each there twice, and both the same
 
 
-def test_equal_seeds_give_equal_histories(history: list[Told]) -> None:
+def test_equal_seeds_give_equal_histories(history: list[HistoryStep]) -> None:
     again, other = interactions(EVENTS), interactions(EVENTS, seed=2)
     assert [told.interaction for told in again] == [told.interaction for told in history]
     assert [told.interaction for told in other][-1].chain != history[-1].interaction.chain
@@ -143,11 +143,11 @@ def _filled(url: str) -> Store:
     return store
 
 
-def _rows(history: list[Told]) -> list[LogTableRow]:
+def _rows(history: list[HistoryStep]) -> list[LogTableRow]:
     return [row for told in history for row in table_rows(told.interaction, told.rows)]
 
 
-def _documents(history: list[Told]) -> dict[str, bytes]:
+def _documents(history: list[HistoryStep]) -> dict[str, bytes]:
     return {digest: content for told in history for digest, content in told.decision.documents.items()}
 
 

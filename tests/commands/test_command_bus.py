@@ -36,7 +36,7 @@ class PositionProjection:
 
 
 @pytest.fixture
-def seen(store: Store) -> PositionProjection:
+def projection(store: Store) -> PositionProjection:
     with store.engine.begin() as connection:
         connection.execute(text("CREATE TABLE seen (position BIGINT)"))
     return PositionProjection()
@@ -52,21 +52,21 @@ def waiting(started: Event, go: Event) -> BuildAnswer:
     return answer
 
 
-def test_projections_move_with_the_log(store: Store, seen: PositionProjection) -> None:
+def test_projections_move_with_the_log(store: Store, projection: PositionProjection) -> None:
     """ENT-4: a projection that fails undoes its command, and only that one."""
     orders = [write("/dirs/a", "/dirs/b"), write("/dirs/c", poison=True), refuse(), write("/dirs/c")]
-    outcomes = handle([PendingCommand(order) for order in orders], store, [seen], decide)
+    outcomes = handle([PendingCommand(order) for order in orders], store, [projection], decide)
     assert [type(outcome) for outcome in outcomes] == [Recorded, Refused, Refused, Recorded]
-    assert seen.positions(store) == [1, 2, 3]
+    assert projection.positions(store) == [1, 2, 3]
     assert list(verify_log(store)) == []
 
 
-def test_an_answer_sees_its_own_write(store: Store, seen: PositionProjection) -> None:
+def test_an_answer_sees_its_own_write(store: Store, projection: PositionProjection) -> None:
     def answer(tx: WriteTransaction, recorded: Recorded) -> tuple[int, object]:
         return tx.connection.execute(text("SELECT max(position) FROM seen")).scalar_one(), tx.world.get("/dirs/b")
 
     orders = [write("/dirs/a"), write("/dirs/b"), write("/dirs/c")]
-    outcomes = handle([PendingCommand(order, build_answer=answer) for order in orders], store, [seen], decide)
+    outcomes = handle([PendingCommand(order, build_answer=answer) for order in orders], store, [projection], decide)
     assert [outcome.answer[0] for outcome in outcomes] == [1, 2, 3]  # type: ignore[union-attr]
     assert [outcome.answer[1] is None for outcome in outcomes] == [True, False, False]  # type: ignore[union-attr]
 
@@ -83,13 +83,13 @@ def test_waiting_commands_share_a_commit(store: Store) -> None:
     """Waiting commands are taken in one transaction; a refused one never touches its neighbours."""
     started, go, worlds = Event(), Event(), set()
 
-    def held(command: Command, world: World, context: Context) -> Decision:
+    def decide_later(command: Command, world: World, context: Context) -> Decision:
         started.set()
         go.wait()
         worlds.add(world)
         return decide(command, world, context)
 
-    command_bus = CommandBus(store, [], held)
+    command_bus = CommandBus(store, [], decide_later)
     first = command_bus.submit(write("/dirs/first"))
     started.wait()
     crowd = [command_bus.submit(refuse() if number % 3 == 0 else write(f"/dirs/d{number}")) for number in range(30)]

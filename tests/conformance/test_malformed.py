@@ -169,7 +169,7 @@ class Served(NamedTuple):
     url: str
     client: httpx.Client
 
-    def kept(self) -> object:
+    def visible_state(self) -> object:
         """Where the log ends, and all that answers show."""
         return self.client.get("/-/readyz").json()["head"], self.client.get("/?inline").text
 
@@ -185,13 +185,13 @@ def served(shared_store_url: str, tmp_path_factory: pytest.TempPathFactory) -> I
 
 @pytest.mark.parametrize("row", ROWS, ids=[f"{row.rule} {number}" for number, row in enumerate(ROWS)])
 def test_it_is_refused_and_changes_nothing(served: Served, row: Row) -> None:
-    before = served.kept()
+    before = served.visible_state()
     answer = exchange(served.url, row.sent)
     assert answer.status == row.status, answer
     if row.problem:
         assert answer.content_type.startswith(("application/json", "application/problem+json"))
         assert json.loads(answer.body)["type"].rpartition("#")[2] == row.problem
-    assert served.kept() == before
+    assert served.visible_state() == before
 
 
 @pytest.mark.parametrize(
@@ -204,6 +204,6 @@ def test_it_is_refused_and_changes_nothing(served: Served, row: Row) -> None:
 )
 def test_a_request_that_is_cut_off_changes_nothing(served: Served, sent: bytes) -> None:
     # ENT-4: what did not come in whole is not carried out
-    before = served.kept()
+    before = served.visible_state()
     assert exchange(served.url, sent, hang_up=True).status in (0, 400)
-    assert served.kept() == before
+    assert served.visible_state() == before

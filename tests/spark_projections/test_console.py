@@ -25,7 +25,7 @@ COUNTED = [{"kind": "created", "times": 1}, {"kind": "deleted", "times": 1}, {"k
 SHOWN = "|kind   |times|\n+-------+-----+\n|created|1    |\n|deleted|1    |\n|updated|1    |"
 
 
-def asked(annals: Annals, *arguments: str) -> list[object]:
+def query_rows(annals: Annals, *arguments: str) -> list[object]:
     ended = annals("spark", "sql", QUERY, "--json", *arguments)
     assert ended.code == 0, ended.err
     return [json.loads(line) for line in ended.out.splitlines()]
@@ -34,11 +34,11 @@ def asked(annals: Annals, *arguments: str) -> list[object]:
 def test_a_registry_and_its_segments(spark: SparkSession, annals: Annals, sqlite_url: str, tmp_path: Path) -> None:
     with serving(sqlite_url, tmp_path) as served:
         write_changes(ServedLog(served.url, sqlite_url), "one")
-        assert asked(annals, "--from", served.url) == COUNTED
+        assert query_rows(annals, "--from", served.url) == COUNTED
         ended = annals("spark", "sql", QUERY, "--from", served.url)
         assert (ended.code, SHOWN in ended.out) == (0, True)
     append_segments(sqlite_url, open_folder(str(tmp_path / "segments")))
-    assert asked(annals, "--from", str(tmp_path / "segments")) == COUNTED
+    assert query_rows(annals, "--from", str(tmp_path / "segments")) == COUNTED
 
 
 def test_a_database(
@@ -47,7 +47,7 @@ def test_a_database(
     require_connector(connectors, "postgres")
     with serving(postgres_url, tmp_path) as served:
         write_changes(ServedLog(served.url, postgres_url), "one")
-    assert asked(annals, "--from", postgres_url) == COUNTED
+    assert query_rows(annals, "--from", postgres_url) == COUNTED
 
 
 def test_the_same_in_python(spark: SparkSession, registry: ServedLog, capsys: pytest.CaptureFixture[str]) -> None:

@@ -36,7 +36,7 @@ def feed(url: str, query: str = "") -> list[str]:
     return httpx.get(f"{url}/-/events{query}", headers=NDJSON).raise_for_status().text.split("\n")[:-1]
 
 
-def told(events: DataFrame) -> list[str]:
+def events_of_table(events: DataFrame) -> list[str]:
     """The same of a table."""
     return [row.event for row in events.orderBy("position", "sequence").collect()]
 
@@ -44,7 +44,7 @@ def told(events: DataFrame) -> list[str]:
 def test_the_events_of_the_feed(log: DataFrame, registry: ServedLog) -> None:
     # EV-77, EV-79: byte for byte, in the feed's order, from a log whose rows come in any
     live = feed(registry.url)
-    assert told(xregistry_events(log)) == live
+    assert events_of_table(xregistry_events(log)) == live
     assert {json.loads(line)["type"] for line in live} > {"io.xregistry.group.updated", "io.xregistry.version.deleted"}
 
 
@@ -66,7 +66,7 @@ def test_two_events_of_one_position_and_none_with_data(spark: SparkSession, sqli
     with served_log(sqlite_url, tmp_path, ANNALS_EVENT_CHANGES="false") as registry:
         registry.write("PATCH", "/schemagroups/one", {"deprecated": {}})
         log, live = table(spark, registry), feed(registry.url)
-    assert told(xregistry_events(log, changed=False)) == live != told(xregistry_events(log))
+    assert events_of_table(xregistry_events(log, changed=False)) == live != events_of_table(xregistry_events(log))
     positions = [row.position for row in xregistry_events(log).collect()]
     assert len({*positions}) == len(positions) - 1
 
@@ -76,7 +76,7 @@ def test_the_table(spark: SparkSession, log: DataFrame, registry: ServedLog) -> 
     analysis.register(spark, log)
     found = spark.sql("SELECT * FROM xregistry_events WHERE type LIKE '%.version.%' AND subject LIKE '/schemagroups/%'")
     live = feed(registry.url, "?type=io.xregistry.version.*")
-    assert told(found) == [line for line in live if json.loads(line)["subject"].startswith("/schemagroups/")]
+    assert events_of_table(found) == [line for line in live if json.loads(line)["subject"].startswith("/schemagroups/")]
 
 
 def test_files_are_written_once(spark: SparkSession, log: DataFrame, registry: ServedLog, tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_files_are_written_once(spark: SparkSession, log: DataFrame, registry: S
     asof = max(row.last for row in registry.rows() if row.last <= 40)
     live = [json.loads(line) for line in feed(registry.url)]
     by_then = {row.xregcorrelationid for row in registry.rows() if row.last <= asof}
-    written = [json.loads(line) for line in told(spark.read.parquet(folder))]
+    written = [json.loads(line) for line in events_of_table(spark.read.parquet(folder))]
     assert written == [event for event in live if event["xregcorrelationid"] in by_then]
 
 
@@ -105,7 +105,7 @@ def test_the_console_writes_them(spark: SparkSession, sqlite_url: str, tmp_path:
     target = ("--database", sqlite_url, "--events", str(tmp_path / "events"))
     done = annals("rebuild", *options, *target, cwd=tmp_path, ANNALS_SPARK_MASTER="local[2]")
     assert done.returncode == 0, done.stderr
-    assert told(spark.read.parquet(str(tmp_path / "events"))) == live
+    assert events_of_table(spark.read.parquet(str(tmp_path / "events"))) == live
     again = annals("rebuild", *options, *target, cwd=tmp_path, ANNALS_SPARK_MASTER="local[2]")
     assert (again.returncode, "exists already" in again.stderr) == (1, True), again.stderr
     alone = annals("rebuild", *target, cwd=tmp_path)

@@ -86,8 +86,8 @@ def test_a_million_events_from_segments_and_from_a_topic(spark: SparkSession, mi
         spark.conf.set(_PARTITIONS, 2)
     assert {report.position for report in reports} == {million.log.end.last}
     assert million.log.end.last >= EVENTS
-    living, past, _, hash = rows = found(million.sqlite)
-    assert found(million.postgres) == rows
+    living, past, _, hash = rows = sums_of_tables(million.sqlite)
+    assert sums_of_tables(million.postgres) == rows
     assert hash == million.log.end.state
     assert (living[0], past[0]) == (million.log.living, million.log.replaced)
 
@@ -144,7 +144,7 @@ _SUMS = (
 )
 
 
-def found(store: Store) -> tuple[Any, ...]:
+def sums_of_tables(store: Store) -> tuple[Any, ...]:
     """Counts and sums of the tables of a read model, and the hash of what lives."""
     with store.engine.connect() as connection:
         sums = [tuple(map(int, connection.exec_driver_sql(query).one())) for query in _SUMS]

@@ -48,7 +48,7 @@ def older(row: LogTableRow) -> LogTableRow:
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> list[LogTableRow]:
+def varied_log(tmp_path_factory: pytest.TempPathFactory) -> list[LogTableRow]:
     """A log in which something of everything happens."""
     database = f"sqlite:///{tmp_path_factory.mktemp('story') / 'annals.db'}"
     asyncio.run(send_requests(database))
@@ -57,18 +57,21 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> list[LogTableRow]:
 
 @pytest.mark.parametrize("name", [*analysis.TABLES, "rows"])
 def test_an_old_event_reads_as_it_would_be_written_today(
-    spark: SparkSession, told: list[LogTableRow], monkeypatch: pytest.MonkeyPatch, name: str
+    spark: SparkSession, varied_log: list[LogTableRow], monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     # P-14: stored bytes never change, what reads them does
     for topic, upcast in upcasts().items():
         monkeypatch.setitem(UPCASTS, topic, upcast)
-    before = [older(row) for row in told]
+    before = [older(row) for row in varied_log]
     assert {row.topic for row in before} > {"Entity:1", "Gone:1", "EntityUpdated:1"}
     table = read_model.entity_rows if name == "rows" else analysis.TABLES[name]
-    now, then = (found(table(spark.createDataFrame([tuple(row) for row in log], LOG_SCHEMA))) for log in (told, before))
+    now, then = (
+        sorted_rows(table(spark.createDataFrame([tuple(row) for row in log], LOG_SCHEMA)))
+        for log in (varied_log, before)
+    )
     assert now
     assert then == now
 
 
-def found(table: DataFrame) -> list[tuple[Any, ...]]:
+def sorted_rows(table: DataFrame) -> list[tuple[Any, ...]]:
     return sorted(map(tuple, table.collect()), key=str)

@@ -31,11 +31,13 @@ def test_events_of_a_request(row: dict[str, Any], store_url: str) -> None:
             for write in (*row.get("given", ()), row["when"]):
                 answer = await registry.ask(request(*write))
                 assert 200 <= answer.status < 300, (write, answer)
-            everything = told(store_url)
+            everything = events_of_both(store_url)
             id = f"c{registry.moment.number}"
             found = [each for each in map(json.loads, everything) if each["xregcorrelationid"] == id]
             assert found == [event(line, id, registry) for line in row["then"]]
-            assert told(store_url) == everything  # LEG-1006: made again from the log, all of them are the same
+            assert (
+                events_of_both(store_url) == everything
+            )  # LEG-1006: made again from the log, all of them are the same
 
     asyncio.run(run())
 
@@ -45,7 +47,7 @@ def request(method: str, path: str, body: Any = None) -> Request:
     return Request(method, path, body, DOCUMENT if isinstance(body, str) else {})
 
 
-def told(url: str) -> list[bytes]:
+def events_of_both(url: str) -> list[bytes]:
     """All events of both older APIs that the log of a store comes to."""
     both = [CompatEvents(family) for family in LEGACY_APIS]
     with closing(connect(url)) as reader:

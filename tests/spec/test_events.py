@@ -33,7 +33,7 @@ BOTH_KINDS = {"T03", "T07", "T08", "T09", "T10", "T11", "T12", "T13"}
 SUBJECTS = ("/", "/model", "/modelsource", "/capabilities")
 ACTIONS = {"created": None, "deleted": None, "updated": None}
 
-Told = tuple[str, str, Any]
+Description = tuple[str, str, Any]
 
 
 def also_for_scans(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -112,7 +112,7 @@ async def story(row: Mapping[str, Any], registry: Registry, url: str) -> None:
     assert 200 <= answer.status < 300, answer
     for version, found in (await version_names(registry, row)).items():
         names[version] = names.get(version, set()) | found
-    assert [shown(event) for event in events] == list(expected(row, names))
+    assert [description_of(event) for event in events] == list(expected(row, names))
     await is_one_interaction(registry, events, answer.headers.get("xregistry-xregcorrelationid"))
 
 
@@ -162,14 +162,14 @@ async def version_names(registry: Registry, row: Mapping[str, Any]) -> dict[str,
     return {id: {name.removesuffix("base64") for name in one if one[name] != ""} for id, one in versions.items()}
 
 
-def shown(event: ChangeEvent) -> Told:
+def description_of(event: ChangeEvent) -> Description:
     type = event.type.removeprefix(PREFIX)
     tolerant = type.endswith(".updated") and not type.startswith("capabilities")
     changed = event.changed
     return type, event.subject, changed if changed is None else significant(changed) if tolerant else set(changed)
 
 
-def expected(row: Mapping[str, Any], names: Mapping[str, set[str]]) -> Iterator[Told]:
+def expected(row: Mapping[str, Any], names: Mapping[str, set[str]]) -> Iterator[Description]:
     """What a row says, in the order of EV-77."""
     then = {path(subject): text for subject, text in row["then"].items() if text != "refreshed"}
     deprecated = {path(subject): listed for subject, listed in row.get("deprecated", {}).items()}
@@ -216,7 +216,7 @@ def test_a_whole_exchange(stage: ReusableRegistry) -> None:
             assert answer.status == 201
             made = json.loads(answer.content)
             events = event_messages(stage.database, position)
-            assert [shown(event) for event in events] == [
+            assert [description_of(event) for event in events] == [
                 ("registry.updated", "/", {"epoch", "modifiedat", "shelves", "shelvescount"}),
                 ("group.created", "/shelves/s1", None),
             ]

@@ -143,7 +143,7 @@ class Rig:
         self.deliveries = StoredDeliveries(url, self.ports, FAMILIES)
         self._events: dict[str, EntityEvent] = {}
         self._running: list[Deliverer] = []
-        #: Who is told of commits, as by the road.
+        #: Who is notified of commits, as by the command bus.
         self.told: list[DeliveryService] = []
         self.position = 0
 

@@ -68,13 +68,13 @@ def test_hidden_entities_look_like_missing_ones(api: Api) -> None:
     assert there.replace("id2", "id9") == nowhere
 
 
-def seen(api: Api, token: str) -> Json:
+def images(api: Api, token: str) -> Json:
     return api.send("GET", "/-/interactions/id1?images", **bearer(token)).json()
 
 
 def test_an_interaction_is_filtered_by_group(api: Api) -> None:
     # Callers: the facts with the events that are in the caller's Groups; who did it is shown to whoever may read it
-    whole, part = seen(api, "read"), seen(api, "g1")
+    whole, part = images(api, "read"), images(api, "g1")
     xids = ["/", "/dirs/d1", "/dirs/d2", "/dirs/d2/files/f", "/dirs/d2/files/f/versions/1"]
     assert [event["xid"] for event in whole["events"]] == xids
     assert part == whole | {"events": [event for event in whole["events"] if event["xid"] == "/dirs/d1"]}

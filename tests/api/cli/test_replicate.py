@@ -35,7 +35,7 @@ def url(store_url: str, annals: Annals, tmp_path: Path, monkeypatch: pytest.Monk
     return store_url
 
 
-def shown(annals: Annals, url: str, id: str = "primary") -> Any:
+def show_link(annals: Annals, url: str, id: str = "primary") -> Any:
     ended = annals("replicate", "show", id, "--database", url)
     assert ended.code == 0, ended.err
     return json.loads(ended.out)
@@ -46,8 +46,8 @@ def test_create_update_and_delete_a_link(annals: Annals, url: str, monkeypatch: 
     added = annals("replicate", "add", "primary", f"{URL}/", "--interval", "5", "--database", url)
     assert (added.code, added.out) == (0, "primary\n"), added.err
     assert annals("replicate", "list", "--database", url).out == f"primary\tactive\tlog\tpull\t{URL}\n"
-    assert json.loads(annals("replicate", "list", "--json", "--database", url).out) == shown(annals, url)
-    assert shown(annals, url) == {
+    assert json.loads(annals("replicate", "list", "--json", "--database", url).out) == show_link(annals, url)
+    assert show_link(annals, url) == {
         "id": "primary",
         "url": URL,
         "dialect": "log",
@@ -83,7 +83,7 @@ def test_all_fields_of_a_link_are_shown(annals: Annals, url: str) -> None:
     }
     flags = [text for name, values in options.items() for value in values for text in (name, value)]
     assert annals("replicate", "add", "other", URL, *flags, "--database", url).code == 0
-    found = shown(annals, url, "other")
+    found = show_link(annals, url, "other")
     assert {name: found[name] for name in ("dialect", "scope", "names", "conflicts")} == {
         "dialect": "xregistry",
         "scope": {
@@ -112,8 +112,8 @@ def test_where_secrets_come_from(annals: Annals, url: str, tmp_path: Path, monke
         group = ("--group", f"/schemagroups/{id}")
         ended = annals("replicate", "add", id, f"{URL}/{id}", *group, *flags, "--database", url)
         assert ended.code == 0, ended.err
-    assert shown(annals, url, "file")["credential"] == {"type": "bearer"}
-    assert shown(annals, url, "basic")["credential"] == {"type": "basic", "username": "ann"}
+    assert show_link(annals, url, "file")["credential"] == {"type": "bearer"}
+    assert show_link(annals, url, "basic")["credential"] == {"type": "basic", "username": "ann"}
     assert values(url) == {
         ("/-/links/file", "credential.token"): "from a file",
         ("/-/links/input", "credential.token"): "from input",
@@ -254,7 +254,7 @@ def test_links_by_setting(annals: Annals, url: str, tmp_path: Path, monkeypatch:
 
     annals("replicate", "add", "other", "https://other.example", "--group", "/schemagroups/o", "--database", url)
     document = {"url": URL, "scope": {"groups": ["/schemagroups/g1"]}, "credential": {"token": "a-token"}}
-    other = {**shown(annals, url, "other"), "status": None}
+    other = {**show_link(annals, url, "other"), "status": None}
     position, links = served({"primary": document})
     assert links == [other, {**other, **document, "id": "primary", "credential": {"type": "bearer"}}]
     assert served({"primary": document})[0] == position
@@ -263,7 +263,7 @@ def test_links_by_setting(annals: Annals, url: str, tmp_path: Path, monkeypatch:
     assert not links[1]["enabled"]
     assert served({"primary": {**document, "interval": 5, "enabled": True}})[0] == position + 1
     annals("replicate", "promote", "primary", "--database", url)
-    left = shown(annals, url)
+    left = show_link(annals, url)
     assert served({"primary": {**document, "interval": 7}})[1][1]["interval"] == left["interval"] == 5
     assert left["status"]["state"] == "promoted"
 

@@ -61,7 +61,7 @@ def writes(chance: random.Random) -> Iterator[tuple[str, str, Any]]:
         yield kind(chance.choice("aab"), b"%d" % chance.randrange(8))
 
 
-def said(api: Api, path: str, asof: str | None = None) -> tuple[int, bytes, dict[str, str]]:
+def comparable_answer(api: Api, path: str, asof: str | None = None) -> tuple[int, bytes, dict[str, str]]:
     """An answer without what tells that it is one about the past."""
     asked = path if asof is None else f"{path}{'&' if '?' in path else '?'}asof={asof}"
     answer = api.send("GET", asked)
@@ -86,10 +86,10 @@ def test_the_past_stays_as_it_was(store_url: str, seed: int) -> None:
             assert answer.status_code < 500, answer.text
             moment = answer.headers.get("xregistry-xregcorrelationid")
             if moment is not None:
-                moments[moment] = [said(api, read) for read in READS]
+                moments[moment] = [comparable_answer(api, read) for read in READS]
         assert len(moments) > 10
         for moment, then in moments.items():
             for read, wanted in zip(READS, then, strict=True):
-                assert said(api, read, moment) == wanted, (moment, read)
+                assert comparable_answer(api, read, moment) == wanted, (moment, read)
     with closing(Store(store_url)) as store:
         assert [*verify_log(store), *verify_row_hashes(store)] == []

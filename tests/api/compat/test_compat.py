@@ -31,10 +31,10 @@ def api(store_url: str) -> Iterator[Api]:
 def together(api: Api, path: str, bodies: list[bytes]) -> list[Any]:
     """The answers to POSTs that are all sent at once."""
 
-    async def asked() -> list[Any]:
+    async def post_all() -> list[Any]:
         return await asyncio.gather(*(api.client.post(path, content=body) for body in bodies))
 
-    return api.runner.run(asked())
+    return api.runner.run(post_all())
 
 
 def test_the_same_content_at_once_is_one_version(api: Api) -> None:

@@ -28,7 +28,7 @@ def by(token: str) -> dict[str, str]:
     return {"authorization": f"Bearer {token}"}
 
 
-def said(authority: str, id: str) -> str:
+def version_query(authority: str, id: str) -> str:
     """The parameters of a Version."""
     return f"?authority={quote(authority, safe='')}&id={quote(id, safe='')}"
 
@@ -45,7 +45,7 @@ def api(store_url: str, family: LegacyApi) -> Iterator[Api]:
     create(store_url, default_source())
     with serving(store_url, tokens=TOKENS) as served:
         served.done("PUT", _group(family), {"format": "own"}, **by("pusher"))
-        served.done("POST", f"{_path(family, 'copy')}{said(HOME, f'{HOME}/1')}", b"1", **by("pusher"))
+        served.done("POST", f"{_path(family, 'copy')}{version_query(HOME, f'{HOME}/1')}", b"1", **by("pusher"))
         yield served
 
 
@@ -62,7 +62,7 @@ def _writes(family: LegacyApi) -> list[tuple[str, str, Any]]:
     path, xid = _path(family, "copy"), f"/{family.groups}/g/{family.resources}/copy"
     return [
         ("POST", path, b"other"),
-        ("POST", f"{path}{said(HOME, f'{HOME}/9')}", b"other"),
+        ("POST", f"{path}{version_query(HOME, f'{HOME}/9')}", b"other"),
         ("DELETE", f"{path}/versions/1", None),
         ("DELETE", path, None),
         ("DELETE", _group(family), None),
@@ -88,11 +88,11 @@ def test_others_do_not_write_a_copy(api: Api, family: LegacyApi) -> None:
 def test_known_versions_and_other_definitions_may_be_sent(api: Api, family: LegacyApi) -> None:
     """LEG-906: who sends a known Version changes nothing; the Group is shared, and others put their own into it."""
     before = api.done("GET", "/-/log/head", **by("admin")).json()
-    answer = api.send("POST", f"{_path(family, 'copy')}{said(HOME, f'{HOME}/1')}", b"1", **by("writer"))
+    answer = api.send("POST", f"{_path(family, 'copy')}{version_query(HOME, f'{HOME}/1')}", b"1", **by("writer"))
     assert answer.status_code == 200
     assert api.done("GET", "/-/log/head", **by("admin")).json() == before
     for id in ("own", "of-another"):
-        query = "" if id == "own" else said("urn:example", "one")
+        query = "" if id == "own" else version_query("urn:example", "one")
         assert api.send("POST", _path(family, id) + query, b"x", **by("writer")).status_code == 200
         assert api.send("POST", _path(family, id), b"y", **by("pusher")).status_code == 200
     assert api.send("PUT", _group(family), {"format": "own", "description": "d"}, **by("writer")).status_code == 200
@@ -101,7 +101,7 @@ def test_known_versions_and_other_definitions_may_be_sent(api: Api, family: Lega
 def test_the_importer_can_update_its_copy(api: Api, family: LegacyApi) -> None:
     """LEG-909: later Versions and deletions come from who brought the first one, over any API."""
     path = _path(family, "copy")
-    assert api.send("POST", f"{path}{said(HOME, f'{HOME}/2')}", b"2", **by("pusher")).status_code == 200
+    assert api.send("POST", f"{path}{version_query(HOME, f'{HOME}/2')}", b"2", **by("pusher")).status_code == 200
     xid = f"/{family.groups}/g/{family.resources}/copy"
     assert api.send("PATCH", f"{xid}/meta", {"labels": {"a": "b"}}, **by("pusher")).status_code == 200
     assert api.send("POST", path, b"3", **by("writer")).status_code == 409
@@ -113,7 +113,9 @@ def test_the_importer_can_update_its_copy(api: Api, family: LegacyApi) -> None:
 def test_an_administrator_makes_a_copy_the_registrys_own(api: Api, family: LegacyApi) -> None:
     """LEG-909: what an administrator has written is no copy any more, and anybody may write it."""
     path = _path(family, "copy")
-    assert api.send("POST", f"{path}{said(HOME, f'{HOME}/1')}", b"1", **by("admin")).status_code == 200  # known
+    assert (
+        api.send("POST", f"{path}{version_query(HOME, f'{HOME}/1')}", b"1", **by("admin")).status_code == 200
+    )  # known
     assert api.send("POST", path, b"other", **by("writer")).status_code == 409
     xid = f"/{family.groups}/g/{family.resources}/copy"
     assert api.send("PATCH", f"{xid}/meta", {"labels": {"owner": "us"}}, **by("admin")).status_code == 200

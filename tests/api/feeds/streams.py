@@ -46,11 +46,11 @@ class Stream:
     async def until(self, count: int) -> list[Sent]:
         """The events, as soon as there are so many."""
         async with asyncio.timeout(5), self._grown:
-            await self._grown.wait_for(lambda: len(sent(self.text)) >= count)
-        return sent(self.text)
+            await self._grown.wait_for(lambda: len(parse_events(self.text)) >= count)
+        return parse_events(self.text)
 
 
-def sent(text: str) -> list[Sent]:
+def parse_events(text: str) -> list[Sent]:
     """The events in a text, read as the specification of server-sent events says."""
     found, last = [], ""
     for block in text.split("\n\n")[:-1]:

@@ -60,7 +60,7 @@ def read(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
         yield api
 
 
-def shown(found: Any) -> list[str]:
+def describe_all(found: Any) -> list[str]:
     """Lines, parsed, in the words of WHOLE."""
     return [_shown(each) for each in found]
 
@@ -77,7 +77,7 @@ def _shown(line: Any) -> str:
 def test_documents_come_before_what_refers_to_them(api: Api) -> None:
     # EV-79: once in each interaction, whose lines are complete by themselves; all else is as it is without them
     found = lines(api, "documents")
-    assert shown(map(json.loads, found)) == shown(api.get("/-/log?documents=true")) == WHOLE
+    assert describe_all(map(json.loads, found)) == describe_all(api.get("/-/log?documents=true")) == WHOLE
     bare = [line for line in found if not line.startswith(b'{"document":')]
     assert bare == lines(api) == lines(api, "documents=false")
 
@@ -140,7 +140,7 @@ def test_documents_go_to_those_who_see_their_events(store_url: str) -> None:
     store.close()
     with serving(store_url, tokens=json.dumps(TOKENS)) as api:
         seen = [lines(api, "documents&after=3", **as_caller(token)) for token in ("admin", "read")]
-        assert [shown(map(json.loads, each)) for each in seen] == [["-", "first", "l1"], []]
+        assert [describe_all(map(json.loads, each)) for each in seen] == [["-", "first", "l1"], []]
 
 
 def test_a_lost_document_is_left_out(sqlite_url: str) -> None:
@@ -152,7 +152,7 @@ def test_a_lost_document_is_left_out(sqlite_url: str) -> None:
             digest = sha256(SECOND).hexdigest()
             tx.connection.exec_driver_sql(f"DELETE FROM document WHERE sha256 = '{digest}'")
         store.close()
-        assert shown(api.get("/-/log?documents")) == [each for each in WHOLE if each != "second"]
+        assert describe_all(api.get("/-/log?documents")) == [each for each in WHOLE if each != "second"]
 
 
 def test_an_import_of_many_documents_comes_in_pieces(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:

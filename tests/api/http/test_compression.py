@@ -17,7 +17,7 @@ PLAIN: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-def sent(api: Api, path: str, accepted: str) -> tuple[dict[str, str], bytes]:
+def raw_answer(api: Api, path: str, accepted: str) -> tuple[dict[str, str], bytes]:
     """Headers and the very bytes of an answer: the client must not decode them."""
 
     async def ask() -> tuple[dict[str, str], bytes]:
@@ -31,8 +31,8 @@ def sent(api: Api, path: str, accepted: str) -> tuple[dict[str, str], bytes]:
 @pytest.mark.parametrize("path", ["/model", "/export", "/?inline=*,model"])
 def test_large_answers_are_compressed(api: Api, path: str, coding: str) -> None:
     # whole and streamed ones alike
-    headers, body = sent(api, path, coding)
-    plain, expected = sent(api, path, "identity")
+    headers, body = raw_answer(api, path, coding)
+    plain, expected = raw_answer(api, path, "identity")
     assert (headers["content-encoding"], headers["vary"], plain["vary"]) == (coding, *["accept-encoding"] * 2)
     assert "content-encoding" not in plain
     assert PLAIN[coding](body) == expected
@@ -41,14 +41,14 @@ def test_large_answers_are_compressed(api: Api, path: str, coding: str) -> None:
 
 def test_a_stream_of_many_chunks(api: Api) -> None:
     api.done("PATCH", "/dirs", {f"d{n}": {"description": f"{n} " * 300} for n in range(400)})
-    expected = sent(api, "/dirs", "identity")[1]
+    expected = raw_answer(api, "/dirs", "identity")[1]
     assert len(expected) > 3 * THREAD_SIZE
-    assert {PLAIN[coding](sent(api, "/dirs", coding)[1]) for coding in PLAIN} == {expected}
+    assert {PLAIN[coding](raw_answer(api, "/dirs", coding)[1]) for coding in PLAIN} == {expected}
 
 
 def test_each_coding_has_its_own_tag(api: Api) -> None:
     # RFC 9110: a strong tag is that of one sequence of bytes; all of them serve If-None-Match
-    tags = {accepted: sent(api, "/model", accepted)[0]["etag"] for accepted in ("identity", *PLAIN)}
+    tags = {accepted: raw_answer(api, "/model", accepted)[0]["etag"] for accepted in ("identity", *PLAIN)}
     assert len(set(tags.values())) == 3
     for tag in tags.values():
         assert api.send("GET", "/model", if_none_match=tag, accept_encoding="zstd").status_code == 304
@@ -59,9 +59,9 @@ def test_small_answers_and_documents_go_as_they_are(api: Api) -> None:
     document = b'{"a": "' + b"x" * 5000 + b'"}'
     api.done("PUT", "/dirs/d/files/f", document, content_type="application/json; charset=utf-8")
     for path in ("/dirs/d", "/dirs/d/files/f"):
-        headers, _ = sent(api, path, "gzip, zstd")
+        headers, _ = raw_answer(api, path, "gzip, zstd")
         assert "content-encoding" not in headers
-    assert sent(api, "/dirs/d/files/f", "gzip")[1] == document
+    assert raw_answer(api, "/dirs/d/files/f", "gzip")[1] == document
 
 
 @pytest.mark.parametrize(
@@ -89,6 +89,6 @@ def test_the_client_decides(accepted: str, coding: str | None) -> None:
 @pytest.mark.parametrize("path", ["/-/log", "/-/events", "/-/history?below", "/-/history?below&format=csv"])
 def test_responses_about_the_past_are_compressed(api: Api, path: str, coding: str) -> None:
     api.done("PATCH", "/dirs", {f"d{n}": {} for n in range(20)})
-    headers, body = sent(api, path, coding)
+    headers, body = raw_answer(api, path, coding)
     assert headers["content-encoding"] == coding
-    assert PLAIN[coding](body) == sent(api, path, "identity")[1]
+    assert PLAIN[coding](body) == raw_answer(api, path, "identity")[1]

@@ -46,7 +46,7 @@ def connected(served: Served) -> Iterator[socket.socket]:
         yield connection
 
 
-def heard(connection: socket.socket) -> Reply:
+def read_reply(connection: socket.socket) -> Reply:
     """The next answer, and nothing of what may come after it."""
     answer = HTTPResponse(connection, method="GET")
     try:
@@ -72,7 +72,7 @@ def exchange(served: Served, *parts: bytes) -> Reply:
     with connected(served) as connection:
         for part in parts:
             connection.sendall(part)
-        answer = heard(connection)
+        answer = read_reply(connection)
         assert ended(connection)
     return answer
 
@@ -149,7 +149,7 @@ def test_what_a_request_may_have(served: Served, rule: str, size: int) -> None:
     with connected(served) as connection:
         for start in range(0, len(sent), size):
             connection.sendall(sent[start : start + size])
-        answer = heard(connection)
+        answer = read_reply(connection)
         assert (answer.status, answer.problem) == (status, problem)
         assert status == 404 or ended(connection)
 
@@ -278,7 +278,7 @@ def test_trailers_are_no_headers(served: Served) -> None:
     with connected(served) as connection:
         path = b"PUT /schemagroups/g/schemas/trailed HTTP/1.1\r\nHost: localhost\r\nxRegistry-format: Text\r\n"
         connection.sendall(path + b"Transfer-Encoding: chunked\r\n\r\n0\r\nxRegistry-name: trailed\r\n\r\n")
-        assert heard(connection).status == 201
+        assert read_reply(connection).status == 201
     shown = httpx.get(f"{served.url}/schemagroups/g/schemas/trailed$details").json()
     assert "name" not in shown
 
@@ -303,11 +303,11 @@ def test_an_upgrade_that_is_not_offered(
             if is_split:
                 time.sleep(0.05)
                 connection.sendall(body)
-            assert heard(connection).status in (200, 201)
+            assert read_reply(connection).status in (200, 201)
         connection.sendall(get("/nope", UPGRADE % protocol))
-        assert heard(connection).status == 404
+        assert read_reply(connection).status == 404
         connection.sendall(get("/"))
-        assert heard(connection).status == 200
+        assert read_reply(connection).status == 200
 
 
 def test_a_connect_is_followed_by_another_protocol(served: Served) -> None:
@@ -315,7 +315,7 @@ def test_a_connect_is_followed_by_another_protocol(served: Served) -> None:
     for target, status in {b"localhost:80": 400, b"/": 405}.items():
         with connected(served) as connection:
             connection.sendall(b"CONNECT %s HTTP/1.1\r\nHost: localhost\r\n\r\n" % target + get("/"))
-            assert heard(connection).status == status
+            assert read_reply(connection).status == status
             assert ended(connection)
 
 
@@ -331,7 +331,7 @@ def test_a_head_that_drips(hasty: Served) -> None:
 def test_a_head_that_drips_on_a_connection_in_use(hasty: Served) -> None:
     with connected(hasty) as connection:
         connection.sendall(get("/nope"))
-        assert heard(connection).status == 404
+        assert read_reply(connection).status == 404
         answer = drip(connection, get("/nope/" + "x" * 200), 0.05)
     assert (answer.status, answer.problem) == (408, "request_timeout")
 
@@ -358,14 +358,14 @@ def test_a_slow_body_that_is_fast_enough(hasty: Served) -> None:
         for start in range(0, len(text), 500):
             connection.sendall(text[start : start + 500])
             time.sleep(0.4)
-        assert heard(connection).status == 201
+        assert read_reply(connection).status == 201
 
 
 def test_a_connection_without_a_request(hasty: Served) -> None:
     with connected(hasty) as unused, connected(hasty) as used:
         begun = time.monotonic()
         used.sendall(get("/nope"))
-        assert heard(used).status == 404
+        assert read_reply(used).status == 404
         assert ended(used)
         assert ended(unused)
         assert time.monotonic() - begun < 5
@@ -387,13 +387,13 @@ def test_so_many_connections(tmp_path: Path) -> None:
         with connected(served) as first, connected(served) as second, connected(served) as third:
             for connection in (first, second, third):
                 connection.sendall(get("/nope"))
-                assert heard(connection).status == 404
+                assert read_reply(connection).status == 404
             with connected(served) as one_more:
-                answer = heard(one_more)
+                answer = read_reply(one_more)
                 assert (answer.status, answer.problem) == (503, "too_many_connections")
                 assert ended(one_more)
             third.sendall(get("/nope"))
-            assert heard(third).status == 404
+            assert read_reply(third).status == 404
         deadline = time.monotonic() + 5
         while httpx.get(served.url).status_code != 200:
             assert time.monotonic() < deadline
@@ -412,7 +412,7 @@ def drip(connection: socket.socket, sent: bytes, pause: float) -> Reply:
         except BlockingIOError:
             continue
     connection.settimeout(10)
-    return heard(connection)
+    return read_reply(connection)
 
 
 def test_a_small_answer_arrives_in_one_piece(served: Served) -> None:
@@ -428,6 +428,6 @@ def test_a_small_answer_arrives_in_one_piece(served: Served) -> None:
 def test_an_answer_is_sent_before_the_connection_is_closed(served: Served) -> None:
     with connected(served) as connection:
         connection.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-        answer = heard(connection)
+        answer = read_reply(connection)
         assert answer.status == 200 and answer.body["specversion"] == "1.0-rc4"
         assert ended(connection)

@@ -14,15 +14,15 @@ PLAIN = {"credentialtype": "PLAIN", "identifier": "u", "secret": "swordfish"}
 
 
 @pytest.fixture
-def kept() -> InMemoryDeliveries:
+def stored_deliveries() -> InMemoryDeliveries:
     return InMemoryDeliveries()
 
 
 @pytest.fixture
-def api(store_url: str, kept: InMemoryDeliveries) -> Iterator[Api]:
+def api(store_url: str, stored_deliveries: InMemoryDeliveries) -> Iterator[Api]:
     """A registry for everybody, with a master key."""
     create(store_url)
-    with serving(store_url, ports={"deliveries": kept}, master_key=KEY) as served:
+    with serving(store_url, ports={"deliveries": stored_deliveries}, master_key=KEY) as served:
         yield served
 
 
@@ -69,12 +69,12 @@ def test_media_types(api: Api) -> None:
     assert refusal(api.send("POST", "/subscriptions"))[:2] == (400, "missingbody")
 
 
-def test_entity_tags(api: Api, kept: InMemoryDeliveries) -> None:
+def test_entity_tags(api: Api, stored_deliveries: InMemoryDeliveries) -> None:
     # SUB-841: equal without traffic, whatever the status; SUB-503: If-Match
     found = create_subscription(api)
     path = f"/subscriptions/{found['id']}"
     tag = api.send("GET", path).headers["etag"]
-    kept.state = {"state": "retrying"}
+    stored_deliveries.state = {"state": "retrying"}
     again = api.send("GET", path)
     assert again.headers["etag"] == tag and again.json()["status"]["state"] == "retrying"
     assert api.send("GET", path, if_none_match=tag).status_code == 304
@@ -145,7 +145,7 @@ def test_a_preflight_goes_first(sqlite_url: str) -> None:
         assert answer.status_code == 204 and answer.headers["access-control-allow-origin"] == asked["origin"]
 
 
-def test_query(api: Api, kept: InMemoryDeliveries) -> None:
+def test_query(api: Api, stored_deliveries: InMemoryDeliveries) -> None:
     # SUB-505: in the order of creation, chosen and in pages
     create_subscription(api)
     create_subscription(api, {"source": BASE})
@@ -208,7 +208,7 @@ def test_dry_runs(api: Api) -> None:
     assert "io.xregistry" in str(api.get(path)) and api.get(path)["status"]["state"] == "active"
 
 
-def test_pause_and_resume(api: Api, kept: InMemoryDeliveries) -> None:
+def test_pause_and_resume(api: Api, stored_deliveries: InMemoryDeliveries) -> None:
     # SUB-509, SUB-833: 202 with the status, recorded once
     found = create_subscription(api)
     path = f"/subscriptions/{found['id']}"
@@ -218,7 +218,7 @@ def test_pause_and_resume(api: Api, kept: InMemoryDeliveries) -> None:
     again = api.send("POST", f"{path}/actions/pause", {})
     assert again.status_code == 202 and "xregistry-xregcorrelationid" not in again.headers
     assert api.send("POST", f"{path}/actions/resume").json()["state"] == "active"
-    kept.state = {"state": "gone"}  # 8.3: until an update or resume
+    stored_deliveries.state = {"state": "gone"}  # 8.3: until an update or resume
     assert "xregistry-xregcorrelationid" in api.send("POST", f"{path}/actions/resume").headers
     assert refusal(api.send("POST", f"{path}/actions/pause", {"a": 1})) == (400, "unknown", "/a")
     assert refusal(api.send("POST", f"{path}/actions/stop"))[0] == 404
@@ -244,26 +244,26 @@ def test_replays_that_cannot_be(guarded: Api, body: dict[str, Any], pointer: str
     assert refusal(guarded.send("POST", f"{path}/actions/replay", body, **bearer("ann")))[2] == pointer
 
 
-def test_replays(api: Api, kept: InMemoryDeliveries) -> None:
+def test_replays(api: Api, stored_deliveries: InMemoryDeliveries) -> None:
     # SUB-834, SUB-835: recorded from where to where; one at a time
     path = f"/subscriptions/{create_subscription(api)['id']}"
     answer = api.send("POST", f"{path}/actions/replay", {"fromtime": "2026-01-02T03:04:05Z"})
     assert answer.status_code == 202
-    kept.running = True
+    stored_deliveries.running = True
     assert refusal(api.send("POST", f"{path}/actions/replay", {"fromposition": 1})) == (409, "replayrunning", None)
 
 
-def test_dead_letters(api: Api, kept: InMemoryDeliveries) -> None:
+def test_dead_letters(api: Api, stored_deliveries: InMemoryDeliveries) -> None:
     # SUB-509, SUB-831: looked at in pages, tried again, discarded
     path = f"/subscriptions/{create_subscription(api)['id']}/deadletters"
     first, second, third = (f"{position:020}.00" for position in (1, 2, 3))
-    kept.letters = {each: {"sequence": each, "reason": "rejected"} for each in (first, second, third)}
+    stored_deliveries.letters = {each: {"sequence": each, "reason": "rejected"} for each in (first, second, third)}
     page = api.send("GET", f"{path}?limit=2")
     assert [each["sequence"] for each in page.json()] == [first, second]
     assert [each["sequence"] for each in api.get(page.links["next"]["url"].removeprefix(BASE))] == [third]
-    assert api.get(f"{path}/{second}") == kept.letters[second]
+    assert api.get(f"{path}/{second}") == stored_deliveries.letters[second]
     answer = api.send("POST", f"{path}/{second}/redeliver")
-    assert answer.status_code == 202 and kept.done == [("redeliver", second)]
+    assert answer.status_code == 202 and stored_deliveries.done == [("redeliver", second)]
     assert api.done("DELETE", f"{path}/{third}").json() == {"sequence": third, "reason": "rejected"}
     assert refusal(api.send("DELETE", f"{path}/{third}"))[0] == 404
     assert refusal(api.send("POST", f"{path}/{third}/redeliver"))[0] == 404
@@ -376,10 +376,10 @@ def test_addresses(guarded: Api, body: dict[str, Any], pointer: str) -> None:
     assert "127.0.0.1" not in answer.text and "10.0.0.1" not in answer.text
 
 
-def test_consent(api: Api, kept: InMemoryDeliveries) -> None:
+def test_consent(api: Api, stored_deliveries: InMemoryDeliveries) -> None:
     # SUB-714: a secret that is good, once; the caller needs no token
     path = "/-/subscriptions/s1/consent"
     assert api.send("POST", f"{path}/right", webhook_allowed_rate="120").status_code == 200
     assert api.send("GET", f"{path}/wrong").status_code == 404
     assert api.send("HEAD", f"{path}/right").status_code == 404
-    assert kept.done == [("consent", "s1", "right", "120"), ("consent", "s1", "wrong", "None")]
+    assert stored_deliveries.done == [("consent", "s1", "right", "120"), ("consent", "s1", "wrong", "None")]

@@ -201,14 +201,14 @@ async def check_history(url: str, history: list[Step]) -> None:
             assert dump(url) == before, step
             done = await registry.send(request)
             if done.status >= 400:
-                assert (tried.status, said(tried)) == (done.status, said(done)), step
+                assert (tried.status, json_of(tried)) == (done.status, json_of(done)), step
             else:
                 events = [line for line in json.loads(tried.content) if "topic" in line]
                 assert tried.status == 200, step
                 assert without_id(events) == without_id(logged(url, end)), step
 
 
-def said(answer: Answer) -> Any:
+def json_of(answer: Answer) -> Any:
     return json.loads(answer.content)
 
 

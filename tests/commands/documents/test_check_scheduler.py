@@ -115,19 +115,19 @@ def test_cancelled_commands_are_skipped_during_checks(registry: Store) -> None:
 
 
 @pytest.fixture
-def held() -> Iterator[Event]:
+def paused() -> Iterator[Event]:
     """What a decision waits for; let go at the end in any case."""
     go = Event()
     yield go
     go.set()
 
 
-def test_closing_refuses_new_commands_and_answers_waiting_ones(registry: Store, held: Event) -> None:
+def test_closing_refuses_new_commands_and_answers_waiting_ones(registry: Store, paused: Event) -> None:
     deciding = Event()
 
     def slow(command: Command, world: World, context: Context) -> Decision:
         deciding.set()
-        held.wait(10)
+        paused.wait(10)
         return decide(command, world, context)
 
     command_bus = CommandBus(registry, [], slow)
@@ -144,7 +144,7 @@ def test_closing_refuses_new_commands_and_answers_waiting_ones(registry: Store, 
         for number in range(1000):  # until the other thread has come as far as that
             futures.append(command_bus.submit(WriteTree(f"{SCHEMA}{number}", avro(number), WriteMethod.PUT)))
             sleep(0.01)
-    held.set()
+    paused.set()
     closer.join(30)
     assert not closer.is_alive()
     assert all(future.done() and future.exception() is None for future in futures)

@@ -37,13 +37,13 @@ def outcomes(decision: Decision, below: str) -> dict[str, str]:
     }
 
 
-def kept(registry: MemoryRegistry, xid: str) -> list[int]:
+def retained_numbers(registry: MemoryRegistry, xid: str) -> list[int]:
     return [one.number for one in registry.world.publications.retained_versions(xid)]
 
 
 def test_pruned_ones_are_kept(registry: MemoryRegistry) -> None:
     # LEG-707: with what they were when they were pruned
-    assert kept(registry, M) == [1, 2]
+    assert retained_numbers(registry, M) == [1, 2]
     first, _ = registry.world.publications.retained_versions(M)
     assert registry.world.publications.pruned_entity(first).attributes["description"] == "the 1."
     assert list(registry.versions(M)) == ["3"]
@@ -55,7 +55,7 @@ def test_a_kept_one_is_forgotten(registry: MemoryRegistry) -> None:
     [event] = decision.events
     assert isinstance(event, EntityDeleted)
     assert (event.xid, event.reason, event.private) == (f"{M}/versions/1", "forgotten", {"number": 1})
-    assert kept(registry, M) == [2]
+    assert retained_numbers(registry, M) == [2]
     with pytest.raises(NoSuchVersion):
         registry.do(delete(M, 1))
 
@@ -67,7 +67,7 @@ def test_the_shown_one_gives_way_to_the_highest_that_is_kept(registry: MemoryReg
     assert outcomes(decision, M) == {"2": "EntityCreated", "3": "deleted", M: "EntityUpdated"}
     [entity] = registry.versions(M).values()
     assert entity.attributes | {"modifiedat": ""} == before.attributes | {"modifiedat": ""}
-    assert (entity.private["facade"], kept(registry, M)) == (before.private["facade"], [1])
+    assert (entity.private["facade"], retained_numbers(registry, M)) == (before.private["facade"], [1])
 
 
 def test_with_the_last_one_the_definition_goes(registry: MemoryRegistry) -> None:
@@ -85,7 +85,7 @@ def test_others_that_live_stay_shown() -> None:
     for number in range(1, 5):
         registry.do(post(M, f"t {number}".encode()))
     registry.do(delete(M, 4))
-    assert (list(registry.versions(M)), kept(registry, M)) == (["3"], [1, 2])
+    assert (list(registry.versions(M)), retained_numbers(registry, M)) == (["3"], [1, 2])
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_kept_ones_go_with_what_they_are_of(registry: MemoryRegistry, command: D
     decision = registry.do(command)
     found = {event.xid[-1]: event.reason for event in decision.events if isinstance(event, EntityDeleted)}
     assert {id: found[id] for id in "123"} == {"1": "forgotten", "2": "forgotten", "3": "deleted"}
-    assert kept(registry, C) == []
+    assert retained_numbers(registry, C) == []
 
 
 def test_the_registry_itself_deletes_the_last_one_with_its_definition(registry: MemoryRegistry) -> None:
@@ -118,7 +118,7 @@ def test_a_higher_limit_brings_nothing_back(registry: MemoryRegistry) -> None:
     # LEG-1204: from now on both show all
     registry.do(ReplaceModel(source(0)))
     registry.do(post(M, b"t 4"))
-    assert (list(registry.versions(M)), kept(registry, M)) == (["3", "4"], [1, 2])
+    assert (list(registry.versions(M)), retained_numbers(registry, M)) == (["3", "4"], [1, 2])
 
 
 @pytest.mark.parametrize(("command", "problem"), [(delete(S, 1), NotFound), (delete(M, 4), NoSuchVersion)])

@@ -43,7 +43,7 @@ def back(registry: MemoryRegistry, xid: str, position: int, *include: str) -> De
     return registry.do(Restore(xid, position, frozenset(include)))
 
 
-def shown(world: MemoryWorld, xid: str = "/") -> dict[str, Any]:
+def state_below(world: MemoryWorld, xid: str = "/") -> dict[str, Any]:
     """Everything at and below an xid, but for what any write moves."""
     found = {}
     for entity in world.entities():
@@ -57,7 +57,7 @@ def shown(world: MemoryWorld, xid: str = "/") -> dict[str, Any]:
 
 
 def then(registry: MemoryRegistry, position: int, xid: str = "/") -> dict[str, Any]:
-    return shown(MemoryWorld(registry.log[:position]), xid)
+    return state_below(MemoryWorld(registry.log[:position]), xid)
 
 
 def refused(registry: MemoryRegistry, xid: str, position: int) -> Problem:
@@ -102,7 +102,7 @@ def test_the_tree_is_as_it_was(registry: MemoryRegistry, change: Any) -> None:
     position = len(registry.log)
     change(registry)
     back(registry, "/", position)
-    assert shown(registry.world) == then(registry, position)
+    assert state_below(registry.world) == then(registry, position)
     assert back(registry, "/", position).events == ()
 
 
@@ -127,9 +127,9 @@ def test_only_the_place_that_is_named(registry: MemoryRegistry, xid: str, labels
     for versionid in ("v2", "v3"):
         registry.put(V + versionid, {"name": "now"})
     registry.patch(f"{F}/meta", {"labels": None, "defaultversionsticky": False})
-    before = shown(registry.world)
+    before = state_below(registry.world)
     back(registry, xid, position)
-    after, past = shown(registry.world), then(registry, position)
+    after, past = state_below(registry.world), then(registry, position)
     assert within(xid, after) == within(xid, past)
     assert beside(xid, after) == beside(xid, before)
     assert registry.meta(F).get("labels") == labels
@@ -214,7 +214,7 @@ def test_the_order_of_versions_comes_back(mode: str) -> None:
     registry.put(V + "b", {"name": "last", "createdat": registry.now})
     registry.delete(V + "a")
     back(registry, F, position)
-    assert shown(registry.world, F) == then(registry, position, F)
+    assert state_below(registry.world, F) == then(registry, position, F)
     assert registry.get(F).attributes["versionid"] == "a"
 
 
@@ -229,7 +229,7 @@ def test_the_model_of_today_holds(registry: MemoryRegistry) -> None:
     registry.model({})
     assert refused(registry, "/", position).name == "unknown_group_type"
     assert back(registry, "/", position, "model").events
-    assert shown(registry.world) == then(registry, position)
+    assert state_below(registry.world) == then(registry, position)
 
 
 def test_a_model_comes_back_unless_it_is_in_the_way(registry: MemoryRegistry) -> None:
@@ -256,7 +256,7 @@ def test_the_model_comes_back_with_all_there_was(registry: MemoryRegistry, more:
     for xid, body in {"/boxes/b": {}, f"{D}/notes/n": {"name": "n"}, "/dirs/e/notes/n": {}, **more}.items():
         registry.put(xid, body)
     decision = back(registry, "/", position, "model", "capabilities")
-    assert shown(registry.world) == then(registry, position)
+    assert state_below(registry.world) == then(registry, position)
     told = event_kinds(decision)
     assert len(told) == len(decision.events)
     assert told.keys() >= {"/", "/model", "/boxes/b", f"{D}/notes/n", f"{D}/notes/n/versions/1", "/dirs/e/notes/n"}
@@ -278,7 +278,7 @@ def test_a_renamed_type_does_not_prevent_a_restore(registry: MemoryRegistry, ren
     registry.put("/dirs/e/files/f", {})
     assert refused(registry, "/model", position).name == "model_compliance_error"
     decision = back(registry, "/", position, "model")
-    assert shown(registry.world) == then(registry, position)
+    assert state_below(registry.world) == then(registry, position)
     assert len(event_kinds(decision)) == len(decision.events)
     assert event_kinds(decision)[F] == event_kinds(decision)[V + "v2"] == "updated"
     registry.put(V + "v3", {})
@@ -319,10 +319,10 @@ def test_nothing_lived_there(registry: MemoryRegistry, xid: str, name: str) -> N
     # FLAG-80, FLAG-81: what was not there cannot come back, and what is there now stays
     position = len(registry.log)
     registry.put("/dirs/e/files/g", {})
-    before = shown(registry.world)
+    before = state_below(registry.world)
     assert refused(registry, xid, position).name == name
     assert refused(registry, D, 0).name == "not_found"
-    assert shown(registry.world) == before
+    assert state_below(registry.world) == before
 
 
 def test_what_cannot_stand_alone(registry: MemoryRegistry) -> None:

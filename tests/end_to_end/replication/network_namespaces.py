@@ -18,9 +18,9 @@ from tests.support.registries.restarted import Location
 #: Set aside for trying out networks (RFC 2544): the first half is cut, by the second one tests look on meanwhile.
 _ADDRESSES: Final = "198.18.0.0/15"
 _HALVES: Final = ("198.18", "198.19")
-#: Of the namespace that the tests run in, on every road; those that end here are told apart by their other end.
+#: Of the namespace that the tests run in, on every line; those that end here are told apart by their other end.
 _HERE: Final = 1
-#: The device of a road inside a namespace; that outside has the number of the namespace behind it.
+#: The device of a line inside a namespace; that outside has the number of the namespace behind it.
 _DEVICE: Final = "annals"
 #: A device that nobody has: what is sent to it is lost on the way.
 _NOBODY: Final = "02:00:00:00:00:00"
@@ -30,7 +30,7 @@ HERE: Final = Location(_ADDRESS, _ADDRESS, _ADDRESS, reaches=_ADDRESSES)
 
 
 class Namespace:
-    """A network namespace with a road to the one that the tests run in. place: a registry's in it."""
+    """A network namespace with a line to the one that the tests run in. place: a registry's in it."""
 
     def __init__(self, process: int, number: int) -> None:
         """process: one that runs in it. number: which no other namespace has."""
@@ -41,7 +41,7 @@ class Namespace:
         self.place = Location(host, near, listens="0.0.0.0", reaches=_ADDRESSES, within=self._within)
 
     def cut(self) -> None:
-        """Has all be lost that goes over the road from now on, in both directions."""
+        """Has all be lost that goes over the line from now on, in both directions."""
         _ip(f"neigh replace {self._there[0]} lladdr {_NOBODY} nud permanent dev {self._device}")
         _ip(f"neigh replace {HERE.host} lladdr {_NOBODY} nud permanent dev {_DEVICE}", within=self._within)
 
@@ -51,7 +51,7 @@ class Namespace:
         _ip(f"neigh delete {HERE.host} dev {_DEVICE}", within=self._within)
 
     def _join(self) -> None:
-        """Gives both ends of the road their addresses."""
+        """Gives both ends of the line their addresses."""
         here = [f"{half}.0.{_HERE}" for half in _HALVES]
         ends = [(self._device, here, self._there, ()), (_DEVICE, self._there, here, self._within)]
         for device, own, other, within in ends:
@@ -89,13 +89,13 @@ def _joined(holder: subprocess.Popen[bytes]) -> Namespace:
         pass
     if not holder.stdout.readline():
         _unavailable(holder.stderr.read().decode())
-    namespace = Namespace(holder.pid, _road(holder.pid))
+    namespace = Namespace(holder.pid, _connect(holder.pid))
     namespace._join()
     return namespace
 
 
-def _road(process: int) -> int:
-    """Lays a road to the namespace of a process; gives a number that it shares with no other one.
+def _connect(process: int) -> int:
+    """Lays a line to the namespace of a process; gives a number that it shares with no other one.
 
     Several runs of tests share a machine: the kernel gives a name away once, so the first one to ask has the number.
     """

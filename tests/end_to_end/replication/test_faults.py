@@ -32,7 +32,7 @@ _LONG = 120 + _FAR / 200
 
 
 @pytest.fixture(params=_ROADS, ids="-".join)
-def road(request: pytest.FixtureRequest) -> tuple[str, dict[str, Any]]:
+def mode_and_databases(request: pytest.FixtureRequest) -> tuple[str, dict[str, Any]]:
     """A mode, and URLs of databases by the name of the registry that has them."""
     mode, database = request.param
     return mode, {"a": request.getfixturevalue("postgres_url")} if database == "postgresql" else {}
@@ -98,9 +98,11 @@ def _grows(number: Callable[[], int], beyond: float | None = None, seconds: floa
 
 @pytest.mark.long
 @pytest.mark.timeout(300)
-def test_a_killed_replica_loses_and_repeats_nothing(tmp_path: Path, road: tuple[str, dict[str, Any]]) -> None:
+def test_a_killed_replica_loses_and_repeats_nothing(
+    tmp_path: Path, mode_and_databases: tuple[str, dict[str, Any]]
+) -> None:
     """LEG-910: what is recorded is whole interactions, wherever the replica ends."""
-    mode, databases = road
+    mode, databases = mode_and_databases
     moments = random.Random(f"replica {mode}")
     with registries(tmp_path, "a", "b", **databases) as (a, b):
         a.fill(20, 40)
@@ -116,9 +118,11 @@ def test_a_killed_replica_loses_and_repeats_nothing(tmp_path: Path, road: tuple[
 
 @pytest.mark.long
 @pytest.mark.timeout(300)
-def test_a_killed_primary_loses_and_repeats_nothing(tmp_path: Path, road: tuple[str, dict[str, Any]]) -> None:
+def test_a_killed_primary_loses_and_repeats_nothing(
+    tmp_path: Path, mode_and_databases: tuple[str, dict[str, Any]]
+) -> None:
     """LEG-913: what the primary confirmed arrives, however often it starts again."""
-    mode, databases = road
+    mode, databases = mode_and_databases
     moments = random.Random(f"primary {mode}")
     with registries(tmp_path, "a", "b", **databases) as (a, b):
         a.fill(20, 40)
@@ -148,9 +152,11 @@ def _silence(found: Wire, seconds: float) -> None:
 
 @pytest.mark.long
 @pytest.mark.timeout(300)
-def test_replication_survives_cut_silent_and_slow_connections(tmp_path: Path, road: tuple[str, dict[str, Any]]) -> None:
+def test_replication_survives_cut_silent_and_slow_connections(
+    tmp_path: Path, mode_and_databases: tuple[str, dict[str, Any]]
+) -> None:
     """LEG-912: whatever becomes of single requests, the next ones find what is missing."""
-    mode, databases = road
+    mode, databases = mode_and_databases
     moments = random.Random(f"wire {mode}")
     with registries(tmp_path, "a", "b", **databases) as (a, b), wire(a.url) as there, wire(b.url) as back:
         a.fill(10, 40)

@@ -223,12 +223,12 @@ def test_a_sink_takes_so_many_at_a_time(tmp_path: Path) -> None:
     with registries(tmp_path, "b") as (b,), ExitStack() as held, b.client(None) as anybody:
         b.link("a", "http://registry.example:1", mode="events")
 
-        def sent() -> httpx.Response:
+        def send_event() -> httpx.Response:
             return anybody.post("/-/links/a/events", json=_EVENT, headers=_STRUCTURED)
 
         def refusal() -> httpx.Response | None:
             """What an event is refused with. Until it is, one more sender takes its time."""
-            if (answer := sent()).status_code != 202:
+            if (answer := send_event()).status_code != 202:
                 return answer
             held.enter_context(socket.create_connection(("127.0.0.1", b.port))).sendall(begun)
             return None
@@ -238,7 +238,7 @@ def test_a_sink_takes_so_many_at_a_time(tmp_path: Path) -> None:
         refused = until(refusal)
         assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
         held.close()
-        until(lambda: sent().status_code == 202)
+        until(lambda: send_event().status_code == 202)
 
 
 def test_an_event_may_come_in_to_a_process_that_does_not_run_the_link(tmp_path: Path, postgres_url: str) -> None:

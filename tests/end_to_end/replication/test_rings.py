@@ -25,7 +25,7 @@ def databases(request: pytest.FixtureRequest) -> dict[str, Any]:
     return {"b": request.getfixturevalue("postgres_url")} if request.param == "postgresql" else {}
 
 
-def asked(registry: Registry, id: str, url: str, **members: Any) -> httpx.Response:
+def request_link(registry: Registry, id: str, url: str, **members: Any) -> httpx.Response:
     """What a registry answers where it is to make a link."""
     return registry.request("PUT", f"/-/links/{id}", {"url": url, "credential": {"token": TOKEN}, **members})
 
@@ -38,7 +38,7 @@ def refused(answer: httpx.Response, *names: str) -> None:
     assert all(name in detail for name in names), detail
 
 
-def known(registry: Registry, *links: str) -> bool:
+def has_upstream(registry: Registry, *links: str) -> bool:
     """Whether a registry says that it follows others over some links in a row, the first one its own."""
     found = registry.done("GET", "/-/log/upstream")
     for link in links:
@@ -54,11 +54,11 @@ def test_the_second_of_two_links_that_follow_each_other_is_refused(tmp_path: Pat
         a.write("one/s/1")
         b.link("from-a", a.url)
         wait_until_equal_logs(a, b)
-        refused(asked(a, "from-b", b.url), "the link from-b", b.url, "its link from-a", a.url)
-        refused(asked(a, "from-b", b.url.replace("127.0.0.1", "localhost")), "from-a", "from-b")
-        refused(asked(a, "from-b", b.url, scope=_ONE), "from-a", "from-b")
-        refused(asked(a, "from-b", b.url, mode="receive"), "from-a", "from-b")
-        refused(asked(a, "itself", a.url), "itself")
+        refused(request_link(a, "from-b", b.url), "the link from-b", b.url, "its link from-a", a.url)
+        refused(request_link(a, "from-b", b.url.replace("127.0.0.1", "localhost")), "from-a", "from-b")
+        refused(request_link(a, "from-b", b.url, scope=_ONE), "from-a", "from-b")
+        refused(request_link(a, "from-b", b.url, mode="receive"), "from-a", "from-b")
+        refused(request_link(a, "itself", a.url), "itself")
         assert a.done("GET", "/-/links") == []
         a.write("one/s/2")
         wait_until_equal_logs(a, b)
@@ -85,8 +85,8 @@ def test_a_longer_ring_is_refused(tmp_path: Path) -> None:
     with registries(tmp_path, "a", "b", "c") as (a, b, c):
         a.link("from-b", b.url)
         b.link("from-c", c.url)
-        until(lambda: known(a, "from-b", "from-c"))
-        refused(asked(c, "from-a", a.url), "from-a", a.url, "from-b", b.url, "from-c", c.url)
+        until(lambda: has_upstream(a, "from-b", "from-c"))
+        refused(request_link(c, "from-a", a.url), "from-a", a.url, "from-b", b.url, "from-c", c.url)
         c.write("g/s/1")
         wait_until_equal_logs(c, b)
 
@@ -98,8 +98,8 @@ def test_pushes_that_make_a_ring_are_refused(tmp_path: Path) -> None:
         a.link("out", b.url, mode="push", remote="in")
         a.write("g/s/1")
         wait_until_equal_logs(a, b)
-        refused(asked(a, "in", b.url, mode="receive"), "the link in follows")
-        refused(asked(a, "from-b", b.url), "from-b", "over its link in")
+        refused(request_link(a, "in", b.url, mode="receive"), "the link in follows")
+        refused(request_link(a, "from-b", b.url), "from-b", "over its link in")
         b.done("DELETE", "/-/links/in")
         a.link("from-b", b.url, scope=_ONE)
         b.link("in", "http://127.0.0.1:1", mode="receive", scope=_ONE)
@@ -112,7 +112,7 @@ def test_of_links_made_at_the_same_moment_one_at_most_stays(tmp_path: Path, data
     with registries(tmp_path, "a", "b", **databases) as (a, b), ThreadPoolExecutor(2) as pool:
         for _ in range(5):
             ways = [(a, b), (b, a)]
-            answers = list(pool.map(lambda way: asked(way[0], "other", way[1].url), ways))
+            answers = list(pool.map(lambda way: request_link(way[0], "other", way[1].url), ways))
             made = [each for each in answers if each.is_success]
             assert len(made) <= 1
             for (registry, _), answer in zip(ways, answers, strict=True):

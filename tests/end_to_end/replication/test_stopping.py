@@ -20,7 +20,7 @@ class Silent:
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self._listening.getsockname()[1]}"
 
-    def asked(self) -> socket.socket:
+    def next_request(self) -> socket.socket:
         """The next connection, once a whole request came over it."""
         connection, _ = self._listening.accept()
         found = b""
@@ -59,7 +59,7 @@ def test_an_answer_that_does_not_come_is_not_waited_for(tmp_path: Path, ends: ob
     assert callable(ends)
     with registries(tmp_path, "b") as (b,), silent() as other:
         b.link("a", other.url)
-        with other.asked() as connection:
+        with other.next_request() as connection:
             ends(b, other.url)
             connection.settimeout(10)
             assert connection.recv(1) == b""
@@ -70,7 +70,7 @@ def test_a_changed_link_goes_on_at_once(tmp_path: Path) -> None:
     with registries(tmp_path, "a", "b") as (a, b), silent() as other:
         elsewhere = {"groups": ["/schemagroups/elsewhere"]}
         b.link("silent", other.url, scope=elsewhere)
-        with other.asked():
+        with other.next_request():
             a.write("g/s/1")
             b.link("silent", other.url, scope=elsewhere, enabled=False)
             b.link("a", a.url, scope={"groups": ["/schemagroups/g"]})

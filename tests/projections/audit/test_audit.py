@@ -24,7 +24,7 @@ def grown(registry: Registry) -> Registry:
     return registry
 
 
-def found(registry: Registry, before: int, after: int, xid: str) -> list[tuple[str, str]]:
+def tree_changes(registry: Registry, before: int, after: int, xid: str) -> list[tuple[str, str]]:
     with registry.readers.view() as view:
         return [(each.xid, each.change) for each in view.diff(before, after).tree_differences(xid)]
 
@@ -71,20 +71,20 @@ def test_revisions_know_the_one_before(grown: Registry) -> None:
 )
 def test_two_positions(grown: Registry, before: int, after: int, xid: str, expected: list[tuple[str, str]]) -> None:
     # ENT-31: another spelling of an id is another entity
-    assert found(grown, before, after, xid) == expected
+    assert tree_changes(grown, before, after, xid) == expected
 
 
 def test_both_ways_to_find_what_moved_agree(registry: Registry) -> None:
     # few events among many entities are found in the log, many events of few entities by the heads
     many = registry.record(*((f"/dirs/d{number:02}", {"n": 0}) for number in range(40)))
     few = registry.record(("/dirs/d07", {"n": 1}), ("/dirs/d03", None))
-    assert found(registry, many, few, "/dirs") == [("/dirs/d03", "deleted"), ("/dirs/d07", "changed")]
+    assert tree_changes(registry, many, few, "/dirs") == [("/dirs/d03", "deleted"), ("/dirs/d07", "changed")]
     for number in range(60):
         registry.record(("/dirs/d07", {"n": number + 2}))
     last = registry.record(("/dirs/d01", {"n": 1}), ("/dirs/d03", {"n": 1}))
     changes = [("/dirs/d01", "changed"), ("/dirs/d03", "created"), ("/dirs/d07", "changed")]
-    assert found(registry, few, last, "/dirs") == changes
-    assert found(registry, few, last, "/dirs/d07") == changes[2:]
+    assert tree_changes(registry, few, last, "/dirs") == changes
+    assert tree_changes(registry, few, last, "/dirs/d07") == changes[2:]
 
 
 PLANS = [

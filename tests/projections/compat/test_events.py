@@ -31,7 +31,7 @@ def messages(family: LegacyApi, *events: EntityEvent, of: Interaction = CAUGHT_U
     return list(CompatEvents(family).messages(of, rows))
 
 
-def shown(*events: EntityEvent) -> list[str]:
+def describe(*events: EntityEvent) -> list[str]:
     """What both older APIs tell of some events: action, subject and time."""
     found = [(family, message) for family in LEGACY_APIS for message in messages(family, *events)]
     prefixes = {family: f"{family.events}." for family in LEGACY_APIS}
@@ -150,7 +150,7 @@ def test_an_event_whole() -> None:
     ],
 )
 def test_messages_of_a_stored_event(given: EntityEvent, wanted: str | None) -> None:
-    assert shown(given) == ([wanted] if wanted else [])
+    assert describe(given) == ([wanted] if wanted else [])
 
 
 @pytest.mark.parametrize("kind", [EntityCreated, EntityUpdated])
@@ -162,7 +162,7 @@ def test_a_pointer_has_its_own_time(kind: type[EntityEvent]) -> None:
         attributes={"schemaid": "s", "meta": {"schemaid": "s", "xref": "/schemagroups/g/schemas/t"}},
         private={"own": TIMES},
     )
-    assert shown(given) == [f"updated.v1 /schemagroups/g/schemas/s {CHANGED}"]
+    assert describe(given) == [f"updated.v1 /schemagroups/g/schemas/s {CHANGED}"]
 
 
 DELETION = (

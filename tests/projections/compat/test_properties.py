@@ -171,13 +171,13 @@ def check(url: str, history: list[Command]) -> None:
         with store.writing() as tx:
             EntityProjection().create(tx.connection)
         run(store, CreateRegistry("test", {}))
-        seen = {store.log_end().position: shown(readers)}
+        seen = {store.log_end().position: published_versions(readers)}
         for command in history:
             both(store, memory, command)
-            seen[store.log_end().position] = shown(readers)
+            seen[store.log_end().position] = published_versions(readers)
         assert_agreement(store, readers, memory)
         for position, then in seen.items():
-            assert shown(readers, position) == then
+            assert published_versions(readers, position) == then
         findings = [*verify_log(store), *verify_row_hashes(store), *verify_history(store)]
         assert not findings, findings
         before = dump(store)
@@ -213,7 +213,7 @@ def plain(event: EntityEvent) -> dict[str, Any]:
     return {**event.model_dump(), "private": private, "kind": type(event)}
 
 
-def shown(readers: ViewPool, position: int | None = None) -> dict[str, list[tuple[Any, ...]]]:
+def published_versions(readers: ViewPool, position: int | None = None) -> dict[str, list[tuple[Any, ...]]]:
     """What the older APIs show of each definition, now or at a position."""
     with readers.view() as view:
         published = CompatVersions(view if position is None else view.as_of(position))

@@ -46,12 +46,12 @@ def test_by_reading_equals_by_index(
     sort = parse_sort(key, PathScope("dirs"), MODEL) if key else None
     with emptied(registry, tree(before)) as view:
         position = view.position()
-        then = shown(view, filter, sort, size)
+        then = listing(view, filter, sort, size)
     with emptied(registry, tree(after), keep=True) as view:
-        assert shown(view.as_of(position), filter, sort, size) == then
+        assert listing(view.as_of(position), filter, sort, size) == then
 
 
-def shown(view: View, filter: EntityFilter | None, sort: Sort | None, size: int) -> list[Any]:
+def listing(view: View, filter: EntityFilter | None, sort: Sort | None, size: int) -> list[Any]:
     """All that a listing asks: members with what is below them, sizes, the first pages from both ends."""
     selection = view.selection("/dirs", filter, BASE)
     members = view.members(selection, "dirs", sort, 0)

@@ -15,7 +15,7 @@ META = {"fileid": "f1", "epoch": 1}
 LIKE_IT = {"x": 1, "meta": {"é": {}}}
 
 
-def shown(xid: str, type: str, attributes: dict[str, Any]) -> EntityRow:
+def row_of(xid: str, type: str, attributes: dict[str, Any]) -> EntityRow:
     noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
     event = EntityCreated(
         xid=xid, type=type, revision=1, epoch=1, xregcorrelationid="01j", attributes=attributes, changed=(), time=noon
@@ -27,8 +27,8 @@ def shown(xid: str, type: str, attributes: dict[str, Any]) -> EntityRow:
 @pytest.mark.parametrize("meta", [META, {**META, "labels": LIKE_IT}])
 def test_a_resources_own_meta_is_found(before: dict[str, Any], meta: dict[str, Any]) -> None:
     """Answers put the URLs of a Resource there, whatever other members have that name."""
-    found = shown("/dirs/d1/files/f1", "dirs.files", {**IDS, **before, "meta": meta, "versionscount": 1})
-    expected = shown("/dirs/d1/files/f1", "dirs.files", {**IDS, **before}).attributes
+    found = row_of("/dirs/d1/files/f1", "dirs.files", {**IDS, **before, "meta": meta, "versionscount": 1})
+    expected = row_of("/dirs/d1/files/f1", "dirs.files", {**IDS, **before}).attributes
     assert found.attributes[: found.meta] + "}" == expected
 
 
@@ -41,4 +41,4 @@ def test_a_resources_own_meta_is_found(before: dict[str, Any], meta: dict[str, A
     ],
 )
 def test_others_have_none(xid: str, type: str, attributes: dict[str, Any]) -> None:
-    assert shown(xid, type, attributes).meta == 0
+    assert row_of(xid, type, attributes).meta == 0

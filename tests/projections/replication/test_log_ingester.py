@@ -64,7 +64,7 @@ def failing(registry: NamedRegistry) -> Iterator[None]:
     event.remove(registry.store.engine, "commit", fail)
 
 
-def kept(registry: NamedRegistry) -> list[Any]:
+def stored_state(registry: NamedRegistry) -> list[Any]:
     """All that a refusal leaves as it was."""
     return [registry.store.log_end(), registry.rows(), registry.documents(), [*registry.interactions()]]
 
@@ -85,10 +85,10 @@ def test_a_link_that_rests_or_is_over_takes_nothing_in(
         async with pair(databases) as (_, here, pull):
             link, coming = pull.link, await pull.incoming(0)
             await here.write(*change)
-            before = kept(here)
+            before = stored_state(here)
             (outcome,) = done(here, Follow(link.xid, tuple(coming)))
             assert type(outcome) is problem
-            assert kept(here) == before
+            assert stored_state(here) == before
 
     asyncio.run(run())
 
@@ -101,10 +101,10 @@ def test_what_is_refused_half_way_leaves_nothing(databases: list[str], alone: bo
             coming = await pull.incoming(0)
             wrong = Follow(LINK, (*coming[:-1], replace(coming[-1], state=bytes(32))))
             one = WriteLink("/-/links/x", True, parse_link({"url": "http://x", "mode": "push"}).attributes, {})
-            before = kept(here)
+            before = stored_state(here)
             found = done(here, wrong) if alone else done(here, one, wrong)
             assert type(found[-1]) is Diverged
-            assert not alone or kept(here) == before
+            assert not alone or stored_state(here) == before
             assert [type(each) for each in done(here, wrong, Follow(LINK, tuple(coming)))] == [Diverged, Recorded]
             assert here.store.log_end().state == coming[-1].state
             assert [*verify_log(here.store), *verify_row_hashes(here.store)] == []

@@ -55,7 +55,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
         return runner.run(work)
 
 
-def sent(to: SinkTarget, *batches: Sequence[CloudEvent], resolver: Resolver = LOCAL) -> list[Outcome]:
+def send_batches(to: SinkTarget, *batches: Sequence[CloudEvent], resolver: Resolver = LOCAL) -> list[Outcome]:
     """What became of events, sent by one sink, one batch after the other."""
 
     async def work() -> list[Outcome]:

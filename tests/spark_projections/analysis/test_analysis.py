@@ -60,7 +60,7 @@ def table(spark: SparkSession, rows: Iterable[LogTableRow]) -> DataFrame:
     return spark.createDataFrame([tuple(row) for row in rows], LOG_SCHEMA)
 
 
-def found(table: DataFrame, *columns: str) -> list[Row]:
+def sorted_rows(table: DataFrame, *columns: str) -> list[Row]:
     """The rows of some columns, sorted."""
     return sorted((tuple(row) for row in table.select(*columns).collect()), key=str)
 
@@ -94,7 +94,7 @@ def states(registry: Registry) -> list[Row]:
 
 # P-14: Spark comes to the same rows as the projection that each request updates
 def test_states_are_those_of_the_read_model(log: DataFrame, filled: Registry) -> None:
-    assert found(entities_history(log), *_STATE) == states(filled)
+    assert sorted_rows(entities_history(log), *_STATE) == states(filled)
 
 
 # FLAG-80: within an interaction it is as it was before it
@@ -103,7 +103,7 @@ def test_entities_as_of_a_position(log: DataFrame, filled: Registry, asof: int |
     ends = filled.history.ends
     then = max((end for end in ends if end <= (ends[-1] if asof is None else asof)), default=0)
     expected = [row[:-1] for row in states(filled) if row[-2] <= then and (row[-1] is None or row[-1] > then)]
-    assert found(entities(log, asof), *_STATE[:-1]) == sorted(expected, key=str)
+    assert sorted_rows(entities(log, asof), *_STATE[:-1]) == sorted(expected, key=str)
 
 
 # --- facts -----------------------------------------------------------------------------------------------------------
@@ -118,12 +118,12 @@ def test_events_are_those_of_the_log(log: DataFrame, filled: Registry) -> None:
         (row.position, event.xid, event.type, type(event).__name__[6:].lower(), event.epoch, event.revision)
         for row, event in decoded(log_rows(filled.url))
     ]
-    assert found(events(log), "position", "xid", "type", "kind", "epoch", "revision") == sorted(expected, key=str)
+    assert sorted_rows(events(log), "position", "xid", "type", "kind", "epoch", "revision") == sorted(expected, key=str)
 
 
 def test_interactions_are_those_of_the_log(log: DataFrame, filled: Registry) -> None:
     expected = {(row.first, row.last, row.last - row.first + 1, row.command, row.chain) for row in log_rows(filled.url)}
-    told = found(interactions(log), "first", "last", "events", "command", "chain")
+    told = sorted_rows(interactions(log), "first", "last", "events", "command", "chain")
     assert told == sorted(expected, key=str)
 
 
@@ -161,9 +161,9 @@ def test_values_that_spark_would_stumble_over(spark: SparkSession) -> None:
     history.record(("/dirs/a", {"dirid": "a", "deprecated": {"x": BIG}, "deep": deep(200)}))
     told = [row._replace(state=row.state.replace(f'"{BIG}"', BIG)) for row in table_of(history)]
     log = table(spark, told)
-    assert found(events(log), "xid") == [("/dirs/a",)]
-    assert found(deprecations(log), "xid") == [("/dirs/a",)]
-    assert ("deprecated", None, f'{{"x":{BIG}}}') in found(changes(log), "path", "before", "after")
+    assert sorted_rows(events(log), "xid") == [("/dirs/a",)]
+    assert sorted_rows(deprecations(log), "xid") == [("/dirs/a",)]
+    assert ("deprecated", None, f'{{"x":{BIG}}}') in sorted_rows(changes(log), "path", "before", "after")
 
 
 def deep(levels: int) -> Any:
@@ -181,12 +181,12 @@ def test_changes_are_those_of_the_audit_trail(log: DataFrame, filled: Registry) 
             expected += [(row.position, "attribute", value.path) for value in each.values]
             expected += [(row.position, "document", "")] * (each.documents[0] != each.documents[1])
         last[row.stream] = event
-    assert found(changes(log), "position", "of", "path") == sorted(expected, key=str)
+    assert sorted_rows(changes(log), "position", "of", "path") == sorted(expected, key=str)
 
 
 def test_a_change_has_its_values_as_json(log: DataFrame) -> None:
     told = changes(log).where("position IN (7, 8)")
-    assert found(told, "position", "kind", "of", "path", "before", "after", "caller") == [
+    assert sorted_rows(told, "position", "kind", "of", "path", "before", "after", "caller") == [
         (7, "updated", "attribute", "labels.n", '"1"', '"2"', "anonymous"),
         (8, "refreshed", "attribute", "doc", f'"{"0" * 64}"', f'"{"1" * 64}"', "anonymous"),
         (8, "refreshed", "attribute", "tags", "[1,2.5]", "[2,1]", "anonymous"),

@@ -23,7 +23,7 @@ from tests.support.webhooks import webhooks
 pytestmark = pytest.mark.timeout(300)
 
 
-def stated(time: str | None) -> datetime | None:
+def parse_time(time: str | None) -> datetime | None:
     return None if time is None else datetime.fromisoformat(time)
 
 
@@ -57,14 +57,14 @@ def test_the_tables_equal_the_status_of_the_registry(
             "subscription": id,
             **{name: said[name] for name in ("position", "headposition", "lag", "pending", "deadletters", "state")},
             "retrying": False,
-            **{name: stated(said.get(name)) for name in ("lastsuccess", "lastattempt", "nextattempt")},
+            **{name: parse_time(said.get(name)) for name in ("lastsuccess", "lastattempt", "nextattempt")},
             "lasterror": said["lasterror"]["code"],
-            "lasterror_time": stated(said["lasterror"]["time"]),
+            "lasterror_time": parse_time(said["lasterror"]["time"]),
         }
         assert row(spark.table("deadletters")) == {
             "subscription": id,
             **{name: letter[name] for name in ("position", "sequence", "reason", "code", "attempts")},
-            **{name: stated(letter[name]) for name in ("firstattempt", "lastattempt")},
+            **{name: parse_time(letter[name]) for name in ("firstattempt", "lastattempt")},
         }
 
 

@@ -20,7 +20,7 @@ _PROGRAMS = re.findall(r"```python\n([^`]*savefig\(\"([\w.]+)\"[^`]*)```\n\n!\[.
 _TEXT = "{http://www.w3.org/2000/svg}text"
 
 
-def told(plot: Path) -> list[str]:
+def texts_of(plot: Path) -> list[str]:
     """Every word and number of a plot, in the order of drawing; the places of them are matplotlib's affair."""
     return ["".join(text.itertext()) for text in ET.parse(plot).iter(_TEXT)]
 
@@ -33,7 +33,7 @@ def test_a_plot_of_the_guide(
     monkeypatch.chdir(tmp_path)
     exec(program, {"spark": analyst})
     assert shown == f"plots/{name}"
-    assert told(tmp_path / name) == told(ROOT / "docs" / "guides" / "spark" / shown) != []
+    assert texts_of(tmp_path / name) == texts_of(ROOT / "docs" / "guides" / "spark" / shown) != []
 
 
 def test_both_questions_are_drawn() -> None:

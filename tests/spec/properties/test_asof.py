@@ -110,19 +110,19 @@ def test_as_of_a_moment_is_what_was_answered_then(database: tuple[str, Callable[
     @given(lives(), st.lists(st.sampled_from(URLS), min_size=30, max_size=30, unique=True))
     def run(history: list[Step], paths: list[str]) -> None:
         with empty() as url:
-            asyncio.run(told(url, history, paths))
+            asyncio.run(check_history(url, history, paths))
 
     run()
 
 
-async def told(url: str, history: list[Step], paths: list[str]) -> None:
+async def check_history(url: str, history: list[Step], paths: list[str]) -> None:
     async with serving(url) as registry:
-        moments = [await seen(registry, paths)]
+        moments = [await read_moment(registry, paths)]
         for step in history:
             answer = await registry.ask(as_request(step))
             assert answer.status < 500, step
             if "xregistry-xregcorrelationid" in answer.headers:
-                moments.append(await seen(registry, paths, answer.headers["xregistry-xregcorrelationid"]))
+                moments.append(await read_moment(registry, paths, answer.headers["xregistry-xregcorrelationid"]))
         for number, moment in enumerate(moments):
             asof = moment.names[number % len(moment.names)]
             for path, live in moment.answers.items():
@@ -131,7 +131,7 @@ async def told(url: str, history: list[Step], paths: list[str]) -> None:
                 assert is_dated(then) == (then.status < 400)
 
 
-async def seen(registry: Registry, paths: list[str], id: str | None = None) -> Moment:
+async def read_moment(registry: Registry, paths: list[str], id: str | None = None) -> Moment:
     position = str(registry.stored_state()[0][0][0])
     time = (MIDNIGHT + timedelta(seconds=registry.moment.number)).isoformat()
     names = (position, id, time.replace("+00:00", "Z")) if id else (position,)

@@ -18,7 +18,7 @@ from annals.domain.values import xid as xids
 from annals.projections.events.xregistry_events import PREFIX, ChangeEvent
 from tests.spec.properties.test_http import entities
 from tests.spec.test_changes import significant
-from tests.spec.test_events import Told, entity_of, place, shown
+from tests.spec.test_events import Description, description_of, entity_of, place
 from tests.support.event_messages import event_messages
 from tests.support.examples import examples
 from tests.support.histories import UNHURRIED, Step, as_request, database, histories
@@ -56,7 +56,7 @@ def events_are_the_difference_of_two_snapshots(moment: Moment) -> None:
     # EV-133, EV-134: who changed is told of, with the names that differ, and nobody else, in the order of EV-77
     there = [event for event in moment.events if not pruned_at_once(event, moment)]
     passed = {str(xids.parent(event.subject)) for event in moment.events if event not in there}
-    assert [shown(event) for event in there] == differences(moment.before, moment.after, passed), moment.step
+    assert [description_of(event) for event in there] == differences(moment.before, moment.after, passed), moment.step
 
 
 def nothing_is_told_twice(moment: Moment) -> None:
@@ -172,7 +172,7 @@ async def snapshot(registry: Registry) -> Snapshot:
     return {entity["xid"]: entity for entity in entities(tree) if not entity["xid"].endswith("/meta")} | of_root
 
 
-def differences(before: Snapshot, after: Snapshot, passed: set[str]) -> list[Told]:
+def differences(before: Snapshot, after: Snapshot, passed: set[str]) -> list[Description]:
     """What two snapshots say that happened between them. passed: Resources with Versions that came and went (EV-65)."""
     return [
         event
@@ -181,7 +181,7 @@ def differences(before: Snapshot, after: Snapshot, passed: set[str]) -> list[Tol
     ]
 
 
-def told_of(subject: str, was: Json, now: Json, passed: bool) -> Iterator[Told]:
+def told_of(subject: str, was: Json, now: Json, passed: bool) -> Iterator[Description]:
     entity = entity_of(subject)
     if was is None or now is None:
         yield f"{entity}.{'created' if was is None else 'deleted'}", subject, None

@@ -75,7 +75,7 @@ def test_hashes_do_not_depend_on_positions(database: tuple[str, Callable[[], Any
         with TemporaryDirectory() as folder, empty() as other:
             one = f"sqlite:///{folder}/one.db"
             asyncio.run(both(one, other, history))
-            assert held(one) == held(other)
+            assert verified_rows(one) == verified_rows(other)
 
     run()
 
@@ -106,7 +106,7 @@ async def short_urls_lead_back(registry: Registry) -> None:
         assert (answer.status, answer.headers.get("location")) == (308, entity["self"].removesuffix("$details")), entity
 
 
-def held(url: str) -> list[tuple[Any, ...]]:
+def verified_rows(url: str) -> list[tuple[Any, ...]]:
     """The rows of present and past without their positions, once these are what the log says."""
     with closing(Store(url)) as store, store.engine.connect() as connection:
         assert [*verify_log(store), *verify_row_hashes(store), *verify_history(store)] == []

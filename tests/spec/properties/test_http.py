@@ -33,12 +33,12 @@ def test_what_a_history_leaves_behind(database: tuple[str, Callable[[], Any]]) -
     @given(histories(documents=True, most=25))
     def run(history: list[Step]) -> None:
         with empty() as url:
-            asyncio.run(told(url, history))
+            asyncio.run(check_history(url, history))
 
     run()
 
 
-async def told(url: str, history: list[Step]) -> None:
+async def check_history(url: str, history: list[Step]) -> None:
     async with serving(url) as registry:
         for step in history:
             answer = await registry.ask(as_request(step))

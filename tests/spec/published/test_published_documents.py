@@ -65,15 +65,15 @@ def registry(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
         yield api
 
 
-class Road:
-    """One schema of a registry, and what it is asked and told of a document of a format."""
+class CheckedSchema:
+    """One schema of a registry, whose Versions have one format."""
 
     def __init__(self, api: Api, xid: str, format: str) -> None:
         self.api = api
         self.xid = xid
         self.format = format
 
-    def asked(self, document: bytes, **parameters: str) -> Json:
+    def check(self, document: bytes, **parameters: str) -> Json:
         """The answer to a check, which writes nothing."""
         query = "&".join(f"{name}={value}" for name, value in {"format": self.format, **parameters}.items())
         before = self.api.get("/-/log/head")
@@ -81,11 +81,11 @@ class Road:
         assert self.api.get("/-/log/head") == before
         return answer
 
-    def written(self, method: str, path: str, document: bytes, **headers: str) -> Any:
+    def write(self, method: str, path: str, document: bytes, **headers: str) -> Any:
         """The answer to a write of the bytes of a document, as a Version."""
         return self.api.send(method, self.xid + path, document, xRegistry_format=self.format, **headers)
 
-    def refused(self, answer: Any, problem: str, before: Json) -> Json:
+    def check_refusal(self, answer: Any, problem: str, before: Json) -> Json:
         """The body of a refusal that has changed nothing. before: the head of the log."""
         assert answer.status_code == 400, answer.text
         body: Json = answer.json()
@@ -97,25 +97,25 @@ class Road:
 @pytest.mark.parametrize("published", list(rows(refused=False)))
 def test_a_published_document(registry: Api, published: Published) -> None:
     document = published.brought()
-    road = Road(registry, _place(published), published.format)
-    _registered(road, document)
+    schema = CheckedSchema(registry, _place(published), published.format)
+    _registered(schema, document)
     compared = not published.format.startswith("OpenAPI")
     if not compared:
-        answer = registry.send("PATCH", f"{road.xid}/meta", {"compatibility": "backward"})
-        road.refused(answer, "compatibility_unknown", registry.get("/-/log/head"))
+        answer = registry.send("PATCH", f"{schema.xid}/meta", {"compatibility": "backward"})
+        schema.check_refusal(answer, "compatibility_unknown", registry.get("/-/log/head"))
         return
-    registry.done("PATCH", f"{road.xid}/meta", {"compatibility": "backward"})
-    assert registry.get(f"{road.xid}$details")["compatibilityvalidated"] is True
+    registry.done("PATCH", f"{schema.xid}/meta", {"compatibility": "backward"})
+    assert registry.get(f"{schema.xid}$details")["compatibilityvalidated"] is True
     made = changes(published.format, document)
-    taken = {_evolved(road, change): change for change in made}
-    _turned(road, {id: change for id, change in taken.items() if id})
+    taken = {_evolved(schema, change): change for change in made}
+    _turned(schema, {id: change for id, change in taken.items() if id})
 
 
 @pytest.mark.parametrize("published", list(rows(refused=True)))
 def test_a_published_document_that_is_none(registry: Api, published: Published) -> None:
     # SC-10, V-14: what its project publishes as a schema, and what is not one for a reason that is told
     assert published.refused is not None
-    found = _not_registered(Road(registry, _place(published), published.format), published.brought())
+    found = _not_registered(CheckedSchema(registry, _place(published), published.format), published.brought())
     assert published.refused in found[0]["text"], found
 
 
@@ -126,59 +126,59 @@ def _place(published: Published) -> str:
     return f"/schemagroups/{group}/schemas/{name.strip('-')}"
 
 
-def _registered(road: Road, document: bytes) -> None:
+def _registered(schema: CheckedSchema, document: bytes) -> None:
     """SC-10, SC-13: it is what it says, its second half missing it is not; the registry keeps it byte for byte."""
-    _not_registered(road, broken(road.format, document))
-    assert road.asked(document) == _valid(road)
-    assert road.written("PUT", "", document).status_code == 201
-    assert road.api.send("GET", road.xid).content == document
-    shown = road.api.get(f"{road.xid}$details")
+    _not_registered(schema, broken(schema.format, document))
+    assert schema.check(document) == _valid(schema)
+    assert schema.write("PUT", "", document).status_code == 201
+    assert schema.api.send("GET", schema.xid).content == document
+    shown = schema.api.get(f"{schema.xid}$details")
     told = {name: value for name, value in shown.items() if "validated" in name or name in ("format", "versionid")}
-    assert told == {"format": road.format, "versionid": "1", "formatvalidated": True}
+    assert told == {"format": schema.format, "versionid": "1", "formatvalidated": True}
 
 
-def _not_registered(road: Road, document: bytes) -> list[Json]:
+def _not_registered(schema: CheckedSchema, document: bytes) -> list[Json]:
     """Why a document is none of its format, which a check tells as the refusal does (V-14)."""
-    found = road.asked(document)
+    found = schema.check(document)
     violations: list[Json] = found["violations"]
     assert violations and all(one["text"] for one in violations)
     assert all("pointer" in one or "line" in one for one in violations), violations
-    assert found == _valid(road) | {"valid": False, "violations": violations}
-    before = road.api.get("/-/log/head")
-    refused = road.refused(road.written("PUT", "", document), "format_violation", before)
+    assert found == _valid(schema) | {"valid": False, "violations": violations}
+    before = schema.api.get("/-/log/head")
+    refused = schema.check_refusal(schema.write("PUT", "", document), "format_violation", before)
     assert refused["violations"] == [{"versionid": "1", **one} for one in violations]
-    assert road.api.send("GET", f"{road.xid}$details").status_code == 404
+    assert schema.api.send("GET", f"{schema.xid}$details").status_code == 404
     return violations
 
 
-def _evolved(road: Road, change: Change) -> str | None:
+def _evolved(schema: CheckedSchema, change: Change) -> str | None:
     """SC-36: a check says which readers can live with a change, and a write under `backward` agrees with it.
 
     The id of the Version, if it is taken.
     """
-    told = {way: _compared(road, change, way) for way in _WAYS}
-    before = road.api.get("/-/log/head")
-    versions = road.api.get(f"{road.xid}/versions")
-    answer = road.written("POST", "", change.document, xRegistry_ancestorid="1")
+    told = {way: _compared(schema, change, way) for way in _WAYS}
+    before = schema.api.get("/-/log/head")
+    versions = schema.api.get(f"{schema.xid}/versions")
+    answer = schema.write("POST", "", change.document, xRegistry_ancestorid="1")
     if "B" in change.allowed:
         assert answer.status_code == 201, answer.text
         id = answer.headers["xregistry-versionid"]
-        shown = road.api.get(f"{road.xid}/versions/{id}$details")
+        shown = schema.api.get(f"{schema.xid}/versions/{id}$details")
         assert (shown["formatvalidated"], shown["compatibilityvalidated"]) == (True, True)
         return str(id)
-    body = road.refused(answer, "compatibility_violation", before)
+    body = schema.check_refusal(answer, "compatibility_violation", before)
     assert _unnamed(body["incompatibilities"]) == told["backward"], change.what
-    assert road.api.get(f"{road.xid}/versions") == versions
+    assert schema.api.get(f"{schema.xid}/versions") == versions
     return None
 
 
-def _compared(road: Road, change: Change, way: str) -> list[Json]:
+def _compared(schema: CheckedSchema, change: Change, way: str) -> list[Json]:
     """The incompatibilities that a check finds: none where the change is allowed, else its rule, with both places."""
-    body = road.asked(change.document, compatibility=way, against="1")
+    body = schema.check(change.document, compatibility=way, against="1")
     found: list[Json] = body["incompatibilities"]
     allowed = way[0].upper() in change.allowed
     compared = {"compatibility": way, "against": ["1"], "compatible": allowed, "incompatibilities": found}
-    assert body == _valid(road) | compared, (change.what, way)
+    assert body == _valid(schema) | compared, (change.what, way)
     assert bool(found) is not allowed, (change.what, way)
     if found:
         assert change.rules[_WAYS.index(way)] in {one["rule"] for one in found}, (change.what, way, found)
@@ -190,24 +190,24 @@ def _compared(road: Road, change: Change, way: str) -> list[Json]:
     return found
 
 
-def _turned(road: Road, taken: dict[str, Change]) -> None:
+def _turned(schema: CheckedSchema, taken: dict[str, Change]) -> None:
     """SC-30: a rule that is asked for later holds for all Versions that are there, or is refused and names them."""
-    before = road.api.get("/-/log/head")
-    answer = road.api.send("PATCH", f"{road.xid}/meta", {"compatibility": "forward"})
+    before = schema.api.get("/-/log/head")
+    answer = schema.api.send("PATCH", f"{schema.xid}/meta", {"compatibility": "forward"})
     against = {id for id, change in taken.items() if "F" not in change.allowed}
     if not against:
         assert answer.status_code == 200, answer.text
         return
-    body = road.refused(answer, "compatibility_violation", before)
+    body = schema.check_refusal(answer, "compatibility_violation", before)
     assert {one["version"]["versionid"] for one in body["incompatibilities"]} == against
-    assert road.api.get(f"{road.xid}/meta")["compatibility"] == "backward"
+    assert schema.api.get(f"{schema.xid}/meta")["compatibility"] == "backward"
 
 
-def _valid(road: Road) -> Json:
+def _valid(schema: CheckedSchema) -> Json:
     """The answer to a check of a document that is one, and that is compared with nothing."""
     return {
-        "xid": road.xid,
-        "format": road.format.lower(),
+        "xid": schema.xid,
+        "format": schema.format.lower(),
         "valid": True,
         "violations": [],
         "compatibility": None,

@@ -88,9 +88,9 @@ def create(database: str, model: dict[str, Any] = MODEL) -> None:
     store.create()
     with store.writing() as transaction:
         entities.create(transaction.connection)
-    road = CommandBus(store, [entities])
-    road.submit(CreateRegistry("reg", model)).result()
-    road.close()
+    command_bus = CommandBus(store, [entities])
+    command_bus.submit(CreateRegistry("reg", model)).result()
+    command_bus.close()
     store.close()
 
 

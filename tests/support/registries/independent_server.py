@@ -98,7 +98,7 @@ class Resource:
         sticky = {"defaultversionid": self.default(), "defaultversionsticky": False} if self.versions else {}
         return {own: xid.split("/")[4], "xid": f"{xid}/meta", "readonly": False, **sticky, **self.meta}
 
-    def shown(self, xid: str) -> Json:
+    def resource_details(self, xid: str) -> Json:
         if not self.versions:
             return {f"{_SINGULARS[self.plural]}id": xid.split("/")[4], "xid": xid}
         return {**self.version(xid, self.default()), "versionscount": len(self.versions)}
@@ -107,7 +107,7 @@ class Resource:
         """It as a list shows it."""
         versions = {id: self.version(f"{xid}/versions/{id}", id) for id in self.versions}
         nested = {"meta": self.shown_meta(xid), "versions": versions}
-        return {**self.shown(xid), **{name: each for name, each in nested.items() if name in inlined}}
+        return {**self.resource_details(xid), **{name: each for name, each in nested.items() if name in inlined}}
 
 
 class Plain:
@@ -123,7 +123,7 @@ class Plain:
         self.refused: set[str] = set()
 
     async def answer(self, request: Request) -> Response:
-        """The one road in."""
+        """The one way in."""
         path = request.url.path
         if path == "/asked":
             return JSONResponse(self.asked)
@@ -214,7 +214,7 @@ class Plain:
             resource.write({"versions": {parts[5]: body}})
         else:
             resource.write(body)
-        return JSONResponse(resource.shown(xid))
+        return JSONResponse(resource.resource_details(xid))
 
     def delete(self, parts: list[str], body: Any) -> Response:
         if len(parts) == 2:

@@ -44,7 +44,7 @@ class IndependentServer:
         assert answer.is_success, answer.text
         return answer.json() if answer.content else None
 
-    def asked(self) -> list[str]:
+    def requests(self) -> list[str]:
         """The requests so far, as `GET /dirs`."""
         found: list[str] = self.done("GET", "/asked")
         return found

@@ -98,7 +98,7 @@ class Client:
         found = (self._version(f"{path}/{number}") for number in self._listed(path))
         return [version for version in found if version is not None]
 
-    def held(self) -> dict[tuple[str, str], list[Version]]:
+    def versions_by_id(self) -> dict[tuple[str, str], list[Version]]:
         """All versions by the ids of their groups and definitions."""
         found = {}
         for group in self._listed(f"{self.api.base}/{self.api.groups}"):
@@ -108,9 +108,9 @@ class Client:
 
     def pairs(self) -> set[tuple[str, bytes]]:
         """The URIs and documents of all versions."""
-        return {(each.uri, each.content) for versions in self.held().values() for each in versions}
+        return {(each.uri, each.content) for versions in self.versions_by_id().values() for each in versions}
 
-    def found(self, uri: str) -> bytes | None:
+    def document_of(self, uri: str) -> bytes | None:
         """The document of a URI."""
         answer = self.registry.request("GET", f"{self.api.base}/{self.api.lookup}?uri={quote(uri, safe='')}")
         return answer.content if answer.is_success else None

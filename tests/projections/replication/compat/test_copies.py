@@ -68,7 +68,7 @@ def test_everything_comes_over_under_its_uris(api: Api, tmp_path: Path) -> None:
         assert [each.path.rpartition("/")[2] for each in found] == ["1", "2", "3", "4"]
         assert [(each.uri, each.id, each.authority) for each in found] == [(each.uri, each.uri, base) for each in given]
         assert [each[4:] for each in found] == [each[4:] for each in given]
-        assert b.found(given[0].uri) == b"\xff\x00\xef\xbb\xbf"
+        assert b.document_of(given[0].uri) == b"\xff\x00\xef\xbb\xbf"
         [own] = b.versions("g%2Fh", "t")
         assert (own.uri, own.authority) == ("urn:example:words:t1", "urn:example:words")
         group = [each.registry.done("GET", each.path("g%2Fh")) for each in (a, b)]
@@ -118,10 +118,12 @@ def test_names_may_differ(api: Api, tmp_path: Path) -> None:
         a.group("other")
         a.added("other", "s", b"2")
         b.link("a", a, names={api.xid("theirs"): api.xid("ours")}, scope={"groups": [api.xid("theirs")]})
-        until(lambda: b.held())
+        until(lambda: b.versions_by_id())
         [uri] = [each.uri for each in a.versions("theirs", "s")]
-        assert {key: [each.uri for each in found] for key, found in b.held().items()} == {("ours", "s"): [uri]}
-        assert b.found(uri) == b"1"
+        assert {key: [each.uri for each in found] for key, found in b.versions_by_id().items()} == {
+            ("ours", "s"): [uri]
+        }
+        assert b.document_of(uri) == b"1"
 
 
 @EACH
@@ -132,9 +134,9 @@ def test_one_definition_alone(api: Api, tmp_path: Path) -> None:
         a.added("g", "s", b"1")
         a.added("g", "t", b"2")
         b.link("a", a, scope={"resources": [api.xid("g", "t")]})
-        until(lambda: b.held())
+        until(lambda: b.versions_by_id())
         looked(b)
-        assert list(b.held()) == [("g", "t")]
+        assert list(b.versions_by_id()) == [("g", "t")]
 
 
 @EACH
@@ -149,17 +151,17 @@ def test_a_taken_name_and_a_taken_uri(api: Api, tmp_path: Path) -> None:
             each.added("g", "t", word, authority="urn:example:words", id="urn:example:words:t")
         b.link("a", a)
         renamed = f"s.{sha256(a.url.encode()).hexdigest()[:8]}"
-        until(lambda: ("g", renamed) in b.held())
+        until(lambda: ("g", renamed) in b.versions_by_id())
         looked(b)
         assert b.contents("g", "s") == [b"ours"]
         assert b.contents("g", renamed) == [b"theirs"]
-        assert b.found("urn:example:words:t") == b"ours"
+        assert b.document_of("urn:example:words:t") == b"ours"
         [(subject, reason)] = conflicts(b).items()
         assert subject == a.path("g", "t").removeprefix(api.base) + "/versions/1"
         assert "urn:example:words:t" in reason
         assert b.registry.status("a")["conflictscount"] == 1
         b.delete("g", "t")
-        until(lambda: b.found("urn:example:words:t") == b"theirs")
+        until(lambda: b.document_of("urn:example:words:t") == b"theirs")
         looked(b)
         assert conflicts(b) == {}
 
@@ -176,7 +178,7 @@ def test_a_taken_name_may_be_passed_over(api: Api, tmp_path: Path) -> None:
         b.link("a", a, conflicts="skip")
         subjects = {each.path("g", "s").removeprefix(api.base) + "/versions/1" for each in (a,)}
         until(lambda: set(conflicts(b)) == subjects | {a.path("h").removeprefix(api.base)})
-        assert b.held() == {("g", "s"): b.versions("g", "s")}
+        assert b.versions_by_id() == {("g", "s"): b.versions("g", "s")}
         assert b.contents("g", "s") == [b"ours"]
 
 
@@ -237,11 +239,11 @@ def test_copies_are_deleted_with_their_originals(api: Api, tmp_path: Path) -> No
         a.delete("g", "s", 2)
         a.delete("h")
         a.delete("i")
-        until(lambda: set(b.held()) == {("g", "s"), ("h", "mine")})
+        until(lambda: set(b.versions_by_id()) == {("g", "s"), ("h", "mine")})
         until(lambda: b.contents("g", "s") == [b"1", b"3"])
         assert b.contents("h", "mine") == [b"mine"]
         a.delete("g", "s")
-        until(lambda: set(b.held()) == {("h", "mine")})
+        until(lambda: set(b.versions_by_id()) == {("h", "mine")})
         assert b.registry.request("GET", b.path("i")).status_code == 404
 
 

@@ -57,11 +57,11 @@ def test_it_can_be_copied_from(tmp_path: Path) -> None:
         until(lambda: len(b.contents("g%2Fh", "s")) == 2)
         found = [(each.uri, each.authority, each.content, each.contenttype) for each in b.versions("g%2Fh", "s")]
         assert found == [(f"{base}{path}{content}", base, content.encode(), "Text/X") for content in "12"]
-        until(lambda: b.found("urn:example:words:w3") == b"3")
+        until(lambda: b.document_of("urn:example:words:w3") == b"3")
         server.delete(f"{schema}/versions/1")
         until(lambda: b.contents("g%2Fh", "s") == [b"2"])
         server.delete(f"{BASE}/schemagroups/g%2Fh")
-        until(lambda: b.held() == {})
+        until(lambda: b.versions_by_id() == {})
         assert [each for each in server.get("/asked").json() if not each.startswith("GET ")] == [
             f"PUT {BASE}/schemagroups/g%2Fh",
             *[f"POST {schema}"] * 2,

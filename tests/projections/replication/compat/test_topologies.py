@@ -20,10 +20,10 @@ from tests.support.registries.restarted import TOKEN
 def origins(client: Client) -> dict[tuple[str, str], list[tuple[str, str, bytes]]]:
     """What there is, by where it says that it comes from."""
 
-    def told(version: Version) -> tuple[str, str, bytes]:
+    def describe(version: Version) -> tuple[str, str, bytes]:
         return version.uri, version.authority or client.url, version.content
 
-    return {key: [told(version) for version in found] for key, found in client.held().items()}
+    return {key: [describe(version) for version in found] for key, found in client.versions_by_id().items()}
 
 
 @EACH
@@ -86,7 +86,7 @@ def test_a_star_collects_and_distributes(api: Api, tmp_path: Path) -> None:
         assert origins(b1) == origins(b2) == origins(hub)
         assert hub.pairs() == a1.pairs() | a2.pairs()
         a1.delete("g")
-        until(lambda: list(b1.held()) == list(b2.held()) == [("g", renamed)])
+        until(lambda: list(b1.versions_by_id()) == list(b2.versions_by_id()) == [("g", renamed)])
 
 
 @EACH
@@ -102,7 +102,7 @@ def test_foreign_authorities_can_be_refused(api: Api, tmp_path: Path) -> None:
         a.link("hub", hub, mode="push")
         until(lambda: "403" in a.registry.status("hub").get("error", ""))
         assert a.registry.status("hub")["state"] == "failing"
-        assert set(hub.held()) == {("g", "s"), ("g", "t")}
+        assert set(hub.versions_by_id()) == {("g", "s"), ("g", "t")}
 
 
 @EACH
@@ -130,7 +130,7 @@ def test_a_push_writes_existing_and_new_definitions(api: Api, tmp_path: Path) ->
             (each.uri, a.url, each.uri, each.content, each.contenttype, each.told) for each in a.versions("h", "s")
         ]
         assert "description" not in b.registry.done("GET", b.path("g"))
-        assert b.found("urn:example:words:t") == b"theirs"
+        assert b.document_of("urn:example:words:t") == b"theirs"
         assert b.contents("g", "v") == []
         assert list(conflicts(a, "b")) == [f"{api.xid('g', 't')}/versions/1"]
         a.delete("h", "s", 2)
@@ -140,7 +140,7 @@ def test_a_push_writes_existing_and_new_definitions(api: Api, tmp_path: Path) ->
         until(lambda: b.contents("g", renamed) == [])
         a.delete("h")
         until(lambda: b.registry.request("GET", b.path("h")).status_code == 404)
-        assert set(b.held()) == {("g", "s"), ("g", "t"), ("g", "u")}
+        assert set(b.versions_by_id()) == {("g", "s"), ("g", "t"), ("g", "u")}
 
 
 def _has(client: Client, versions: int) -> bool:
@@ -207,7 +207,7 @@ def test_an_event_triggers_a_pull_of_its_object(api: Api, tmp_path: Path) -> Non
         assert {"exact": own} in filtered["any"]
         assert {"prefix": below} in filtered["any"]
         a.delete("5")
-        until(lambda: b.held() == {})
+        until(lambda: b.versions_by_id() == {})
         until(lambda: b.registry.request("GET", b.path("5")).status_code == 404)
 
 
@@ -266,7 +266,7 @@ def test_link_state_on_postgresql(api: Api, tmp_path: Path, postgres_url: str) -
         equal(a, b)
         a.delete("ours")
         b.delete("theirs")
-        until(lambda: a.held() == b.held() == {})
+        until(lambda: a.versions_by_id() == b.versions_by_id() == {})
 
 
 def test_links_connect_to_permitted_addresses_only(tmp_path: Path) -> None:
@@ -275,7 +275,7 @@ def test_links_connect_to_permitted_addresses_only(tmp_path: Path) -> None:
         a.group("g")
         b.link("a", a)
         until(lambda: "unless ANNALS_SINKS_ALLOW permits them" in b.registry.status("a").get("error", ""))
-        assert b.held() == {}
+        assert b.versions_by_id() == {}
         assert a.url.partition("//")[2].partition(":")[0] not in b.registry.status("a")["error"].partition(": ")[2]
 
 

@@ -34,7 +34,7 @@ def test_a_replica_publishes_what_its_primary_publishes(tmp_path: Path, seed: in
             for read in READS:
                 for asof in ("", *random.Random(seed).sample(moments[1:], 3)):
                     path = f"{read}{'&' if '?' in read else '?'}asof={asof}" if asof else read
-                    assert await said(here, path) == await said(there, path), path
+                    assert await comparable_answer(here, path) == await comparable_answer(there, path), path
             shown = await here.ask("GET", f"{SCHEMAS}/a")
             assert f"{here.url}{SR}/schema?uri=http%3A%2F%2Fprimary1%2F" in shown.headers["schema-id-location"]
             assert [*verify_log(here.store), *verify_row_hashes(here.store)] == []
@@ -57,7 +57,7 @@ async def published(there: NamedRegistry, pull: ManualLink, chance: random.Rando
     await pull.ingest()
 
 
-async def said(registry: NamedRegistry, path: str) -> tuple[int, dict[str, str], str]:
+async def comparable_answer(registry: NamedRegistry, path: str) -> tuple[int, dict[str, str], str]:
     """An answer wherever it is given: URIs are where it was published, headers and problems say where it is asked."""
     answer = await registry.ask("GET", path)
     headers = {name: value for name, value in answer.headers.items() if name not in ("etag", "content-length", "link")}

@@ -318,8 +318,8 @@ def test_an_unchanged_source_is_asked_little(copy: Registry) -> None:
         for number in range(5):
             source.done("PUT", f"/dirs/d/files/f{number}$details", {"name": "it"})
         copy.link("up", source.url, **LINK)
-        until(lambda: source.asked().count("GET /model") > 5)
-        looks = "\n".join(source.asked()).split("GET /model\n")[1:-1]
+        until(lambda: source.requests().count("GET /model") > 5)
+        looks = "\n".join(source.requests()).split("GET /model\n")[1:-1]
         assert "/meta" in looks[0]
         files = "GET /dirs/d/files"
         pages = [[files, *(f"{files}/f{number}/meta" for number in page)] for page in ((0, 1), (2, 3), (4,))]

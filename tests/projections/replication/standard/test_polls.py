@@ -27,7 +27,7 @@ DEPRECATED = {"deprecated": {"effective": "2030-01-01T00:00:00Z"}}
 
 def looks(source: IndependentServer) -> int:
     """How many looks at a server have begun."""
-    return source.asked().count("GET /model")
+    return source.requests().count("GET /model")
 
 
 def conflicts(copy: Registry) -> dict[str, str]:
@@ -49,9 +49,9 @@ def test_each_poll_detects_a_changed_meta(tmp_path: Path, flags: tuple[str, ...]
             before = looks(source)
             until(partial(_has_begun, source, before + 3))
             assert contents(copy) == contents(source)
-        asked, before = len(source.asked()), looks(source)
+        asked, before = len(source.requests()), looks(source)
         until(partial(_has_begun, source, before + 5))
-        each = "\n".join(source.asked()[asked:]).split("GET /model\n")[1:4]
+        each = "\n".join(source.requests()[asked:]).split("GET /model\n")[1:4]
         counts = sorted(len(look.splitlines()) for look in each)
         assert counts[:2] == [6 if flags else 6 + 5] * 2
         assert counts[2] <= (6 if flags else 6 + 5 + 5)  # a look that also reads the Versions

@@ -67,10 +67,10 @@ def test_a_change_is_few_requests(source: Registry) -> None:
         source.link("out", target.url, **PUSH)
         wait_until_equal_contents(source, target)
         until(lambda: source.status("out")["position"] == source.head()["position"])
-        before = len([each for each in target.asked() if not each.startswith("GET")])
+        before = len([each for each in target.requests() if not each.startswith("GET")])
         source.done("PUT", "/dirs/d/files/f3/versions/1$details", {"name": "other"})
         until(lambda: source.status("out")["position"] == source.head()["position"])
-        written = [each for each in target.asked() if not each.startswith("GET")]
+        written = [each for each in target.requests() if not each.startswith("GET")]
         assert written[before:] == ["POST /dirs/d/files/f3/versions"]
 
 
@@ -118,7 +118,7 @@ def test_what_was_written_is_not_written_again(source: Registry) -> None:
                 source.start()
         wait_until_equal_contents(source, target)
         until(lambda: source.status("out")["position"] == source.head()["position"])
-        written = [each for each in target.asked() if each.startswith("PUT /dirs/d/files/")]
+        written = [each for each in target.requests() if each.startswith("PUT /dirs/d/files/")]
         assert sorted(written) == sorted(f"PUT /dirs/d/files/f{number}$details" for number in range(60))
 
 

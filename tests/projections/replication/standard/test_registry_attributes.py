@@ -41,7 +41,7 @@ HISTORY: list[tuple[str, str, Json, int]] = [
 ]
 
 
-def said(registry: Registry) -> Json:
+def own_attributes(registry: Registry) -> Json:
     """What a registry says of itself, and which documents it lets in."""
     shown = registry.done("GET", "/")
     own = {name: value for name, value in shown.items() if name not in LOCAL and not name.endswith(("url", "count"))}
@@ -72,7 +72,7 @@ def test_registry_attributes_are_copied(pair: tuple[Registry, Registry]) -> None
     for method, path, body, interactions in HISTORY:
         before = copy.ids()
         source.done(method, path, body)
-        until(lambda: said(copy) == said(source))
+        until(lambda: own_attributes(copy) == own_attributes(source))
         wait_for_polls(copy)
         come = copy.ids()[len(before) :]
         assert (body, len(come)) == (body, interactions)
@@ -102,7 +102,7 @@ def test_what_came_is_written_at_the_source(pair: tuple[Registry, Registry]) -> 
     for method, path, body, _ in HISTORY[:1] + HISTORY[3:4]:
         source.done(method, path, body)
     copy.link("up", source.url, **LINK)
-    until(lambda: said(copy) == said(source))
+    until(lambda: own_attributes(copy) == own_attributes(source))
     client = copy.client(WRITER)
     for method, path, body, code in WRITES:
         answer = client.request(method, path, json=body)
@@ -113,7 +113,7 @@ def test_what_came_is_written_at_the_source(pair: tuple[Registry, Registry]) -> 
     assert client.get("/").headers["link"].endswith("rel=canonical")
     wait_for_polls(copy)
     source.done("PATCH", "/", {"name": "Renamed"})
-    until(lambda: said(copy) == said(source))
+    until(lambda: own_attributes(copy) == own_attributes(source))
     assert copy.done("GET", "/capabilities")["pagination"] is False
     copy.done("DELETE", "/-/links/up")
     for method, path, body, _ in WRITES[:4]:
@@ -151,7 +151,7 @@ def test_names_do_not_go_round(tmp_path: Path) -> None:
         other.link("peer", one.url, **LINK)
         wait_for_polls(one)
         one.done("PATCH", "/", {"name": "One"})
-        until(lambda: said(other) == said(one))
+        until(lambda: own_attributes(other) == own_attributes(one))
         check_logs_stop_growing(one, other)
         one.done("PATCH", "/", {"name": None})
         until(lambda: "name" not in other.done("GET", "/"))

@@ -27,7 +27,7 @@ def url(store_url: str) -> Iterator[str]:
     yield store_url
 
 
-def held(leases: Leases, wanted: tuple[str, ...] = WANTED) -> set[str]:
+def renew(leases: Leases, wanted: tuple[str, ...] = WANTED) -> set[str]:
     found = leases.renew(wanted)
     assert found is not None
     return set(found.ids)
@@ -49,12 +49,12 @@ def test_kinds_do_not_see_each_other(url: str) -> None:
     """SUB-805: what one kind leases is free for the other, whatever its ids; neither lets the other's go."""
     assert (DELIVERIES.id, REPLICATION.id) == ("subscription", "link")
     delivering, following = Leases(url, 60, DELIVERIES), Leases(url, 60, REPLICATION)
-    assert held(delivering) == held(following) == set(WANTED)
+    assert renew(delivering) == renew(following) == set(WANTED)
     following.release(["a"])
     assert (rows(url, DELIVERIES), rows(url, REPLICATION)) == ((1, list(WANTED)), (1, list(WANTED[1:])))
     delivering.release_all()
     assert (rows(url, DELIVERIES), rows(url, REPLICATION)) == ((0, []), (1, list(WANTED[1:])))
-    assert held(following) == set(WANTED)
+    assert renew(following) == set(WANTED)
     following.release_all()
 
 
@@ -62,13 +62,13 @@ def test_kinds_do_not_see_each_other(url: str) -> None:
 def test_processes_of_a_kind_share(url: str, pair: LeaseTables) -> None:
     """SUB-805: no lease has two holders; who ends leaves its own to the others."""
     first, second = Leases(url, 60, pair), Leases(url, 60, pair)
-    assert held(first) == set(WANTED)
-    assert held(second) == set()
+    assert renew(first) == set(WANTED)
+    assert renew(second) == set()
     again = first.renew(WANTED)
     assert again is not None and again.surplus_ids
     first.release(again.surplus_ids)
-    assert held(second) == again.surplus_ids
-    assert held(first) == set(WANTED) - again.surplus_ids
+    assert renew(second) == again.surplus_ids
+    assert renew(first) == set(WANTED) - again.surplus_ids
     first.release_all()
-    assert held(second) == set(WANTED)
+    assert renew(second) == set(WANTED)
     second.release_all()

@@ -27,7 +27,7 @@ def receiver() -> Iterator[Receiver]:
         yield served
 
 
-def asked(uri: str, rate: int | None = None, callback: str | None = None, seconds: float = 5) -> HandshakeResult:
+def validate(uri: str, rate: int | None = None, callback: str | None = None, seconds: float = 5) -> HandshakeResult:
     to = target(uri, origin=ORIGIN, seconds=seconds, credential=Credential("ACCESSTOKEN", token="t"))
     return run(WebhookHandshake(LOCAL).validate(to, rate, callback))
 
@@ -35,8 +35,8 @@ def asked(uri: str, rate: int | None = None, callback: str | None = None, second
 def test_what_is_asked(receiver: Receiver) -> None:
     # 7.1: OPTIONS to the very URI, with who asks; the rate and the callback where there are any
     receiver.got.clear()
-    asked(f"{receiver.url}hooks/a?b=c")
-    asked(receiver.url, 120, "https://registry.example.com/-/subscriptions/s1/consent/x")
+    validate(f"{receiver.url}hooks/a?b=c")
+    validate(receiver.url, 120, "https://registry.example.com/-/subscriptions/s1/consent/x")
     plain, full = receiver.got
     assert (plain.method, plain.target) == ("OPTIONS", "/hooks/a?b=c")
     assert plain.header("webhook-request-origin") == ORIGIN
@@ -72,7 +72,7 @@ def test_answers(receiver: Receiver, name: str) -> None:
     # SUB-711, 7.1: headers are consent, statuses are not
     status, headers, rate, expected = ANSWERS[name]
     receiver.answers = [Response(status_code=status, headers=headers)]
-    found = asked(receiver.url, rate)
+    found = validate(receiver.url, rate)
     if expected is not None:
         assert found == expected
     else:
@@ -82,8 +82,8 @@ def test_answers(receiver: Receiver, name: str) -> None:
 def test_no_answer() -> None:
     # 7.1: a timeout is a refusal, and so is whatever else goes wrong; nobody is sent to where the guard says no
     with listener(respond_with(stay=True)) as port:
-        assert not asked(f"http://127.0.0.1:{port}/", seconds=0.3).is_allowed
-    assert not asked(f"http://127.0.0.1:{port}/").is_allowed
+        assert not validate(f"http://127.0.0.1:{port}/", seconds=0.3).is_allowed
+    assert not validate(f"http://127.0.0.1:{port}/").is_allowed
     refused = run(WebhookHandshake(DestinationGuard()).validate(target("https://169.254.169.254/"), None, None))
     assert not refused.is_allowed and "169" not in refused.reason
 

@@ -44,7 +44,7 @@ class Peer:
             pass
         return line
 
-    def told(self) -> list[dict[str, Any]]:
+    def unsolicited_lines(self) -> list[dict[str, Any]]:
         """All that it has told and nobody asked for."""
         time.sleep(0.2)
         lines = []

@@ -31,7 +31,7 @@ def rhea() -> Iterator[Peer]:
 
 @pytest.fixture(autouse=True)
 def _forget(rhea: Peer) -> None:
-    rhea.told()
+    rhea.unsolicited_lines()
 
 
 def outcome(target: SinkTarget, names: LocalResolver | None = None, count: int = 1) -> Outcome:
@@ -81,7 +81,7 @@ def test_outcomes(
 
 def test_a_refusal_ends_and_the_next_attempt_connects_again(rhea: Peer) -> None:
     assert outcome(rhea.target("detach=amqp:not-found"), count=3).code == "amqp:not-found"
-    assert sum("open" in line for line in rhea.told()) == 3
+    assert sum("open" in line for line in rhea.unsolicited_lines()) == 3
 
 
 def test_what_the_connection_and_the_link_say(rhea: Peer) -> None:  # 2.4: linkname, linkproperties, address
@@ -225,12 +225,12 @@ def test_settled_messages_wait_for_credit(rhea: Peer) -> None:  # SUB-709: not h
 def test_a_token_is_no_credential_here(rhea: Peer) -> None:  # SUB-305: AMQP has PLAIN
     found = outcome(rhea.target("accept", credential=Credential("ACCESSTOKEN", token="marker")))
     assert found.result is DeliveryResult.UNAUTHORIZED
-    assert rhea.told() == []
+    assert rhea.unsolicited_lines() == []
 
 
 def test_anonymous_connections(rhea: Peer) -> None:  # without a credential: SASL ANONYMOUS
     assert outcome(rhea.target("accept", credential=None)) == Outcome(DeliveryResult.DELIVERED)
-    assert not any("plain" in line for line in rhea.told())
+    assert not any("plain" in line for line in rhea.unsolicited_lines())
 
 
 def test_a_password_does_not_go_through_the_open() -> None:  # SUB-306: loopback is the exception
@@ -243,7 +243,7 @@ def test_a_password_does_not_go_through_the_open() -> None:  # SUB-306: loopback
     with peer(own) as outside:
         found = outcome(outside.target("accept"), LocalResolver(address=own))
         assert found.result is DeliveryResult.UNAUTHORIZED
-        assert not any("plain" in line for line in outside.told())
+        assert not any("plain" in line for line in outside.unsolicited_lines())
         assert (
             outcome(outside.target("accept", credential=None), LocalResolver(address=own)).result
             is DeliveryResult.DELIVERED
@@ -267,7 +267,7 @@ def test_a_sink_that_is_closed_while_it_connects(rhea: Peer) -> None:  # nothing
     before = descriptors()
     asyncio.run(scenario())
     assert descriptors() <= before
-    assert not any("message" in line for line in rhea.told())
+    assert not any("message" in line for line in rhea.unsolicited_lines())
 
 
 def test_a_late_answer_does_no_harm(rhea: Peer) -> None:
@@ -284,7 +284,7 @@ def test_a_late_answer_does_no_harm(rhea: Peer) -> None:
                 assert (await deliver(sink, event(number))).result is DeliveryResult.DELIVERED
 
     asyncio.run(scenario())
-    assert sum("open" in line for line in rhea.told()) == 1
+    assert sum("open" in line for line in rhea.unsolicited_lines()) == 1
 
 
 def test_a_quiet_connection_is_kept() -> None:  # AMQP 2.4.5: signs of life for a peer that wants them
@@ -297,7 +297,7 @@ def test_a_quiet_connection_is_kept() -> None:  # AMQP 2.4.5: signs of life for 
                 assert (await deliver(sink, event(2))).result is DeliveryResult.DELIVERED
 
         asyncio.run(scenario())
-        assert sum("open" in line for line in strict.told()) == 1
+        assert sum("open" in line for line in strict.unsolicited_lines()) == 1
 
 
 def test_a_peer_that_falls_silent_is_left(rhea: Peer, monkeypatch: pytest.MonkeyPatch) -> None:  # AMQP 2.4.5

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 import pytest
 
 from annals.projections.subscriptions.contract import DeliveryResult
-from tests.projections.subscriptions.events import event, sent, target
+from tests.projections.subscriptions.events import event, send_batches, target
 from tests.support.downloads.npm import packages
 
 FOREIGN = Path(__file__).with_name("foreign")
@@ -100,7 +100,7 @@ DATA = {"changed": ["name", "Grüße"]}
 def test_they_read_the_same(foreign: Foreign, mode: str) -> None:
     # SUB-701, SUB-703, SUB-706, SUB-710: attributes, data and signature come through, in every mode
     made = event(data=DATA, **ATTRIBUTES)
-    assert sent(target(foreign.url, mode, key=KEY), [made])[0].result is DeliveryResult.DELIVERED
+    assert send_batches(target(foreign.url, mode, key=KEY), [made])[0].result is DeliveryResult.DELIVERED
     found = foreign.got()
     assert found["verified"]
     (one,) = found["events"] if isinstance(found["events"], list) else [found["events"]]
@@ -113,7 +113,7 @@ def test_they_read_the_same(foreign: Foreign, mode: str) -> None:
 
 def test_they_read_events_without_data(foreign: Foreign) -> None:
     # SUB-702: which are structured in binary mode too
-    assert sent(target(foreign.url, "binary"), [event(**ATTRIBUTES)])[0].result is DeliveryResult.DELIVERED
+    assert send_batches(target(foreign.url, "binary"), [event(**ATTRIBUTES)])[0].result is DeliveryResult.DELIVERED
     found = foreign.got()
     assert not found["verified"]  # there is no signature
     assert found["events"]["subject"] == ATTRIBUTES["subject"]

@@ -14,7 +14,7 @@ from cloudevents.core.v1.event import CloudEvent
 from starlette.responses import Response
 
 from annals.projections.subscriptions.contract import Credential, DeliveryResult
-from tests.projections.subscriptions.events import event, sent, target
+from tests.projections.subscriptions.events import event, send_batches, target
 from tests.support.receivers import ReceivedRequest, Receiver, serve_receiver
 
 EURO = "Euro € 😀"
@@ -45,7 +45,7 @@ def receiver() -> Iterator[Receiver]:
 
 def got(receiver: Receiver, to: Any, *events: CloudEvent) -> ReceivedRequest:
     receiver.got.clear()
-    (outcome,) = sent(to, events)
+    (outcome,) = send_batches(to, events)
     assert outcome.result is DeliveryResult.DELIVERED
     (request,) = receiver.got
     return request
@@ -124,11 +124,11 @@ def test_batches_that_are_too_large(receiver: Receiver) -> None:
     receiver.got.clear()
     large = event(data={"text": "x" * 300_000})
     small = target(receiver.url, "batched", maxbatchsize=2)
-    results = [outcome.result for outcome in sent(small, [event()] * 3, [], [large] * 2)]
+    results = [outcome.result for outcome in send_batches(small, [event()] * 3, [], [large] * 2)]
     assert results == [DeliveryResult.REJECTED, DeliveryResult.DELIVERED, DeliveryResult.DELIVERED]
     four = target(receiver.url, "batched", maxbatchsize=100)
-    assert [outcome.code for outcome in sent(four, [large] * 4)] == ["batch"]
-    assert [outcome.code for outcome in sent(target(receiver.url), [event()] * 2)] == ["batch"]
+    assert [outcome.code for outcome in send_batches(four, [large] * 4)] == ["batch"]
+    assert [outcome.code for outcome in send_batches(target(receiver.url), [event()] * 2)] == ["batch"]
     assert len(receiver.got) == 1
 
 
@@ -188,7 +188,7 @@ def test_who_sends(receiver: Receiver) -> None:
 def test_connections_are_kept(receiver: Receiver) -> None:
     receiver.got.clear()
     receiver.answers = [Response("no", 503), Response(b"x" * 1000, 200)]
-    sent(target(receiver.url), [event("1")], [event("2")], [event("3")])
+    send_batches(target(receiver.url), [event("1")], [event("2")], [event("3")])
     assert len({request.connection for request in receiver.got}) == 1
 
 
@@ -197,5 +197,5 @@ def test_events_that_cannot_be_written(receiver: Receiver) -> None:
     for _ in range(2000):
         deep = [deep]
     made = [event(data={"a": bad}) for bad in (deep, "\ud800", object())]
-    for outcome in sent(target(receiver.url), *([each] for each in made)):
+    for outcome in send_batches(target(receiver.url), *([each] for each in made)):
         assert (outcome.result, outcome.code) == (DeliveryResult.REJECTED, "unwritable")

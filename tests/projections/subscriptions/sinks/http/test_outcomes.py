@@ -20,7 +20,7 @@ from annals.projections.outgoing.destination_guard import DestinationGuard
 from annals.projections.subscriptions.contract import Credential, DeliveryResult
 from annals.projections.subscriptions.sinks.http.outcomes import MAX_RETRY_AFTER, parse_retry_after
 from annals.projections.subscriptions.sinks.http.sink import open_http
-from tests.projections.subscriptions.events import LOCAL, event, run, sent, target
+from tests.projections.subscriptions.events import LOCAL, event, run, send_batches, target
 from tests.support.brokers.certificates import CertificateFiles, issue_certificate
 from tests.support.receivers import Handle, Receiver, listener, respond_with, serve_receiver
 
@@ -43,7 +43,7 @@ def receiver() -> Iterator[Receiver]:
 def test_statuses(receiver: Receiver, result: DeliveryResult) -> None:
     # SUB-821, 8.3: each status has its outcome, and its code is kept
     receiver.answers = [Response(status_code=status) for status in STATUSES[result]]
-    outcomes = sent(target(receiver.url), *([event()] for _ in STATUSES[result]))
+    outcomes = send_batches(target(receiver.url), *([event()] for _ in STATUSES[result]))
     codes = ["" if result is DeliveryResult.DELIVERED else str(status) for status in STATUSES[result]]
     assert [(outcome.result, outcome.code) for outcome in outcomes] == [(result, code) for code in codes]
     assert not any(outcome.retry_at for outcome in outcomes)
@@ -54,7 +54,7 @@ def test_redirects_are_not_followed(receiver: Receiver) -> None:
     receiver.got.clear()
     places = (f"{receiver.url}other", "http://169.254.169.254/", "/other")
     receiver.answers = [Response(status_code=307, headers={"Location": place}) for place in places]
-    outcomes = sent(target(receiver.url), *([event()] for _ in places))
+    outcomes = send_batches(target(receiver.url), *([event()] for _ in places))
     assert {outcome.result for outcome in outcomes} == {DeliveryResult.REJECTED}
     assert [request.target for request in receiver.got] == ["/"] * 3
 
@@ -65,7 +65,7 @@ def test_proxies_and_cookies_are_ignored(receiver: Receiver, monkeypatch: pytest
         monkeypatch.setenv(name, "http://127.0.0.1:1")
     receiver.got.clear()
     receiver.answers = [Response(status_code=204, headers={"Set-Cookie": "a=b; Path=/"})]
-    first, second = sent(target(receiver.url), [event()], [event()])
+    first, second = send_batches(target(receiver.url), [event()], [event()])
     assert first.result is second.result is DeliveryResult.DELIVERED
     assert receiver.got[1].header("cookie") is None
 
@@ -80,7 +80,7 @@ def test_when_to_come_back(receiver: Receiver) -> None:
         Response(status_code=410, headers={"Retry-After": "120"}),
         Response(status_code=429, headers={"Retry-After": "soon"}),
     ]
-    outcomes = sent(target(receiver.url), *([event()] for _ in range(5)))
+    outcomes = send_batches(target(receiver.url), *([event()] for _ in range(5)))
     assert outcomes[0].retry_at is not None
     assert abs(outcomes[0].retry_at - datetime.now(UTC) - timedelta(seconds=120)) < timedelta(seconds=10)
     assert outcomes[1].retry_at == later
@@ -134,8 +134,8 @@ def test_stored_responses_are_short_and_without_secrets(receiver: Receiver) -> N
         f"{receiver.url}?access={secrets[2]}", headers=headers, credential=Credential("ACCESSTOKEN", token=secrets[0])
     )
     with_password = target(receiver.url, credential=Credential("PLAIN", "me", secrets[3]))
-    first = sent(with_token, [event()])[0]
-    rest = sent(with_password, *([event()] for _ in range(6)))
+    first = send_batches(with_token, [event()])[0]
+    rest = send_batches(with_password, *([event()] for _ in range(6)))
     assert first.message.startswith("denied") and first.message.endswith("end")
     assert "\n" not in first.message and "\x00" not in first.message
     for secret in (*secrets[:3], "tok%2Fen%2B1", "quer y"):
@@ -152,7 +152,7 @@ def test_a_secret_where_reading_ends_is_not_kept_in_part() -> None:
     head = b"HTTP/1.1 500 No\r\nContent-Length: %d\r\n\r\n" % len(body)
     with listener(respond_with(head, body)) as port:
         to = target(f"http://127.0.0.1:{port}/", credential=Credential("ACCESSTOKEN", token=secret))
-        assert "s3cr3t" not in sent(to, [event()])[0].message
+        assert "s3cr3t" not in send_batches(to, [event()])[0].message
 
 
 # --- connections -----------------------------------------------------------------------------------------------------
@@ -164,7 +164,7 @@ def attempt(handle: Handle, seconds: float = 5.0) -> tuple[DeliveryResult, str, 
     """Outcome and duration of an attempt at a listener."""
     with listener(handle) as port:
         began = time.monotonic()
-        (outcome,) = sent(target(f"http://127.0.0.1:{port}/", seconds=seconds), [event()])
+        (outcome,) = send_batches(target(f"http://127.0.0.1:{port}/", seconds=seconds), [event()])
         assert "127.0.0.1" not in outcome.message  # SUB-904
         return outcome.result, outcome.code, time.monotonic() - began
 
@@ -228,7 +228,7 @@ def test_answers_without_end() -> None:
 def test_unreachable_sinks() -> None:
     with listener(respond_with(OK)) as port:
         pass
-    (outcome,) = sent(target(f"http://127.0.0.1:{port}/"), [event()])
+    (outcome,) = send_batches(target(f"http://127.0.0.1:{port}/"), [event()])
     assert (outcome.result, outcome.code, outcome.message) == (
         DeliveryResult.RETRY,
         "connection",
@@ -238,7 +238,7 @@ def test_unreachable_sinks() -> None:
     async def look_up(host: str, port: int) -> Sequence[str]:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
-    (outcome,) = sent(
+    (outcome,) = send_batches(
         target("http://sink.test/"), [event()], resolver=DestinationGuard(allows_plaintext=True, look_up=look_up)
     )
     assert (outcome.result, outcome.code) == (DeliveryResult.RETRY, "name")
@@ -247,10 +247,12 @@ def test_unreachable_sinks() -> None:
 def test_headers_that_cannot_be_sent(receiver: Receiver) -> None:
     # SUB-907: refused before they are stored; should one be there, it is no way into a request
     to = target(receiver.url, headers={"X-A": "a\r\nX-B: b"})
-    assert [(outcome.result, outcome.code) for outcome in sent(to, [event()])] == [(DeliveryResult.REJECTED, "request")]
+    assert [(outcome.result, outcome.code) for outcome in send_batches(to, [event()])] == [
+        (DeliveryResult.REJECTED, "request")
+    ]
     bad = event(data={}, datacontenttype="application/json\r\nX-B: b")
     receiver.got.clear()
-    outcomes = sent(target(receiver.url, "binary"), [bad])
+    outcomes = send_batches(target(receiver.url, "binary"), [bad])
     assert outcomes[0].result is DeliveryResult.REJECTED or receiver.got[0].header("x-b") is None
 
 
@@ -327,7 +329,7 @@ def test_a_name_that_moves_is_never_followed(receiver: Receiver) -> None:
     guard = DestinationGuard("127.0.0.1", allows_plaintext=True, look_up=look_up)
     to = target(f"http://sink.test:{port}/")
     receiver.answers = [Response(status_code=204, headers={"Connection": "close"})]
-    first, second = sent(to, [event()], [event()], resolver=guard)
+    first, second = send_batches(to, [event()], [event()], resolver=guard)
     assert first.result is DeliveryResult.DELIVERED
     assert (second.result, second.code) == (DeliveryResult.RETRY, "address")
     assert "169.254" not in second.message  # SUB-904
@@ -343,7 +345,10 @@ def test_addresses_are_tried_in_turn(receiver: Receiver) -> None:
         return ["::1", "127.0.0.1"]
 
     guard = DestinationGuard("127.0.0.1,[::1]", allows_plaintext=True, look_up=look_up)
-    assert sent(target(f"http://sink.test:{port}/"), [event()], resolver=guard)[0].result is DeliveryResult.DELIVERED
+    assert (
+        send_batches(target(f"http://sink.test:{port}/"), [event()], resolver=guard)[0].result
+        is DeliveryResult.DELIVERED
+    )
 
 
 def test_credentials_stay_on_the_machine_without_tls() -> None:
@@ -353,8 +358,8 @@ def test_credentials_stay_on_the_machine_without_tls() -> None:
 
     guard = DestinationGuard("192.0.2.1", allows_plaintext=True, look_up=look_up)
     to = target("http://sink.test:9999/", credential=Credential("ACCESSTOKEN", token="t"), seconds=0.3)
-    assert sent(to, [event()], resolver=guard)[0].code == "address"
-    assert sent(target("http://sink.test:9999/", seconds=0.3), [event()], resolver=guard)[0].code != "address"
+    assert send_batches(to, [event()], resolver=guard)[0].code == "address"
+    assert send_batches(target("http://sink.test:9999/", seconds=0.3), [event()], resolver=guard)[0].code != "address"
 
 
 # --- TLS -------------------------------------------------------------------------------------------------------------
@@ -372,7 +377,7 @@ def secured(made: CertificateFiles, ca: Path | None, host: str) -> tuple[Deliver
     guard = DestinationGuard("127.0.0.1", ca_file=str(ca or ""), look_up=look_up)
     with serve_receiver(Receiver(), made.certificate, made.key) as served:
         url = served.url.replace("127.0.0.1", host)
-        outcomes = sent(target(url), [event()], [event()], resolver=guard)
+        outcomes = send_batches(target(url), [event()], [event()], resolver=guard)
         return outcomes[1].result, outcomes[1].code, outcomes[1].message
 
 
@@ -388,15 +393,15 @@ def test_certificates(made: CertificateFiles) -> None:
 def test_a_sink_that_does_not_speak_tls() -> None:
     with listener(respond_with(OK)) as port:
         guard = DestinationGuard("127.0.0.1")
-        (outcome,) = sent(target(f"https://127.0.0.1:{port}/", seconds=3), [event()], resolver=guard)
+        (outcome,) = send_batches(target(f"https://127.0.0.1:{port}/", seconds=3), [event()], resolver=guard)
     assert outcome.result is DeliveryResult.RETRY and outcome.code in ("tls", "timeout")
 
 
 def test_an_authority_that_is_not_there() -> None:
     # Whatever goes wrong is an outcome
     guard = DestinationGuard("127.0.0.1", ca_file="/no/such/file.pem")
-    (outcome,) = sent(target("https://127.0.0.1:9999/"), [event()], resolver=guard)
+    (outcome,) = send_batches(target("https://127.0.0.1:9999/"), [event()], resolver=guard)
     assert (outcome.result, outcome.code) == (DeliveryResult.RETRY, "tls")
     assert "file.pem" not in outcome.message
-    (outcome,) = sent(target("ftp://127.0.0.1/"), [event()])
+    (outcome,) = send_batches(target("ftp://127.0.0.1/"), [event()])
     assert (outcome.result, outcome.code) == (DeliveryResult.REJECTED, "request")

@@ -13,7 +13,7 @@ from cloudevents.core.v1.event import CloudEvent
 from starlette.responses import Response
 
 from annals.projections.subscriptions.contract import SinkTarget
-from tests.projections.subscriptions.events import event, sent, target
+from tests.projections.subscriptions.events import event, send_batches, target
 from tests.support.receivers import ReceivedRequest, Receiver, serve_receiver
 
 KEY = bytes(range(32))
@@ -32,7 +32,7 @@ def receiver() -> Iterator[Receiver]:
 
 def got(receiver: Receiver, to: SinkTarget, *events: CloudEvent) -> ReceivedRequest:
     receiver.got.clear()
-    sent(to, events)
+    send_batches(to, events)
     return receiver.got[0]
 
 
@@ -65,7 +65,7 @@ def test_an_event_has_one_id_in_all_attempts(receiver: Receiver) -> None:
     receiver.got.clear()
     receiver.answers = [Response(status_code=503)]
     once = event("0193e2b8.1.xregistry.version.created")
-    sent(target(receiver.url, key=KEY), [once], [once])
+    send_batches(target(receiver.url, key=KEY), [once], [once])
     assert [request.header("webhook-id") for request in receiver.got] == [once.get_id()] * 2
     batch = [event("1"), event("2")]
     to = target(receiver.url, "batched", key=KEY)
