@@ -167,7 +167,7 @@ async def _bare(rig: Rig, receiver: Receiver, events: int, together: int) -> flo
 
     async with httpx.AsyncClient(limits=httpx.Limits(max_connections=together)) as client:
         await asyncio.gather(*(some(client) for _ in range(together)))
-    return _a_second(receiver.seen())
+    return _a_second(receiver.arrivals())
 
 
 def _dead(place: Place, count: int, dead: int, seconds: int) -> Figure:

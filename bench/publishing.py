@@ -65,13 +65,13 @@ def nats(stream: bool) -> Iterator[Course]:
 
     headers = {"Content-Type": STRUCTURED}
 
-    async def told(connection: Any, events: Sequence[CloudEvent]) -> None:
+    async def publish(connection: Any, events: Sequence[CloudEvent]) -> None:
         for start in range(0, len(events), WIDTH):
             for each in events[start : start + WIDTH]:
                 await connection.publish(SUBJECT, structured_json(each), headers=headers)
             await connection.flush()
 
-    async def stored(connection: Any, events: Sequence[CloudEvent]) -> None:
+    async def publish_stored(connection: Any, events: Sequence[CloudEvent]) -> None:
         context = connection.jetstream(publish_async_max_pending=WIDTH)
         for each in events:
             await context.publish_async(SUBJECT, structured_json(each), headers=headers)
@@ -86,7 +86,7 @@ def nats(stream: bool) -> Iterator[Course]:
             async def all_of(events: Sequence[CloudEvent]) -> None:
                 url = f"nats://127.0.0.1:{server.plain}"
                 connection = await client.connect(url, user=USER, password=PASSWORD)
-                await (stored if stream else told)(connection, events)
+                await (publish_stored if stream else publish)(connection, events)
                 await connection.close()
 
             yield Course(server.target(), lambda events: asyncio.run(all_of(events)))

@@ -66,19 +66,19 @@ class Receiver:
         self.url = url
         self._client = httpx.Client(base_url=url, timeout=60)
 
-    def seen(self) -> list[Any]:
+    def arrivals(self) -> list[Any]:
         """The requests since the last look."""
         found: list[Any] = self._client.get("/seen").json()
         return found
 
     def wait(self, count: int, seconds: float = 120) -> list[Any]:
         """So many requests. Raises: TimeoutError."""
-        until, found = time.monotonic() + seconds, self.seen()
+        until, found = time.monotonic() + seconds, self.arrivals()
         while len(found) < count:
             if time.monotonic() > until:
                 raise TimeoutError(f"{len(found)} of {count}")
             time.sleep(0.1)
-            found += self.seen()
+            found += self.arrivals()
         return found
 
 

@@ -135,7 +135,7 @@ def main() -> None:
     url = f"http://127.0.0.1:{probe.getsockname()[1]}"
     plain = Plain(url)
 
-    async def asked(request: Request) -> Response:
+    async def list_requests(request: Request) -> Response:
         return JSONResponse(plain.asked)
 
     async def away(request: Request) -> Response:
@@ -148,7 +148,7 @@ def main() -> None:
 
     routes = [
         Route("/say", say, methods=["POST"]),
-        Route("/asked", asked),
+        Route("/asked", list_requests),
         Route("/away", away, methods=["POST"]),
         Route("/{rest:path}", plain.answer, methods=["GET", "PUT", "POST", "DELETE"]),
     ]
