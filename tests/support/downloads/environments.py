@@ -9,7 +9,7 @@ import tempfile
 import venv
 from pathlib import Path
 
-import pytest
+from tests.support.left_out import leave_out
 
 
 def environment(requirement: str) -> Path:
@@ -36,8 +36,9 @@ def environment(requirement: str) -> Path:
                 "--quiet",
                 requirement,
             ]
-            if subprocess.run(pip, capture_output=True, check=False).returncode:
-                pytest.skip(f"pip cannot bring {requirement}")
+            done = subprocess.run(pip, capture_output=True, text=True, check=False)
+            if done.returncode:
+                leave_out(f"pip cannot bring {requirement}: {done.stderr.strip()[-500:]}")
             if not home.exists():
                 made.rename(home)
     return home / "bin" / "python"

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, Any
 from xml.sax.saxutils import escape
 
-import pytest
+from tests.support.left_out import leave_out
 
 _PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:2.8"
 _COORDINATE = re.compile(r"(?P<group>[^:@]+):(?P<artifact>[^:@]+):(?P<version>[^:@]+)(?P<alone>@jar)?")
@@ -42,10 +42,10 @@ def java() -> Path:
     """The `java` on PATH, which can run a source file. Skips the test where there is none."""
     found = shutil.which("java")
     if found is None:
-        pytest.skip(_NO_JAVA)
+        leave_out(_NO_JAVA)
     modules = subprocess.run([found, "--list-modules"], capture_output=True, text=True, check=False).stdout
     if "jdk.compiler@" not in modules:
-        pytest.skip(_NO_JAVA)
+        leave_out(_NO_JAVA)
     return Path(found)
 
 
@@ -101,7 +101,7 @@ def _cache() -> Path:
 def _bring(coordinates: Sequence[str], home: Path) -> None:
     maven = shutil.which("mvn")
     if maven is None:
-        pytest.skip(_NO_MAVEN)
+        leave_out(_NO_MAVEN)
     home.parent.mkdir(parents=True, exist_ok=True)
     # Made beside its place and moved there whole, because several test processes may be at it.
     with tempfile.TemporaryDirectory(dir=home.parent) as scratch:
@@ -112,7 +112,7 @@ def _bring(coordinates: Sequence[str], home: Path) -> None:
         goals = (f"{_PLUGIN}:copy-dependencies", *copying)
         done = subprocess.run([maven, "-q", "-B", "-f", project, *goals], capture_output=True, text=True, check=False)
         if done.returncode:
-            pytest.skip(f"Maven cannot bring {', '.join(coordinates)}: {_last_words(done.stdout)}")
+            leave_out(f"Maven cannot bring {', '.join(coordinates)}: {_last_words(done.stdout)}")
         if not home.exists():
             brought.rename(home)
 

@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import pytest
+from tests.support.left_out import leave_out
 
 
 def packages(*names: str) -> Path:
@@ -24,7 +24,7 @@ def packages(*names: str) -> Path:
     if not home.exists():
         npm = shutil.which("npm")
         if npm is None:
-            pytest.skip("no npm: apt-get install npm, or put npm on PATH")
+            leave_out("no npm: apt-get install npm, or put npm on PATH")
         home.parent.mkdir(parents=True, exist_ok=True)
         # Made beside its place and moved there whole, because several test processes may be at it.
         with tempfile.TemporaryDirectory(dir=home.parent) as scratch:
@@ -33,7 +33,7 @@ def packages(*names: str) -> Path:
             silent = ("--silent", "--no-audit", "--no-fund", "--ignore-scripts")
             call = [npm, "install", *silent, "--prefix", str(made), *names]
             if subprocess.run(call, capture_output=True, check=False).returncode:
-                pytest.skip(f"npm cannot bring {', '.join(names)}")
+                leave_out(f"npm cannot bring {', '.join(names)}")
             if not home.exists():
                 made.rename(home)
     return home
@@ -43,7 +43,7 @@ def run(script: str, home: Path, question: Any) -> Any:
     """What a script prints as JSON, which reads its question as JSON from its input. Skips the test without node."""
     node = shutil.which("node")
     if node is None:
-        pytest.skip("no node: apt-get install nodejs, or put node on PATH")
+        leave_out("no node: apt-get install nodejs, or put node on PATH")
     done = subprocess.run(
         [node, "-e", script], cwd=home, input=json.dumps(question), capture_output=True, text=True, check=True
     )
