@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, unquote, urlsplit
-
-import httpx
 
 from annals.commands.store.registry_url import UNCONFIGURED_URL
 from annals.domain.compat import uris
@@ -19,6 +17,9 @@ from annals.domain.compat.ids import decode_segment, encode_segment
 from annals.domain.compat.legacy_apis import LegacyApi
 from annals.domain.values.header_values import InvalidHeaderValue, decode
 from annals.projections.replication.remote.remote_client import RemoteClient, RemoteError
+
+if TYPE_CHECKING:
+    import httpx  # takes long, and only links need it
 
 #: Statuses for something that does not exist, or not any more.
 _ABSENT_STATUSES: Final = (404, 410)

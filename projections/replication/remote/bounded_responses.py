@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-import httpx
+if TYPE_CHECKING:
+    import httpx  # takes long, and only links need it
+
 
 #: Limits in bytes of a whole answer, of one line of a feed, and of an error answer. The first two fit the largest
 #: document that a registry accepts, in base64.
@@ -25,6 +27,8 @@ def read_response(response: httpx.Response) -> httpx.Response:
 
     Raises: ResponseTooLarge, httpx.HTTPError.
     """
+    import httpx  # takes long, and only links need it
+
     is_error = response.status_code >= 400
     limit = MAX_ERROR_BYTES if is_error else MAX_RESPONSE_BYTES
     body = bytearray()

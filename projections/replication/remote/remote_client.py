@@ -5,14 +5,11 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet
-
-import httpx
 
 from annals.projections.outgoing.resolver import Resolver
 from annals.projections.replication.remote.bounded_responses import ResponseTooLarge, read_lines, read_response
-from annals.projections.replication.remote.guarded_connections import guarded_transport
 from annals.projections.replication.remote.stalled_responses import (
     STALL_SECONDS,
     ResponseStalled,
@@ -21,18 +18,14 @@ from annals.projections.replication.remote.stalled_responses import (
     watch_upload,
 )
 
+if TYPE_CHECKING:
+    import httpx  # takes long, and only links need it
+
 #: Seconds to connect, and seconds between two parts of an answer. Requests for feeds ask for shorter waits.
-TIMEOUT: Final = httpx.Timeout(20.0, read=60.0)
+CONNECT_SECONDS: Final = 20.0
+READ_SECONDS: Final = 60.0
 #: Largest length of a problem document's text in an error, in characters.
 MAX_DETAIL_LENGTH: Final = 500
-_FAILURE_TYPES: Final = (
-    httpx.HTTPError,
-    httpx.InvalidURL,
-    httpx.StreamError,
-    RuntimeError,
-    ResponseStalled,
-    ResponseTooLarge,
-)
 #: Socket options that close a connection within 20 s after the peer stops acknowledging. Otherwise nothing reports a
 #: cut line, and after it is back, TCP alone waits for as long again as it was cut. A peer that only answers slowly
 #: keeps the connection, because its system acknowledges. Not every system has all of these options.
@@ -66,11 +59,15 @@ class RemoteClient:
     """
 
     def __init__(self, url: str, resolver: Resolver, credential: Mapping[str, Any] | None = None) -> None:
+        import httpx
+
+        from annals.projections.replication.remote.guarded_connections import guarded_transport
+
         self.url = url
         self._client = httpx.Client(
             auth=_basic_auth(credential),
             headers=_credential_headers(credential),
-            timeout=TIMEOUT,
+            timeout=httpx.Timeout(CONNECT_SECONDS, read=READ_SECONDS),
             transport=guarded_transport(resolver),
         )
         self._sockets: WeakSet[socket.socket] = WeakSet()
@@ -97,7 +94,7 @@ class RemoteClient:
                     method, self.url + path, extensions=self._tracing_extensions(), **watched_options
                 ) as response:
                     complete_response = read_response(response)
-        except _FAILURE_TYPES as error:
+        except _failure_types() as error:
             raise self._connection_lost(error) from None
         return self._raise_for_status(complete_response)
 
@@ -118,7 +115,7 @@ class RemoteClient:
                     response = read_response(response)
                 watchdog.stop()
                 yield check_progress(read_lines(self._raise_for_status(response)))
-        except _FAILURE_TYPES as error:
+        except _failure_types() as error:
             raise self._connection_lost(error) from None
 
     def _tracing_extensions(self) -> dict[str, Any]:
@@ -176,7 +173,16 @@ def _credential_headers(credential: Mapping[str, Any] | None) -> dict[str, str]:
     return {}
 
 
+def _failure_types() -> tuple[type[Exception], ...]:
+    """The errors of a request; `except` calls this only after an error."""
+    import httpx
+
+    return (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, RuntimeError, ResponseStalled, ResponseTooLarge)
+
+
 def _basic_auth(credential: Mapping[str, Any] | None) -> httpx.BasicAuth | None:
+    import httpx
+
     if credential and credential.get("type") == "basic":
         return httpx.BasicAuth(credential["username"], credential.get("password", ""))
     return None

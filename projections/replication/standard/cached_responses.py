@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
-
-import httpx
 
 from annals.domain.values.json_text import InvalidJson, loads
 from annals.projections.replication.remote.remote_client import RemoteClient, RemoteError
 from annals.projections.replication.standard.comparable import BrokenEntity
+
+if TYPE_CHECKING:
+    import httpx  # takes long, and only links need it
 
 
 class CachedResponses:
