@@ -23,7 +23,7 @@ from annals.api.http.connections import trusted_proxies as proxies
 from annals.api.http.connections.connection_limits import ConnectionLimits, HeadLimits
 from annals.api.http.limits import MAX_BODY
 from annals.api.settings.configured_links import parse_configured_links
-from annals.commands.store.secrets import parse_keys
+from annals.commands.store.master_keys import parse_keys
 from annals.domain.compat.legacy_apis import LegacyApi
 from annals.domain.decisions.world import DomainValidation
 from annals.domain.values import xid as xids

@@ -7,8 +7,6 @@ Rules SUB-913 and SUB-914.
 
 from __future__ import annotations
 
-from base64 import b64decode
-from binascii import Error
 from collections.abc import Iterable, Sequence
 from secrets import token_bytes
 from typing import TYPE_CHECKING, Final
@@ -16,13 +14,13 @@ from typing import TYPE_CHECKING, Final
 from sqlalchemy import Connection
 
 from annals.commands.store import sql, tables
+from annals.commands.store.master_keys import KEY_BYTES
 from annals.domain.decisions.world import Secret
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-#: Bytes of a key, and of the AES-256-GCM nonce, which must be different each time.
-KEY_BYTES: Final = 32
+#: Bytes of the AES-256-GCM nonce, which must be different each time.
 _NONCE_BYTES: Final = 12
 
 _SELECT_SECRET: Final = "SELECT wrapped, sealed FROM secret WHERE reference = ? AND owner = ? AND name = ?"
@@ -131,24 +129,6 @@ def destroy_secret(connection: Connection, reference: str) -> None:
     """Destroys a value permanently."""
     _overwrite(connection, reference)
     sql.run(connection, _DESTROY, (reference,))
-
-
-def parse_keys(text: str) -> tuple[bytes, ...]:
-    """Master keys from a setting: base64 of 32 bytes each, separated by commas, newest first. Raises: ValueError."""
-    keys = tuple(_parse_key(part.strip()) for part in text.replace("\n", ",").split(",") if part.strip())
-    if not keys:
-        raise ValueError("the list has no key")
-    return keys
-
-
-def _parse_key(text: str) -> bytes:
-    try:
-        key = b64decode(text, validate=True)
-    except Error:
-        raise ValueError("a key has to be base64") from None
-    if len(key) != KEY_BYTES:
-        raise ValueError(f"a key has to have {KEY_BYTES} bytes")
-    return key
 
 
 def _overwrite(connection: Connection, reference: str) -> None:

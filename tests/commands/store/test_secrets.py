@@ -8,7 +8,8 @@ import pytest
 
 from annals.commands.store import sql
 from annals.commands.store.log import Store
-from annals.commands.store.secrets import KEY_BYTES, NoMasterKey, Vault, destroy_secret, parse_keys
+from annals.commands.store.master_keys import KEY_BYTES, parse_keys
+from annals.commands.store.secrets import NoMasterKey, Vault, destroy_secret
 from annals.domain.decisions.world import Secret
 
 FIRST, SECOND = bytes(range(KEY_BYTES)), bytes(KEY_BYTES)
