@@ -49,7 +49,7 @@ def test_what_a_verb_does_not_import(store_file: str, words: str, unused: Set[st
 def test_what_a_server_does_not_import_for_its_first_answer(folder: Path) -> None:
     with _served(folder) as (url, said):
         assert httpx.get(f"{url}/-/readyz").status_code == 200
-        assert _imported(said.read_text()) & (RARE | FORMATS | {"httpx", "rich"}) == set()
+        assert _imported(said.read_text()) & (RARE | FORMATS | {"httpx"}) == set()
 
 
 def test_the_version_takes_little_processor_time(folder: Path) -> None:
