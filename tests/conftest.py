@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.support import spark_archive
 from tests.support.examples import examples
+from tests.support.long_tests import mark_long
 from tests.support.programs import ProgramCounts, note_programs, slowest_program
 from tests.support.stores import postgres_server, postgres_url, shared_store_url, sqlite_url, store_url
 
@@ -43,6 +44,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     once for each worker. Then come those that may take long, and the others in the order of files, whose fixtures are
     made once.
     """
+    mark_long(items)
     note_programs(items)
     yield
     runs = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))

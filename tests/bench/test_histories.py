@@ -112,6 +112,7 @@ def test_equal_seeds_give_equal_histories(history: list[HistoryStep]) -> None:
     assert [told.interaction for told in other][-1].chain != history[-1].interaction.chain
 
 
+@pytest.mark.long
 def test_a_history_has_the_shape_of_a_real_one() -> None:
     topics, streams, callers, largest, longest, times = Counter[str](), Counter[str](), Counter[str](), 0, 0, set[int]()
     documents = Counter[str]()

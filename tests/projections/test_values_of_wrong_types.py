@@ -169,6 +169,7 @@ def test_reads_are_answered(file: Path, table: Table) -> None:
             assert api.get("/-/livez") == {"status": "ok"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("table", [*LOG, *MODELS], ids=str)
 def test_a_damaged_row_is_reported(file: Path, table: Table) -> None:
     # ERR-1: 503 for a store that is damaged, or the specification's own error for a document that is not there; an

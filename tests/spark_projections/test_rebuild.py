@@ -61,6 +61,7 @@ def test_a_rebuild_by_spark(spark: SparkSession, filled: Registry, tmp_path: Pat
 
 @settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))
 @given(interactions=INTERACTIONS.filter(bool), data=st.data())
+@pytest.mark.long
 def test_any_history(spark: SparkSession, interactions: list[dict[str, dict[str, Any] | None]], data: Any) -> None:
     # P-14: from any position on, over any history
     with tempfile.TemporaryDirectory() as directory, Registry(f"sqlite:///{directory}/annals.db") as registry:

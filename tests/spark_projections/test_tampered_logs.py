@@ -184,6 +184,7 @@ def test_tampered_segments_are_refused(
         ("12", 2, "--head is POSITION:HASH"),
     ],
 )
+@pytest.mark.long
 def test_a_head_that_was_noted_elsewhere(
     rebuild: Rebuild, store: Registry, tmp_path: Path, head: str, code: int, said: str
 ) -> None:

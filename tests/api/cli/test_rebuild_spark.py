@@ -22,7 +22,7 @@ MODEL = '{"groups": {"dirs": {"singular": "dir", "resources": {"files": {"singul
 SPARK = {"ANNALS_SPARK_MASTER": "local[1]", "ANNALS_SPARK_MEMORY": "700m"}
 
 
-@pytest.fixture(params=["segments", pytest.param("postgres", marks=pytest.mark.long)])
+@pytest.fixture(params=["segments", "postgres"])
 def source(request: pytest.FixtureRequest) -> str:
     """Where Spark reads the log."""
     pytest.importorskip("pyspark")
@@ -30,6 +30,7 @@ def source(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.long
 def test_spark_makes_the_same_read_model(source: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     database = f"sqlite:///{tmp_path}/annals.db" if source == "segments" else request.getfixturevalue("postgres_url")
     (tmp_path / "model.json").write_text(MODEL)

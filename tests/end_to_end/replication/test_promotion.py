@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.support.polling import until
 from tests.support.registries.restarted import Registry, registries, wait_until_equal_logs
 from tests.support.registries.stray_writes import tree_content
@@ -13,6 +15,7 @@ def same(one: Registry, other: Registry) -> bool:
     return bool(one.head()["state"] == other.head()["state"])
 
 
+@pytest.mark.long
 def test_failing_over_and_back(tmp_path: Path) -> None:
     # LEG-909: what came over a link is read-only until its promotion, and at once writable then
     with registries(tmp_path, "old", "new") as (old, new):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from annals.domain.decisions.commands import WriteMethod, WriteTree
 from tests.support.polling import until
 from tests.support.registries.restarted import MASTER_KEY, TOKEN, Registry, registries, wait_until_equal_logs
@@ -94,6 +96,7 @@ def test_console_commands_reach_a_running_server(tmp_path: Path) -> None:
         until(lambda: canonical(replica, "/schemagroups/g") is None)
 
 
+@pytest.mark.long
 def test_a_reader_follows_what_it_may_see(tmp_path: Path) -> None:
     # Status: what the other registry keeps from this one is nothing that is missing here
     tokens = json.dumps({"r": {"name": "rita", "role": "reader"}, TOKEN: {"name": "root", "role": "admin"}})

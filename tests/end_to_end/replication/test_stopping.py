@@ -53,7 +53,9 @@ def _stops(registry: Registry, url: str) -> None:
     registry.stop()
 
 
-@pytest.mark.parametrize("ends", [_rests, _goes, _stops])
+@pytest.mark.parametrize(
+    "ends", [_rests, pytest.param(_goes, marks=pytest.mark.long), pytest.param(_stops, marks=pytest.mark.long)]
+)
 def test_an_answer_that_does_not_come_is_not_waited_for(tmp_path: Path, ends: object) -> None:
     """LEG-901: a link is there to be changed and deleted, whatever its other end does."""
     assert callable(ends)

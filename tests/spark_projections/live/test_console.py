@@ -25,6 +25,7 @@ def reached(spark: SparkSession, tables: Path, registry: ServedLog) -> bool:
     return live.position(spark, str(tables)) == registry.rows()[-1].position
 
 
+@pytest.mark.long
 def test_it_follows_until_it_is_stopped(spark: SparkSession, sqlite_url: str, tmp_path: Path) -> None:
     # EV-79: what comes while it runs is taken in, and SIGTERM ends it between two micro-batches or within one
     tables = tmp_path / "tables"

@@ -148,6 +148,7 @@ def test_what_does_not_belong_together_is_refused(spark: SparkSession, registry:
         pytest.param(*FORGERIES["a removed event"], id="a removed event", marks=pytest.mark.long),
     ],
 )
+@pytest.mark.long
 def test_tampered_batches_are_refused(
     spark: SparkSession, registry: ServedLog, tmp_path: Path, forge: Callable[[list[LogTableRow], int], None], says: str
 ) -> None:

@@ -47,6 +47,7 @@ def run(spark: SparkSession, url: str, checkpoint: Path, sink: Sink, **options: 
     query.trigger(availableNow=True).start().awaitTermination()
 
 
+@pytest.mark.long
 def test_a_stream_goes_on_from_its_checkpoint(spark: SparkSession, growing: ServedLog, tmp_path: Path) -> None:
     # EV-79: nothing is lost or doubled by restarts, not even by a batch that failed and had to be read again
     sink, checkpoint = Sink(), tmp_path / "checkpoint"

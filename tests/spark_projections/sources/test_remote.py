@@ -24,6 +24,7 @@ def connections() -> None:
 
 @pytest.mark.parametrize("coding", ["identity", "gzip, zstd"])
 @pytest.mark.parametrize("lives", [[100, 700], [3000] * 5, [50_000, 1, 20_000]])
+@pytest.mark.long
 def test_broken_connections_resume_after_the_last_row(registry: ServedLog, lives: list[int], coding: str) -> None:
     # EV-79: each event once, wherever in a line the connection ended; a coded answer may end before any row came
     found = registry.rows()

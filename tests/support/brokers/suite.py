@@ -403,6 +403,7 @@ class Contract:
             received = {str(each.event.get_attributes()["id"]) for each in receiver.take(300)}
         assert len(received) == 300
 
+    @pytest.mark.long
     def test_a_restarted_broker(self, sink_broker: Broker) -> None:  # SUB-801: retried, then there
         target = sink_broker.target(seconds=4)
 

@@ -1,0 +1,51 @@
+"""Tests that say nearly the same with several parameters: `make test` has some of these, `make test-long` the others.
+
+On both databases run in `make test`: the store, the read model, and what queries it, such as filters, sort and pages.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+
+#: The beginning of a test's id, and the parameter with which tests below it are long.
+_LONG_PARAMETERS: Final = (
+    # Their requests reach SQL by the same few statements. A row whose answer depends on a query has a marker.
+    ("tests/spec/test_", "postgresql"),
+    ("tests/api/messaging/", "postgresql"),
+    ("tests/api/auth/", "postgresql"),
+    ("tests/api/subscriptions/", "postgresql"),
+    ("tests/api/replication/", "postgresql"),
+    # Each starts processes. PostgreSQL is what they share in production.
+    ("tests/api/cli/", "sqlite"),
+    ("tests/api/http/", "sqlite"),
+    ("tests/bench/", "sqlite"),
+    ("tests/end_to_end/", "sqlite"),
+    ("tests/projections/replication/", "sqlite"),
+    ("tests/projections/kafka/", "sqlite"),
+    # Another protocol of the same kind.
+    ("tests/projections/replication/compat/", "messages"),
+    ("tests/projections/replication/standard/", "ours"),
+    ("tests/projections/subscriptions/sinks/http/test_foreign.py", "go"),
+    ("tests/end_to_end/test_compat_events.py::test_each_family_is_delivered_to_brokers", "KAFKA"),
+    (
+        "tests/spark_projections/test_upcasting.py::test_an_old_event_reads_as_it_would_be_written_today",
+        "entities_history",
+    ),
+)
+#: The marker of tests that `make test` runs on each database, wherever they are.
+_BOTH: Final = "both_databases"
+
+
+def mark_long(items: list[pytest.Item]) -> None:
+    """Marks the tests that are long because of their parameter."""
+    for item in items:
+        if callspec := getattr(item, "callspec", None):
+            values = {
+                *callspec.id.split("-"),
+                *filter(None, (v for v in callspec.params.values() if isinstance(v, str))),
+            }
+            for start, value in _LONG_PARAMETERS:
+                if value in values and item.nodeid.startswith(start) and not item.get_closest_marker(_BOTH):
+                    item.add_marker("long")
