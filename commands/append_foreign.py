@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from annals.commands.store import hashes, sql, tables
-from annals.commands.store.append import InteractionBatch
+from annals.commands.store import hashes, sql
 from annals.commands.store.clock import format_time
 from annals.commands.store.hashes import Interaction
-from annals.commands.store.log import LogEnd, Recorded, WriteTransaction, storable_text
+from annals.commands.store.log import Recorded, WriteTransaction, storable_text
 from annals.domain.compat.legacy_apis import document_hash
 from annals.domain.decisions.commands import Follow, ReplaceModel
 from annals.domain.decisions.replication.append_foreign import local_events, required_model_change
@@ -40,31 +39,18 @@ def append_foreign(transaction: WriteTransaction, command: Follow, record_model:
         raise NotFound(command.xid)
     if link.is_promoted or not link.is_enabled or not link.follows_log:
         raise NotReceiving(command.xid)
-    batch = InteractionBatch(transaction.world, transaction.log_end.chain, transaction.log_end.state)
     recorded: list[tuple[int, EntityEvent]] = []
-    documents: dict[str, bytes] = {}
     for foreign in _new_interactions(transaction, command.interactions, link):
         if (model := required_model_change(foreign, link, transaction.world)) is not None:
-            batch.write(transaction.connection)  # the model change queries all entities of a type
             recorded += record_model(model).events
-            batch = InteractionBatch(transaction.world, transaction.log_end.chain, transaction.log_end.state)
         events = local_events(foreign, link, transaction.world)
         if events:
             interaction = _interaction(foreign, transaction.log_end.position, len(events))
-            recorded_interaction = batch.add(interaction._replace(salt=transaction.store.new_salt()), events)
-            if link.scope.is_whole and recorded_interaction.state != foreign.state:
+            interaction = interaction._replace(salt=transaction.store.new_salt())
+            transaction.append_interaction(interaction, events, _referenced_documents(foreign, events))
+            if link.scope.is_whole and transaction.log_end.state != foreign.state:
                 raise _diverged_error(link, foreign)
-            transaction.log_end = LogEnd(
-                recorded_interaction.last,
-                foreign.time,
-                recorded_interaction.chain,
-                recorded_interaction.state,
-                foreign.xregcorrelationid,
-            )
-            recorded += enumerate(events, recorded_interaction.first)
-            documents |= _referenced_documents(foreign, events)
-    sql.insert(transaction.connection, tables.document, list(documents.items()), "ON CONFLICT DO NOTHING")
-    batch.write(transaction.connection)
+            recorded += enumerate(events, interaction.first)
     last_interaction = command.interactions[-1]
     return Recorded(
         tuple(recorded), (), last_interaction.xregcorrelationid, transaction.log_end.position, last_interaction.time

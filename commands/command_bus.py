@@ -15,13 +15,11 @@ from threading import Thread
 from time import perf_counter
 from typing import Final, Protocol
 
-from sqlalchemy import Connection
-
 from annals.commands.append_foreign import append_foreign
 from annals.commands.documents.check_scheduler import CheckScheduler
 from annals.commands.documents.document_checker import DocumentChecker
 from annals.commands.pending_command import BuildAnswer, PendingCommand, Precondition, RebuildCommand
-from annals.commands.store.log import Recorded, Store, WriteTransaction
+from annals.commands.store.log import InlineProjection, Recorded, Store, WriteTransaction
 from annals.domain.access.roles import ANONYMOUS, Caller, Role
 from annals.domain.decisions.checks.document_checks import ChecksRequired
 from annals.domain.decisions.commands import Command, Follow, Restore, WriteTree
@@ -31,7 +29,6 @@ from annals.domain.decisions.world import Context, Decision, World
 from annals.domain.errors.http_errors import Forbidden
 from annals.domain.errors.problems import ServerBusy
 from annals.domain.registry.entities import xref_target
-from annals.domain.registry.events import EntityEvent
 
 Decide = Callable[[Command, World, Context], Decision]
 CommandOutcome = Recorded | Exception
@@ -49,16 +46,8 @@ class CommitListener(Protocol):
         """Called when a transaction ends; `seconds` is its duration, including the wait for the lock."""
 
 
-class InlineProjection(Protocol):
-    """A projection that is updated in the same transaction as the events it follows."""
-
-    def apply(
-        self,
-        connection: Connection,
-        recorded: Sequence[tuple[int, EntityEvent]],
-        report_phase: ReportPhase | None = None,
-    ) -> None:
-        """Applies the events of one interaction; each comes with its position."""
+class _BatchFailed(Exception):
+    """Commands that were carried out together could not be written, and nothing of them was recorded."""
 
 
 def handle(
@@ -69,33 +58,45 @@ def handle(
     Raises: the database's error when the commit fails; then nothing was recorded.
     """
     decide = decide or _default_decide()
-    if len(batch) == 1 and not batch[0].dryrun:
-        return [_handle_one(batch[0], store, inline, decide)]
-    with store.writing() as transaction:
-        return [
-            transaction.attempt(partial(record, transaction, pending, inline, decide), dryrun=pending.dryrun)
-            for pending in batch
-        ]
+    if len(batch) > 1:
+        try:
+            return _handle_together(batch, store, inline, decide)
+        except _BatchFailed:  # one of them is the cause, and the others must not fail with it
+            batch = [pending.rebuilt() for pending in batch]
+    return [_handle_one(pending, store, inline, decide) for pending in batch]
+
+
+def _handle_together(
+    batch: Sequence[PendingCommand], store: Store, inline: Sequence[InlineProjection], decide: Decide
+) -> list[CommandOutcome]:
+    """The outcomes of commands that share a transaction. Raises: _BatchFailed; the database's error, as `handle`."""
+    with store.writing(inline) as transaction:
+        try:
+            outcomes = [
+                transaction.attempt(partial(record, transaction, pending, decide), dryrun=pending.dryrun)
+                for pending in batch
+            ]
+            transaction.flush()
+        except Exception as error:
+            raise _BatchFailed from error
+    return outcomes
 
 
 def _handle_one(
     pending: PendingCommand, store: Store, inline: Sequence[InlineProjection], decide: Decide
 ) -> CommandOutcome:
-    """The outcome of a command that is alone in its transaction; a failed commit is its outcome too.
-
-    A rollback of the transaction undoes the command, which saves the two statements of a savepoint.
-    """
+    """The outcome of a command that is alone in its transaction; a failed commit is its outcome too."""
     try:
-        with store.writing() as transaction:
-            return record(transaction, pending, inline, decide)
+        with store.writing(inline) as transaction:
+            if pending.dryrun:
+                return transaction.attempt(partial(record, transaction, pending, decide), dryrun=True)
+            return record(transaction, pending, decide)
     except Exception as error:
         return error
 
 
-def record(
-    transaction: WriteTransaction, pending: PendingCommand, inline: Sequence[InlineProjection], decide: Decide
-) -> Recorded:
-    """Decides one command, records and projects its events, and builds its answer; returns the result.
+def record(transaction: WriteTransaction, pending: PendingCommand, decide: Decide) -> Recorded:
+    """Decides one command, appends its events, and builds its answer; returns the result.
 
     Raises: Forbidden; what the precondition or the decision raises.
     """
@@ -103,9 +104,6 @@ def record(
     if pending.condition:
         pending.condition(transaction)
     recorded = _record_events(transaction, pending, role, decide)
-    if recorded.events:
-        for projection in inline:
-            projection.apply(transaction.connection, recorded.events, pending.report_phase)
     return replace(recorded, answer=pending.build_answer(transaction, recorded)) if pending.build_answer else recorded
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from annals.commands.store.log import Recorded, WriteTransaction
@@ -13,7 +13,7 @@ from annals.domain.decisions.checks.document_checks import CheckResults
 from annals.domain.decisions.commands import Command
 from annals.domain.decisions.phases import ReportPhase
 
-#: Builds the response to the caller, inside the savepoint: when it fails, the command is undone (ENT-4).
+#: Builds the response to the caller, inside the transaction: when it fails, the command is undone (ENT-4).
 BuildAnswer = Callable[[WriteTransaction, Recorded], Any]
 #: Raises an error when the registry is not in the state that the caller requires for the command.
 Precondition = Callable[[WriteTransaction], None]
@@ -46,3 +46,7 @@ class PendingCommand:
     def caller_with_role(self) -> Caller:
         """The caller with its roles."""
         return Caller(self.caller, Role.WRITER) if isinstance(self.caller, str) else self.caller
+
+    def rebuilt(self) -> PendingCommand:
+        """The same for another decision: deciding may have modified the command."""
+        return replace(self, command=self.rebuild_command()) if self.rebuild_command else self

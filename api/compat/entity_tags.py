@@ -13,6 +13,7 @@ from annals.commands.store.log import WriteTransaction
 from annals.domain.errors.http_errors import PreconditionFailed
 from annals.projections.entities.query import View
 from annals.projections.entities.rows import EntityRow
+from annals.projections.entities.transaction_view import TransactionView
 
 _TAG: Final = re.compile(r'(W/)?"([^"]*)"')
 _CODING_SUFFIX: Final = re.compile(r"-(?:gzip|zstd)\Z")
@@ -48,7 +49,7 @@ def write_condition(
         return None
 
     def check_tag(transaction: WriteTransaction) -> None:
-        tag = current_tag(View.of_connection(transaction.connection))
+        tag = current_tag(TransactionView(transaction))
         _check_match(request, tag)
         if if_none_match is not None and tag is not None and _has_tag(if_none_match, tag):
             raise PreconditionFailed(name="If-None-Match", error_detail="the entity is in a state that it names")

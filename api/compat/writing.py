@@ -56,6 +56,7 @@ from annals.projections.compat.definitions import (
 )
 from annals.projections.compat.versions import CompatVersions
 from annals.projections.entities.query import View
+from annals.projections.entities.transaction_view import TransactionView
 
 #: Problems that a strictly validating model raises (LEG-706).
 _MODEL_PROBLEMS: Final = (CompatibilityUnknown, FormatUnknown)
@@ -100,7 +101,7 @@ class CompatWriteHandler:
         )
 
         def build_response(transaction: Transaction, recorded: Recorded) -> object:
-            row = View.of_connection(transaction.connection).entity(target.groupxid)
+            row = TransactionView(transaction).entity(target.groupxid)
             return (group_object(row, target.family), group_entity_tag(row)) if row is not None else None
 
         recorded = await self._submit(request, target, build_command, build_response, dryrun)
@@ -139,7 +140,7 @@ class CompatWriteHandler:
             )
 
         def build_response(transaction: Transaction, recorded: Recorded) -> CompatDefinition | None:
-            return _processed_version(View.of_connection(transaction.connection), target, recorded, self._root_url)
+            return _processed_version(TransactionView(transaction), target, recorded, self._root_url)
 
         recorded = await self._submit(request, target, build_command, build_response, DRYRUN in parameters)
         if isinstance(recorded, Response):

@@ -33,7 +33,7 @@ from annals.domain.decisions.subscriptions import secret_pointer
 from annals.domain.subscriptions.error_places import ErrorPlace, invalid_subscription
 from annals.domain.subscriptions.subscription import Subscription
 from annals.domain.subscriptions.subscription_document import SubscriptionDocument, parse_subscription
-from annals.projections.entities.query import View
+from annals.projections.entities.transaction_view import TransactionView
 
 _DRYRUN = "dryrun"
 
@@ -166,7 +166,7 @@ class SubscriptionWriteHandler:
 def _written_subscription(transaction: Transaction, recorded: Recorded) -> Subscription | None:
     """The subscription as a command left it."""
     id = recorded.processed[0].rpartition("/")[2]
-    return View.of_connection(transaction.connection).subscriptions.get(id)
+    return TransactionView(transaction).subscriptions.get(id)
 
 
 def _readable_groups(caller: Caller) -> tuple[str, ...] | None:

@@ -22,7 +22,7 @@ from annals.commands.pending_command import Precondition
 from annals.commands.store.log import Recorded, WriteTransaction
 from annals.domain.access.roles import Caller
 from annals.domain.decisions.commands import Command
-from annals.projections.entities.query import View
+from annals.projections.entities.transaction_view import TransactionView
 
 #: The number of findings, from rules beyond the model, in what a request wrote.
 FINDINGS_HEADER: Final = b"annals-findings"
@@ -71,7 +71,7 @@ def _log_lines(
     transaction: WriteTransaction, recorded: Recorded, may_see: VisibilityTest | None, feed_format: FeedFormat
 ) -> bytes:
     """The log lines of a command before its rollback, limited to those that its caller may read."""
-    log = View.of_connection(transaction.connection).log
+    log = TransactionView(transaction).log
     source = LogFeedSource(lambda: log, may_see)
     groups = source.groups(recorded.position - len(recorded.events), recorded.position)
     return feed_format.before + feed_format.write(groups, True) + feed_format.after

@@ -40,6 +40,7 @@ from annals.projections.entities.filters.by_document import sort_key_of
 from annals.projections.entities.filters.pages import BY_ID
 from annals.projections.entities.query import ListSubtree, View, ViewPool
 from annals.projections.entities.rows import EntityRow
+from annals.projections.entities.transaction_view import TransactionView
 from annals.projections.entities.xref import without_resolved, xref_of
 
 #: Larger bodies (in bytes) are parsed, and responses with more rows are rendered, outside the event loop.
@@ -63,7 +64,7 @@ class XRegistryWriteHandler:
         command = await asyncio.to_thread(build_command) if len(body) > LARGE_BODY else build_command()
 
         def build_response(transaction: Transaction, recorded: Recorded) -> ResponseContent | None:
-            return self._response_content(View.of_connection(transaction.connection), request, target, flags, recorded)
+            return self._response_content(TransactionView(transaction), request, target, flags, recorded)
 
         condition = conditional.write_condition(request, target.row_xid)
         if flags.dryrun:

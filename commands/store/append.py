@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from eventsourcing.persistence import IntegrityError, StoredEvent
@@ -13,6 +13,7 @@ from sqlalchemy import Connection
 from annals.commands.store import hashes, sql, tables
 from annals.commands.store.hashes import Interaction, LogRow
 from annals.commands.store.mapper import after_image, stored_state
+from annals.commands.store.recorder import LogRecorder
 from annals.commands.store.sql_world import SqlWorld
 from annals.domain.registry.entities import xref_target
 from annals.domain.registry.events import SALT, EntityDeleted, EntityEvent
@@ -108,41 +109,69 @@ def replaced_hash(event: EntityEvent, world: SqlWorld) -> bytes:
     return b"" if xids.is_outside_tree(event.stream) else head.hash
 
 
-class InteractionBatch:
-    """Consecutive whole interactions that are written together."""
+class UnwrittenEvents:
+    """What a transaction has appended and not written yet: all of it costs one statement for each table.
 
-    def __init__(self, world: SqlWorld, chain: bytes, state: bytes) -> None:
-        """chain, state: hashes of the interaction before the first one."""
-        self._world = world
-        self._chain = chain
-        self._rows: list[LogRow] = []
+    recorded: the events with their positions. size: bytes of states and documents.
+    """
+
+    def __init__(self) -> None:
+        self.recorded: list[tuple[int, EntityEvent]] = []
+        self.size = 0
+        self._first_position = 0
+        self._stored: list[StoredEvent] = []
         self._heads: dict[str, tuple[Any, ...]] = {}
         self._interactions: list[Interaction] = []
-        self.state = state
+        self._documents: dict[str, bytes] = {}
 
-    def add(self, interaction: Interaction, events: Sequence[EntityEvent]) -> Interaction:
-        """Adds an interaction to the batch; returns it with its hashes.
+    @property
+    def count(self) -> int:
+        """The number of events that the log does not have yet."""
+        return len(self._stored)
 
-        interaction: without hashes. Raises: IntegrityError.
-        """
-        chain = hashes.ChainHasher(self._chain, interaction)
-        removed_hashes, added_hashes = [], []
-        for position, event in enumerate(events, interaction.first):
-            removed_hashes.append(replaced_hash(event, self._world))
-            encoded = encode_event(event)
-            row, head = encoded.row(position), encoded.head(position)
-            chain.add(row, encoded.hash)
-            self._rows.append(row)
-            self._heads[head[0]] = head
-            self._world.add_event(event, position, encoded.hash)
-            added_hashes.append(encoded.counted_hash)
-        self.state = hashes.update_state_hash(self.state, removed_hashes, added_hashes)
-        self._chain = chain.digest(self.state)
-        self._interactions.append(interaction._replace(chain=self._chain, state=self.state))
-        return self._interactions[-1]
+    def document(self, sha256: str) -> bytes | None:
+        """The bytes of a document, if it is among the unwritten ones."""
+        return self._documents.get(sha256)
 
-    def write(self, connection: Connection) -> None:
-        """Writes all interactions of the batch."""
-        sql.insert(connection, tables.log, self._rows)
-        sql.insert(connection, tables.head, list(self._heads.values()), MOVE_HEAD)
-        sql.insert(connection, tables.interaction, self._interactions)
+    def add_documents(self, documents: Mapping[str, bytes]) -> None:
+        """Adds documents that events refer to."""
+        self._documents |= documents
+        self.size += sum(map(len, documents.values()))
+
+    def add_event(self, encoded: EncodedEvent, position: int) -> None:
+        """Adds the event that follows the last one."""
+        if not self._stored:
+            self._first_position = position
+        self._stored.append(encoded.stored)
+        head = encoded.head(position)
+        self._heads[head[0]] = head
+        self.recorded.append((position, encoded.event))
+        self.size += len(encoded.stored.state)
+
+    def add_interaction(self, interaction: Interaction) -> None:
+        """Adds the interaction of the last events."""
+        self._interactions.append(interaction)
+
+    def extend(self, later: UnwrittenEvents) -> None:
+        """Adds what was appended afterwards."""
+        if not self._stored:
+            self._first_position = later._first_position
+        self._stored += later._stored
+        self._heads |= later._heads
+        self._interactions += later._interactions
+        self._documents |= later._documents
+        self.recorded += later.recorded
+        self.size += later.size
+
+    def write_log(self, connection: Connection, recorder: LogRecorder) -> None:
+        """Writes the log's tables; `recorded` stays, for the projections. Raises: IntegrityError."""
+        if self._documents:
+            sql.insert(connection, tables.document, list(self._documents.items()), "ON CONFLICT DO NOTHING")
+        if self._stored:
+            recorder.insert_events(self._stored, connection=connection, after=self._first_position - 1)
+            sql.insert(connection, tables.head, list(self._heads.values()), MOVE_HEAD)
+        if self._interactions:
+            sql.insert(connection, tables.interaction, self._interactions)
+        for written in (self._documents, self._stored, self._heads, self._interactions):
+            written.clear()
+        self.size = 0

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
@@ -30,6 +32,10 @@ _SET_COMPRESSION: Final = (
 )
 # The table's own oid separates the locks of two registries in schemas of one database.
 _TAKE_LOCK: Final = "SELECT pg_advisory_xact_lock('log'::regclass::oid::bigint)"
+#: `PQTRANS_INTRANS` of libpq.
+_IN_TRANSACTION: Final = 2
+#: The key of a SQLite connection's `info` with a function to call after each commit.
+_AFTER_COMMIT: Final = "annals_after_commit"
 
 
 def open_engine(url: str, *, durable: bool = True) -> Engine:
@@ -54,6 +60,89 @@ def take_write_lock(connection: Connection) -> None:
         connection.exec_driver_sql(_TAKE_LOCK)
 
 
+class WriterConnection:
+    """The connection of a store's writer, for one thread at a time.
+
+    It stays open, and its transactions begin and end through the driver, which takes a fraction of the time that a pool
+    and SQLAlchemy's events take. SQLAlchemy's own methods work inside a transaction too.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._connection: Connection | None = None
+
+    @contextmanager
+    def transaction(self) -> Iterator[Connection]:
+        """A transaction with the write lock; it is durable when the block ends, undone when the block raises."""
+        connection = self._begin()
+        try:
+            yield connection
+            self._commit(connection)
+        except BaseException:
+            self._roll_back(connection)
+            raise
+
+    def close(self) -> None:
+        """Closes the connection; another transaction would open it again."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.invalidate()
+            connection.close()
+
+    def _begin(self) -> Connection:
+        is_reused = self._connection is not None
+        connection = self._connection or self._open()
+        driver = _driver(connection)
+        try:
+            if connection.dialect.name == "sqlite":
+                driver.execute("BEGIN IMMEDIATE")
+            else:  # both statements in one round trip
+                driver.execute(f"BEGIN ISOLATION LEVEL READ COMMITTED; {_TAKE_LOCK}", prepare=False)
+        except Exception:
+            is_broken = getattr(driver, "broken", False)
+            self.close()
+            if is_reused and is_broken:  # the server has closed it since the last transaction
+                return self._begin()
+            raise
+        return connection
+
+    def _open(self) -> Connection:
+        self._connection = connection = self._engine.connect()
+        if connection.dialect.name == "postgresql":
+            _driver(connection).autocommit = True  # the driver would begin transactions itself, in a round trip
+        return connection
+
+    def _commit(self, connection: Connection) -> None:
+        if not _is_in_transaction(connection):
+            raise RuntimeError("the database has undone the transaction, because a statement in it failed")
+        if connection.in_transaction():  # by one of SQLAlchemy's methods
+            connection.commit()
+        else:
+            _driver(connection).commit()
+        if after_commit := connection.info.get(_AFTER_COMMIT):
+            after_commit()
+
+    def _roll_back(self, connection: Connection) -> None:
+        try:
+            if connection.in_transaction():
+                connection.rollback()
+            _driver(connection).rollback()
+        except Exception:  # the error to report is the one before
+            self.close()
+
+
+def _driver(connection: Connection) -> Any:
+    return connection.connection.driver_connection
+
+
+def _is_in_transaction(connection: Connection) -> bool:
+    """Whether a transaction is open and can be committed."""
+    driver = _driver(connection)
+    if connection.dialect.name == "sqlite":
+        return bool(driver.in_transaction)
+    return bool(driver.pgconn.transaction_status == _IN_TRANSACTION)
+
+
 # `hide_parameters`: log lines show the errors of both databases, and parameters have documents and names of callers.
 
 
@@ -62,7 +151,8 @@ def _open_sqlite(url: URL, durable: bool) -> Engine:
     checkpoints = Checkpointer(lambda: sqlite3.connect(url.database or "", isolation_level=None))
 
     @event.listens_for(engine, "connect")
-    def connected(connection: Any, _: object) -> None:
+    def connected(connection: Any, record: Any) -> None:
+        record.info[_AFTER_COMMIT] = checkpoints.request
         # Python's driver would otherwise start transactions by itself, later than requested and without the lock.
         connection.isolation_level = None
         for statement in (*_SQLITE_PRAGMAS, f"PRAGMA synchronous = {'FULL' if durable else 'OFF'}"):
@@ -71,7 +161,8 @@ def _open_sqlite(url: URL, durable: bool) -> Engine:
     @event.listens_for(engine, "begin")
     def begun(connection: Connection) -> None:
         writing = connection.get_execution_options().get(WRITING)
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
+        if not _is_in_transaction(connection):  # otherwise the writer's, which has begun
+            connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
 
     @event.listens_for(engine, "commit")
     def committing(connection: Connection) -> None:

@@ -1,22 +1,21 @@
-"""The store and the only way to write its log: under one lock, with a savepoint for each command."""
+"""The store and the only way to write its log: under one lock, with the events of many commands together."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from threading import Lock
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from sqlalchemy import Connection
 
 from annals.commands.store import hashes, registry_url, sql, tables
 from annals.commands.store.append import (
-    MOVE_HEAD,
-    EncodedEvent,
     NewSalt,
     SaltGenerator,
+    UnwrittenEvents,
     add_salts,
     encode_event,
     replaced_hash,
@@ -24,7 +23,8 @@ from annals.commands.store.append import (
 from annals.commands.store.clock import Clock, format_time, parse_time, utc_now
 from annals.commands.store.correlation_ids import NewId, UlidGenerator, adapt_new_id
 from annals.commands.store.damage import DamageMonitor
-from annals.commands.store.engine import WRITING, open_engine, take_write_lock
+from annals.commands.store.driver_errors import driver_errors
+from annals.commands.store.engine import WRITING, WriterConnection, open_engine, take_write_lock
 from annals.commands.store.hashes import Interaction
 from annals.commands.store.mapper import EventMapper, UnreadableEvent, require_bytes
 from annals.commands.store.migrations import upgrade
@@ -34,7 +34,7 @@ from annals.commands.store.sql_world import START_COLUMNS, LinkCache, ModelCache
 from annals.domain.access.roles import Role
 from annals.domain.compat.publications import Publications
 from annals.domain.decisions.commands import Command, describe
-from annals.domain.decisions.phases import PhaseCounter
+from annals.domain.decisions.phases import PhaseCounter, ReportPhase
 from annals.domain.decisions.world import Context, Decision, DomainValidation, can_read_everything
 from annals.domain.model import Model
 from annals.domain.registry.events import EntityEvent
@@ -116,6 +116,7 @@ class Store:
         self._open_publications = open_publications
         self.public_url = public_url
         self.domainvalidation: DomainValidation = domainvalidation
+        self._writer = WriterConnection(self.engine)
         self._writers = self.engine.execution_options(**{WRITING: True})
         self._models = ModelCache()
         self._links = LinkCache()
@@ -154,11 +155,15 @@ class Store:
             self.public_url = stored_url
 
     @contextmanager
-    def writing(self) -> Iterator[WriteTransaction]:
-        """A transaction that holds the write lock; it is durable when the context ends, undone when it raises."""
-        with self._lock, self._writers.begin() as connection:
-            take_write_lock(connection)
-            yield WriteTransaction(self, connection, self._world(connection))
+    def writing(self, inline: Sequence[InlineProjection] = ()) -> Iterator[WriteTransaction]:
+        """A transaction that holds the write lock; it is durable when the context ends, undone when it raises.
+
+        inline: the projections of what it appends.
+        """
+        with self._lock, self._writer.transaction() as connection:
+            transaction = WriteTransaction(self, connection, self._world(connection), inline)
+            yield transaction
+            transaction.flush()
 
     @property
     def last_model(self) -> Model | None:
@@ -182,6 +187,7 @@ class Store:
 
     def close(self) -> None:
         """Closes the connections."""
+        self._writer.close()
         self.engine.dispose()
 
     def _world(self, connection: Connection) -> SqlWorld:
@@ -189,20 +195,47 @@ class Store:
         return SqlWorld(connection, self.mapper, self._models, self.vault, published, self._links)
 
 
-class WriteTransaction:
-    """One write transaction: many commands, each in its own savepoint.
+class InlineProjection(Protocol):
+    """A projection that is updated in the same transaction as the events it follows."""
 
-    connection: for projections in the same transaction. world: the registry as this transaction sees it.
+    def apply(
+        self,
+        connection: Connection,
+        recorded: Sequence[tuple[int, EntityEvent]],
+        report_phase: ReportPhase | None = None,
+    ) -> None:
+        """Applies events, in log order; each comes with its position."""
+
+
+class WriteTransaction:
+    """One write transaction, for any number of commands.
+
+    Nothing is written before something has to be read by a query, or the transaction ends: then one statement for each
+    table writes what all commands have appended. world: the registry as this transaction sees it.
     """
 
-    def __init__(self, store: Store, connection: Connection, world: SqlWorld) -> None:
+    def __init__(
+        self, store: Store, connection: Connection, world: SqlWorld, inline: Sequence[InlineProjection] = ()
+    ) -> None:
         self.store = store
-        self.connection = connection
         self.world = world
+        self._connection = connection
+        self._inline = inline
+        self._earlier = UnwrittenEvents()  # of commands that cannot be undone any more
+        self._current = UnwrittenEvents()
+        self._is_attempt = self._has_savepoint = False
+        self._failure: Exception | None = None
         row = sql.run(connection, _SELECT_START).fetchone()
         self.log_end = _log_end_of(row and row[:_LOG_END_WIDTH])
+        world.attach(self.flush, self._unwritten_document)
         if row:
             world.preload(*row[_LOG_END_WIDTH:])
+
+    @property
+    def connection(self) -> Connection:
+        """The transaction's connection, once everything is written that was appended."""
+        self.flush()
+        return self._connection
 
     def context(
         self,
@@ -222,80 +255,134 @@ class WriteTransaction:
     def attempt(self, operation: Callable[[], T], *, dryrun: bool = False) -> T | Exception:
         """The result of `operation`, or the exception that undid it; other commands of the transaction are unaffected.
 
+        What `operation` has appended is usually not written yet, and then undoing it takes no statement.
         dryrun: `operation` is undone in any case, after it returned its result.
         Raises: the database's error when it cannot undo `operation`; then the whole transaction is rolled back.
         """
-        previous_tip = self.log_end
-        sql.run(self.connection, "SAVEPOINT attempt")
+        self._keep()  # what was appended outside an attempt
+        previous_end, self._is_attempt = self.log_end, True
+        result: T | Exception
         try:
             result = operation()
-            if not dryrun:
-                sql.run(self.connection, "RELEASE SAVEPOINT attempt")
         except Exception as error:
-            self._roll_back(previous_tip)
-            return error
-        if dryrun:
-            self._roll_back(previous_tip)
+            if isinstance(error, driver_errors()) and not self._has_savepoint:
+                self._failure = self._failure or error
+            result = error
+        if dryrun or isinstance(result, Exception):
+            self._undo(previous_end)
         else:
-            self.world.release()
+            self._keep()
+        self._is_attempt = self._has_savepoint = False
         return result
 
     def append(self, decision: Decision, context: Context, command: Command) -> Recorded:
-        """Records a decision as one interaction: documents, events, heads and hashes.
+        """Appends a decision as one interaction: documents, events, heads and hashes.
 
         Raises: IntegrityError when an event does not follow the last one of its stream.
         """
         if not decision.events:
             return _build_recorded((), decision, None, self.log_end.position, context)
         events = add_salts(decision.events, self.store.new_salt)
-        documents = list(decision.documents.items())
-        sql.insert(self.connection, tables.document, documents, "ON CONFLICT DO NOTHING")
-        self.store.vault.apply(self.connection, decision.secrets)
-        self.world.prefetch(event.xid for event in decision.events)
-        interaction = self._interaction(context, command, len(decision.events))
-        chain, state = hashes.ChainHasher(self.log_end.chain, interaction), self.log_end.state
-        counter = PhaseCounter(context.report_phase, "recorded", len(events))
-        for start, chunk in enumerate(sql.chunks(events)):
-            state = self._write_events(chunk, self.log_end.position + start * sql.CHUNK, chain, state)
-            counter.add(len(chunk))
-        hashed_interaction = interaction._replace(chain=chain.digest(state), state=state)
-        sql.insert(self.connection, tables.interaction, [hashed_interaction])
-        self.log_end = LogEnd(
-            hashed_interaction.last,
-            context.now,
-            hashed_interaction.chain,
-            hashed_interaction.state,
-            hashed_interaction.xregcorrelationid,
-        )
-        correlation_id = context.xregcorrelationid or None
-        return _build_recorded(
-            tuple(enumerate(events, interaction.first)), decision, correlation_id, hashed_interaction.last, context
-        )
+        if decision.secrets:
+            self._start_writing()
+            self.store.vault.apply(self._connection, decision.secrets)
+        self.world.prefetch(event.xid for event in events)
+        interaction = self._interaction(context, command, len(events))
+        self.append_interaction(interaction, events, decision.documents, context.report_phase)
+        if context.report_phase:
+            self.flush(context.report_phase)
+        recorded = tuple(enumerate(events, interaction.first))
+        return _build_recorded(recorded, decision, context.xregcorrelationid or None, interaction.last, context)
 
-    def _roll_back(self, previous_tip: LogEnd) -> None:
-        """Restores the state before the savepoint."""
-        sql.run(self.connection, "ROLLBACK TO SAVEPOINT attempt")
-        sql.run(self.connection, "RELEASE SAVEPOINT attempt")
-        self.log_end = previous_tip
+    def append_interaction(
+        self,
+        interaction: Interaction,
+        events: Sequence[EntityEvent],
+        documents: Mapping[str, bytes],
+        report_phase: ReportPhase | None = None,
+    ) -> None:
+        """Appends a whole interaction, which follows the log's end. interaction: without hashes.
+
+        Raises: IntegrityError when an event does not follow the last one of its stream.
+        """
+        self._current.add_documents(documents)
+        chain = hashes.ChainHasher(self.log_end.chain, interaction)
+        counter = PhaseCounter(report_phase, "recorded", len(events))
+        removed_hashes, added_hashes = [], []
+        for position, event in enumerate(events, interaction.first):
+            removed_hashes.append(replaced_hash(event, self.world))
+            encoded = encode_event(event)
+            chain.add(encoded.row(position), encoded.hash)
+            added_hashes.append(encoded.counted_hash)
+            self.world.add_event(event, position, encoded.hash)
+            self._current.add_event(encoded, position)
+            if self._current.count >= sql.CHUNK or self._current.size > sql.MAX_BLOB_BYTES:
+                # The stored bytes of a whole import would not fit into memory next to its events.
+                self._start_writing()
+                self._current.write_log(self._connection, self.store.recorder)
+            counter.add()
+        state = hashes.update_state_hash(self.log_end.state, removed_hashes, added_hashes)
+        interaction = interaction._replace(chain=chain.digest(state), state=state)
+        self._current.add_interaction(interaction)
+        time = parse_time(interaction.time)
+        self.log_end = LogEnd(interaction.last, time, interaction.chain, state, interaction.xregcorrelationid)
+
+    def flush(self, report_phase: ReportPhase | None = None) -> None:
+        """Writes and projects everything that was appended.
+
+        Raises: the database's error; then nothing of the transaction can be kept.
+        """
+        self._write(self._earlier)
+        if self._current.recorded:
+            self._start_writing()
+            self._write(self._current, report_phase)
+
+    def _write(self, unwritten: UnwrittenEvents, report_phase: ReportPhase | None = None) -> None:
+        if self._failure:
+            raise self._failure
+        if not unwritten.recorded:
+            return
+        try:
+            unwritten.write_log(self._connection, self.store.recorder)
+            for projection in self._inline:
+                projection.apply(self._connection, unwritten.recorded, report_phase)
+        except Exception as error:
+            if unwritten is self._earlier or not self._has_savepoint:
+                self._failure = error
+            raise
+        unwritten.recorded.clear()
+        if not self._earlier.recorded and not self._current.recorded:
+            self.world.set_written()
+
+    def _start_writing(self) -> None:
+        """Prepares for statements that belong to the current command, which may have to be undone."""
+        if self._is_attempt and not self._has_savepoint:
+            self._write(self._earlier)
+            sql.run(self._connection, "SAVEPOINT attempt")
+            self._has_savepoint = True
+
+    def _keep(self) -> None:
+        """Makes the current command one of the earlier ones."""
+        if self._has_savepoint:
+            sql.run(self._connection, "RELEASE SAVEPOINT attempt")
+        self._earlier.extend(self._current)
+        self._current = UnwrittenEvents()
+        self.world.release()
+        if self._earlier.count >= sql.CHUNK or self._earlier.size > sql.MAX_BLOB_BYTES:
+            self._write(self._earlier)
+
+    def _undo(self, previous_end: LogEnd) -> None:
+        """Restores the state before the current command."""
+        if self._has_savepoint:
+            sql.run(self._connection, "ROLLBACK TO SAVEPOINT attempt")
+            sql.run(self._connection, "RELEASE SAVEPOINT attempt")
+        self._current = UnwrittenEvents()
+        self.log_end = previous_end
         self.world.roll_back()
 
-    def _write_events(
-        self, events: Sequence[EntityEvent], after: int, chain: hashes.ChainHasher, state: bytes
-    ) -> bytes:
-        """Writes some events of an interaction and their heads; returns the state hash after them.
-
-        It is called for one chunk at a time, so that memory does not hold the stored bytes of a whole import next to
-        its events.
-        """
-        replaced = [replaced_hash(event, self.world) for event in events]
-        encoded = [encode_event(event) for event in events]
-        stored = [encoded_event.stored for encoded_event in encoded]
-        positions = self.store.recorder.insert_events(stored, connection=self.connection, after=after)
-        sql.insert(self.connection, tables.head, list(map(EncodedEvent.head, encoded, positions)), MOVE_HEAD)
-        for encoded_event, position in zip(encoded, positions, strict=True):
-            chain.add(encoded_event.row(position), encoded_event.hash)
-            self.world.add_event(encoded_event.event, position, encoded_event.hash)
-        return hashes.update_state_hash(state, replaced, [encoded_event.counted_hash for encoded_event in encoded])
+    def _unwritten_document(self, sha256: str) -> bytes | None:
+        current = self._current.document(sha256)
+        return self._earlier.document(sha256) if current is None else current
 
     def _interaction(self, context: Context, command: Command, events: int) -> Interaction:
         return Interaction(

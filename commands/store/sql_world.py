@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from sqlalchemy import Connection
@@ -52,20 +52,25 @@ _HAS_POINTERS: Final = "SELECT 1 FROM head WHERE xref IS NOT NULL LIMIT 1"
 #: Query columns with the values that nearly every command needs; see `SqlWorld.preload`.
 START_COLUMNS: Final = (
     f"(SELECT hash FROM head WHERE tree_key = '{xids.tree_key(xids.MODEL)}'),"
+    f" (SELECT position FROM head WHERE tree_key = '{xids.tree_key(xids.MODEL)}'),"
+    f" (SELECT position FROM head WHERE tree_key = '{xids.tree_key(xids.CAPABILITIES)}'),"
     f" ({LAST_LINK_POSITION}), EXISTS ({_HAS_POINTERS})"
 )
 
 
 class StreamHead:
-    """The end of a stream. hash: of the live entity's image, else empty; event: the last one of a live entity."""
+    """The end of a stream.
 
-    __slots__ = ("_entity", "_event", "_position", "hash", "revision")
+    hash: of the live entity's image, else empty; event, position: the last event of a live entity.
+    """
+
+    __slots__ = ("_entity", "event", "hash", "position", "revision")
 
     def __init__(self, revision: int, hash: bytes, event: EntityEvent | None = None, position: int = 0) -> None:
         self.revision = revision
         self.hash = hash
-        self._event = event
-        self._position = position
+        self.event = event
+        self.position = position
         self._entity: Entity | None = None
 
     @property
@@ -74,8 +79,8 @@ class StreamHead:
 
         Built at the first access, because entities of an import are rarely read again.
         """
-        if self._entity is None and self._event is not None:
-            self._entity = evolve(self._event, self._position)
+        if self._entity is None and self.event is not None:
+            self._entity = evolve(self.event, self.position)
         return self._entity
 
 
@@ -136,7 +141,7 @@ class SqlWorld:
         published: Publications | None = None,
         link_cache: LinkCache | None = None,
     ) -> None:
-        self.publications: Publications = published or NoPublications()
+        self._publications: Publications = published or NoPublications()
         self._connection = connection
         self._vault = vault or Vault()
         self._mapper = mapper
@@ -146,10 +151,15 @@ class SqlWorld:
         self._links: tuple[Link, ...] | None = None
         self._model: Model | None = None
         self._model_hash: bytes | None = None
+        self._definition_positions: dict[str, int] = {}
         self._stream_heads: dict[str, StreamHead] = {}
-        self._unreleased_keys: set[str] = set()
+        self._replaced_heads: dict[str, StreamHead | None] = {}  # since the last `release`
         self._has_pointers: bool | None = None
         self._xref_sources: dict[str, list[str]] = {}
+        self._unwritten_collections: set[str] = set()
+        self._write: Callable[[], None] = _write_nothing
+        self._unwritten_document: Callable[[str], bytes | None] = _no_document
+        self._released = self._cached_state()
         #: Results of the document checks that the current command needs.
         self.known_results: CheckResults = {}
 
@@ -159,15 +169,41 @@ class SqlWorld:
             self._model = self._current_model()
         return self._model
 
-    def preload(self, model: Any, links_position: int | None, has_pointers: Any) -> None:
+    @property
+    def publications(self) -> Publications:
+        self._write_appended()
+        return self._publications
+
+    def attach(self, write: Callable[[], None], unwritten_document: Callable[[str], bytes | None]) -> None:
+        """Names what a transaction provides: `write` writes the events it has appended, which queries would miss."""
+        self._write = write
+        self._unwritten_document = unwritten_document
+
+    def preload(
+        self,
+        model_hash: Any,
+        model_position: int | None,
+        capabilities_position: int | None,
+        links_position: int | None,
+        has_pointers: Any,
+    ) -> None:
         """Sets the state at the start of the transaction, from START_COLUMNS.
 
-        These are the hash of the model's entity, the position of the newest event of a link, and whether any Resource
-        has an xref.
+        These are the hash of the model's entity, the positions of the last events of the model, of the capabilities and
+        of any link, and whether any Resource has an xref.
         """
-        self._model_hash = require_bytes(model) if model else None
+        self._model_hash = require_bytes(model_hash) if model_hash else None
+        self._definition_positions = {xids.MODEL: model_position or 0, xids.CAPABILITIES: capabilities_position or 0}
         self._links_position = links_position or 0
         self._has_pointers = bool(has_pointers)
+        self._released = self._cached_state()
+
+    def definition_position(self, xid: str) -> int:
+        """The position of the last event of the model or of the capabilities, 0 if there is none."""
+        head = self._stream_heads.get(xids.tree_key(xid))
+        if head is None and xid in self._definition_positions:
+            return self._definition_positions[xid]
+        return self.stream_head(xid).position
 
     @property
     def links(self) -> Sequence[Link]:
@@ -202,16 +238,19 @@ class SqlWorld:
 
     def members(self, collection: str) -> Sequence[Entity]:
         """See World. Cost: O(members), by index."""
+        self._write_appended(collection)
         fixed = _collection_key(collection)
         return list(self._pages(HEADS_OF_MEMBERS, lambda last: (*fixed, xids.tree_key(last) if last else "")))
 
     def count(self, collection: str) -> int:
         """See World. Cost: O(members), without reading any."""
+        self._write_appended(collection)
         total: int = sql.scalar(self._connection, _COUNT_MEMBERS, _collection_key(collection))
         return total
 
     def subtree(self, xid: str) -> Iterator[Entity]:
         """See World. Cost: O(entities below, including deleted ones), a page at a time."""
+        self._write_appended()
         start_key, end_key = xids.subtree(xid)
         for entity in self._pages(HEADS_OF_SUBTREE, lambda last: (xids.tree_key(last) if last else start_key, end_key)):
             if entity.xid not in xids.ROOT_STREAMS and not xids.is_outside_tree(xids.stream(entity.xid)):
@@ -219,10 +258,12 @@ class SqlWorld:
 
     def entities_of_type(self, type: str) -> Iterator[Entity]:
         """See World. Cost: O(entities of the type), a page at a time."""
+        self._write_appended()
         return self._pages(HEADS_OF_TYPE, lambda last: (type, *(_member_key(last) if last else ("", ""))))
 
     def differences(self, xid: str, position: int) -> Iterator[StreamDifference]:
         """See World. Cost: O(streams there, including deleted ones), plus what was added to those that differ."""
+        self._write_appended()
         start_key, end_key = xids.tree_key(xid), xids.subtree(xid)[1]
         while True:
             values = (position, start_key, end_key, position, sql.CHUNK)
@@ -246,6 +287,7 @@ class SqlWorld:
             self._has_pointers = bool(sql.run(self._connection, _HAS_POINTERS).fetchone())
         if not self._has_pointers:
             return
+        self._write_appended()
         for chunk in sql.chunks(sorted({name for name in names if name not in self._xref_sources})):
             self._xref_sources |= {name: [] for name in chunk}
             for target, source in sql.run(
@@ -254,6 +296,8 @@ class SqlWorld:
                 self._xref_sources[target].append(source)
 
     def document(self, sha256: str) -> bytes:
+        if (unwritten := self._unwritten_document(sha256)) is not None:
+            return unwritten
         content = sql.scalar(self._connection, "SELECT bytes FROM document WHERE sha256 = ?", (sha256,))
         if content is None:
             raise KeyError(sha256)
@@ -282,28 +326,46 @@ class SqlWorld:
     def add_event(self, event: EntityEvent, position: int, hash: bytes) -> None:
         """Adds an event that this transaction has just appended."""
         key = xids.tree_key(event.xid)
-        self._stream_heads[key] = StreamHead(event.revision, hash, event, position)
-        self._unreleased_keys.add(key)
+        self._replaced_heads.setdefault(key, self._stream_heads.get(key))
+        self._stream_heads[key] = StreamHead(event.revision, hash, event if hash else None, position)
+        self._unwritten_collections.add(key.rpartition("!")[0])
         if event.xid == xids.MODEL:
-            self._model = self._model_hash = None
+            self._model = None
         elif event.type == links.TYPE:
             self._links_position = self._links = None
         self._xref_sources.clear()
         if xref_target(event) is not None:
             self._has_pointers = True
 
+    def set_written(self) -> None:
+        """Notes that the transaction has written everything it appended."""
+        self._unwritten_collections.clear()
+
     def release(self) -> None:
-        """Keeps the added events, whatever later savepoints undo."""
-        self._unreleased_keys.clear()
+        """Keeps the added events, whatever `roll_back` undoes later."""
+        self._replaced_heads.clear()
+        self._released = self._cached_state()
 
     def roll_back(self) -> None:
-        """Drops the events added since the last `release`, because their savepoint is undone."""
-        for key in self._unreleased_keys:
-            self._stream_heads.pop(key, None)
-        self._unreleased_keys.clear()
-        self._model = self._model_hash = None
-        self._links_position = self._links = None
+        """Drops the events added since the last `release`, because their command is undone."""
+        for key, head in self._replaced_heads.items():
+            if head is None:
+                del self._stream_heads[key]
+            else:
+                self._stream_heads[key] = head
+        self._replaced_heads.clear()
+        self._model, self._links_position, self._links, self._has_pointers = self._released
         self._xref_sources.clear()
+
+    def _cached_state(self) -> tuple[Model | None, int | None, tuple[Link, ...] | None, bool | None]:
+        return self._model, self._links_position, self._links, self._has_pointers
+
+    def _write_appended(self, collection: str | None = None) -> None:
+        """Writes appended events before a query that may find them. collection: if it finds only its members."""
+        if self._unwritten_collections and (
+            collection is None or xids.tree_key(collection) in self._unwritten_collections
+        ):
+            self._write()
 
     def _never_owned(self, xid: str) -> bool:
         """Whether the owner is known never to have existed; then nothing below it ever did."""
@@ -313,7 +375,12 @@ class SqlWorld:
     def _current_model(self) -> Model:
         key = xids.tree_key(xids.MODEL)
         # The hash is queried first: the model's text may be long, and the last compiled model is usually in the cache.
-        hash = self._model_hash or sql.scalar(self._connection, "SELECT hash FROM head WHERE tree_key = ?", (key,))
+        head = self._stream_heads.get(key)
+        hash = (
+            head.hash
+            if head is not None
+            else self._model_hash or sql.scalar(self._connection, "SELECT hash FROM head WHERE tree_key = ?", (key,))
+        )
         if not hash:
             return compile_model({})
         return self._model_cache.find(hash) or self._model_cache.put(hash, self._loaded_model())
@@ -324,6 +391,7 @@ class SqlWorld:
         return Model.from_entity(entity)
 
     def _read_links(self) -> tuple[Link, ...]:
+        self._write_appended()
         entities = map(
             self._remember_row, sql.run(self._connection, _HEADS_OF_LINKS, xids.subtree(links.COLLECTION)).fetchall()
         )
@@ -359,6 +427,14 @@ class SqlWorld:
             event = self._mapper.event(topic, revision, require_bytes(state)) if hash else None
             head = self._stream_heads[key] = StreamHead(revision, require_bytes(hash), event, position)
         return head.entity
+
+
+def _write_nothing() -> None:
+    """What a world writes that belongs to no transaction."""
+
+
+def _no_document(sha256: str) -> None:
+    """The unwritten document of a world that belongs to no transaction."""
 
 
 def _collection_key(xid: str) -> tuple[str, str]:

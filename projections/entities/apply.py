@@ -17,7 +17,7 @@ from annals.domain.registry.events import EntityCreated, EntityDeleted, EntityEv
 from annals.domain.values import json_text
 from annals.domain.values import xid as xids
 from annals.projections.database import drivers
-from annals.projections.database.drivers import Database, Values
+from annals.projections.database.drivers import MIN_COPY_ROWS, Database, Values
 from annals.projections.entities.leaves import MAX_LEAVES, OMITTED_PATH, PRESENT_LEAF, UNINDEXED_TYPES, Leaf, leaves
 from annals.projections.entities.publications import retained_publications
 from annals.projections.entities.rows import EntityRow, entity_row, publication_row, stored_row
@@ -115,6 +115,7 @@ class EntityProjection:
 
     def _write_changes(self, db: Database, changes: RowChanges) -> None:
         target_tables = self._tables
+        changes.merge_small()
         for write, table, rows in (
             (db.insert, target_tables.history, changes.history),
             (db.delete, target_tables.attribute, changes.deleted_leaves),
@@ -184,6 +185,13 @@ class RowChanges:
             LiveVersion(previous.since, json_text.loads_trusted(previous.private), previous.born) if previous else None
         )
         self.publications += map(publication_row, fold_publications(events, live_version, retained))
+
+    def merge_small(self) -> None:
+        """Makes one statement of two where rows are few, because an insertion saves only the look-ups of many rows."""
+        if self.updated and len(self.inserted) < MIN_COPY_ROWS:
+            self.updated, self.inserted = [*self.updated, *self.inserted], []
+        if self.updated_leaves and len(self.inserted_leaves) < MIN_COPY_ROWS:
+            self.updated_leaves, self.inserted_leaves = [*self.updated_leaves, *self.inserted_leaves], []
 
     def _add_changes(self, current: EntityRow, old_leaves: dict[str, Leaf], new_leaves: dict[str, Leaf]) -> None:
         self.deleted_leaves += [(current.tree_key, path) for path in old_leaves if path not in new_leaves]

@@ -11,6 +11,7 @@ from sqlalchemy import Connection, text
 
 from annals.commands.command_bus import CommandBus, handle
 from annals.commands.pending_command import BuildAnswer, PendingCommand
+from annals.commands.store.engine import WriterConnection
 from annals.commands.store.log import Recorded, Store, WriteTransaction
 from annals.commands.verify.verify_log import verify_log
 from annals.domain.decisions.commands import Command
@@ -116,25 +117,48 @@ def test_an_outcome_is_returned_after_the_commit(store: Store) -> None:
     assert found == [True] * 20
 
 
-def test_a_failed_commit_fails_all_its_commands(store: Store) -> None:
-    """When the transaction itself fails, each of its commands is told so and none of them has happened."""
+def test_a_failed_commit_fails_all_its_commands(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the transaction cannot be committed, each of its commands is told so and none of them has happened."""
     command_bus = CommandBus(store, [], decide)
     command_bus.submit(write("/dirs/a")).result()
 
-    def breaks(tx: WriteTransaction, recorded: Recorded) -> None:
-        tx.connection.rollback()
-        raise Refused
+    def fail(*_: object) -> None:
+        raise OSError("the disk is full")
 
     started, go = Event(), Event()
     held = command_bus.submit(write("/dirs/b"), build_answer=waiting(started, go))
     started.wait()
-    failing = [command_bus.submit(write("/dirs/c")), command_bus.submit(write("/dirs/d"), build_answer=breaks)]
-    go.set()
-    assert held.result().position == 2
-    assert all(future.exception() is not None for future in failing)
-    assert store.log_end().position == 2
-    assert command_bus.submit(write("/dirs/e")).result().position == 3
+    failing = [command_bus.submit(write("/dirs/c")), command_bus.submit(write("/dirs/d"))]
+    with monkeypatch.context() as patch:
+        patch.setattr(WriterConnection, "_commit", fail)
+        go.set()
+        assert all(isinstance(future.exception(), OSError) for future in (held, *failing))
+    assert store.log_end().position == 1
+    assert command_bus.submit(write("/dirs/e")).result().position == 2
     command_bus.close()
+
+
+def test_a_lost_transaction_fails_only_what_lost_it(store: Store) -> None:
+    """Where commands cannot be written together, each is carried out alone."""
+
+    def breaks(tx: WriteTransaction, recorded: Recorded) -> None:
+        driver = tx.connection.connection.driver_connection
+        assert driver is not None
+        driver.rollback()
+
+    outcomes = handle(
+        [
+            PendingCommand(write("/dirs/a")),
+            PendingCommand(write("/dirs/b"), build_answer=breaks),
+            PendingCommand(write("/dirs/c")),
+        ],
+        store,
+        [],
+        decide,
+    )
+    assert [isinstance(outcome, Recorded) for outcome in outcomes] == [True, False, True]
+    assert [event.xid for _, event in store.events(0, 10)] == ["/dirs/a", "/dirs/c"]
+    assert list(verify_log(store)) == []
 
 
 def test_many_callers(store: Store) -> None:

@@ -16,6 +16,7 @@ from sqlalchemy import event
 
 from annals.commands.command_bus import CommandOutcome, handle
 from annals.commands.pending_command import PendingCommand
+from annals.commands.store.engine import WriterConnection
 from annals.commands.store.log import Recorded
 from annals.commands.verify.verify_log import verify_log, verify_row_hashes
 from annals.domain.decisions.commands import Command, ControlLink, DeleteLink, Follow, WriteLink, WriteMethod, WriteTree
@@ -53,15 +54,15 @@ def done(registry: NamedRegistry, *commands: Command) -> Sequence[CommandOutcome
 
 
 @contextmanager
-def failing(registry: NamedRegistry) -> Iterator[None]:
+def failing() -> Iterator[None]:
     """Nothing can be committed."""
 
-    def fail(connection: Any) -> None:
+    def fail(*_: object) -> None:
         raise OSError("the disk is full")
 
-    event.listen(registry.store.engine, "commit", fail)
-    yield
-    event.remove(registry.store.engine, "commit", fail)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(WriterConnection, "_commit", fail)
+        yield
 
 
 def stored_state(registry: NamedRegistry) -> list[Any]:
@@ -133,7 +134,7 @@ def test_links_that_were_never_committed_are_not_remembered(databases: list[str]
             for name in "ab":
                 scope = {"groups": [f"/schemagroups/{name}"]}
                 await here.write("PUT", f"/-/links/{name}", {"url": f"http://{name}", "scope": scope})
-            with failing(here), pytest.raises(OSError, match="full"):
+            with failing(), pytest.raises(OSError, match="full"):
                 done(here, DeleteLink("/-/links/a"), WriteTree("/schemagroups/a", {}, WriteMethod.PUT))
             (paused,) = done(here, ControlLink("/-/links/b", "pause"))
             (written,) = done(here, WriteTree("/schemagroups/a", {}, WriteMethod.PUT))
