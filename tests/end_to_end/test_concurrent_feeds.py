@@ -150,7 +150,8 @@ def test_a_server_stops_with_a_reader_on_it(sqlite_url: str, tmp_path: Path) -> 
             assert next(pieces).startswith(b"retry:")
             began = time.monotonic()
             served.process.send_signal(signal.SIGTERM)
-            assert b"".join(pieces) == b": \nid: 3\n\n"
+            # the log has 3 events that are of no interest here, and the server may not have come to read them
+            assert b"".join(pieces) in (b": \nid: 0\n\n", b": \nid: 3\n\n")
         served.process.wait(timeout=20)
         assert time.monotonic() - began < 5
     said = (tmp_path / "serve.log").read_text()
