@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from copy import deepcopy
 from dataclasses import replace
 from functools import partial
@@ -23,6 +23,7 @@ from annals.commands.store.log import InlineProjection, Recorded, Store, WriteTr
 from annals.domain.access.roles import ANONYMOUS, Caller, Role
 from annals.domain.decisions.checks.document_checks import ChecksRequired
 from annals.domain.decisions.commands import Command, Follow, Restore, WriteTree
+from annals.domain.decisions.expected_reads import target_xids, version_xids
 from annals.domain.decisions.permissions import is_allowed, role_for
 from annals.domain.decisions.phases import ReportPhase
 from annals.domain.decisions.world import Context, Decision, World
@@ -35,6 +36,8 @@ CommandOutcome = Recorded | Exception
 
 #: The maximum number of commands in one transaction, so that the first of them does not wait too long.
 MAX_BATCH: Final = 256
+#: The seconds without a command after which projections do what they have left to do later.
+IDLE_SECONDS: Final = 0.1
 #: The maximum number of waiting commands; a longer queue would only delay all of them.
 MAX_WAITING: Final = 10_000
 
@@ -72,6 +75,7 @@ def _handle_together(
     """The outcomes of commands that share a transaction. Raises: _BatchFailed; the database's error, as `handle`."""
     with store.writing(inline) as transaction:
         try:
+            _prefetch(transaction.world, [pending.command for pending in batch])
             outcomes = [
                 transaction.attempt(partial(record, transaction, pending, decide), dryrun=pending.dryrun)
                 for pending in batch
@@ -80,6 +84,12 @@ def _handle_together(
         except Exception as error:
             raise _BatchFailed from error
     return outcomes
+
+
+def _prefetch(world: World, commands: Sequence[Command]) -> None:
+    """Reads in two queries most of what the decisions need."""
+    world.prefetch([xid for command in commands for xid in target_xids(command)])
+    world.prefetch([xid for command in commands for xid in version_xids(command, world)])
 
 
 def _handle_one(
@@ -150,6 +160,7 @@ class CommandBus:
         self._gate = Gate()
         self._open_count = 0  # commands whose outcome was not delivered yet
         self._is_closed = False
+        self._is_behind = bool(inline)  # perhaps by a process that was killed
         self._check_scheduler = CheckScheduler(store, checker or DocumentChecker(), self._queue.put, self._complete)
         self._thread = Thread(target=self._run, name="annals-writer", daemon=True)
         self._thread.start()
@@ -201,6 +212,11 @@ class CommandBus:
         self._check_scheduler.close()
 
     def _run(self) -> None:
+        self._carry_out_batches()
+        if self._is_behind:
+            self._catch_up()
+
+    def _carry_out_batches(self) -> None:
         while batch := self._next_batch():
             decidable = [decidable for pending in batch if (decidable := self._with_expected_checks(pending))]
             started = [pending for pending in decidable if self._claim(pending)]
@@ -244,7 +260,7 @@ class CommandBus:
     def _handle_observed(self, batch: Sequence[PendingCommand]) -> Sequence[CommandOutcome]:
         started_at = perf_counter()
         with _gc_paused():
-            outcomes = self._handle_batch(batch)
+            outcomes, self._is_behind = self._handle_batch(batch), True
         if self._observer and batch:
             refused = sum(isinstance(outcome, Exception) for outcome in outcomes)
             self._observer.committed(len(outcomes), refused, perf_counter() - started_at)
@@ -258,7 +274,7 @@ class CommandBus:
 
     def _next_batch(self) -> list[PendingCommand]:
         """The commands that wait now, at least one; empty when the bus is closed and nothing waits."""
-        first = self._queue.get()
+        first = self._first_command()
         batch = [first] if first else []
         while batch and len(batch) < MAX_BATCH:
             try:
@@ -270,6 +286,21 @@ class CommandBus:
                 break
             batch.append(pending)
         return batch
+
+    def _first_command(self) -> PendingCommand | None:
+        """The next command, once there is one; None when the bus is closed."""
+        if self._is_behind:
+            try:
+                return self._queue.get(timeout=IDLE_SECONDS)
+            except Empty:
+                self._catch_up()
+        return self._queue.get()
+
+    def _catch_up(self) -> None:
+        self._is_behind = False
+        with suppress(Exception), self._store.writing() as transaction:  # a command would report the same failure
+            for projection in self._inline:
+                projection.catch_up(transaction.connection)
 
 
 def _require_role(caller: Caller, command: Command) -> Role:

@@ -20,6 +20,7 @@ from annals.api.xregistry.request.paths import PathKind, RequestTarget
 from annals.domain.filters import EntityFilter, PathScope, Sort, parse_filter, parse_sort
 from annals.domain.model import Model
 from annals.domain.values import xid as xids
+from annals.projections.entities.filters.by_index import RowOverrides
 from annals.projections.entities.filters.pages import BY_ID, CollectionMembers, PageKey
 from annals.projections.entities.query import View
 from annals.projections.entities.rows import EntityRow
@@ -108,11 +109,14 @@ class _CollectionQuery:
         view = view.at_cursor(position)
         filter, self._sort = filter_of(flags, target, model), sort_of(flags, target, model)
         row_overrides = view.row_overrides(
-            target.xid, types_with_xref(target, model), position if position < head else None
+            target.xid,
+            types_with_xref(target, model),
+            position if position < head else None,
+            uses_index=filter is not None or bool(self._sort and self._sort.path),
         )
         type = xids.type_of(target.xid)
         size = int(split_members(owner.attributes).get(f"{type.rpartition('.')[2]}count", "0"))
-        self.selection = view.selection(target.xid, filter, request.base, row_overrides)
+        self.selection = view.selection(target.xid, filter, request.base, row_overrides or RowOverrides())
         self.members: CollectionMembers = view.members(self.selection, type, self._sort, size)
         self.filter_effects = FilterEffects(self.selection) if filter is not None else None
         self._start = self._cursor or Cursor(head, size if filter is None else -1)

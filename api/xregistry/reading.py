@@ -37,6 +37,7 @@ from annals.domain.decisions.capabilities import offered_capabilities
 from annals.domain.errors import problems
 from annals.domain.values import xid as xids
 from annals.domain.values.json_text import dumps
+from annals.projections.entities.filters.by_index import RowOverrides
 from annals.projections.entities.query import ListSubtree, View, ViewPool
 from annals.projections.entities.rows import EntityRow
 from annals.projections.entities.xref import without_resolved, xref_of
@@ -340,8 +341,8 @@ def filter_entity(
     filter = filter_of(flags, target, definitions.model)
     if filter is None:
         return None
-    row_overrides = view.row_overrides(row.xid, types_with_xref(target, definitions.model))
-    selection = view.selection(row.xid, filter, request.base, row_overrides)
+    row_overrides = view.row_overrides(row.xid, types_with_xref(target, definitions.model), uses_index=True)
+    selection = view.selection(row.xid, filter, request.base, row_overrides or RowOverrides())
     if not selection.is_selected(row):
         raise problems.NotFound(target.xid)
     return FilterEffects(selection)

@@ -37,6 +37,7 @@ from annals.commands.store.log import WriteTransaction as Transaction
 from annals.domain.filters import Sort
 from annals.domain.registry.events import EntityCreated
 from annals.projections.entities.filters.by_document import sort_key_of
+from annals.projections.entities.filters.by_index import RowOverrides
 from annals.projections.entities.filters.pages import BY_ID
 from annals.projections.entities.query import ListSubtree, View, ViewPool
 from annals.projections.entities.rows import EntityRow
@@ -184,9 +185,11 @@ def _filter_effects(view: View, request: Request, response_content: ResponseCont
     if filter is None:
         return None
     row_overrides = view.row_overrides(
-        response_content.target.xid, types_with_xref(response_content.target, response_content.definitions.model)
+        response_content.target.xid,
+        types_with_xref(response_content.target, response_content.definitions.model),
+        uses_index=True,
     )
-    selection = view.selection(response_content.target.xid, filter, request.base, row_overrides)
+    selection = view.selection(response_content.target.xid, filter, request.base, row_overrides or RowOverrides())
     owner = None if response_content.target.kind in COLLECTION_KINDS else view.entity(response_content.target.row_xid)
     return FilterEffects(selection, selection.state.descend(owner, request.base) if owner else None)
 

@@ -14,7 +14,7 @@ from annals.commands.store import hashes, sql, tables
 from annals.commands.store.hashes import Interaction, LogRow
 from annals.commands.store.mapper import after_image, stored_state
 from annals.commands.store.recorder import LogRecorder
-from annals.commands.store.sql_world import SqlWorld
+from annals.commands.store.sql_world import StreamHead
 from annals.domain.registry.entities import xref_target
 from annals.domain.registry.events import SALT, EntityDeleted, EntityEvent
 from annals.domain.values import xid as xids
@@ -98,12 +98,11 @@ def encode_event(event: EntityEvent) -> EncodedEvent:
     return EncodedEvent(event, stored, b"" if isinstance(event, EntityDeleted) else hashes.entity_hash(image))
 
 
-def replaced_hash(event: EntityEvent, world: SqlWorld) -> bytes:
+def replaced_hash(event: EntityEvent, head: StreamHead) -> bytes:
     """The hash of the entity that an event replaces; empty for entities outside the state hash.
 
-    Raises: IntegrityError when the event does not follow the last event of its stream.
+    head: of its stream. Raises: IntegrityError when the event does not follow the last event of its stream.
     """
-    head = world.stream_head(event.xid)
     if event.revision != head.revision + 1:
         raise IntegrityError(f"{event.stream} is at revision {head.revision}, but its next event has {event.revision}")
     return b"" if xids.is_outside_tree(event.stream) else head.hash
@@ -112,11 +111,13 @@ def replaced_hash(event: EntityEvent, world: SqlWorld) -> bytes:
 class UnwrittenEvents:
     """What a transaction has appended and not written yet: all of it costs one statement for each table.
 
-    recorded: the events with their positions. size: bytes of states and documents.
+    recorded: the events with their positions. replaced: the ends of their streams before them, by tree key. size: bytes
+    of states and documents.
     """
 
     def __init__(self) -> None:
         self.recorded: list[tuple[int, EntityEvent]] = []
+        self.replaced: dict[str, StreamHead] = {}
         self.size = 0
         self._first_position = 0
         self._stored: list[StoredEvent] = []
@@ -138,13 +139,14 @@ class UnwrittenEvents:
         self._documents |= documents
         self.size += sum(map(len, documents.values()))
 
-    def add_event(self, encoded: EncodedEvent, position: int) -> None:
-        """Adds the event that follows the last one."""
+    def add_event(self, encoded: EncodedEvent, position: int, replaced: StreamHead) -> None:
+        """Adds the event that follows the last one. replaced: the end of its stream before it."""
         if not self._stored:
             self._first_position = position
         self._stored.append(encoded.stored)
         head = encoded.head(position)
         self._heads[head[0]] = head
+        self.replaced.setdefault(head[0], replaced)
         self.recorded.append((position, encoded.event))
         self.size += len(encoded.stored.state)
 
@@ -161,10 +163,11 @@ class UnwrittenEvents:
         self._interactions += later._interactions
         self._documents |= later._documents
         self.recorded += later.recorded
+        self.replaced = later.replaced | self.replaced
         self.size += later.size
 
     def write_log(self, connection: Connection, recorder: LogRecorder) -> None:
-        """Writes the log's tables; `recorded` stays, for the projections. Raises: IntegrityError."""
+        """Writes the log's tables; what projections need stays. Raises: IntegrityError."""
         if self._documents:
             sql.insert(connection, tables.document, list(self._documents.items()), "ON CONFLICT DO NOTHING")
         if self._stored:
@@ -175,3 +178,8 @@ class UnwrittenEvents:
         for written in (self._documents, self._stored, self._heads, self._interactions):
             written.clear()
         self.size = 0
+
+    def clear_recorded(self) -> None:
+        """Removes what projections have applied."""
+        self.recorded.clear()
+        self.replaced.clear()

@@ -30,7 +30,7 @@ from annals.commands.store.mapper import EventMapper, UnreadableEvent, require_b
 from annals.commands.store.migrations import upgrade
 from annals.commands.store.recorder import LogRecorder
 from annals.commands.store.secrets import Vault
-from annals.commands.store.sql_world import START_COLUMNS, LinkCache, ModelCache, SqlWorld
+from annals.commands.store.sql_world import START_COLUMNS, LinkCache, ModelCache, SqlWorld, StreamHead
 from annals.domain.access.roles import Role
 from annals.domain.compat.publications import Publications
 from annals.domain.decisions.commands import Command, describe
@@ -66,7 +66,7 @@ class Recorded:
 
     events: with their positions, in log order; empty when nothing changed, and then there is no correlation id.
     processed: xids that the request named, in its order. position: the end of the log after the command.
-    answer: the response that the caller built inside the savepoint. findings, number: see Decision.
+    answer: the response that the caller built inside the transaction. findings, number: see Decision.
     """
 
     events: tuple[tuple[int, EntityEvent], ...]
@@ -203,8 +203,15 @@ class InlineProjection(Protocol):
         connection: Connection,
         recorded: Sequence[tuple[int, EntityEvent]],
         report_phase: ReportPhase | None = None,
+        replaced: Mapping[str, StreamHead] | None = None,
     ) -> None:
-        """Applies events, in log order; each comes with its position."""
+        """Applies events, in log order; each comes with its position.
+
+        replaced: the ends of their streams before the events, by tree key, if known.
+        """
+
+    def catch_up(self, connection: Connection) -> None:
+        """Does what `apply` has left to do later."""
 
 
 class WriteTransaction:
@@ -310,12 +317,13 @@ class WriteTransaction:
         counter = PhaseCounter(report_phase, "recorded", len(events))
         removed_hashes, added_hashes = [], []
         for position, event in enumerate(events, interaction.first):
-            removed_hashes.append(replaced_hash(event, self.world))
+            replaced = self.world.stream_head(event.xid)
+            removed_hashes.append(replaced_hash(event, replaced))
             encoded = encode_event(event)
             chain.add(encoded.row(position), encoded.hash)
             added_hashes.append(encoded.counted_hash)
             self.world.add_event(event, position, encoded.hash)
-            self._current.add_event(encoded, position)
+            self._current.add_event(encoded, position, replaced)
             if self._current.count >= sql.CHUNK or self._current.size > sql.MAX_BLOB_BYTES:
                 # The stored bytes of a whole import would not fit into memory next to its events.
                 self._start_writing()
@@ -343,14 +351,15 @@ class WriteTransaction:
         if not unwritten.recorded:
             return
         try:
-            unwritten.write_log(self._connection, self.store.recorder)
-            for projection in self._inline:
-                projection.apply(self._connection, unwritten.recorded, report_phase)
+            with sql.combining_writes(self._connection):
+                unwritten.write_log(self._connection, self.store.recorder)
+                for projection in self._inline:
+                    projection.apply(self._connection, unwritten.recorded, report_phase, unwritten.replaced)
         except Exception as error:
             if unwritten is self._earlier or not self._has_savepoint:
                 self._failure = error
             raise
-        unwritten.recorded.clear()
+        unwritten.clear_recorded()
         if not self._earlier.recorded and not self._current.recorded:
             self.world.set_written()
 

@@ -6,6 +6,7 @@ Statements use `?`, and `{among}` for "is one of the values in the next paramete
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, Final, TypeVar
 
@@ -20,6 +21,11 @@ CHUNK: Final = 1000
 #: The maximum bytes of blobs in one statement, unless a single row has more; PostgreSQL accepts at most a gigabyte.
 MAX_BLOB_BYTES: Final = 16 << 20
 
+#: The maximum number of rows of a statement that is combined with others.
+MAX_COMBINED_ROWS: Final = 200
+
+#: The key of a connection's `info` with its `CombinedWrites`.
+_COMBINED_WRITES: Final = "annals_combined_writes"
 _IN_LIST: Final = {"sqlite": "IN (SELECT value FROM json_each(?))", "postgresql": "= ANY(%s)"}
 _POSTGRESQL_DIALECT: Final = postgresql.dialect()
 
@@ -61,9 +67,54 @@ def insert(connection: Connection, table: Table, rows: Sequence[tuple[Any, ...]]
     statement = _insert_statement(table, conflict, dialect)
     if dialect == "sqlite":
         driver.executemany(statement, rows)
-    else:
-        for batch in insert_batches(rows):
-            driver.execute(statement, tuple(map(list, zip(*batch, strict=True))))
+        return
+    writes = combined_writes(connection)
+    for batch in insert_batches(rows):
+        columns = [list(column) for column in zip(*batch, strict=True)]
+        if writes is not None and len(rows) <= MAX_COMBINED_ROWS:
+            writes.add(statement, columns)
+        else:
+            driver.execute(statement, columns)
+
+
+class CombinedWrites:
+    """Statements for PostgreSQL that write different rows, and are sent as one: a round trip takes as long as a row."""
+
+    def __init__(self, driver: Any) -> None:
+        self._driver = driver
+        self._statements: list[str] = []
+        self._parameters: list[Any] = []
+
+    def add(self, statement: str, parameters: Iterable[Any]) -> None:
+        """Adds a statement that sees nothing of the others."""
+        self._statements.append(statement)
+        self._parameters += parameters
+
+    def send(self) -> None:
+        """Runs the statements."""
+        if self._statements:
+            self._driver.execute(_combined_statement(tuple(self._statements)), self._parameters, prepare=True)
+            self._statements, self._parameters = [], []
+
+
+@contextmanager
+def combining_writes(connection: Connection) -> Iterator[None]:
+    """In the block, PostgreSQL gets small insertions together. Queries by a `Database` send what there is before."""
+    if connection.dialect.name == "sqlite":
+        yield
+        return
+    writes = connection.info[_COMBINED_WRITES] = CombinedWrites(_driver_connection(connection))
+    try:
+        yield
+        writes.send()
+    finally:
+        del connection.info[_COMBINED_WRITES]
+
+
+def combined_writes(connection: Connection) -> CombinedWrites | None:
+    """Where to add statements in a block of `combining_writes`; None outside."""
+    writes: CombinedWrites | None = connection.info.get(_COMBINED_WRITES)
+    return writes
 
 
 def insert_batches(rows: Iterable[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
@@ -101,3 +152,10 @@ def _insert_statement(table: Table, conflict: str, dialect: str) -> str:
         arrays = (column.type.compile(_POSTGRESQL_DIALECT).partition(" COLLATE")[0] for column in table.columns)
         source = f"SELECT * FROM unnest({', '.join(f'%b::{array}[]' for array in arrays)})"
     return f'INSERT INTO "{table.name}" ({names}) {source} {conflict}'
+
+
+@lru_cache(maxsize=256)
+def _combined_statement(statements: tuple[str, ...]) -> str:
+    *parts, last = statements
+    named_parts = (f"w{number} AS ({part})" for number, part in enumerate(parts))
+    return f"WITH {', '.join(named_parts)} {last}" if parts else last

@@ -13,6 +13,7 @@ from annals.domain.decisions import capabilities, replace_model, xrefs
 from annals.domain.decisions.changes.change_set import ChangeSet
 from annals.domain.decisions.changes.drafts import DefaultVersionRequest, ResourceDraft
 from annals.domain.decisions.commands import WriteMethod, WriteTree
+from annals.domain.decisions.expected_reads import target_xids
 from annals.domain.decisions.rules.ids import check_id, take_id
 from annals.domain.decisions.rules.readonly import check_writable, is_skipped, sets_readonly
 from annals.domain.decisions.write_resource import (
@@ -50,8 +51,7 @@ def write_tree(changes: ChangeSet, command: WriteTree) -> None:
 
     Raises: any Problem of a write.
     """
-    target_xids = (xids.REGISTRY, xids.CAPABILITIES, *xids.owners(command.xid), command.xid)
-    changes.prefetch_tree(dict(command.tree), command.xid, target_xids)
+    changes.prefetch_tree(dict(command.tree), command.xid, target_xids(command))
     options = WriteOptions(command.method is WriteMethod.PATCH, command.mediatype, command.ignore, command.keepids)
     segments = xids.segments(command.xid)
     path_kind = "meta" if len(segments) == 5 and segments[4] == "meta" else len(segments)

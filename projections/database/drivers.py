@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from sqlalchemy import Connection, Table
 
+from annals.commands.store.sql import MAX_COMBINED_ROWS, CombinedWrites, combined_writes
 from annals.domain.values.json_text import dumps
 
 if TYPE_CHECKING:
@@ -77,7 +78,9 @@ class Database(Protocol):
 def database_of(connection: Connection) -> Database:
     """The driver connection below a SQLAlchemy connection, in its current transaction."""
     driver: Any = connection.connection.driver_connection
-    return SqliteDatabase(driver) if isinstance(driver, sqlite3.Connection) else PostgresDatabase(driver)
+    if isinstance(driver, sqlite3.Connection):
+        return SqliteDatabase(driver)
+    return PostgresDatabase(driver, combined_writes(connection))
 
 
 class SqliteDatabase:
@@ -129,20 +132,25 @@ class PostgresDatabase:
     # A query in WITH does not see its own name, so the table of the same name needs no prefix.
     table_prefix = ""
 
-    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+    def __init__(self, connection: psycopg.Connection[Any], writes: CombinedWrites | None = None) -> None:
         self._connection = connection
+        self._writes = writes
         self._cursor = connection.cursor()  # reused, because a new one costs a tenth of a lookup
 
     def run(self, sql: str, values: Values = ()) -> None:
+        self._send_writes()
         self._connection.execute(_psycopg_sql(sql), values)
 
     def one(self, sql: str, values: Values = ()) -> Any:
+        self._send_writes()
         return self._cursor.execute(_psycopg_sql(sql), values, prepare=True).fetchone()
 
     def all(self, sql: str, values: Values = ()) -> list[Any]:
+        self._send_writes()
         return self._connection.execute(_psycopg_sql(sql), values, prepare=True).fetchall()
 
     def stream(self, sql: str, values: Values = ()) -> Generator[Any, None, None]:
+        self._send_writes()
         if self._connection.autocommit and self._connection.info.transaction_status == _IDLE:
             yield from self.all(sql, values)  # a server-side cursor needs a transaction
             return
@@ -175,7 +183,15 @@ class PostgresDatabase:
 
     def _with_arrays(self, sql: str, rows: Sequence[Values]) -> None:
         for chunk in _chunks(rows):
-            self._connection.execute(sql, [list(column) for column in zip(*chunk, strict=True)], prepare=True)
+            columns = [list(column) for column in zip(*chunk, strict=True)]
+            if self._writes is not None and len(rows) <= MAX_COMBINED_ROWS:
+                self._writes.add(sql, columns)
+            else:
+                self._connection.execute(sql, columns, prepare=True)
+
+    def _send_writes(self) -> None:
+        if self._writes is not None:
+            self._writes.send()
 
 
 @lru_cache(maxsize=256)

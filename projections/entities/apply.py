@@ -6,23 +6,28 @@ to the history. Rows of new entities are inserted without looking for existing o
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from sqlalchemy import Connection
 
+from annals.commands.store.sql_world import StreamHead
 from annals.domain.compat.publications import LiveVersion, Publication, affects_publications, fold_publications
 from annals.domain.decisions.phases import PhaseCounter, ReportPhase
+from annals.domain.registry.entities import xref_target
 from annals.domain.registry.events import EntityCreated, EntityDeleted, EntityEvent
 from annals.domain.values import json_text
 from annals.domain.values import xid as xids
 from annals.projections.database import drivers
 from annals.projections.database.drivers import MIN_COPY_ROWS, Database, Values
-from annals.projections.entities.leaves import MAX_LEAVES, OMITTED_PATH, PRESENT_LEAF, UNINDEXED_TYPES, Leaf, leaves
+from annals.projections.entities.attribute_index import MAX_BEHIND, AttributeIndex, LeafChanges
+from annals.projections.entities.changed_rows import rows_as_of
+from annals.projections.entities.leaves import MAX_LEAVES
 from annals.projections.entities.publications import retained_publications
-from annals.projections.entities.rows import EntityRow, entity_row, publication_row, stored_row
+from annals.projections.entities.rows import EntityRow, entity_row, publication_row
 from annals.projections.entities.tables import ReadModelTables, tables
-from annals.projections.log.positions import delete_position, save_position
+from annals.projections.entities.xref import xref_of
+from annals.projections.log.positions import delete_position, read_position, save_position
 
 PositionedEvents = Sequence[tuple[int, EntityEvent]]
 
@@ -33,50 +38,96 @@ BATCH_EVENTS: Final = 2000
 class EntityProjection:
     """The REST read model. name: under which its position is stored; target_tables: the set of tables that it writes.
 
-    max_leaves: the maximum number of indexed leaves per entity. Tables may hold entities written under other limits.
+    max_leaves: see `AttributeIndex`. max_behind: the maximum number of events that the attribute index is behind.
     """
 
     name = "entities"
 
     def __init__(
-        self, name: str = name, target_tables: ReadModelTables | None = None, max_leaves: int = MAX_LEAVES
+        self,
+        name: str = name,
+        target_tables: ReadModelTables | None = None,
+        max_leaves: int = MAX_LEAVES,
+        max_behind: int = MAX_BEHIND,
     ) -> None:
         self._position_name = name
-        self._max_leaves = max_leaves
         self._tables = target_tables or tables()
+        self._max_behind = max_behind
+        self._index = AttributeIndex(name, self._tables, max_leaves)
 
     def create(self, connection: Connection) -> None:
         """Creates the tables again unless all exist as required; new tables start from the beginning of the log."""
+        db = drivers.database_of(connection)
         if not self._tables.exist(connection):
             self._tables.metadata.drop_all(connection)
             self._tables.create(connection)
-            delete_position(drivers.database_of(connection), self._position_name)
+            delete_position(db, self._position_name)
+            self._index.save_position(db, 0)
+        elif self._index.position(db) is None:  # of a program that indexed each event at once
+            self._index.save_position(db, read_position(db, self._position_name))
 
     def apply(
-        self, connection: Connection, recorded: PositionedEvents, report_phase: ReportPhase | None = None
+        self,
+        connection: Connection,
+        recorded: PositionedEvents,
+        report_phase: ReportPhase | None = None,
+        replaced: Mapping[str, StreamHead] | None = None,
     ) -> None:
-        """Applies the events of whole interactions, in log order; entities outside the tree have no rows.
+        """Applies events, in log order; entities outside the tree have no rows.
 
-        report_phase: receives the number of events that are applied.
+        report_phase: receives the number of events that are applied. replaced: the ends of their streams before the
+        events, by tree key, if known.
         """
         if not recorded:
             return
-        db = drivers.database_of(connection)
-        tree_events = [
+        db, position = drivers.database_of(connection), recorded[-1][0]
+        events = [
             positioned_event for positioned_event in recorded if not xids.is_outside_tree(positioned_event[1].xid)
         ]
-        counter = PhaseCounter(report_phase, "indexed", len(tree_events))
-        for start in range(0, len(tree_events), BATCH_EVENTS):
-            batch = tree_events[start : start + BATCH_EVENTS]
-            self._apply_batch(db, batch)
+        is_indexed = len(recorded) > self._max_behind  # their leaves are in memory now
+        if is_indexed:
+            self._index.catch_up(db, recorded[0][0] - 1)
+        counter, has_xrefs, known_heads = (
+            PhaseCounter(report_phase, "indexed", len(events)),
+            False,
+            dict(replaced or {}),
+        )
+        for start in range(0, len(events), BATCH_EVENTS):
+            batch = events[start : start + BATCH_EVENTS]
+            has_xrefs |= self._apply_batch(db, batch, known_heads, is_indexed)
             counter.add(len(batch))
-        save_position(db, self._position_name, recorded[-1][0])
+        save_position(db, self._position_name, position)
+        if is_indexed:
+            self._index.save_position(db, position)
+        elif has_xrefs or self._index.is_far_behind(position):  # reads find Resources with an xref by the index
+            self._index.catch_up(db, position)
 
-    def _apply_batch(self, db: Database, positioned_events: PositionedEvents) -> None:
-        previous_rows, omitted_keys = self._read_previous(db, positioned_events)
-        changes, streams = RowChanges(omitted_keys, self._max_leaves), _by_stream(positioned_events)
-        for key, events in streams.items():
-            changes.add(previous_rows.get(key), events)
+    def catch_up(self, connection: Connection) -> None:
+        """Brings the attribute index to the position of the rows."""
+        db = drivers.database_of(connection)
+        self._index.catch_up(db, read_position(db, self._position_name))
+
+    def _apply_batch(
+        self, db: Database, events: PositionedEvents, known_heads: dict[str, StreamHead], is_indexed: bool
+    ) -> bool:
+        """Applies some events; returns whether any of them adds, changes or removes an xref."""
+        changes, streams = RowChanges(), _by_stream(events)
+        previous_rows = self._previous_rows(db, streams, known_heads)
+        for key, stream_events in streams.items():
+            changes.add(previous_rows.get(key), stream_events)
+        self._add_publications(db, changes, streams, previous_rows)
+        changes.write(db, self._tables)
+        if is_indexed:
+            self._write_leaves(db, streams, previous_rows)
+        return any(xref_target(event) for _, event in events) or any(map(xref_of, previous_rows.values()))
+
+    def _add_publications(
+        self,
+        db: Database,
+        changes: RowChanges,
+        streams: Mapping[str, PositionedEvents],
+        previous_rows: Mapping[str, EntityRow],
+    ) -> None:
         publication_events = {
             key: events for key, events in streams.items() if any(affects_publications(event) for _, event in events)
         }
@@ -90,63 +141,44 @@ class EntityProjection:
             retained = retained_publications(db, self._tables.published.name, rowless_keys)
             for key, events in publication_events.items():
                 changes.add_publications(previous_rows.get(key), retained.get(key), events)
-        self._write_changes(db, changes)
 
-    def _read_previous(
-        self, db: Database, positioned_events: PositionedEvents
-    ) -> tuple[dict[str, EntityRow], frozenset[str]]:
-        """The existing rows by key, and the keys of entities that the index omits."""
-        seen_streams: set[str] = set()
-        keys: list[str] = []
-        for _, event in positioned_events:
-            if event.stream not in seen_streams and not isinstance(event, EntityCreated):
-                keys.append(xids.tree_key(event.xid))
-            seen_streams.add(event.stream)
-        if not keys:
-            return {}, frozenset()
-        target_tables = self._tables
-        omission_condition = (
-            f"EXISTS (SELECT 1 FROM {target_tables.attribute.name} AS a WHERE a.tree_key = e.tree_key AND a.path = ?)"
-        )
-        sql = f"SELECT e.*, {omission_condition} FROM {target_tables.entity.name} AS e WHERE {db.in_list('e.tree_key')}"
-        rows_with_omission = db.all(sql, [OMITTED_PATH, db.list_parameter(keys)])
-        rows = {values[0]: stored_row(values[:-1]) for values in rows_with_omission}
-        return rows, frozenset(values[0] for values in rows_with_omission if values[-1])
+    def _previous_rows(
+        self, db: Database, streams: Mapping[str, PositionedEvents], known_heads: dict[str, StreamHead]
+    ) -> dict[str, EntityRow]:
+        """The rows before some events, by key. known_heads: ends of streams before any event; used ones are removed."""
+        rows: dict[str, EntityRow] = {}
+        unknown_keys: list[str] = []
+        for key, events in streams.items():
+            head = known_heads.pop(key, None)
+            if head is None:
+                if not isinstance(events[0][1], EntityCreated):
+                    unknown_keys.append(key)
+            elif head.event is not None:
+                rows[key] = entity_row(head.event, head.position)
+        return rows | rows_as_of(db, unknown_keys, None, self._tables) if unknown_keys else rows
 
-    def _write_changes(self, db: Database, changes: RowChanges) -> None:
-        target_tables = self._tables
-        changes.merge_small()
-        for write, table, rows in (
-            (db.insert, target_tables.history, changes.history),
-            (db.delete, target_tables.attribute, changes.deleted_leaves),
-            (db.delete, target_tables.entity, changes.deleted),
-            (db.insert, target_tables.entity, changes.inserted),
-            (db.upsert, target_tables.entity, changes.updated),
-            (db.insert, target_tables.attribute, changes.inserted_leaves),
-            (db.upsert, target_tables.attribute, changes.updated_leaves),
-            (db.upsert, target_tables.published, changes.publications),
-        ):
-            if rows:
-                write(table, rows)
+    def _write_leaves(
+        self, db: Database, streams: Mapping[str, PositionedEvents], previous_rows: Mapping[str, EntityRow]
+    ) -> None:
+        omitted_keys = self._index.omitted_keys(db, previous_rows) if previous_rows else frozenset()
+        changes = LeafChanges(omitted_keys)
+        for key, events in streams.items():
+            event = events[-1][1]
+            is_live = not isinstance(event, EntityDeleted)
+            leaves = self._index.leaves(event.type, event.attributes) if is_live else {}
+            changes.add(key, event.type, previous_rows.get(key), leaves)
+        changes.write(db, self._tables)
 
 
 class RowChanges:
-    """The row changes of some events, grouped by the statement that writes them.
+    """The row changes of some events, grouped by the statement that writes them."""
 
-    omitted_keys: keys of entities that the index omits. max_leaves: the maximum number of indexed leaves per entity.
-    """
-
-    def __init__(self, omitted_keys: Collection[str], max_leaves: int) -> None:
-        self._omitted_keys = omitted_keys
-        self._max_leaves = max_leaves
-        self.inserted: list[Values] = []
-        self.updated: list[Values] = []
-        self.deleted: list[Values] = []
-        self.history: list[Values] = []
-        self.inserted_leaves: list[Values] = []
-        self.updated_leaves: list[Values] = []
-        self.deleted_leaves: list[Values] = []
-        self.publications: list[Values] = []
+    def __init__(self) -> None:
+        self._inserted: list[Values] = []
+        self._updated: list[Values] = []
+        self._deleted: list[Values] = []
+        self._history: list[Values] = []
+        self._publications: list[Values] = []
 
     def add(self, previous: EntityRow | None, events: PositionedEvents) -> None:
         """Adds the events of one stream. previous: the existing row."""
@@ -158,21 +190,16 @@ class RowChanges:
             ),
         ]
         end_positions = [position for position, _ in events]
-        self.history += [
+        self._history += [
             (*replaced_row, until)
             for replaced_row, until in zip(row_versions, end_positions, strict=False)
             if replaced_row
         ]
-        current, last_event = row_versions[-1], events[-1][1]
-        if previous is None and current is not None:
-            self.inserted.append(current)
-            self.inserted_leaves += _leaf_rows(current, self._leaves(last_event))
-        elif previous is not None and current is not None:
-            self.updated.append(current)
-            self._add_changes(current, self._stored_leaves(previous), self._leaves(last_event))
+        current = row_versions[-1]
+        if current is not None:
+            (self._inserted if previous is None else self._updated).append(current)
         elif previous is not None:
-            self.deleted.append((previous.tree_key,))
-            self.deleted_leaves += [(previous.tree_key, path) for path in self._stored_leaves(previous)]
+            self._deleted.append((previous.tree_key,))
 
     def add_publications(
         self, previous: EntityRow | None, retained: Publication | None, events: PositionedEvents
@@ -184,28 +211,21 @@ class RowChanges:
         live_version = (
             LiveVersion(previous.since, json_text.loads_trusted(previous.private), previous.born) if previous else None
         )
-        self.publications += map(publication_row, fold_publications(events, live_version, retained))
+        self._publications += map(publication_row, fold_publications(events, live_version, retained))
 
-    def merge_small(self) -> None:
-        """Makes one statement of two where rows are few, because an insertion saves only the look-ups of many rows."""
-        if self.updated and len(self.inserted) < MIN_COPY_ROWS:
-            self.updated, self.inserted = [*self.updated, *self.inserted], []
-        if self.updated_leaves and len(self.inserted_leaves) < MIN_COPY_ROWS:
-            self.updated_leaves, self.inserted_leaves = [*self.updated_leaves, *self.inserted_leaves], []
-
-    def _add_changes(self, current: EntityRow, old_leaves: dict[str, Leaf], new_leaves: dict[str, Leaf]) -> None:
-        self.deleted_leaves += [(current.tree_key, path) for path in old_leaves if path not in new_leaves]
-        self.updated_leaves += _leaf_rows(
-            current, {path: leaf for path, leaf in new_leaves.items() if old_leaves.get(path) != leaf}
-        )
-
-    def _leaves(self, event: EntityEvent) -> dict[str, Leaf]:
-        return {} if event.type in UNINDEXED_TYPES else leaves(event.attributes, self._max_leaves)
-
-    def _stored_leaves(self, stored: EntityRow) -> dict[str, Leaf]:
-        if stored.tree_key in self._omitted_keys:
-            return {OMITTED_PATH: PRESENT_LEAF}
-        return {} if stored.type in UNINDEXED_TYPES else leaves(json_text.loads_trusted(stored.attributes))
+    def write(self, db: Database, target_tables: ReadModelTables) -> None:
+        """Writes all changes."""
+        if self._updated and len(self._inserted) < MIN_COPY_ROWS:
+            self._updated, self._inserted = [*self._updated, *self._inserted], []
+        for write, table, rows in (
+            (db.insert, target_tables.history, self._history),
+            (db.delete, target_tables.entity, self._deleted),
+            (db.insert, target_tables.entity, self._inserted),
+            (db.upsert, target_tables.entity, self._updated),
+            (db.upsert, target_tables.published, self._publications),
+        ):
+            if rows:
+                write(table, rows)
 
 
 def _by_stream(positioned_events: PositionedEvents) -> dict[str, list[tuple[int, EntityEvent]]]:
@@ -213,9 +233,3 @@ def _by_stream(positioned_events: PositionedEvents) -> dict[str, list[tuple[int,
     for position, event in positioned_events:
         streams.setdefault(xids.tree_key(event.xid), []).append((position, event))
     return streams
-
-
-def _leaf_rows(entity: EntityRow, leaves_by_path: dict[str, Leaf]) -> list[Values]:
-    # In the order of the primary key: SQLite then appends to one page of the table, which saves a sixth of an import.
-    key, type_ = entity.tree_key, entity.type
-    return [(key, path, type_, *leaves_by_path[path]) for path in sorted(leaves_by_path)]

@@ -23,10 +23,12 @@ from annals.projections.database import drivers
 from annals.projections.database.connections import ReadConnection, connect
 from annals.projections.database.drivers import Database
 from annals.projections.entities import xref
+from annals.projections.entities.attribute_index import INDEX_NAME
+from annals.projections.entities.changed_rows import changed_keys, rows_as_of
 from annals.projections.entities.collection_stream import ENTITY_SINCE, CollectionStream, stream_collection
 from annals.projections.entities.filters.by_index import RowOverrides
 from annals.projections.entities.filters.missing_attributes import MissingAttributeCache
-from annals.projections.entities.filters.pages import CollectionMembers, past_overrides
+from annals.projections.entities.filters.pages import CollectionMembers
 from annals.projections.entities.filters.scan import ScannedMembers, ScanSelection
 from annals.projections.entities.filters.selection import Selection
 from annals.projections.entities.past_database import PastDatabase
@@ -34,7 +36,7 @@ from annals.projections.entities.publications import StoredPublications
 from annals.projections.entities.rows import EntityRow, stored_row
 from annals.projections.entities.stored_links import StoredLinks
 from annals.projections.entities.tables import tables
-from annals.projections.log.positions import checked_position, read_position
+from annals.projections.log.positions import checked_position, find_position, read_position
 from annals.projections.log.reader import Log
 from annals.projections.subscriptions.state.subscriptions import StoredSubscriptions
 
@@ -42,7 +44,10 @@ _COLUMNS: Final = ", ".join(EntityRow._fields)
 _ROW_WIDTH: Final = len(EntityRow._fields)
 _SELECT_ENTITY: Final = f"SELECT {_COLUMNS} FROM entity WHERE tree_key = ?"
 _DEFINITIONS: Final = ", ".join(ENTITY_SINCE.format(tree_key(name)) for name in (MODEL, CAPABILITIES))
-_SELECT_HEADS: Final = f"SELECT (SELECT position FROM projection WHERE name = 'entities'), {_DEFINITIONS}"
+_INDEX_POSITION: Final = f"(SELECT max(position) FROM projection WHERE name = '{INDEX_NAME}')"
+_SELECT_HEADS: Final = (
+    f"SELECT (SELECT position FROM projection WHERE name = 'entities'), {_DEFINITIONS}, {_INDEX_POSITION}"
+)
 _WITH_DEFINITIONS: Final = (
     f"SELECT entity.*, {_DEFINITIONS} FROM (SELECT 1) AS always LEFT JOIN entity ON entity.tree_key = ?"
 )
@@ -126,6 +131,11 @@ class View:
         """The position of the last event in the read model."""
         return read_position(self._db, "entities")
 
+    def index_position(self) -> int:
+        """The position of the last event in the attribute index, which may be behind the rows."""
+        position = find_position(self._db, INDEX_NAME)
+        return self.position() if position is None else position
+
     def definitions(self) -> tuple[int, int]:
         """Positions of the last events of the model and of the capabilities; caches of them compare these first."""
         model, capabilities = self._db.one(f"SELECT {_DEFINITIONS}")
@@ -177,21 +187,29 @@ class View:
     def selection(
         self, xid: str, filter: EntityFilter | None, base_url: str, row_overrides: RowOverrides | None = None
     ) -> Selection:
-        """What a filter selects below an entity or collection. base_url: absolute URL of the registry."""
+        """What a filter selects below an entity or collection.
+
+        base_url: absolute URL of the registry. row_overrides: those of the present that the index needs if None.
+        """
+        if row_overrides is None:
+            row_overrides = self.row_overrides(xid, uses_index=True)
         return Selection(self._db, xid, filter, base_url, row_overrides)
 
     def members(self, selection: Selection, type: str, sort: Sort | None, size: int) -> CollectionMembers:
         """The members of a selection's collection, sorted. size: its size before any filter."""
         return CollectionMembers(self._db, selection, type, sort, size, self._missing_attributes)
 
-    def row_overrides(self, xid: str, types: Iterable[str] = (), position: int | None = None) -> RowOverrides | None:
+    def row_overrides(
+        self, xid: str, types: Iterable[str] = (), position: int | None = None, *, uses_index: bool = False
+    ) -> RowOverrides | None:
         """The entities at and below a path that read differently from their rows; None if there are none.
 
-        types: of the Resources there, to find those with an xref. position: of the moment, None for now.
+        types: of the Resources there, to find those with an xref. position: of the moment, None for now. uses_index:
+        include those whose rows the attribute index does not have yet.
         """
         low, high = subtree(xid)
-        overrides = past_overrides(self._db, position, low, high) if position is not None else None
-        images: dict[str, EntityRow | None] = dict(overrides.images) if overrides else {}
+        starts = [start for start in (position, self.index_position() if uses_index else None) if start is not None]
+        images = self._changed_images(min(starts), position, low, high) if starts else {}
         own_rows = (
             [row for row in (self.entity(resource),) if row]
             if (resource := _resource_or_registry(xid)) != REGISTRY
@@ -199,8 +217,17 @@ class View:
         )
         candidates = chain(own_rows, xref.find_xrefs(self._db, types, low, high), filter(None, images.values()))
         unchanged_rows = (row for row in candidates if images.get(row.tree_key, row) is row)
-        images |= xref.resolve_xrefs(self._db, unchanged_rows, position)
-        return RowOverrides(images) if images else None
+        resolved_rows = xref.resolve_xrefs(self._db, unchanged_rows, position)
+        if not images and not resolved_rows:
+            return None
+        return RowOverrides(images | resolved_rows, is_newer_only=position is None and not resolved_rows)
+
+    def _changed_images(self, after: int, position: int | None, low: str, high: str) -> dict[str, EntityRow | None]:
+        """The entities between two keys with events after a position, as of another position; None for now."""
+        if after >= self.position():
+            return {}
+        keys = [key for key in changed_keys(self._db, after) if low < key < high]
+        return {**dict.fromkeys(keys), **(rows_as_of(self._db, keys, position) if keys else {})}
 
     def resolved_entity(self, xid: str) -> EntityRow | None:
         """`entity` as a reader sees it: a Resource with an xref shows its target and the target's Versions."""
@@ -223,10 +250,14 @@ class SnapshotView(View):
 
     def __init__(self, db: Database, missing_attributes: MissingAttributeCache, heads: Sequence[int | None]) -> None:
         super().__init__(db, missing_attributes)
-        self._position, self._model, self._capabilities = (checked_position(head or 0) for head in heads)
+        self._position, self._model, self._capabilities, index = (checked_position(head or 0) for head in heads)
+        self._index_position = self._position if heads[-1] is None else index
 
     def position(self) -> int:
         return self._position
+
+    def index_position(self) -> int:
+        return self._index_position
 
     def definitions(self) -> tuple[int, int]:
         return self._model, self._capabilities
@@ -295,7 +326,9 @@ class PastView(View):
     def members(self, selection: Selection, type: str, sort: Sort | None, size: int) -> CollectionMembers:
         return ScannedMembers(self._db, selection, type, sort, size)
 
-    def row_overrides(self, xid: str, types: Iterable[str] = (), position: int | None = None) -> RowOverrides | None:
+    def row_overrides(
+        self, xid: str, types: Iterable[str] = (), position: int | None = None, *, uses_index: bool = False
+    ) -> RowOverrides | None:
         """None, because `selection` resolves xrefs itself and rows need no other change."""
         return None
 

@@ -28,6 +28,7 @@ from annals.domain.values import xid as xids
 from annals.projections.database import drivers
 from annals.projections.database.drivers import Values
 from annals.projections.entities.apply import EntityProjection
+from annals.projections.entities.attribute_index import index_name
 from annals.projections.entities.leaves import MAX_LEAVES
 from annals.projections.entities.tables import ReadModelTables, tables
 from annals.projections.log import positions
@@ -159,7 +160,7 @@ class Rebuild:
         self._progress = progress
         self._name = f"{EntityProjection.name}{suffix}"
         self._tables = tables(suffix)
-        self._projection = EntityProjection(self._name, self._tables, max_leaves)
+        self._projection = EntityProjection(self._name, self._tables, max_leaves, max_behind=0)
 
     def create_tables(self) -> None:
         """Creates the empty tables and drops those of rebuilds that died."""
@@ -174,6 +175,9 @@ class Rebuild:
         for name, rows in precomputed.batches:
             with self._transaction() as connection:
                 drivers.database_of(connection).insert(getattr(self._tables, name), rows)
+        with self._transaction() as connection:
+            db = drivers.database_of(connection)
+            positions.save_position(db, index_name(self._name), precomputed.position)
         self._advance(precomputed.position, self._store.log_end().position)
 
     def fill(self) -> None:
@@ -249,8 +253,9 @@ class Rebuild:
             connection.exec_driver_sql(f"ALTER TABLE {live_table.name} RENAME TO {new_table.name}_old")
             connection.exec_driver_sql(f"ALTER TABLE {new_table.name} RENAME TO {live_table.name}")
         db = drivers.database_of(connection)
-        positions.save_position(db, EntityProjection.name, position)
-        positions.delete_position(db, self._name)
+        for name_of in (str, index_name):
+            positions.save_position(db, name_of(EntityProjection.name), position)
+            positions.delete_position(db, name_of(self._name))
 
     def _drop_leftovers(self) -> None:
         # A transaction for each table, because SQLite needs time to free the pages of a large table.

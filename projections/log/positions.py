@@ -20,8 +20,13 @@ POSITIONS: Final = Table(
 
 def read_position(database: Database, name: str) -> int:
     """The last position that a projection applied, 0 before its first."""
+    return find_position(database, name) or 0
+
+
+def find_position(database: Database, name: str) -> int | None:
+    """The last position that a projection applied; None if none is stored."""
     row = database.one("SELECT position FROM projection WHERE name = ?", (name,))
-    return checked_position(row[0]) if row else 0
+    return checked_position(row[0]) if row else None
 
 
 def checked_position(stored: Any) -> int:

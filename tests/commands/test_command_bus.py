@@ -24,11 +24,13 @@ from tests.support.small_decider import Refused, decide, refuse, write
 class PositionProjection:
     """An inline projection that notes positions in a table of its own."""
 
-    def apply(self, connection: Connection, recorded: Sequence[tuple[int, EntityEvent]], report: object = None) -> None:
+    def apply(self, connection: Connection, recorded: Sequence[tuple[int, EntityEvent]], *_: object) -> None:
         for position, event in recorded:
             if event.attributes.get("poison"):
                 raise Refused
             connection.execute(text("INSERT INTO seen VALUES (:position)"), {"position": position})
+
+    def catch_up(self, connection: Connection) -> None: ...
 
     @staticmethod
     def positions(store: Store) -> list[int]:

@@ -432,7 +432,7 @@ class ResourceDraft:
         self.counter: int = entity.private.get("counter", 0) if entity else 0
         self.facade: Attributes = entity.private.get(FACADE, {}) if entity else {}
         self.link: str | None = entity.private.get(LINK) if entity else link or None
-        self.newest = _newest_of(entity) if entity else ""
+        self.newest = newest_version_id(entity) if entity else ""
         self.only_appends = False
         self.default_request = NO_DEFAULT_REQUEST
         self.membership_changed = False
@@ -457,7 +457,7 @@ class ResourceDraft:
         return [version for version in self.versions.values() if version.deletion_reason is None]
 
 
-def _newest_of(entity: Entity) -> str:
+def newest_version_id(entity: Entity) -> str:
     """The id of the newest Version of a stored Resource; empty if it is not known."""
     if entity.attributes["meta"].get("defaultversionsticky"):
         return str(entity.private.get(NEWEST, ""))

@@ -65,12 +65,15 @@ _DISTINCT_PATHS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class RowOverrides:
-    """Entities that read differently from their current rows, at a past moment or because of an xref.
+    """Entities that read differently from the index or from their current rows.
 
-    images: by tree key; None for a stream without a live entity at that moment.
+    The index does not have their last events yet, a past moment is read, or they have an xref. images: by tree key;
+    None for a stream without a live entity at that moment. is_newer_only: the images are exactly those of the entities
+    whose last events the index does not have.
     """
 
     images: Mapping[str, EntityRow | None] = field(default_factory=dict)
+    is_newer_only: bool = False
 
     def keys_of_type(self, type: str) -> list[str]:
         """The tree keys of the images that are entities of a type."""

@@ -12,7 +12,8 @@ from threading import Lock
 from typing import Final, NamedTuple
 
 from annals.projections.database.drivers import Database
-from annals.projections.log.positions import read_position
+from annals.projections.entities.attribute_index import INDEX_NAME
+from annals.projections.log.positions import find_position
 
 #: The number of cached queries, and of cached members of each.
 CACHE_SIZE: Final = 256
@@ -58,7 +59,7 @@ class MissingAttributeCache:
         db: sees one snapshot. find_all: finds them, None for more than `MAX_KEYS`. find_among: which of some keys lack
         it.
         """
-        position = read_position(db, "entities")
+        position = find_position(db, INDEX_NAME) or 0
         with self._lock:
             cached = self._entries.get(query)
         if cached is not None and cached.position == position:

@@ -17,7 +17,6 @@ from typing import Final, NamedTuple
 from annals.domain.filters import Sort
 from annals.projections.database.drivers import Database
 from annals.projections.entities.filters.by_document import sort_key_of
-from annals.projections.entities.filters.by_index import RowOverrides
 from annals.projections.entities.filters.missing_attributes import (
     MAX_KEYS,
     MissingAttributeCache,
@@ -27,7 +26,7 @@ from annals.projections.entities.filters.missing_attributes import (
 from annals.projections.entities.filters.selection import Selection
 from annals.projections.entities.filters.sql import SqlFragment, and_, between
 from annals.projections.entities.leaves import path_key, path_text
-from annals.projections.entities.rows import EntityRow, stored_row
+from annals.projections.entities.rows import EntityRow
 
 #: Up to this size, a collection's members are sorted; for a larger one, the index over all entities of its type is read
 #: in order.
@@ -179,12 +178,15 @@ class CollectionMembers:
     def _cached_missing_keys(self) -> list[str] | None:
         """The tree keys of a large collection's members without the attribute; None if too many or unknown."""
         selection = self._selection
-        if self._size <= MAX_SORTED or not selection.state.is_unfiltered or selection.overrides.images:
+        if self._size <= MAX_SORTED or not selection.state.is_unfiltered:
+            return None
+        if selection.overrides.images and not selection.overrides.is_newer_only:
             return None
         query = MissingAttributeQuery(self._type, self._sort_path, selection.low, selection.high)
-        return self._missing_attributes.members_without(
+        keys = self._missing_attributes.members_without(
             self._db, query, self._find_missing_keys, self._filter_missing_keys
         )
+        return None if keys is None else [key for key in keys if key not in selection.overrides.images]
 
     def _find_missing_keys(self) -> TreeKeys | None:
         # Counting the values is cheaper than searching for members without one.
@@ -192,9 +194,12 @@ class CollectionMembers:
             f"SELECT 1 FROM attribute AS a WHERE a.type = '{self._type}' AND a.path = ?", (self._sort_path,)
         )
         key_range = between("a.tree_key", self._selection.low, self._selection.high)
-        queries = (and_(select, key_range, SqlFragment(condition)) for _, condition in _COLUMNS.values())
+        is_current = self._selection.compiler.unchanged_condition("a.tree_key")
+        queries = (and_(select, key_range, SqlFragment(condition), is_current) for _, condition in _COLUMNS.values())
         counts = (self._db.one(*query.wrap("SELECT count(*) FROM ({}) AS s"))[0] for query in queries)
-        missing_count = self._size - sum(counts) - len(self._selection.compiler.omitted.keys(self._type))
+        omitted_count = len(self._selection.compiler.omitted.keys(self._type))
+        changed_count = len(self._selection.overrides.keys_of_type(self._type))
+        missing_count = self._size - sum(counts) - omitted_count - changed_count
         if missing_count == 0:
             return frozenset()
         query = self._without_value_query(None, descending=False) if 0 < missing_count <= MAX_KEYS else None
@@ -291,19 +296,3 @@ def _can_follow(sort_class: int, after: PageKey | None, descending: bool) -> boo
 
 def _with_limit(query: SqlFragment, limit: int | None) -> SqlFragment:
     return query if limit is None else SqlFragment(f"{query.text} LIMIT ?", (*query.values, limit))
-
-
-def past_overrides(db: Database, position: int, low: str, high: str) -> RowOverrides | None:
-    """The changes between two keys since a position, as images of that time; None without changes.
-
-    Cost: O(changes since the position).
-    """
-    streams = {row[0] for row in db.all("SELECT stream FROM log WHERE position > ?", (position,))}
-    changed = [key for stream in streams if low < (key := stream.replace("/", "!")) < high]
-    if not changed:
-        return None
-    columns = ", ".join(EntityRow._fields)
-    key_condition = db.in_list("tree_key")
-    sql = f"SELECT {columns} FROM entity_history WHERE {key_condition} AND since <= ? AND until > ?"
-    rows = db.all(sql, (db.list_parameter(changed), position, position))
-    return RowOverrides({**dict.fromkeys(changed), **{row[0]: stored_row(row) for row in rows}})

@@ -8,12 +8,18 @@ from typing import Any, Final
 from sqlalchemy import Connection
 
 from annals.commands.store import sql
+from annals.commands.store.damage import UnreadableRow
 from annals.commands.store.log import Store
 from annals.commands.verify.unchecked_rows import catch_unreadable, open_snapshot
 from annals.commands.verify.verify_log import ProgressCallback, VerificationFinding
 from annals.domain.values.json_text import loads
+from annals.projections.database import drivers
+from annals.projections.entities.attribute_index import INDEX_NAME
+from annals.projections.entities.changed_rows import changed_keys, rows_as_of
 from annals.projections.entities.leaves import OMITTED_PATH, PRESENT_LEAF, UNINDEXED_TYPES, leaves
+from annals.projections.entities.rows import EntityRow
 from annals.projections.entities.tables import tables
+from annals.projections.log.positions import find_position
 
 _SELECT_ROWS: Final = (
     "SELECT tree_key, type, attributes, since FROM entity WHERE tree_key > ? ORDER BY tree_key LIMIT ?"
@@ -22,6 +28,8 @@ _SELECT_LEAVES: Final = (
     "SELECT tree_key, path, type, text, number, remainder FROM attribute WHERE tree_key > ? AND tree_key <= ?"
 )
 _SELECT_COUNT: Final = "SELECT (SELECT count(*) FROM attribute), (SELECT coalesce(max(last), 0) FROM interaction)"
+#: No tree key is greater.
+_LAST_KEY: Final = "\U0010ffff"
 #: The maximum number of paths in a finding.
 _MAX_LISTED_PATHS: Final = 3
 
@@ -41,8 +49,12 @@ def verify_index(store: Store, progress: ProgressCallback = lambda done, total: 
         if not tables().exist(connection):
             return
         stored_count, log_end = sql.run(connection, _SELECT_COUNT).fetchone()
-        expected_count = 0
-        for page, index in _read_pages(connection):
+        expected_count, earlier_rows = 0, dict[str, EntityRow | None]()
+        try:
+            earlier_rows = _rows_before_index_end(connection)
+        except UnreadableRow as error:
+            yield VerificationFinding(log_end, f"the index over attributes: {error}")
+        for page, index in _read_pages(connection, earlier_rows):
             for key, type, attributes, since in page:
                 stored_leaves = index.get(key, {})
                 expected = _expected_leaves(type, attributes, OMITTED_PATH in stored_leaves)
@@ -62,17 +74,34 @@ def verify_index(store: Store, progress: ProgressCallback = lambda done, total: 
         yield VerificationFinding(log_end, f"the database cannot read the index over attributes: {message}")
 
 
-def _read_pages(connection: Connection) -> Iterator[tuple[Sequence[Any], _Index]]:
-    """Rows of entities by key, with the leaves of the same keys."""
-    key = ""
-    while page := sql.run(connection, _SELECT_ROWS, (key, sql.CHUNK)).fetchall():
+def _read_pages(
+    connection: Connection, earlier_rows: Mapping[str, EntityRow | None]
+) -> Iterator[tuple[Sequence[Any], _Index]]:
+    """Rows of entities by key, as of the position of the index, with the leaves of the same keys."""
+    key, is_last = "", False
+    while not is_last:
+        page = sql.run(connection, _SELECT_ROWS, (key, sql.CHUNK)).fetchall()
+        is_last = len(page) < sql.CHUNK or not isinstance(page[-1][0], str)
+        end = _LAST_KEY if is_last else page[-1][0]
         index: _Index = {}
-        for owner, path, *leaf in sql.run(connection, _SELECT_LEAVES, (key, page[-1][0])):
+        for owner, path, *leaf in sql.run(connection, _SELECT_LEAVES, (key, end)):
             index.setdefault(owner, {})[path] = (leaf[0], leaf[1], leaf[2], leaf[3])
-        yield page, index
-        key = page[-1][0]
-        if len(page) < sql.CHUNK or not isinstance(key, str):
-            return
+        rows = [row for row in page if row[0] not in earlier_rows]
+        rows += [
+            (row.tree_key, row.type, row.attributes, row.since)
+            for changed, row in earlier_rows.items()
+            if row and key < changed <= end
+        ]
+        yield rows, index
+        key = end
+
+
+def _rows_before_index_end(connection: Connection) -> dict[str, EntityRow | None]:
+    """The entities whose last events the index does not have, with their rows as of its position."""
+    db = drivers.database_of(connection)
+    position = find_position(db, INDEX_NAME)
+    keys = changed_keys(db, position) if position is not None else []
+    return {**dict.fromkeys(keys), **(rows_as_of(db, keys, position) if keys else {})}
 
 
 def _expected_leaves(type: Any, attributes: Any, is_omitted: bool) -> dict[str, _Leaf]:

@@ -20,7 +20,7 @@ from tests.support.small_decider import decide, delete, write
 class Rows:
     """The read model's table, as far as its hashes go."""
 
-    def apply(self, connection: Connection, recorded: Sequence[tuple[int, EntityEvent]], report: object = None) -> None:
+    def apply(self, connection: Connection, recorded: Sequence[tuple[int, EntityEvent]], *_: object) -> None:
         for position, event in recorded:
             shown = entity_row(event, position)._asdict()
             connection.execute(text("DELETE FROM entity WHERE tree_key = :tree_key"), shown)
@@ -28,6 +28,8 @@ class Rows:
                 columns = "tree_key, xid, type, epoch, attributes, private"
                 values = ":tree_key, :xid, :type, :epoch, :attributes, :private"
                 connection.execute(text(f"INSERT INTO entity ({columns}) VALUES ({values})"), shown)
+
+    def catch_up(self, connection: Connection) -> None: ...
 
 
 @pytest.fixture

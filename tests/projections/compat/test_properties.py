@@ -180,6 +180,8 @@ def check(url: str, history: list[Command]) -> None:
             assert published_versions(readers, position) == then
         findings = [*verify_log(store), *verify_row_hashes(store), *verify_history(store)]
         assert not findings, findings
+        with store.writing() as tx:
+            EntityProjection().catch_up(tx.connection)
         before = dump(store)
         rebuild(store)
         assert dump(store) == before

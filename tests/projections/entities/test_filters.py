@@ -120,10 +120,11 @@ def expressions(draw: st.DrawFn, hops: Any = steps) -> str:
 filters = st.lists(st.lists(expressions(), min_size=1, max_size=3), min_size=1, max_size=2)
 
 
-@pytest.fixture(params=[MAX_LEAVES, 4], ids=["indexed", "omitted"])
+@pytest.fixture(params=[(MAX_LEAVES, False), (4, False), (MAX_LEAVES, True)], ids=["indexed", "omitted", "behind"])
 def registry(request: pytest.FixtureRequest, store_url: str) -> Iterator[Registry]:
-    """An empty registry, whose index takes every entity, or omits those with more than a few leaves."""
-    with Registry(store_url, request.param) as registry:
+    """An empty registry, whose index takes every entity, or omits those with more than a few leaves, or is behind."""
+    most, is_behind = request.param
+    with Registry(store_url, most, is_behind=is_behind) as registry:
         yield registry
 
 
@@ -276,7 +277,7 @@ def test_a_moment_stays_as_it_was(
         position = view.position()
         then = _shown(view, filter, order, None)
     with emptied(registry, tree(after), keep=True) as view:
-        moment = view.row_overrides("/dirs", position=position)
+        moment = view.row_overrides("/dirs", position=position, uses_index=True)
         assert _shown(view, filter, order, moment) == then
 
 

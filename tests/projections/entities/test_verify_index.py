@@ -26,7 +26,11 @@ def filled_store(store_url: str) -> Iterator[Store]:
     store = Store(store_url, clock=lambda: datetime(2026, 1, 1, tzinfo=UTC))
     store.create()
     create(store)
-    handle([PendingCommand(put(F, name="é", labels={"a": "b", "c": "d"}))], store, [EntityProjection()])
+    entities = EntityProjection()
+    handle([PendingCommand(put(F, name="é", labels={"a": "b", "c": "d"}))], store, [entities])
+    assert list(verify_index(store)) == []  # of an index that is behind
+    with store.writing() as transaction:
+        entities.catch_up(transaction.connection)
     assert list(verify_index(store)) == []
     yield store
     store.close()

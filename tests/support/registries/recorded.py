@@ -26,15 +26,16 @@ COMMAND = DeleteEntities("/dirs")
 class Registry:
     """What a test writes to and reads from. `history` holds the same log in memory.
 
-    most: leaves that the index takes of one entity.
+    most: leaves that the index takes of one entity. is_behind: the index is behind, and not brought up to date.
     """
 
-    def __init__(self, url: str, most: int = MAX_LEAVES) -> None:
+    def __init__(self, url: str, most: int = MAX_LEAVES, *, is_behind: bool = False) -> None:
         self.url = url
         self.store = Store(url)
         self.history = History()
         self.entities = EntityProjection(max_leaves=most)
         self.readers = ViewPool(url)
+        self.is_behind = is_behind
         self._open = ExitStack()
 
     def __enter__(self) -> Self:
@@ -59,6 +60,8 @@ class Registry:
             events = tuple(event for _, event in self.history.record(*changes, refresh=refresh))
             recorded = tx.append(Decision(events, documents or {}), tx.context(), COMMAND)
             self.entities.apply(tx.connection, recorded.events)
+            if not self.is_behind:
+                self.entities.catch_up(tx.connection)
         return recorded.position
 
     def tables(self) -> tuple[Rows, Rows, Rows]:

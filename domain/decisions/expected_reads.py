@@ -1,0 +1,34 @@
+"""The entities that decisions are likely to read, so that commands which are decided together need few queries.
+
+An entity that is missing here is read by the decision itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from annals.domain.decisions.changes.drafts import newest_version_id
+from annals.domain.decisions.commands import Command, DeleteEntities, WriteTree
+from annals.domain.decisions.world import World
+from annals.domain.values import xid as xids
+
+
+def target_xids(command: Command) -> tuple[str, ...]:
+    """What a command is about, its owners, and the registry; only these of large trees."""
+    if not isinstance(command, WriteTree | DeleteEntities):
+        return ()
+    return xids.REGISTRY, xids.CAPABILITIES, *xids.owners(command.xid), command.xid
+
+
+def version_xids(command: Command, world: World) -> Iterator[str]:
+    """The Versions of a Resource that a change of it reads: the first, the default and the newest one."""
+    segments = xids.segments(command.xid) if isinstance(command, WriteTree | DeleteEntities) else []
+    if len(segments) < 4:
+        return
+    resource = xids.join(*segments[:4])
+    yield f"{resource}/versions/1"
+    entity = world.get(resource)
+    if entity is not None and (default := entity.attributes.get("versionid")):
+        yield f"{resource}/versions/{default}"
+        if newest := newest_version_id(entity):
+            yield f"{resource}/versions/{newest}"

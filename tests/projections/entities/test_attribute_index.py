@@ -1,0 +1,80 @@
+"""When the attribute index takes in what it is behind; test_filters has what reads show until then."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from annals.commands.command_bus import CommandBus, handle
+from annals.commands.pending_command import PendingCommand
+from annals.commands.store.log import Store
+from annals.domain.decisions.commands import WriteMethod, WriteTree
+from annals.projections.entities.apply import EntityProjection
+from annals.projections.entities.attribute_index import INDEX_NAME, MAX_BEHIND
+from annals.projections.entities.verify.verify_index import verify_index
+from tests.support.polling import until
+from tests.support.registries.in_process import create
+
+
+def put(file: str, **attributes: Any) -> WriteTree:
+    return WriteTree(f"/dirs/d1/files/{file}", attributes, WriteMethod.PUT)
+
+
+def behind(store: Store) -> int:
+    """By how many events the index is behind."""
+    with store.engine.connect() as connection:
+        query = f"SELECT position FROM projection WHERE name = '{INDEX_NAME}'"
+        position = connection.exec_driver_sql(query).scalar_one()
+    return store.log_end().position - int(position)
+
+
+def test_it_catches_up_when_nothing_comes(store_url: str) -> None:
+    create(store_url)
+    with closing(Store(store_url)) as store:
+        handle([PendingCommand(put("f1"))], store, [EntityProjection()])
+        assert behind(store) > 0
+        command_bus = CommandBus(store, [EntityProjection()])  # takes over what a killed process has left
+        until(lambda: behind(store) == 0)
+        command_bus.submit(put("f2")).result()
+        until(lambda: behind(store) == 0)
+        command_bus.submit(put("f3")).result()
+        command_bus.close()
+        assert behind(store) == 0
+        assert list(verify_index(store)) == []
+
+
+def test_it_is_never_far_behind(store_url: str) -> None:
+    create(store_url)
+    entities = EntityProjection()
+    with closing(Store(store_url)) as store:
+        for number in range(MAX_BEHIND // 2):
+            handle([PendingCommand(put(f"f{number}", name=f"n{number}"))], store, [entities])
+            assert behind(store) <= MAX_BEHIND
+        assert store.log_end().position > MAX_BEHIND
+        assert list(verify_index(store)) == []
+
+
+@pytest.mark.parametrize("change", [{"meta": {"xref": "/dirs/d1/files/f2"}}, {"meta": {"xref": None}}])
+def test_an_xref_is_indexed_at_once(store_url: str, change: dict[str, Any]) -> None:
+    """ENT-130: lists find the Resources that show others by the index."""
+    create(store_url)
+    entities = EntityProjection()
+    with closing(Store(store_url)) as store:
+        for file, attributes in (("f2", {}), ("f1", {"meta": {"xref": "/dirs/d1/files/f3"}}), ("f2", {"name": "n"})):
+            handle([PendingCommand(put(file, **attributes))], store, [entities])
+        assert behind(store) > 0
+        handle([PendingCommand(put("f1", **change))], store, [entities])
+        assert behind(store) == 0
+
+
+def test_a_large_interaction_is_indexed_at_once(store_url: str) -> None:
+    create(store_url)
+    entities = EntityProjection()
+    with closing(Store(store_url)) as store:
+        handle([PendingCommand(put("f1", name="before"))], store, [entities])
+        tree = {f"f{number}": {"name": str(number)} for number in range(MAX_BEHIND)}
+        handle([PendingCommand(WriteTree("/dirs/d1/files", tree, WriteMethod.PATCH))], store, [entities])
+        assert behind(store) == 0
+        assert list(verify_index(store)) == []

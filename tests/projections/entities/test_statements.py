@@ -1,0 +1,92 @@
+"""How many statements a transaction of the writer takes, whatever the number of commands that share it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from annals.commands.command_bus import handle
+from annals.commands.pending_command import PendingCommand
+from annals.commands.store import sql
+from annals.commands.store.log import Recorded, Store
+from annals.domain.decisions.commands import WriteMethod, WriteTree
+from annals.projections.database.drivers import SqliteDatabase
+from annals.projections.entities.apply import EntityProjection
+from tests.support.registries.in_process import create
+
+#: Three statements read, and the others write: on SQLite one for each table, on PostgreSQL one for all.
+MOST = {"sqlite": 9, "postgresql": 4}
+
+
+@pytest.fixture
+def store(store_url: str) -> Iterator[Store]:
+    create(store_url)
+    store = Store(store_url)
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def statements(store: Store, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The statements that run from now on, but for the beginning and the end of transactions."""
+    seen: list[str] = []
+
+    def count(owner: Any, *names: str) -> None:
+        for name in names:
+            monkeypatch.setattr(owner, name, _noting(getattr(owner, name), seen))
+
+    if store.engine.dialect.name == "sqlite":
+        count(sql, "run", "insert")
+        count(SqliteDatabase, "run", "one", "all", "stream", "insert", "upsert", "delete")
+    else:
+        count(psycopg.Cursor, "execute", "executemany", "copy")
+    return seen
+
+
+def _noting(function: Callable[..., Any], seen: list[str]) -> Callable[..., Any]:
+    def noted(*arguments: Any, **options: Any) -> Any:
+        text = next((str(value) for value in arguments if isinstance(value, str)), function.__name__)
+        if not text.startswith("BEGIN"):
+            seen.append(text)
+        return function(*arguments, **options)
+
+    return noted
+
+
+def _put(file: str, **attributes: Any) -> PendingCommand:
+    return PendingCommand(WriteTree(f"/dirs/d1/files/{file}", attributes, WriteMethod.PUT))
+
+
+@pytest.mark.parametrize("commands", [1, 2, 20])
+def test_commands_share_statements(store: Store, statements: list[str], commands: int) -> None:
+    entities = EntityProjection()
+    handle([_put("before")], store, [entities])
+    for round in ("made", "changed", "changed again"):
+        batch = [_put(f"f{number}", name=round) for number in range(commands)]
+        del statements[:]
+        outcomes = handle(batch, store, [entities])
+        assert all(isinstance(outcome, Recorded) for outcome in outcomes), outcomes
+        assert len(statements) <= MOST[store.engine.dialect.name], "\n".join(map(str, statements))
+
+
+def test_refused_commands_take_no_statements(store: Store, statements: list[str]) -> None:
+    """ENT-4: what a refused command has appended was never written."""
+    handle([_put("f1")], store, [])
+    del statements[:]
+
+    def fail(*_: object) -> None:
+        raise ValueError
+
+    refused = PendingCommand(WriteTree("/dirs/d1/files/f2", {}, WriteMethod.PUT), build_answer=fail)
+    outcomes = handle([_put("f3"), refused, _put("f4")], store, [])
+    assert [isinstance(outcome, Recorded) for outcome in outcomes] == [True, False, True]
+    assert not any("SAVEPOINT" in statement for statement in statements)
+    assert [event.xid for _, event in store.events(0, 100) if event.xid.startswith("/dirs/d1/files/f")][-4:] == [
+        "/dirs/d1/files/f3",
+        "/dirs/d1/files/f3/versions/1",
+        "/dirs/d1/files/f4",
+        "/dirs/d1/files/f4/versions/1",
+    ]
