@@ -24,6 +24,7 @@ from bench import (
     importing,
     load,
     pasts,
+    peers,
     reading,
     rebuilding,
     replicating,
@@ -75,34 +76,49 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
     parser.add_argument("subjects", nargs="*", help=f"of {', '.join(SUBJECTS)}; all by default")
     parser.add_argument("--against", metavar="COMMIT", help="measure these sources beside those of a commit")
+    parser.add_argument(
+        "--peers", metavar="URL", nargs="+", help="measure xRegistry servers; writes to them, no report"
+    )
+    parser.add_argument("--work", metavar="TEXT", default="", help="only workloads whose names have it; no report")
     parser.add_argument("--quick", action="store_true", help="small sizes, to see that all of it runs; no report")
     wanted = parser.parse_args()
     if unknown := set(wanted.subjects) - set(SUBJECTS):
         parser.error(f"unknown: {', '.join(sorted(unknown))}")
+    if wanted.peers:
+        _show(list(_printed(peers.measure(wanted.peers, wanted.work, wanted.quick))))
+        return
     figures: list[Figure] = []
     with places() as (kinds, missing):
         if missing:
             print(missing, file=sys.stderr)
-        for name, subject in _subjects(wanted.subjects, wanted.against):
+        for name, subject in _subjects(wanted.subjects, wanted.against, wanted.work):
             found = list(_measured(subject, kinds, wanted.quick))
             figures += found
-            if not wanted.quick:
+            if not wanted.quick and not wanted.work:
                 _report(name, found, wanted.against if name == AGAINST else None)
+    _show(figures)
+
+
+def _show(figures: list[Figure]) -> None:
     Console(width=None if sys.stdout.isatty() else 200).print(_table(figures))
 
 
-def _subjects(wanted: Sequence[str], against: str | None) -> Iterator[tuple[str, Subject]]:
+def _subjects(wanted: Sequence[str], against: str | None, work: str) -> Iterator[tuple[str, Subject]]:
     """What is measured: with `against` that alone, unless subjects are named."""
     yield from ((name, SUBJECTS[name]) for name in wanted or (() if against else SUBJECTS))
     if against:
-        yield AGAINST, Against(against)
+        yield AGAINST, Against(against, work)
 
 
 def _measured(subject: Subject, kinds: Iterable[Place], quick: bool) -> Iterator[Figure]:
     for place in kinds:
-        for figure in subject.measure(place, quick):
-            print(" | ".join(figure.cells()), file=sys.stderr, flush=True)
-            yield figure
+        yield from _printed(subject.measure(place, quick))
+
+
+def _printed(figures: Iterable[Figure]) -> Iterator[Figure]:
+    for figure in figures:
+        print(" | ".join(figure.cells()), file=sys.stderr, flush=True)
+        yield figure
 
 
 def _table(figures: list[Figure]) -> Table:

@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
 
 from bench import client
-from bench.client import WORKLOADS, Workload
+from bench.client import Workload, workloads
 from bench.figures import Figure, Want
 from bench.places import Place, serving
 
@@ -37,8 +37,10 @@ class Rates(NamedTuple):
 class Against:
     """Measures the sources against those of a commit."""
 
-    def __init__(self, commit: str) -> None:
+    def __init__(self, commit: str, work: str = "") -> None:
+        """work: only workloads whose names have it."""
         self._commit = commit
+        self._work = work
 
     def measure(self, place: Place, quick: bool) -> Iterator[Figure]:
         """One figure for each workload: entities a second, beside those of the commit."""
@@ -50,7 +52,7 @@ class Against:
             for url in urls:
                 pool.apply(client.prepare, (url,))
             starts = [0] * len(urls)
-            for number, workload in enumerate(WORKLOADS):
+            for number, workload in workloads(self._work):
                 rates = [_round(pool, urls, number, starts, seconds, turn) for turn in range(rounds)]
                 yield figure(workload, place.name, rates)
 

@@ -54,6 +54,17 @@ def _created(start: int) -> Iterator[Asked]:
         yield "PUT", f"/schemagroups/made{n % 50}/schemas/schema{n}$details", dumps(samples.schema(n))
 
 
+def _created_in(groups: int, start: int) -> Iterator[Asked]:
+    for n in count(start):
+        yield "PUT", f"/schemagroups/of{groups}x{n % groups}/schemas/schema{n}$details", dumps(samples.schema(n))
+
+
+def _deleted(start: int) -> Iterator[Asked]:
+    for n in count(start):
+        yield "POST", "/schemagroups", samples.body(1, IMPORTED, 1_000_000 + n)
+        yield "DELETE", f"/schemagroups/group{1_000_000 + n}/schemas", b""
+
+
 def _versions(start: int) -> Iterator[Asked]:
     for n in count(start):
         yield "POST", f"/schemagroups/deep/schemas/schema{n // 200}$details", dumps(samples.schema(n))
@@ -82,14 +93,22 @@ def _same(path: str, start: int) -> Iterator[Asked]:
 WORKLOADS: Final = (
     Workload("Create a schema, 1 client", 1, _created),
     Workload("Create a schema, 8 clients", 8, _created),
+    Workload("Create a schema, 16 clients, one Group", 16, partial(_created_in, 1)),
+    Workload("Create a schema, 16 clients, 16 Groups", 16, partial(_created_in, 16)),
     Workload("Add a Version, 1 client", 1, _versions),
     Workload(f"Import, {IMPORTED} entities a request", 1, _imports, IMPORTED),
+    Workload(f"Import {IMPORTED} Resources and delete them", 1, _deleted),
     Workload("Read a document, 8 connections", 8, _documents),
     Workload("Read details, 8 connections", 8, _details),
     Workload(f"List of {LISTED:,}", 1, partial(_same, "/schemagroups/listed/schemas")),
     Workload(f"Filter {LISTED:,} by label", 1, partial(_same, "/schemagroups/listed/schemas?filter=labels.team=team3")),
     Workload("GET /", 1, partial(_same, "/")),
 )
+
+
+def workloads(text: str = "") -> Iterator[tuple[int, Workload]]:
+    """The workloads whose names have a text, with their numbers."""
+    return ((number, workload) for number, workload in enumerate(WORKLOADS) if text in workload.name)
 
 
 async def _run(url: str, requests: Iterator[Asked], connections: int, seconds: float) -> int:

@@ -99,6 +99,9 @@ class RecentWorld:
     def xref_sources(self, xid: str) -> Sequence[str]:
         return ()
 
+    def prefetch_members(self, collections: Iterable[str]) -> None:
+        """Nothing, because everything is in memory."""
+
     def prefetch_xref_sources(self, names: Iterable[str]) -> None:
         pass
 

@@ -36,6 +36,7 @@ def delete_entities(changes: ChangeSet, command: DeleteEntities) -> None:
     entities = [entity for entity in entities if not _is_readonly_skipped(changes, command, entity)]
     for entity in entities:
         _check_removable(changes, entity)
+    changes.world.prefetch_members(f"{entity.xid}/versions" for entity in entities if entity.type.count(".") == 1)
     for entity in entities:
         _DELETERS[entity.type.count(".")](changes, entity)
     if command.setdefaultversionid is not None:

@@ -116,6 +116,9 @@ class World(Protocol):
     def members(self, collection: str) -> Sequence[Entity]:
         """The live entities of one collection (`/dirs`, `/dirs/d1/files`, `.../f1/versions`), by tree key."""
 
+    def prefetch_members(self, collections: Iterable[str]) -> None:
+        """Announces collections whose members will be read, so that a store can read them in few queries."""
+
     def count(self, collection: str) -> int:
         """The number of live entities in one collection."""
 

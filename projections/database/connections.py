@@ -134,6 +134,9 @@ class PostgresReadConnection(PostgresDatabase):
     def is_open(self) -> bool:
         return not self._connection.closed
 
+    def look_up(self, sql: str, values: Sequence[str | int] = ()) -> Any:
+        return self._prepared.row(sql, values)
+
     def stream(self, sql: str, values: Values = ()) -> Generator[Any, None, None]:
         """Every row, a few at a time in a snapshot, whose end ends the stream.
 

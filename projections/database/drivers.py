@@ -53,6 +53,9 @@ class Database(Protocol):
     def one(self, sql: str, values: Values = ()) -> Any:
         """The first row, or None."""
 
+    def look_up(self, sql: str, values: Sequence[str | int] = ()) -> Any:
+        """`one`, in the fastest way, for statements that run for most requests."""
+
     def all(self, sql: str, values: Values = ()) -> list[Any]:
         """Every row."""
 
@@ -72,7 +75,7 @@ class Database(Protocol):
         """Adds rows, or replaces those with the same primary keys; a key appears once."""
 
     def delete(self, table: Table, keys: Sequence[Values]) -> None:
-        """Removes rows by primary key."""
+        """Removes rows by primary key, or by its first columns; all keys have as many."""
 
 
 def database_of(connection: Connection) -> Database:
@@ -100,6 +103,8 @@ class SqliteDatabase:
     def one(self, sql: str, values: Values = ()) -> Any:
         return self._connection.execute(sql, values).fetchone()
 
+    look_up = one
+
     def all(self, sql: str, values: Values = ()) -> list[Any]:
         return self._connection.execute(sql, values).fetchall()
 
@@ -119,7 +124,7 @@ class SqliteDatabase:
         self._connection.executemany(f"{_insert_statement(table)} {_on_conflict(table)}", rows)
 
     def delete(self, table: Table, keys: Sequence[Values]) -> None:
-        key_condition = " AND ".join(f"{key} = ?" for key in _key_names(table))
+        key_condition = " AND ".join(f"{key} = ?" for key in _key_names(table)[: len(keys[0])])
         self._connection.executemany(f"DELETE FROM {table.name} WHERE {key_condition}", keys)
 
 
@@ -144,6 +149,9 @@ class PostgresDatabase:
     def one(self, sql: str, values: Values = ()) -> Any:
         self._send_writes()
         return self._cursor.execute(_psycopg_sql(sql), values, prepare=True).fetchone()
+
+    def look_up(self, sql: str, values: Sequence[str | int] = ()) -> Any:
+        return self.one(sql, values)
 
     def all(self, sql: str, values: Values = ()) -> list[Any]:
         self._send_writes()
@@ -176,7 +184,7 @@ class PostgresDatabase:
         self._with_arrays(f"INSERT INTO {table.name} SELECT * FROM {_unnest(table)} {_on_conflict(table)}", rows)
 
     def delete(self, table: Table, keys: Sequence[Values]) -> None:
-        names = _key_names(table)
+        names = _key_names(table)[: len(keys[0])]
         key_condition = " AND ".join(f"{table.name}.{name} = gone.{name}" for name in names)
         deleted_keys = f"{_unnest(table, len(names))} AS gone ({', '.join(names)})"
         self._with_arrays(f"DELETE FROM {table.name} USING {deleted_keys} WHERE {key_condition}", keys)

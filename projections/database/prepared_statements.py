@@ -1,8 +1,8 @@
-"""Prepared statements of a PostgreSQL connection, whose rows arrive while the server computes more.
+"""Prepared statements of a PostgreSQL connection: look-ups, and rows that arrive while the server computes more.
 
-The driver does not prepare statements that it streams, and planning takes as long as a hundred rows. This module
-therefore uses the layer below it, libpq. SQL's own EXECUTE would take its snapshot before its locks, when a rebuild may
-not have swapped its tables.
+The driver does not prepare statements that it streams, and planning takes as long as a hundred rows. Its cursors take
+longer than the server needs to find a row by its key. This module therefore uses the layer below it, libpq. SQL's own
+EXECUTE would take its snapshot before its locks, when a rebuild may not have swapped its tables.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Final
 import psycopg
 from psycopg import capabilities
 from psycopg.adapt import Transformer
-from psycopg.pq import ExecStatus
+from psycopg.pq import ConnStatus, ExecStatus, Format
 from psycopg.pq.abc import PGconn, PGresult
 
 #: The number of rows per chunk.
@@ -28,6 +28,22 @@ class PreparedStatements:
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self._connection = connection
         self._names: dict[str, bytes] = {}
+        self._transformer = Transformer(connection)
+
+    def row(self, sql: str, values: Sequence[str | int]) -> Any:
+        """The first row of a query, or None. sql: with `?` for parameters. Raises: psycopg.Error."""
+        libpq_connection, parameters = self._connection.pgconn, [str(value).encode() for value in values]
+        if any(b"\0" in parameter for parameter in parameters):
+            raise psycopg.DataError("a text has the character NUL")  # libpq would end the text there
+        result = libpq_connection.exec_prepared(self._prepare(sql), parameters, result_format=Format.BINARY)
+        if result.status != ExecStatus.TUPLES_OK:
+            if libpq_connection.status != ConnStatus.OK:
+                raise psycopg.OperationalError(libpq_connection.get_error_message())
+            raise psycopg.errors.error_from_result(result)
+        if not result.ntuples:
+            return None
+        self._transformer.set_pgresult(result)
+        return self._transformer.load_row(0, tuple)
 
     def rows(self, sql: str, values: Sequence[str | int]) -> Generator[Any, None, None]:
         """The rows of a query, in its own transaction. sql: with `?` for parameters.

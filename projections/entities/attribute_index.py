@@ -96,9 +96,13 @@ class LeafChanges:
         self._inserted: list[Values] = []
         self._updated: list[Values] = []
         self._deleted: list[Values] = []
+        self._emptied: list[Values] = []  # keys of entities that have no leaves any more
 
     def add(self, key: str, type: str, old_row: EntityRow | None, new_leaves: Mapping[str, Leaf]) -> None:
         """Adds the change of one entity. old_row: the one whose leaves the index has."""
+        if not new_leaves:
+            self._emptied += [(key,)] if old_row else []
+            return
         old_leaves = self._indexed_leaves(old_row) if old_row else {}
         rows = [
             # In the order of the primary key: SQLite then appends to one page of the table.
@@ -116,7 +120,12 @@ class LeafChanges:
         """Writes all changes."""
         if self._updated and len(self._inserted) < MIN_COPY_ROWS:
             self._updated, self._inserted = [*self._updated, *self._inserted], []
-        for write, rows in ((db.delete, self._deleted), (db.insert, self._inserted), (db.upsert, self._updated)):
+        for write, rows in (
+            (db.delete, self._emptied),
+            (db.delete, self._deleted),
+            (db.insert, self._inserted),
+            (db.upsert, self._updated),
+        ):
             if rows:
                 write(tables.attribute, rows)
 

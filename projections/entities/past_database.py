@@ -49,15 +49,18 @@ class PastDatabase:
     def entity(self, tree_key: str) -> Any:
         """The columns of an entity's row, or None. Cost: two lookups, however often it has changed."""
         position = self._position
-        return self._db.one(_SELECT_ENTITY, (tree_key, position, tree_key, position, position))
+        return self._db.look_up(_SELECT_ENTITY, (tree_key, position, tree_key, position, position))
 
     def entity_with_document(self, tree_key: str) -> Any:
         """The same columns and the bytes of its document, None if it has none."""
         position = self._position
-        return self._db.one(_WITH_DOCUMENT, (tree_key, position, tree_key, position, position))
+        return self._db.look_up(_WITH_DOCUMENT, (tree_key, position, tree_key, position, position))
 
     def one(self, sql: str, values: Values = ()) -> Any:
         return self._db.one(self._past_entity_sql + sql, self._with_position(values))
+
+    def look_up(self, sql: str, values: Sequence[str | int] = ()) -> Any:
+        return self.one(sql, values)
 
     def all(self, sql: str, values: Values = ()) -> list[Any]:
         return self._db.all(self._past_entity_sql + sql, self._with_position(values))

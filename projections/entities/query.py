@@ -44,6 +44,7 @@ _COLUMNS: Final = ", ".join(EntityRow._fields)
 _ROW_WIDTH: Final = len(EntityRow._fields)
 _SELECT_ENTITY: Final = f"SELECT {_COLUMNS} FROM entity WHERE tree_key = ?"
 _DEFINITIONS: Final = ", ".join(ENTITY_SINCE.format(tree_key(name)) for name in (MODEL, CAPABILITIES))
+_SELECT_DEFINITIONS: Final = f"SELECT {_DEFINITIONS}"
 _INDEX_POSITION: Final = f"(SELECT max(position) FROM projection WHERE name = '{INDEX_NAME}')"
 _SELECT_HEADS: Final = (
     f"SELECT (SELECT position FROM projection WHERE name = 'entities'), {_DEFINITIONS}, {_INDEX_POSITION}"
@@ -138,16 +139,16 @@ class View:
 
     def definitions(self) -> tuple[int, int]:
         """Positions of the last events of the model and of the capabilities; caches of them compare these first."""
-        model, capabilities = self._db.one(f"SELECT {_DEFINITIONS}")
+        model, capabilities = self._db.look_up(_SELECT_DEFINITIONS)
         return model or 0, capabilities or 0
 
     def entity(self, xid: str) -> EntityRow | None:
         """The live entity with exactly this xid, including letter case. Cost: one lookup by primary key."""
-        return _exact_row(self._db.one(_SELECT_ENTITY, (tree_key(xid),)), xid)
+        return _exact_row(self._db.look_up(_SELECT_ENTITY, (tree_key(xid),)), xid)
 
     def entity_with_definitions(self, xid: str) -> tuple[EntityRow | None, int, int]:
         """`entity` and `definitions` in one statement."""
-        values = self._db.one(_WITH_DEFINITIONS, (tree_key(xid),))
+        values = self._db.look_up(_WITH_DEFINITIONS, (tree_key(xid),))
         return _exact_row(values[:_ROW_WIDTH], xid), values[_ROW_WIDTH] or 0, values[_ROW_WIDTH + 1] or 0
 
     def entity_with_document(self, xid: str) -> tuple[EntityRow | None, int, int, bytes]:
@@ -155,7 +156,7 @@ class View:
 
         Raises: MissingDocument.
         """
-        values = self._db.one(_WITH_DOCUMENT, (tree_key(xid),))
+        values = self._db.look_up(_WITH_DOCUMENT, (tree_key(xid),))
         model, capabilities, content = values[_ROW_WIDTH:]
         row = _exact_row(values[:_ROW_WIDTH], xid)
         return row, model or 0, capabilities or 0, _document_content(row, content)
@@ -239,7 +240,7 @@ class View:
 
     def document(self, sha256: str) -> bytes:
         """The bytes of a document. Raises: MissingDocument."""
-        row = self._db.one(_SELECT_DOCUMENT, (sha256,))
+        row = self._db.look_up(_SELECT_DOCUMENT, (sha256,))
         if row is None:
             raise MissingDocument(sha256)
         return require_bytes(row[0])

@@ -129,6 +129,7 @@ def fail(url: str, database: Path) -> None:
 
 
 @pytest.mark.parametrize("log_format", ["console", pytest.param("json", marks=pytest.mark.long)])
+@pytest.mark.long
 def test_a_scan(log_format: str, tmp_path: Path) -> None:
     database, environment = tmp_path / "annals.db", settings(tmp_path, log_format)
     with serving(f"sqlite:///{database}", tmp_path, **environment) as served:

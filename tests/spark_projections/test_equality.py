@@ -25,6 +25,7 @@ from sqlalchemy import Connection, select
 from annals.commands.store import hashes
 from annals.commands.store.log import Store
 from annals.commands.store.mapper import assemble_after_image
+from annals.projections.entities.apply import EntityProjection
 from annals.projections.entities.rebuild import PrecomputedRows, RebuildReport
 from annals.projections.entities.rebuild import rebuild as make_anew
 from annals.projections.entities.tables import tables
@@ -133,6 +134,8 @@ def sources(spark: SparkSession, registry: ServedLog, broker: str, folder: Path,
 
 def model(store: Store) -> Model:
     """What the store's tables hold, sorted."""
+    with store.writing() as transaction:
+        EntityProjection().catch_up(transaction.connection)
     with store.engine.connect() as connection:
         found = [sorted(map(tuple, connection.execute(select(each))), key=str) for each in tables()]
         return Model(found, state(connection))

@@ -29,9 +29,9 @@ _LONG_PARAMETERS: Final = (
     ("tests/projections/replication/standard/", "ours"),
     ("tests/projections/subscriptions/sinks/http/test_foreign.py", "go"),
     ("tests/end_to_end/test_compat_events.py::test_each_family_is_delivered_to_brokers", "KAFKA"),
-    (
-        "tests/spark_projections/test_upcasting.py::test_an_old_event_reads_as_it_would_be_written_today",
-        "entities_history",
+    *(
+        ("tests/spark_projections/test_upcasting.py::", table)
+        for table in ("interactions", "entities", "entities_history", "deprecations", "xregistry_events")
     ),
 )
 #: The marker of tests that `make test` runs on each database, wherever they are.

@@ -157,6 +157,7 @@ def test_no_store(annals: Annals) -> None:
     assert "there is no store" in ended.err
 
 
+@pytest.mark.long
 def test_no_broker(annals: Annals, store: str) -> None:
     ended = annals("publish", "--kafka", f"127.0.0.1:{free_port()}", "--once")
     assert (ended.code, ended.out) == (3, "")

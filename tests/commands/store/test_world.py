@@ -104,6 +104,22 @@ def test_pages_join_without_a_seam(store: Store) -> None:
         assert [entity.xid for entity in tx.world.members("/dirs/b/files")] == names[1200:]
 
 
+def test_collections_are_read_together(store: Store) -> None:
+    names = [f"/dirs/{g}/files/f{number}" for g in ("a", "b") for number in range(3)]
+    collections = [f"/dirs/{g}/files" for g in ("a", "b", "none")]
+    with store.writing() as tx:
+        context = tx.context()
+        order = write(*names)
+        tx.append(decide(order, tx.world, context), context, order)
+        tx.world.prefetch_members(collections)
+        found = [[entity.xid for entity in tx.world.members(collection)] for collection in collections]
+        assert found == [names[:3], names[3:], []]
+        tx.world.prefetch_members(collections)  # and what is appended since is not missed
+        order, context = write("/dirs/none/files/f1"), tx.context()
+        tx.append(decide(order, tx.world, context), context, order)
+        assert [entity.xid for entity in tx.world.members("/dirs/none/files")] == ["/dirs/none/files/f1"]
+
+
 @pytest.mark.parametrize(
     ("statement", "parameters", "index"),
     [

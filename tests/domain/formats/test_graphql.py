@@ -166,6 +166,7 @@ def test_graphql_inspector_agrees() -> None:
     assert wrong.keys() == DEVIATIONS.keys(), wrong
 
 
+@pytest.mark.long
 def test_a_published_schema() -> None:
     # SC-10, SC-36: the schema of GitHub's API, parsed, changed, compared
     home = npm.packages(PUBLISHED)

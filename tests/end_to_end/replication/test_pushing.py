@@ -120,6 +120,7 @@ def test_a_registry_that_was_written_to_itself_takes_no_other_log_in(tmp_path: P
         assert b.status("in")["state"] == "diverged"
 
 
+@pytest.mark.long
 def test_a_server_ends_while_a_push_has_stopped_short(tmp_path: Path) -> None:
     """LEG-910: what had come by then is kept, whole interactions of it."""
     with registries(tmp_path, "a", "b") as (a, b):

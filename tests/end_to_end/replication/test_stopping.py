@@ -67,6 +67,7 @@ def test_an_answer_that_does_not_come_is_not_waited_for(tmp_path: Path, ends: ob
             assert connection.recv(1) == b""
 
 
+@pytest.mark.long
 def test_a_changed_link_goes_on_at_once(tmp_path: Path) -> None:
     """LEG-901: what is changed holds from then on."""
     with registries(tmp_path, "a", "b") as (a, b), silent() as other:

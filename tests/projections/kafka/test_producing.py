@@ -78,6 +78,7 @@ def test_a_record_that_is_refused_is_not_jumped_over(broker: Kafka) -> None:
         assert 1500 not in sent or numbers[-1] < 1500
 
 
+@pytest.mark.long
 def test_waiting_can_be_stopped(broker: Kafka) -> None:
     cluster = KafkaCluster(f"kafka://{broker.own()}")
     cluster.create_topics(["stopped.log"], 1)

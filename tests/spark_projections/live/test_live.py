@@ -92,6 +92,7 @@ def test_any_order(spark: SparkSession, registry: ServedLog, tmp_path: Path) -> 
     assert max(seen) == rows[-1].position and len(seen) > 2
 
 
+@pytest.mark.long
 def test_readers_go_on_while_the_tables_move(spark: SparkSession, registry: ServedLog, tmp_path: Path) -> None:
     # P-14: a table that was opened stays at its position, also when its files no longer count
     rows, stream = registry.rows(), Stream(spark, tmp_path, whole=True)

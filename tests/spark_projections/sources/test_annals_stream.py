@@ -72,6 +72,7 @@ def test_a_stream_may_begin_at_a_moment(spark: SparkSession, growing: ServedLog,
     assert sink.rows == [row for row in rows if row.position > rows[50].last]
 
 
+@pytest.mark.long
 def test_another_log_is_refused(spark: SparkSession, growing: ServedLog, tmp_path: Path) -> None:
     # EV-79: positions of one log say nothing about another
     sink, checkpoint, elsewhere = Sink(), tmp_path / "checkpoint", tmp_path / "other"

@@ -164,6 +164,8 @@ class NamedRegistry:
 
     def rows(self) -> list[list[Any]]:
         """All of the read model, table by table, in an order that is the same for equal ones."""
+        with self.store.writing() as transaction:
+            EntityProjection().catch_up(transaction.connection)
         with self.store.engine.connect() as connection:
             return [sorted(map(tuple, connection.execute(select(each))), key=str) for each in read_model()]
 

@@ -110,6 +110,9 @@ class MemoryWorld:
         found = self._entities.values()
         return [entity.xid for entity in found if entity.attributes.get("meta", {}).get("xref") == xid]
 
+    def prefetch_members(self, collections: Iterable[str]) -> None:
+        """Nothing, because everything is in memory."""
+
     def prefetch_xref_sources(self, names: Iterable[str]) -> None:
         pass
 

@@ -112,6 +112,7 @@ def _small() -> list[Any]:
     return [*single, *([first, second] for first in PRIMITIVES for second in single if first != second)]
 
 
+@pytest.mark.long
 def test_all_pairs_of_small_schemas() -> None:
     # SC-39: every promotion and every mismatch, in unions and out of them, against another registry.
     documents = _small()

@@ -62,6 +62,7 @@ def pair(tmp_path: Path, store_url: str) -> Iterator[tuple[Registry, Registry]]:
         yield source, copy
 
 
+@pytest.mark.long
 def test_registry_attributes_are_copied(pair: tuple[Registry, Registry]) -> None:
     """LEG-902, LEG-910: each change of the registry's attributes or of what it lets in is one command of the link."""
     source, copy = pair

@@ -422,6 +422,7 @@ def test_dead_brokers_do_not_block_other_sinks(broker: Kafka) -> None:  # SUB-80
     assert set(threading.enumerate()) - before == set()
 
 
+@pytest.mark.long
 def test_closing_while_events_are_on_their_way(broker: Kafka) -> None:  # SUB-801: those are tried again, none hangs
     async def scenario() -> None:
         async with open_sink(broker.target(seconds=30), "KAFKA") as sink:
