@@ -75,7 +75,7 @@ reference: $(VENV)/.dev  ## Write the generated pages of docs/reference
 	@$(BIN)/python -m tests.conformance.rules
 	@$(BIN)/python -m tests.conformance.document
 
-bench: $(VENV)/.dev  ## Measure, print a table and write docs/benchmarks.md; ARGS="--against COMMIT" compares with another version
+bench: $(VENV)/.dev  ## Measure, print a table and write docs/benchmarks.md; ARGS="--against COMMIT" or "--peers URL URL" compares
 	@$(BIN)/python -m bench $(ARGS)
 
 image-check:  ## Build the image without Docker and try it; needs root, buildah and debootstrap

@@ -44,7 +44,7 @@ class Against:
 
     def measure(self, place: Place, quick: bool) -> Iterator[Figure]:
         """One figure for each workload: entities a second, beside those of the commit."""
-        rounds, seconds = (2, 0.3) if quick else (9, 2.0)
+        rounds, seconds = (2, 0.3) if quick else (5, 2.0)
         with ExitStack() as stack:
             before = stack.enter_context(checkout(self._commit))
             urls = [stack.enter_context(_served(place, sources)) for sources in (before, ROOT, ROOT)]

@@ -37,13 +37,6 @@ def seconds_to_insert(store: Store, rows: Rows, transactions: int = 1) -> float:
     return _seconds(store, _bare_tables(store, rows), rows, transactions)
 
 
-def seconds_by_hand(store: Store, rows: Rows, transactions: int) -> float:
-    """The time that the rows take in the tables of a registry, keys and indexes included, in durable transactions."""
-    kept = MetaData()
-    kept.reflect(store.engine, only=list(rows))
-    return _seconds(store, dict(kept.tables), rows, transactions)
-
-
 def _seconds(store: Store, targets: dict[str, Table], rows: Rows, transactions: int) -> float:
     shares = [{name: _share(some, turn, transactions) for name, some in rows.items()} for turn in range(transactions)]
     with store.engine.connect() as connection:

@@ -16,6 +16,7 @@ from annals.api.http.request import Request
 from annals.api.http.response import JSON, NO_HEADERS, Response
 from annals.api.http.streaming import StreamingPool
 from annals.api.registry.definitions import DefinitionsCache, RegistryDefinitions
+from annals.api.xregistry.entity_lookups import EntityLookups
 from annals.api.xregistry.listing import filter_of, list_collection, types_with_xref
 from annals.api.xregistry.render.documents import ReadDocument
 from annals.api.xregistry.render.entities import CHUNK_SIZE, PART_SIZE, configuration_texts, encode_chunks
@@ -38,7 +39,7 @@ from annals.domain.errors import problems
 from annals.domain.values import xid as xids
 from annals.domain.values.json_text import dumps
 from annals.projections.entities.filters.by_index import RowOverrides
-from annals.projections.entities.query import ListSubtree, View, ViewPool
+from annals.projections.entities.query import EntityLookup, ListSubtree, View, ViewPool
 from annals.projections.entities.rows import EntityRow
 from annals.projections.entities.xref import without_resolved, xref_of
 
@@ -66,6 +67,7 @@ class XRegistryReadHandler:
         self._pagelimit = pagelimit
         self._definitions_cache = definitions_cache
         self._streaming_pool = streaming_pool
+        self._lookups = EntityLookups(readers)
 
     async def answer(self, request: Request) -> Response:
         """The response to a GET. Raises: Problem."""
@@ -74,7 +76,7 @@ class XRegistryReadHandler:
         definitions = self._definitions_cache.definitions
         while True:
             try:
-                response = self._answer_from_row(request, definitions)
+                response = await self._answer_from_current_row(request, definitions)
                 return response or await self._stream(
                     request, full_collection=self._stored_collection(request, definitions)
                 )
@@ -121,39 +123,46 @@ class XRegistryReadHandler:
             raise problems.NotFound(request.path)
         return snapshot
 
-    def _answer_from_row(
-        self, request: Request, definitions: RegistryDefinitions, snapshot: Snapshot | None = None
-    ) -> Response | None:
-        """The response if a single row is enough, otherwise None. A response about the past has no entity tag.
-
-        Raises: OutdatedDefinitions, Problem.
-        """
+    async def _answer_from_current_row(self, request: Request, definitions: RegistryDefinitions) -> Response | None:
+        """The response if a single row is enough, otherwise None. Raises: OutdatedDefinitions, Problem."""
         target, flags = parse_target_and_flags(request, definitions)
-        if flags.inline is not None:
-            parse_inline(flags.inline, target, definitions.model, definitions.capabilities)
-        is_document = target.has_document_body and not flags.doc
-        if target.kind in COLLECTION_KINDS or (
-            (flags.inline is not None or flags.filter is not None) and not is_document
-        ):
+        if not _needs_one_row(target, flags, definitions):
             return None
-        view = self._readers.quick_view()
-        if snapshot:
-            view = snapshot.view(view)
-        content = b""
-        if is_document:
-            row, *positions, content = view.entity_with_document(target.row_xid)
-        else:
-            row, *positions = view.entity_with_definitions(target.row_xid)
-        if tuple(positions) != definitions.positions:
+        lookup = await self._lookups.find(target.row_xid, _has_document_body(target, flags))
+        return self._answer_from_lookup(request, self._readers.quick_view(), target, flags, definitions, lookup)
+
+    def _answer_from_row(
+        self, request: Request, definitions: RegistryDefinitions, snapshot: Snapshot
+    ) -> Response | None:
+        """The same about the past, without an entity tag. Raises: OutdatedDefinitions, Problem."""
+        target, flags = parse_target_and_flags(request, definitions)
+        if not _needs_one_row(target, flags, definitions):
+            return None
+        view = snapshot.view(self._readers.quick_view())
+        lookup = view.look_up(target.row_xid, _has_document_body(target, flags))
+        return self._answer_from_lookup(request, view, target, flags, definitions, lookup, is_past=True)
+
+    def _answer_from_lookup(
+        self,
+        request: Request,
+        view: View,
+        target: RequestTarget,
+        flags: Flags,
+        definitions: RegistryDefinitions,
+        lookup: EntityLookup,
+        is_past: bool = False,
+    ) -> Response | None:
+        row, positions, content = lookup
+        if positions != definitions.positions:
             raise OutdatedDefinitions
         if row is None or xref_of(row):
             return self._answer_from_xref(request, view, target, flags, definitions)
         if flags.filter is not None:
             return self._filtered_document(request, view, target, flags, definitions, row)
-        tag = None if snapshot else conditional.row_tag(row, request, definitions.positions)
+        tag = None if is_past else conditional.row_tag(row, request, definitions.positions)
         conditional.check_conditions(request, tag)
         response_content = ResponseContent(target, definitions, flags, NO_INLINE, (row,))
-        render_response = document_response if is_document else json_response
+        render_response = document_response if _has_document_body(target, flags) else json_response
         return render_response(
             response_content, request.base, lambda _: content, conditional.tag_headers(tag) if tag else NO_HEADERS
         )
@@ -262,6 +271,20 @@ class XRegistryReadHandler:
             await body.aclose()
             return Response(200, headers, first_chunks[-1], first_chunks=first_chunks[:-1])
         return Response(200, headers, body, first_chunks=first_chunks)
+
+
+def _has_document_body(target: RequestTarget, flags: Flags) -> bool:
+    """Whether the body of the response is a document."""
+    return target.has_document_body and not flags.doc
+
+
+def _needs_one_row(target: RequestTarget, flags: Flags, definitions: RegistryDefinitions) -> bool:
+    """Whether the response can be made from the row of the target. Raises: Problem for an invalid `inline`."""
+    if flags.inline is not None:
+        parse_inline(flags.inline, target, definitions.model, definitions.capabilities)
+    if target.kind in COLLECTION_KINDS:
+        return False
+    return _has_document_body(target, flags) or (flags.inline is None and flags.filter is None)
 
 
 def parse_target_and_flags(request: Request, definitions: RegistryDefinitions) -> tuple[RequestTarget, Flags]:

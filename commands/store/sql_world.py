@@ -422,7 +422,10 @@ class SqlWorld:
     def _load(self, keys: set[str]) -> None:
         missing_keys = sorted(key for key in keys if key not in self._stream_heads)
         for chunk in sql.chunks(missing_keys):
-            for row in sql.run(self._connection, HEADS_BY_KEY, (sql.list_parameter(self._connection, chunk),)):
+            # An unfinished statement would keep the writer's connection at its moment after the end of a transaction.
+            for row in sql.run(
+                self._connection, HEADS_BY_KEY, (sql.list_parameter(self._connection, chunk),)
+            ).fetchall():
                 self._remember_row(row)
         self._stream_heads |= {key: NO_STREAM_HEAD for key in missing_keys if key not in self._stream_heads}
 

@@ -124,6 +124,8 @@ class SqliteDatabase:
         self._connection.executemany(f"{_insert_statement(table)} {_on_conflict(table)}", rows)
 
     def delete(self, table: Table, keys: Sequence[Values]) -> None:
+        if not keys:
+            return
         key_condition = " AND ".join(f"{key} = ?" for key in _key_names(table)[: len(keys[0])])
         self._connection.executemany(f"DELETE FROM {table.name} WHERE {key_condition}", keys)
 
@@ -184,6 +186,8 @@ class PostgresDatabase:
         self._with_arrays(f"INSERT INTO {table.name} SELECT * FROM {_unnest(table)} {_on_conflict(table)}", rows)
 
     def delete(self, table: Table, keys: Sequence[Values]) -> None:
+        if not keys:
+            return
         names = _key_names(table)[: len(keys[0])]
         key_condition = " AND ".join(f"{table.name}.{name} = gone.{name}" for name in names)
         deleted_keys = f"{_unnest(table, len(names))} AS gone ({', '.join(names)})"

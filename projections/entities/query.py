@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Connection
 
@@ -56,6 +56,14 @@ _WITH_DOCUMENT: Final = (
     f"SELECT entity.*, {_DEFINITIONS}, document.bytes FROM (SELECT 1) AS always"
     " LEFT JOIN entity ON entity.tree_key = ? LEFT JOIN document ON document.sha256 = entity.document"
 )
+#: `_WITH_DEFINITIONS` and `_WITH_DOCUMENT` for many keys; the key comes first.
+_MANY_WITH_DEFINITIONS: Final = (
+    f"SELECT k.key, entity.*, {_DEFINITIONS} FROM {{}} AS k LEFT JOIN entity ON entity.tree_key = k.key"
+)
+_MANY_WITH_DOCUMENTS: Final = (
+    f"SELECT k.key, entity.*, {_DEFINITIONS}, document.bytes FROM {{}} AS k"
+    " LEFT JOIN entity ON entity.tree_key = k.key LEFT JOIN document ON document.sha256 = entity.document"
+)
 _SELECT_SUBTREE: Final = f"SELECT {_COLUMNS} FROM entity WHERE tree_key > ? AND tree_key < ?{{}} ORDER BY tree_key"
 _SELECT_PRIVATES: Final = (
     "SELECT id, private FROM entity WHERE tree_key > ? AND tree_key < ? AND type = ? ORDER BY tree_key"
@@ -66,6 +74,17 @@ _SELECT_DOCUMENT: Final = "SELECT bytes FROM document WHERE sha256 = ?"
 
 #: Lists the entities of some types below an entity or collection, in tree order.
 ListSubtree = Callable[[str, Collection[str]], Iterator[EntityRow]]
+
+
+class EntityLookup(NamedTuple):
+    """An entity, or None; the positions of the model and the capabilities (see `View.definitions`); its document.
+
+    content: empty if the entity has no document, or if it was not wanted.
+    """
+
+    row: EntityRow | None
+    definitions: tuple[int, int]
+    content: bytes = b""
 
 
 class MissingDocument(LookupError):
@@ -146,20 +165,16 @@ class View:
         """The live entity with exactly this xid, including letter case. Cost: one lookup by primary key."""
         return _exact_row(self._db.look_up(_SELECT_ENTITY, (tree_key(xid),)), xid)
 
-    def entity_with_definitions(self, xid: str) -> tuple[EntityRow | None, int, int]:
-        """`entity` and `definitions` in one statement."""
-        values = self._db.look_up(_WITH_DEFINITIONS, (tree_key(xid),))
-        return _exact_row(values[:_ROW_WIDTH], xid), values[_ROW_WIDTH] or 0, values[_ROW_WIDTH + 1] or 0
+    def look_up(self, xid: str, with_document: bool = False) -> EntityLookup:
+        """`entity`, `definitions` and, if wanted, the entity's document in one statement. Raises: MissingDocument."""
+        values = self._db.look_up(_WITH_DOCUMENT if with_document else _WITH_DEFINITIONS, (tree_key(xid),))
+        return entity_lookup(values, xid)
 
-    def entity_with_document(self, xid: str) -> tuple[EntityRow | None, int, int, bytes]:
-        """`entity_with_definitions` and the entity's document, empty if it has none, in one statement.
-
-        Raises: MissingDocument.
-        """
-        values = self._db.look_up(_WITH_DOCUMENT, (tree_key(xid),))
-        model, capabilities, content = values[_ROW_WIDTH:]
-        row = _exact_row(values[:_ROW_WIDTH], xid)
-        return row, model or 0, capabilities or 0, _document_content(row, content)
+    def look_up_values(self, xids: Iterable[str], with_documents: bool = False) -> dict[str, Any]:
+        """The values for `entity_lookup` of several entities, by tree key, in one statement."""
+        statement = (_MANY_WITH_DOCUMENTS if with_documents else _MANY_WITH_DEFINITIONS).format(self._db.list_table)
+        keys = self._db.list_parameter({tree_key(xid) for xid in xids})
+        return {key: values for key, *values in self._db.all(statement, (keys,))}
 
     def entities(self, xids: Sequence[str]) -> list[EntityRow]:
         """The named entities that are live, in the given order."""
@@ -308,13 +323,12 @@ class PastView(View):
     def entity(self, xid: str) -> EntityRow | None:
         return _exact_row(self._past_db.entity(tree_key(xid)), xid)
 
-    def entity_with_definitions(self, xid: str) -> tuple[EntityRow | None, int, int]:
-        return self.entity(xid), *self.definitions()
-
-    def entity_with_document(self, xid: str) -> tuple[EntityRow | None, int, int, bytes]:
+    def look_up(self, xid: str, with_document: bool = False) -> EntityLookup:
+        if not with_document:
+            return EntityLookup(self.entity(xid), self.definitions())
         values = self._past_db.entity_with_document(tree_key(xid))
         row = _exact_row(values[:_ROW_WIDTH], xid) if values else None
-        return row, *self.definitions(), _document_content(row, values[_ROW_WIDTH] if values else None)
+        return EntityLookup(row, self.definitions(), _document_content(row, values[_ROW_WIDTH] if values else None))
 
     def subtree_lister(self, xid: str, types: Iterable[str]) -> ListSubtree:
         return _subtree_lister(self.selection(xid, None, ""))
@@ -344,6 +358,8 @@ class ViewPool:
 
     def __init__(self, url: str) -> None:
         self._url = url
+        #: Whether a statement takes longer than finding a row, so that look-ups had better share statements.
+        self.has_round_trips = not url.startswith("sqlite")
         self._idle_connections: list[ReadConnection] = []
         self._quick_connections: list[ReadConnection] = []
         self._local = threading.local()
@@ -390,6 +406,16 @@ class ViewPool:
         finally:
             if reader.is_open:
                 self._idle_connections.append(reader)
+
+
+def entity_lookup(values: Sequence[Any], xid: str) -> EntityLookup:
+    """The look-up with some values: the columns of a row, the positions, and the document if it was wanted.
+
+    Raises: MissingDocument.
+    """
+    row = _exact_row(values[:_ROW_WIDTH], xid)
+    model, capabilities, *contents = values[_ROW_WIDTH:]
+    return EntityLookup(row, (model or 0, capabilities or 0), _document_content(row, contents[0]) if contents else b"")
 
 
 def _exact_row(values: Any, xid: str) -> EntityRow | None:

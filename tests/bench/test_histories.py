@@ -18,6 +18,7 @@ from annals.commands.verify.verify_log import verify_log as walk
 from annals.commands.verify.verify_log import verify_row_hashes
 from annals.domain.decisions.commands import Command
 from annals.domain.decisions.world import Context
+from annals.projections.entities.apply import EntityProjection
 from annals.projections.entities.rebuild import rebuild
 from annals.projections.entities.tables import tables
 from annals.projections.entities.verify.verify_history import verify_history
@@ -62,6 +63,8 @@ def test_a_registry_that_is_asked_for_the_same_writes_the_same_log(store_url: st
             registry.command_bus.submit(command, context.caller).result()
         assert log_rows(registry.store.engine) == _rows(history)
         assert stored_documents(registry.store.engine) == _documents(history)
+        with registry.store.writing() as transaction:
+            EntityProjection().catch_up(transaction.connection)
         live = _read_model(registry.store)
         rebuild(registry.store)
         assert _read_model(registry.store) == live

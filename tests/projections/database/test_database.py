@@ -9,9 +9,11 @@ import pytest
 from sqlalchemy import text
 
 from annals.commands.store.engine import open_engine
+from annals.commands.store.log import Store
 from annals.projections.database import drivers
 from annals.projections.database.connections import connect
 from annals.projections.database.drivers import CHUNK
+from annals.projections.entities.tables import tables
 
 MANY = 10 * CHUNK
 #: What a cursor has to have in the middle of a result, and a whole result has not: more to come.
@@ -110,3 +112,20 @@ def test_a_stream_that_is_not_read_to_its_end_keeps_no_reader_in_the_past(
         assert reader.one("SELECT count(*) FROM counted") == (5,)
     reader.close()
     engine.dispose()
+
+
+def test_rows_are_deleted_by_the_first_columns_of_their_keys(store_url: str) -> None:
+    store = Store(store_url)
+    store.create()
+    with store.writing() as transaction:
+        connection = transaction.connection
+        db = drivers.database_of(connection)
+        tables().create(connection)
+        attribute = tables().attribute
+        leaves = [(key, path, "dirs", "text", None, None) for key in ("!dirs!a", "!dirs!b") for path in ("x", "y", "z")]
+        db.insert(attribute, leaves)
+        db.delete(attribute, [])
+        db.delete(attribute, [("!dirs!a",)])
+        db.delete(attribute, [("!dirs!b", "x"), ("!dirs!b", "z"), ("!dirs!c", "y")])
+        assert [tuple(row) for row in db.all("SELECT tree_key, path FROM attribute")] == [("!dirs!b", "y")]
+    store.close()
