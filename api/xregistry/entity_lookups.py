@@ -10,7 +10,7 @@ import asyncio
 from typing import Any, NamedTuple
 
 from annals.domain.values.xid import tree_key
-from annals.projections.entities.query import EntityLookup, ViewPool, entity_lookup
+from annals.projections.entities.query import FoundEntity, ViewPool, found_entity
 
 
 class _Waiting(NamedTuple):
@@ -25,7 +25,7 @@ class EntityLookups:
         self._readers = readers
         self._waiting: dict[bool, list[_Waiting]] = {}  # by whether the document is wanted
 
-    async def find(self, xid: str, with_document: bool) -> EntityLookup:
+    async def find(self, xid: str, with_document: bool) -> FoundEntity:
         """`View.look_up` in the latest committed state. Raises: as that; MissingDocument."""
         if not self._readers.has_round_trips:
             return self._readers.quick_view().look_up(xid, with_document)
@@ -35,7 +35,7 @@ class EntityLookups:
         waiting = _Waiting(xid, loop.create_future())
         self._waiting.setdefault(with_document, []).append(waiting)
         found = await waiting.future
-        return found if isinstance(found, EntityLookup) else entity_lookup(found, xid)
+        return found if isinstance(found, FoundEntity) else found_entity(found, xid)
 
     def _answer_waiting(self) -> None:
         groups, self._waiting = self._waiting, {}

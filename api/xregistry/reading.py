@@ -39,7 +39,7 @@ from annals.domain.errors import problems
 from annals.domain.values import xid as xids
 from annals.domain.values.json_text import dumps
 from annals.projections.entities.filters.by_index import RowOverrides
-from annals.projections.entities.query import EntityLookup, ListSubtree, View, ViewPool
+from annals.projections.entities.query import FoundEntity, ListSubtree, View, ViewPool
 from annals.projections.entities.rows import EntityRow
 from annals.projections.entities.xref import without_resolved, xref_of
 
@@ -149,7 +149,7 @@ class XRegistryReadHandler:
         target: RequestTarget,
         flags: Flags,
         definitions: RegistryDefinitions,
-        lookup: EntityLookup,
+        lookup: FoundEntity,
         is_past: bool = False,
     ) -> Response | None:
         row, positions, content = lookup

@@ -76,7 +76,7 @@ _SELECT_DOCUMENT: Final = "SELECT bytes FROM document WHERE sha256 = ?"
 ListSubtree = Callable[[str, Collection[str]], Iterator[EntityRow]]
 
 
-class EntityLookup(NamedTuple):
+class FoundEntity(NamedTuple):
     """An entity, or None; the positions of the model and the capabilities (see `View.definitions`); its document.
 
     content: empty if the entity has no document, or if it was not wanted.
@@ -165,13 +165,13 @@ class View:
         """The live entity with exactly this xid, including letter case. Cost: one lookup by primary key."""
         return _exact_row(self._db.look_up(_SELECT_ENTITY, (tree_key(xid),)), xid)
 
-    def look_up(self, xid: str, with_document: bool = False) -> EntityLookup:
+    def look_up(self, xid: str, with_document: bool = False) -> FoundEntity:
         """`entity`, `definitions` and, if wanted, the entity's document in one statement. Raises: MissingDocument."""
         values = self._db.look_up(_WITH_DOCUMENT if with_document else _WITH_DEFINITIONS, (tree_key(xid),))
-        return entity_lookup(values, xid)
+        return found_entity(values, xid)
 
     def look_up_values(self, xids: Iterable[str], with_documents: bool = False) -> dict[str, Any]:
-        """The values for `entity_lookup` of several entities, by tree key, in one statement."""
+        """The values for `found_entity` of several entities, by tree key, in one statement."""
         statement = (_MANY_WITH_DOCUMENTS if with_documents else _MANY_WITH_DEFINITIONS).format(self._db.list_table)
         keys = self._db.list_parameter({tree_key(xid) for xid in xids})
         return {key: values for key, *values in self._db.all(statement, (keys,))}
@@ -323,12 +323,12 @@ class PastView(View):
     def entity(self, xid: str) -> EntityRow | None:
         return _exact_row(self._past_db.entity(tree_key(xid)), xid)
 
-    def look_up(self, xid: str, with_document: bool = False) -> EntityLookup:
+    def look_up(self, xid: str, with_document: bool = False) -> FoundEntity:
         if not with_document:
-            return EntityLookup(self.entity(xid), self.definitions())
+            return FoundEntity(self.entity(xid), self.definitions())
         values = self._past_db.entity_with_document(tree_key(xid))
         row = _exact_row(values[:_ROW_WIDTH], xid) if values else None
-        return EntityLookup(row, self.definitions(), _document_content(row, values[_ROW_WIDTH] if values else None))
+        return FoundEntity(row, self.definitions(), _document_content(row, values[_ROW_WIDTH] if values else None))
 
     def subtree_lister(self, xid: str, types: Iterable[str]) -> ListSubtree:
         return _subtree_lister(self.selection(xid, None, ""))
@@ -408,14 +408,14 @@ class ViewPool:
                 self._idle_connections.append(reader)
 
 
-def entity_lookup(values: Sequence[Any], xid: str) -> EntityLookup:
+def found_entity(values: Sequence[Any], xid: str) -> FoundEntity:
     """The look-up with some values: the columns of a row, the positions, and the document if it was wanted.
 
     Raises: MissingDocument.
     """
     row = _exact_row(values[:_ROW_WIDTH], xid)
     model, capabilities, *contents = values[_ROW_WIDTH:]
-    return EntityLookup(row, (model or 0, capabilities or 0), _document_content(row, contents[0]) if contents else b"")
+    return FoundEntity(row, (model or 0, capabilities or 0), _document_content(row, contents[0]) if contents else b"")
 
 
 def _exact_row(values: Any, xid: str) -> EntityRow | None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from annals.api.xregistry.entity_lookups import EntityLookups
-from annals.projections.entities.query import EntityLookup, View, ViewPool
+from annals.projections.entities.query import FoundEntity, View, ViewPool
 from tests.support.registries.in_process import create, serving
 
 
@@ -52,13 +52,13 @@ def test_each_gets_its_own(store_url: str, monkeypatch: pytest.MonkeyPatch) -> N
         assert together == ([4, 3] if readers.has_round_trips else [])
         *found, broken = asyncio.run(find_all(["/dirs/\0"]))  # no text for PostgreSQL
         assert found == expected
-        assert isinstance(broken, Exception if readers.has_round_trips else EntityLookup)
+        assert isinstance(broken, Exception if readers.has_round_trips else FoundEntity)
 
 
 def test_a_cancelled_one_does_not_disturb_others(store_url: str) -> None:
     create(store_url)
 
-    async def run() -> EntityLookup:
+    async def run() -> FoundEntity:
         lookups = EntityLookups(readers)
         first = asyncio.create_task(lookups.find("/", False))
         second = asyncio.create_task(lookups.find("/", False))
