@@ -42,6 +42,18 @@ INTRODUCTION: Final = """\
 
 `make bench` writes this file; it has the last run of each subject. Next to each figure is its floor, measured on the
 same machine in the same run. The ratio is the result that matters.
+
+What to expect of a server that shares two cores with its clients and its database, in whole numbers:
+
+- Documents and details: 7,000 reads a second on SQLite, 4,000 on PostgreSQL.
+- Creating a Resource with a checked document, durably: 300 a second from one client and 450 from 16 on SQLite, 140 and
+  430 on PostgreSQL. A registry that keeps all in memory, or checks nothing, can be faster.
+- A new Version: 200 a second on SQLite, 140 on PostgreSQL, the thousandth as fast as the first, unless `maxversions`
+  prunes.
+- Imports: 1,500 to 1,700 entities a second; they cost more than in a registry that keeps no history.
+- Deleting thousands of Resources takes two thirds of the time that importing them takes.
+- The database is nearly twenty times as large as the text of an import; half of it is the index for filters and sorts.
+- One small write in about 85 takes 20 to 30 ms, because the index takes in all changes since the last time.
 """
 #: The section of figures beside those of another commit.
 AGAINST: Final = "against"
