@@ -54,12 +54,6 @@ def open_engine(url: str, *, durable: bool = True) -> Engine:
             raise ValueError(f"a store is a SQLite file or a PostgreSQL database, not {parsed.render_as_string()}")
 
 
-def take_write_lock(connection: Connection) -> None:
-    """Takes the write lock for the rest of the transaction; other writers wait."""
-    if connection.dialect.name == "postgresql":
-        connection.exec_driver_sql(_TAKE_LOCK)
-
-
 class WriterConnection:
     """The connection of a store's writer, for one thread at a time.
 

@@ -24,7 +24,7 @@ from annals.commands.store.clock import Clock, format_time, parse_time, utc_now
 from annals.commands.store.correlation_ids import NewId, UlidGenerator, adapt_new_id
 from annals.commands.store.damage import DamageMonitor
 from annals.commands.store.driver_errors import driver_errors
-from annals.commands.store.engine import WRITING, WriterConnection, open_engine, take_write_lock
+from annals.commands.store.engine import WRITING, WriterConnection, open_engine
 from annals.commands.store.hashes import Interaction
 from annals.commands.store.mapper import EventMapper, UnreadableEvent, require_bytes
 from annals.commands.store.migrations import upgrade
@@ -117,7 +117,6 @@ class Store:
         self.public_url = public_url
         self.domainvalidation: DomainValidation = domainvalidation
         self._writer = WriterConnection(self.engine)
-        self._writers = self.engine.execution_options(**{WRITING: True})
         self._models = ModelCache()
         self._links = LinkCache()
         # Threads of this process queue here, in order; with the database's own lock, waiters poll or pay a round trip.
@@ -128,7 +127,7 @@ class Store:
 
         Raises: RuntimeError when an older or a newer program wrote the store with another schema.
         """
-        with self._writers.begin() as connection:
+        with self.engine.execution_options(**{WRITING: True}).begin() as connection:
             if connection.dialect.name == "postgresql":
                 sql.run(connection, "SELECT pg_advisory_xact_lock(hashtext('annals'))")
             tables.METADATA.create_all(connection)
@@ -149,8 +148,7 @@ class Store:
             with self.engine.begin() as connection:
                 stored_url = registry_url.load_url(connection)
             if stored_url is None:
-                with self._writers.begin() as connection:
-                    take_write_lock(connection)
+                with self._lock, self._writer.transaction() as connection:
                     stored_url = registry_url.ensure_url(connection, url)
             self.public_url = stored_url
 
