@@ -159,8 +159,7 @@ class CommandBus:
         self._queue: SimpleQueue[PendingCommand | None] = SimpleQueue()
         self._gate = Gate()
         self._open_count = 0  # commands whose outcome was not delivered yet
-        self._is_closed = False
-        self._is_behind = bool(inline)  # perhaps by a process that was killed
+        self._is_closed = self._is_behind = False
         self._check_scheduler = CheckScheduler(store, checker or DocumentChecker(), self._queue.put, self._complete)
         self._thread = Thread(target=self._run, name="annals-writer", daemon=True)
         self._thread.start()

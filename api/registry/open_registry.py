@@ -106,6 +106,7 @@ def open_registry(
         store.ensure_public_url(address)
     with store.writing() as transaction:
         entities.create(transaction.connection)
+        entities.catch_up(transaction.connection)  # with what a process that was killed has left
     checker = DocumentChecker(CheckLimits(settings.check_workers, settings.check_seconds, settings.check_memory << 20))
     command_bus = CommandBus(store, [entities], observer=commit_listener, checker=checker)
     registry = Registry(store, command_bus, ViewPool(settings.database), checker)
