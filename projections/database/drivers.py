@@ -30,20 +30,22 @@ MIN_COPY_ROWS: Final = 200
 #: The status of a PostgreSQL connection without a transaction, `PQTRANS_IDLE` of libpq.
 _IDLE: Final = 0
 _CURSOR_NUMBERS: Final = count()
-_ARRAY_TYPES: Final = {str: "text[]", int: "bigint[]", float: "double precision[]"}
+_ARRAY_TYPES: Final = {str: "text[]", int: "bigint[]", bytes: "bytea[]"}
 
 
 class Database(Protocol):
     """One connection of a driver.
 
     find_function: the SQL function that returns the position of one text in another, 1 for the first.
-    non_ascii_condition: a condition on one column, `{0}`. list_table: a table expression of one list parameter, with
-    the column `key`. table_prefix: the prefix for the name of a table where a query has given that name to something
-    else.
+    non_ascii_condition: a condition on one column, `{0}`. like_condition: whether the bytes in a column, `{0}`, match a
+    pattern of UTF-8 bytes, where a backslash makes the next character literal. list_table: a table expression of one
+    list parameter, with the column `key`. table_prefix: the prefix for the name of a table where a query has given that
+    name to something else.
     """
 
     find_function: str
     non_ascii_condition: str
+    like_condition: str
     list_table: str
     table_prefix: str
 
@@ -65,8 +67,8 @@ class Database(Protocol):
     def in_list(self, column: str) -> str:
         """A condition with one list parameter, which `list_parameter` builds."""
 
-    def list_parameter(self, values: Iterable[str]) -> Any:
-        """The parameter of `in_list`."""
+    def list_parameter(self, values: Iterable[str | int]) -> Any:
+        """The parameter of `in_list`: texts or integers."""
 
     def insert(self, table: Table, rows: Sequence[Values]) -> None:
         """Adds new rows, with all columns in their order."""
@@ -75,7 +77,7 @@ class Database(Protocol):
         """Adds rows, or replaces those with the same primary keys; a key appears once."""
 
     def delete(self, table: Table, keys: Sequence[Values]) -> None:
-        """Removes rows by primary key, or by its first columns; all keys have as many."""
+        """Removes rows by primary key."""
 
 
 def database_of(connection: Connection) -> Database:
@@ -91,6 +93,7 @@ class SqliteDatabase:
 
     find_function = "instr"
     non_ascii_condition = "length({0}) <> length(CAST({0} AS BLOB))"
+    like_condition = "CAST({0} AS TEXT) LIKE CAST(? AS TEXT) ESCAPE '\\'"
     list_table = "(SELECT value AS key FROM json_each(?))"
     table_prefix = "main."
 
@@ -114,7 +117,7 @@ class SqliteDatabase:
     def in_list(self, column: str) -> str:
         return f"{column} IN (SELECT value FROM json_each(?))"
 
-    def list_parameter(self, values: Iterable[str]) -> Any:
+    def list_parameter(self, values: Iterable[str | int]) -> Any:
         return dumps(list(values)).decode()
 
     def insert(self, table: Table, rows: Sequence[Values]) -> None:
@@ -126,7 +129,7 @@ class SqliteDatabase:
     def delete(self, table: Table, keys: Sequence[Values]) -> None:
         if not keys:
             return
-        key_condition = " AND ".join(f"{key} = ?" for key in _key_names(table)[: len(keys[0])])
+        key_condition = " AND ".join(f"{key} = ?" for key in _key_names(table))
         self._connection.executemany(f"DELETE FROM {table.name} WHERE {key_condition}", keys)
 
 
@@ -135,6 +138,7 @@ class PostgresDatabase:
 
     find_function = "strpos"
     non_ascii_condition = "octet_length({0}) <> length({0})"
+    like_condition = "{0} LIKE ?"
     list_table = '(SELECT unnest(?::text[]) COLLATE "C" AS key)'
     # A query in WITH does not see its own name, so the table of the same name needs no prefix.
     table_prefix = ""
@@ -171,7 +175,7 @@ class PostgresDatabase:
     def in_list(self, column: str) -> str:
         return f"{column} = ANY(?)"
 
-    def list_parameter(self, values: Iterable[str]) -> Any:
+    def list_parameter(self, values: Iterable[str | int]) -> Any:
         return list(values)
 
     def insert(self, table: Table, rows: Sequence[Values]) -> None:
@@ -188,9 +192,9 @@ class PostgresDatabase:
     def delete(self, table: Table, keys: Sequence[Values]) -> None:
         if not keys:
             return
-        names = _key_names(table)[: len(keys[0])]
+        names = _key_names(table)
         key_condition = " AND ".join(f"{table.name}.{name} = gone.{name}" for name in names)
-        deleted_keys = f"{_unnest(table, len(names))} AS gone ({', '.join(names)})"
+        deleted_keys = f"{_unnest(table, names)} AS gone ({', '.join(names)})"
         self._with_arrays(f"DELETE FROM {table.name} USING {deleted_keys} WHERE {key_condition}", keys)
 
     def _with_arrays(self, sql: str, rows: Sequence[Values]) -> None:
@@ -226,9 +230,13 @@ def _on_conflict(table: Table) -> str:
 
 
 @lru_cache(maxsize=256)
-def _unnest(table: Table, column_count: int | None = None) -> str:
+def _unnest(table: Table, names: tuple[str, ...] | None = None) -> str:
     # Binary, because psycopg quotes each text of an array with a regular expression.
-    arrays = (f"%b::{_ARRAY_TYPES[column.type.python_type]}" for column in list(table.columns)[:column_count])
+    arrays = (
+        f"%b::{_ARRAY_TYPES[column.type.python_type]}"
+        for column in table.columns
+        if names is None or column.name in names
+    )
     return f"unnest({', '.join(arrays)})"
 
 
