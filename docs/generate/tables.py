@@ -33,8 +33,8 @@ _GROUPS: Final[dict[str, dict[str, str]]] = {
         "entity": "Every existing entity as the API shows it. `tree_key` is the lower-cased xid with `/` as `!`, so "
         "that string order is tree order.",
         "entity_history": "Replaced and deleted rows of `entity`, each with the position at which it ended.",
-        "attribute": "The filter index: one row for each scalar value of an entity, in the order of values. `id_key` is "
-        "the tree key without the names of collections.",
+        "attribute": "The filter index: one row for each scalar value of an entity, in the order of values. `id_key` "
+        "is the tree key without the names of collections.",
         "attribute_path": "The numbers that stand for the paths of values in `attribute`.",
         "published": "Numbers, ids and URIs of versions that the legacy APIs publish.",
         "projection": "The position up to which each projection has read the log.",
