@@ -9,7 +9,10 @@ from sqlalchemy import Connection
 from annals.commands.store import sql, tables
 
 #: The statement that migrates each schema to the next; each is quick, whatever the size of the store.
-_MIGRATIONS: Final = {"2": "ALTER TABLE interaction ADD COLUMN salt TEXT NOT NULL DEFAULT ''"}
+_MIGRATIONS: Final = {
+    "2": "ALTER TABLE interaction ADD COLUMN salt TEXT NOT NULL DEFAULT ''",
+    "3": "SELECT 1",  # states may be compressed, which older programs cannot read
+}
 
 
 def upgrade(connection: Connection) -> str:
