@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from annals.api.cli.options import Database, load_settings, require_store
+from annals.api.cli.outcome import StoreError
 from annals.api.cli.progress import work_progress
 
 Quick = Annotated[
@@ -29,14 +30,17 @@ def upgrade(quick: Quick = False, database: Database = None) -> None:
     from annals.commands.store.log_compression import compress_log
     from annals.commands.store.tables import SCHEMA
     from annals.projections.entities.apply import EntityProjection
-    from annals.projections.entities.rebuild import rebuild_if_stale
+    from annals.projections.entities.rebuild import RebuildDiverged, rebuild_if_stale
 
     settings = require_store(load_settings(database=database))
     with closing(Store(settings.database)) as store, work_progress() as work:
         for step in store.create():
             typer.echo(f"schema {step.schema}: {step.name}")
         create_read_model(store, EntityProjection(max_leaves=settings.indexed_leaves))
-        rebuilt = rebuild_if_stale(store, settings.indexed_leaves, work.step("applied", "events"))
+        try:
+            rebuilt = rebuild_if_stale(store, settings.indexed_leaves, work.step("applied", "events"))
+        except RebuildDiverged as error:
+            raise StoreError(f"{error}. `annals log verify` says what is wrong.") from error
         if rebuilt:
             typer.echo(f"read model: rebuilt from {rebuilt.events} events")
         if not quick:

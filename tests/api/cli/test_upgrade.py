@@ -65,5 +65,15 @@ def test_a_store_of_a_newer_program_is_refused(annals: Annals, verb: str, monkey
     assert "a newer program wrote the store, with schema 99" in refused.err
 
 
+def test_a_damaged_log_is_one_line_and_code_3(annals: Annals) -> None:
+    """Its read model cannot be rebuilt; a verification says where the damage is."""
+    write_old_store(DATABASE, "2")
+    with closing(sqlite3.connect("annals.db", isolation_level=None)) as connection:
+        connection.execute("UPDATE interaction SET state = zeroblob(32)")
+    refused = annals("upgrade")
+    assert (refused.code, refused.err.count("\n")) == (3, 1), refused
+    assert "annals log verify" in refused.err
+
+
 def test_there_has_to_be_a_store(annals: Annals) -> None:
     assert annals("upgrade").code == 3
