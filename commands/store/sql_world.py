@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 from annals.commands.store import sql
 from annals.commands.store.mapper import EventMapper, require_bytes
 from annals.commands.store.secrets import Vault
+from annals.commands.store.state_compression import decompress_state
 from annals.domain.compat.publications import NoPublications, Publications
 from annals.domain.decisions.checks.document_checks import CheckResults, ChecksRequired, DocumentCheck
 from annals.domain.decisions.world import Secret, StreamDifference
@@ -430,7 +431,9 @@ class SqlWorld:
         self._stream_heads |= {key: NO_STREAM_HEAD for key in missing_keys if key not in self._stream_heads}
 
     def _past_entity(self, revision: int | None, position: int, topic: str, state: bytes) -> Entity | None:
-        return None if revision is None else evolve(self._mapper.event(topic, revision, require_bytes(state)), position)
+        return (
+            None if revision is None else evolve(self._mapper.event(topic, revision, decompress_state(state)), position)
+        )
 
     def _pages(self, statement: str, parameters: Any) -> Iterator[Entity]:
         """Live entities by key. parameters: returns all but the last parameter of the statement, given the last xid."""
@@ -449,7 +452,7 @@ class SqlWorld:
         key, revision, hash, position, topic, state = row
         head = self._stream_heads.get(key)
         if head is None or head.revision != revision:
-            event = self._mapper.event(topic, revision, require_bytes(state)) if hash else None
+            event = self._mapper.event(topic, revision, decompress_state(state)) if hash else None
             head = self._stream_heads[key] = StreamHead(revision, require_bytes(hash), event, position)
         return head.entity
 

@@ -21,7 +21,7 @@ deliveries and links cannot be derived from the log, so a backup needs it."""
 _GROUPS: Final[dict[str, dict[str, str]]] = {
     "The log": {
         "log": "Every event, by position: 1, 2, 3 … without gaps, in commit order. `state` is JSON with the entity "
-        "after the event.",
+        "after the event, compressed with zstd and a dictionary that is part of the program.",
         "interaction": "One row for each request that recorded something: the positions of its events, its id, time, "
         "caller and command, and the hashes up to it.",
         "document": "The bytes of documents, each once, by their SHA-256.",

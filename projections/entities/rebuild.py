@@ -99,16 +99,19 @@ def rebuild(
         return _run_rebuild(store, progress, precomputed, max_leaves)
 
 
-def rebuild_if_stale(store: Store, max_leaves: int = MAX_LEAVES) -> None:
+def rebuild_if_stale(
+    store: Store, max_leaves: int = MAX_LEAVES, progress: ProgressCallback | None = None
+) -> RebuildReport | None:
     """Rebuilds a read model whose position differs from the log's end, such as a dropped or restored one.
 
-    Processes that open a store at the same time rebuild it only once. max_leaves: see `EntityProjection`. Raises: as
-    `rebuild`.
+    Processes that open a store at the same time rebuild it only once. max_leaves: see `EntityProjection`. Returns None
+    if there was nothing to do. Raises: as `rebuild`.
     """
     if not _is_current(store):
         with _rebuild_lock(store):
             if not _is_current(store):
-                _run_rebuild(store, None, None, max_leaves)
+                return _run_rebuild(store, progress, None, max_leaves)
+    return None
 
 
 def _is_current(store: Store) -> bool:
