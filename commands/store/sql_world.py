@@ -49,13 +49,15 @@ LAST_LINK_POSITION: Final = "SELECT max(position) FROM head WHERE tree_key >= '{
     *xids.subtree(links.COLLECTION)
 )
 _HEADS_OF_LINKS: Final = SELECT_HEADS + "h.tree_key >= ? AND h.tree_key < ? AND h.live ORDER BY h.tree_key"
-_HAS_POINTERS: Final = "SELECT 1 FROM head WHERE xref IS NOT NULL LIMIT 1"
+# Without statistics, PostgreSQL takes any row for one with an xref, so it would scan the table for the first one. The
+# maximum comes from the index.
+_HAS_POINTERS: Final = "SELECT max(xref) IS NOT NULL FROM head WHERE xref IS NOT NULL"
 #: Query columns with the values that nearly every command needs; see `SqlWorld.preload`.
 START_COLUMNS: Final = (
     f"(SELECT hash FROM head WHERE tree_key = '{xids.tree_key(xids.MODEL)}'),"
     f" (SELECT position FROM head WHERE tree_key = '{xids.tree_key(xids.MODEL)}'),"
     f" (SELECT position FROM head WHERE tree_key = '{xids.tree_key(xids.CAPABILITIES)}'),"
-    f" ({LAST_LINK_POSITION}), EXISTS ({_HAS_POINTERS})"
+    f" ({LAST_LINK_POSITION}), ({_HAS_POINTERS})"
 )
 
 
@@ -304,7 +306,7 @@ class SqlWorld:
 
     def prefetch_xref_sources(self, names: Iterable[str]) -> None:
         if self._has_pointers is None:
-            self._has_pointers = bool(sql.run(self._connection, _HAS_POINTERS).fetchone())
+            self._has_pointers = bool(sql.scalar(self._connection, _HAS_POINTERS))
         if not self._has_pointers:
             return
         self._write_appended()
