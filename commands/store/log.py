@@ -160,8 +160,11 @@ class Store:
         """
         with self._lock, self._writer.transaction() as connection:
             transaction = WriteTransaction(self, connection, self._world(connection), inline)
-            yield transaction
-            transaction.flush()
+            try:
+                yield transaction
+                transaction.flush()
+            finally:
+                transaction.world.detach()
 
     @property
     def last_model(self) -> Model | None:

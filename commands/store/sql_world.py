@@ -183,6 +183,10 @@ class SqlWorld:
         self._write = write
         self._unwritten_document = unwritten_document
 
+    def detach(self) -> None:
+        """Forgets the transaction, which has ended: both are freed at once if neither refers to the other."""
+        self.attach(_write_nothing, _no_document)
+
     def preload(
         self,
         model_hash: Any,
