@@ -212,23 +212,29 @@ class CommandBus:
         self._check_scheduler.close()
 
     def _run(self) -> None:
-        self._carry_out_batches()
+        while self._carry_out_batch():
+            pass
         if self._is_behind:
             self._catch_up()
 
-    def _carry_out_batches(self) -> None:
-        while batch := self._next_batch():
-            decidable = [decidable for pending in batch if (decidable := self._with_expected_checks(pending))]
-            started = [pending for pending in decidable if self._claim(pending)]
-            outcomes = self._handle_observed(started) if started else ()
-            done_count = 0
-            for pending, outcome in zip(started, outcomes, strict=True):
-                if not isinstance(outcome, ChecksRequired):
-                    _set_outcome(pending, outcome)
-                    done_count += 1
-                elif not self._check_scheduler.retry(pending, outcome):
-                    self._complete(pending, ServerBusy())
-            self._count_done(done_count)
+    def _carry_out_batch(self) -> bool:
+        """Whether there was a batch of commands, which now have their outcomes or wait for checks.
+
+        Everything of a batch is freed before the wait for the next one, not when that has arrived.
+        """
+        batch = self._next_batch()
+        decidable = [decidable for pending in batch if (decidable := self._with_expected_checks(pending))]
+        started = [pending for pending in decidable if self._claim(pending)]
+        outcomes = self._handle_observed(started) if started else ()
+        done_count = 0
+        for pending, outcome in zip(started, outcomes, strict=True):
+            if not isinstance(outcome, ChecksRequired):
+                _set_outcome(pending, outcome)
+                done_count += 1
+            elif not self._check_scheduler.retry(pending, outcome):
+                self._complete(pending, ServerBusy())
+        self._count_done(done_count)
+        return bool(batch)
 
     def _with_expected_checks(self, pending: PendingCommand) -> PendingCommand | None:
         """The command if it can be decided now or was cancelled; None if it waits for checks."""

@@ -44,6 +44,10 @@ STREAM_DIFFERENCES: Final = (
     " WHERE h.tree_key >= ? AND h.tree_key < ? AND h.position > ? ORDER BY h.tree_key LIMIT ?"
 )
 XREF_SOURCES: Final = "SELECT xref, xid FROM head WHERE xref {among} ORDER BY tree_key"
+#: The maximum number of cached heads.
+MAX_CACHED_HEADS: Final = 256
+#: The number of separators in the tree key of a Group.
+_GROUP_DEPTH: Final = 2
 #: The position of the newest event of a link; NULL if there never was one.
 LAST_LINK_POSITION: Final = "SELECT max(position) FROM head WHERE tree_key >= '{}' AND tree_key < '{}'".format(
     *xids.subtree(links.COLLECTION)
@@ -132,6 +136,28 @@ class LinkCache:
         return current_links
 
 
+class HeadCache:
+    """The heads that nearly every command reads: of the registry, of its configuration and of Groups.
+
+    They are valid at the end of the log at which they were read, which the chain hash of the last interaction
+    identifies: as long as no other process writes, they need not be read again.
+    """
+
+    def __init__(self) -> None:
+        self._chain = b""
+        self._heads: dict[str, StreamHead] = {}
+
+    def find(self, chain: bytes) -> Mapping[str, StreamHead]:
+        """The heads by tree key at the end of a log; empty if the cached ones belong to another one."""
+        return self._heads if self._chain == chain else {}
+
+    def put(self, chain: bytes, heads: Mapping[str, StreamHead]) -> None:
+        """Caches those of some committed heads that are worth it, in place of the previous ones."""
+        cached_heads = {key: head for key, head in heads.items() if key.count("!") <= _GROUP_DEPTH}
+        self._heads = cached_heads if len(cached_heads) <= MAX_CACHED_HEADS else {}
+        self._chain = chain
+
+
 class SqlWorld:
     """A `annals.domain.decisions.world.World` for one write transaction; each stream is read at most once."""
 
@@ -186,6 +212,15 @@ class SqlWorld:
     def detach(self) -> None:
         """Forgets the transaction, which has ended: both are freed at once if neither refers to the other."""
         self.attach(_write_nothing, _no_document)
+
+    def add_heads(self, heads: Mapping[str, StreamHead]) -> None:
+        """Adds heads that are known to be those at the start of the transaction."""
+        self._stream_heads |= heads
+
+    @property
+    def heads(self) -> Mapping[str, StreamHead]:
+        """The heads that are known, by tree key."""
+        return self._stream_heads
 
     def preload(
         self,
