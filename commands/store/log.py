@@ -30,7 +30,7 @@ from annals.commands.store.mapper import EventMapper, UnreadableEvent, require_b
 from annals.commands.store.migrations import UpgradeStep, require_readable, upgrade
 from annals.commands.store.recorder import LogRecorder
 from annals.commands.store.secrets import Vault
-from annals.commands.store.sql_world import START_COLUMNS, LinkCache, ModelCache, SqlWorld, StreamHead
+from annals.commands.store.sql_world import START_COLUMNS, HeadCache, LinkCache, ModelCache, SqlWorld, StreamHead
 from annals.domain.access.roles import Role
 from annals.domain.compat.publications import Publications
 from annals.domain.decisions.commands import Command, describe
@@ -119,6 +119,7 @@ class Store:
         self._writer = WriterConnection(self.engine)
         self._models = ModelCache()
         self._links = LinkCache()
+        self.heads = HeadCache()
         # Threads of this process queue here, in order; with the database's own lock, waiters poll or pay a round trip.
         self._lock = Lock()
 
@@ -158,10 +159,15 @@ class Store:
 
         inline: the projections of what it appends.
         """
-        with self._lock, self._writer.transaction() as connection:
-            transaction = WriteTransaction(self, connection, self._world(connection), inline)
-            yield transaction
-            transaction.flush()
+        with self._lock:
+            with self._writer.transaction() as connection:
+                transaction = WriteTransaction(self, connection, self._world(connection), inline)
+                try:
+                    yield transaction
+                    transaction.flush()
+                finally:
+                    transaction.world.detach()
+            self.heads.put(transaction.log_end.chain, transaction.world.heads)
 
     @property
     def last_model(self) -> Model | None:
@@ -233,6 +239,7 @@ class WriteTransaction:
         row = sql.run(connection, _SELECT_START).fetchone()
         self.log_end = _log_end_of(row and row[:_LOG_END_WIDTH])
         world.attach(self.flush, self._unwritten_document)
+        world.add_heads(store.heads.find(self.log_end.chain))
         if row:
             world.preload(*row[_LOG_END_WIDTH:])
 

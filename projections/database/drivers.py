@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from sqlalchemy import Connection, Table
 
+from annals.commands.store import binary_arrays
+from annals.commands.store.binary_arrays import PLACEHOLDER
 from annals.commands.store.sql import MAX_COMBINED_ROWS, CombinedWrites, combined_writes
 from annals.domain.values.json_text import dumps
 
@@ -180,30 +182,30 @@ class PostgresDatabase:
 
     def insert(self, table: Table, rows: Sequence[Values]) -> None:
         if len(rows) < MIN_COPY_ROWS:
-            return self._with_arrays(f"INSERT INTO {table.name} SELECT * FROM {_unnest(table)}", rows)
+            return self._with_arrays(f"INSERT INTO {table.name} SELECT * FROM {_unnest(table)}", table, rows)
         with self._connection.cursor() as cursor, cursor.copy(f"COPY {table.name} FROM STDIN") as copy:
             for row in rows:
                 copy.write_row(row)
         return None
 
     def upsert(self, table: Table, rows: Sequence[Values]) -> None:
-        self._with_arrays(f"INSERT INTO {table.name} SELECT * FROM {_unnest(table)} {_on_conflict(table)}", rows)
+        self._with_arrays(f"INSERT INTO {table.name} SELECT * FROM {_unnest(table)} {_on_conflict(table)}", table, rows)
 
     def delete(self, table: Table, keys: Sequence[Values]) -> None:
         if not keys:
             return
         names = _key_names(table)
         key_condition = " AND ".join(f"{table.name}.{name} = gone.{name}" for name in names)
-        deleted_keys = f"{_unnest(table, names)} AS gone ({', '.join(names)})"
-        self._with_arrays(f"DELETE FROM {table.name} USING {deleted_keys} WHERE {key_condition}", keys)
+        deleted_keys = f"{_unnest(table, len(names))} AS gone ({', '.join(names)})"
+        self._with_arrays(f"DELETE FROM {table.name} USING {deleted_keys} WHERE {key_condition}", table, keys)
 
-    def _with_arrays(self, sql: str, rows: Sequence[Values]) -> None:
+    def _with_arrays(self, sql: str, table: Table, rows: Sequence[Values]) -> None:
         for chunk in _chunks(rows):
-            columns = [list(column) for column in zip(*chunk, strict=True)]
+            arrays = binary_arrays.encode_columns(chunk, _value_types(table)[: len(chunk[0])])
             if self._writes is not None and len(rows) <= MAX_COMBINED_ROWS:
-                self._writes.add(sql, columns)
+                self._writes.add(sql, arrays)
             else:
-                self._connection.execute(sql, columns, prepare=True)
+                binary_arrays.execute(self._connection, sql, arrays)
 
     def _send_writes(self) -> None:
         if self._writes is not None:
@@ -230,14 +232,14 @@ def _on_conflict(table: Table) -> str:
 
 
 @lru_cache(maxsize=256)
-def _unnest(table: Table, names: tuple[str, ...] | None = None) -> str:
-    # Binary, because psycopg quotes each text of an array with a regular expression.
-    arrays = (
-        f"%b::{_ARRAY_TYPES[column.type.python_type]}"
-        for column in table.columns
-        if names is None or column.name in names
-    )
+def _unnest(table: Table, column_count: int | None = None) -> str:
+    arrays = (f"{PLACEHOLDER}::{_ARRAY_TYPES[type]}" for type in _value_types(table)[:column_count])
     return f"unnest({', '.join(arrays)})"
+
+
+@lru_cache(maxsize=256)
+def _value_types(table: Table) -> tuple[type, ...]:
+    return tuple(column.type.python_type for column in table.columns)
 
 
 @lru_cache(maxsize=256)
