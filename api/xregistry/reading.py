@@ -18,7 +18,6 @@ from annals.api.http.streaming import StreamingPool
 from annals.api.registry.definitions import DefinitionsCache, RegistryDefinitions
 from annals.api.xregistry.entity_lookups import EntityLookups
 from annals.api.xregistry.listing import filter_of, list_collection, types_with_xref
-from annals.api.xregistry.render.documents import ReadDocument
 from annals.api.xregistry.render.entities import CHUNK_SIZE, PART_SIZE, configuration_texts, encode_chunks
 from annals.api.xregistry.render.explicit_values import without_defaults
 from annals.api.xregistry.render.filter_effects import FilterEffects
@@ -38,6 +37,7 @@ from annals.domain.decisions.capabilities import offered_capabilities
 from annals.domain.errors import problems
 from annals.domain.values import xid as xids
 from annals.domain.values.json_text import dumps
+from annals.projections.entities.document_batches import DocumentBatches
 from annals.projections.entities.filters.by_index import RowOverrides
 from annals.projections.entities.query import FoundEntity, ListSubtree, View, ViewPool
 from annals.projections.entities.rows import EntityRow
@@ -84,6 +84,10 @@ class XRegistryReadHandler:
                 if (current_definitions := self._definitions_cache.current(self._readers.quick_view())) is definitions:
                     raise
                 definitions = current_definitions
+
+    def close(self) -> None:
+        """Closes the connections of the look-ups."""
+        self._lookups.close()
 
     async def offered_capabilities(self, request: Request) -> Response:
         """The capabilities that this server can offer.
@@ -207,19 +211,19 @@ class XRegistryReadHandler:
     @contextmanager
     def _open_content(
         self, request: Request, snapshot: Snapshot | None, full_collection: ResponseContent | None
-    ) -> Iterator[tuple[ResponseContent, EntityRow | None, int, ReadDocument]]:
-        """The content of a response, the row of its entity, its log position, and the reader of its documents."""
+    ) -> Iterator[tuple[ResponseContent, EntityRow | None, int, View | None]]:
+        """The content of a response, the row of its entity, its log position, and its view unless it has no rows."""
         if full_collection:
             with self._readers.stream_collection(
                 full_collection.target.xid, full_collection.definitions.positions
             ) as listing:
                 if listing:
-                    yield replace(full_collection, texts=listing.texts), None, listing.position, _refuse_document
+                    yield replace(full_collection, texts=listing.texts), None, listing.position, None
                     return
         with self._readers.view() as current_view:
             view = snapshot.view(current_view) if snapshot else current_view
             definitions = snapshot.definitions if snapshot else self._definitions_cache.current(view)
-            yield *load_response_content(request, view, definitions, self._pagelimit), view.position(), view.document
+            yield *load_response_content(request, view, definitions, self._pagelimit), view.position(), view
 
     def _stored_collection(self, request: Request, definitions: RegistryDefinitions) -> ResponseContent | None:
         """The content of a full collection of Resources or Versions that stored texts can render; otherwise None.
@@ -250,7 +254,7 @@ class XRegistryReadHandler:
                 response_content,
                 row,
                 position,
-                read_document,
+                view,
             ):
                 tag = conditional.log_tag(position, request, response_content.definitions.positions)
                 conditional.check_conditions(request, tag)
@@ -258,7 +262,7 @@ class XRegistryReadHandler:
                     response_content = replace(
                         response_content, rows=limit_rows(response_content.rows, self._max_inlined)
                     )
-                pieces = render_json(response_content, request.base, read_document)
+                pieces = _render_pieces(response_content, request.base, view)
                 headers = [*json_headers(response_content, request.base, row), *conditional.tag_headers(tag)]
                 # Sent together with the head, because each switch from a thread to the event loop costs as much as
                 # fifty rows.
@@ -413,6 +417,15 @@ def _first_chunks(pieces: Iterator[str]) -> tuple[tuple[bytes, ...], bool]:
         if len(chunks) * PART_SIZE >= CHUNK_SIZE:
             return tuple(chunks), False
     return tuple(chunks), True
+
+
+def _render_pieces(response_content: ResponseContent, base_url: str, view: View | None) -> Iterator[str]:
+    """The JSON text of the content. view: None for content without rows, which shows no documents."""
+    if view is None:
+        return render_json(response_content, base_url, _refuse_document)
+    documents = DocumentBatches(view)
+    rows = documents.read_ahead(response_content.rows)
+    return render_json(replace(response_content, rows=rows), base_url, documents.read)
 
 
 def _refuse_document(sha256: str) -> bytes:

@@ -75,6 +75,7 @@ class XRegistryRoutes:
     def close(self) -> None:
         """Waits for the responses in progress."""
         self._streaming_pool.close()
+        self._read_handler.close()
 
     def _options(self, request: Request) -> Response:
         methods = self.allow(request).encode()

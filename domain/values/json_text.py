@@ -49,6 +49,22 @@ def loads(text: bytes | str) -> Json:
     return value
 
 
+def is_json(text: bytes) -> bool:
+    """Whether `loads` accepts a text, in a third of its time for compact JSON."""
+    try:
+        # The fast reader accepts some texts that `loads` refuses, but the writer refuses their values, or writes them
+        # differently.
+        if orjson.dumps([[[[[[[[orjson.loads(text)]]]]]]]]) == b"[[[[[[[[%b]]]]]]]]" % text:
+            return True
+    except (orjson.JSONDecodeError, orjson.JSONEncodeError):
+        pass
+    try:
+        loads(text)
+    except InvalidJson:
+        return False
+    return True
+
+
 def loads_trusted(text: bytes | str) -> Json:
     """The value of a text that `dumps` wrote: the result of `loads`, in a third of its time.
 

@@ -72,7 +72,7 @@ def connect(url: str) -> ReadConnection:
     return (
         SqliteReadConnection(_open_file(parsed))
         if parsed.get_backend_name() == "sqlite"
-        else PostgresReadConnection(_connect_server(parsed))
+        else PostgresReadConnection(connect_server(parsed))
     )
 
 
@@ -192,7 +192,8 @@ def _open_file(url: URL) -> sqlite3.Connection:
     return connection
 
 
-def _connect_server(url: URL) -> psycopg.Connection[tuple[object, ...]]:
+def connect_server(url: URL) -> psycopg.Connection[tuple[object, ...]]:
+    """A new connection of the driver to a PostgreSQL server, with the planner settings of readers."""
     import psycopg  # takes long, and a SQLite store does not need it
 
     connection_uri = url.set(drivername="postgresql").render_as_string(hide_password=False)

@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 
 Values = Sequence[Any]
 
-#: The number of rows in one array parameter or one fetch.
+#: The number of rows in one array parameter.
 CHUNK: Final = 2000
+#: The number of rows in one fetch of a stream.
+FETCH_ROWS: Final = 500
 #: From this number of rows, COPY is faster than a prepared INSERT.
 MIN_COPY_ROWS: Final = 200
 
@@ -170,8 +172,8 @@ class PostgresDatabase:
         if self._connection.autocommit and self._connection.info.transaction_status == _IDLE:
             yield from self.all(sql, values)  # a server-side cursor needs a transaction
             return
-        with self._connection.cursor(name=f"stream_{next(_CURSOR_NUMBERS)}") as cursor:
-            cursor.itersize = CHUNK
+        with self._connection.cursor(name=f"stream_{next(_CURSOR_NUMBERS)}", binary=True) as cursor:
+            cursor.itersize = FETCH_ROWS
             yield from cursor.execute(_psycopg_sql(sql), values)
 
     def in_list(self, column: str) -> str:

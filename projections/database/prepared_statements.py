@@ -1,4 +1,4 @@
-"""Prepared statements of a PostgreSQL connection: look-ups, and rows that arrive while the server computes more.
+"""Prepared statements of a PostgreSQL connection: look-ups, and rows that arrive while the caller does other work.
 
 The driver does not prepare statements that it streams, and planning takes as long as a hundred rows. Its cursors take
 longer than the server needs to find a row by its key. This module therefore uses the layer below it, libpq. SQL's own
@@ -29,6 +29,7 @@ class PreparedStatements:
         self._connection = connection
         self._names: dict[str, bytes] = {}
         self._transformer = Transformer(connection)
+        self._received_rows: list[Any] = []
 
     def row(self, sql: str, values: Sequence[str | int]) -> Any:
         """The first row of a query, or None. sql: with `?` for parameters. Raises: psycopg.Error."""
@@ -36,10 +37,7 @@ class PreparedStatements:
         if any(b"\0" in parameter for parameter in parameters):
             raise psycopg.DataError("a text has the character NUL")  # libpq would end the text there
         result = libpq_connection.exec_prepared(self._prepare(sql), parameters, result_format=Format.BINARY)
-        if result.status != ExecStatus.TUPLES_OK:
-            if libpq_connection.status != ConnStatus.OK:
-                raise psycopg.OperationalError(libpq_connection.get_error_message())
-            raise psycopg.errors.error_from_result(result)
+        _raise_error(result, libpq_connection)
         if not result.ntuples:
             return None
         self._transformer.set_pgresult(result)
@@ -66,6 +64,28 @@ class PreparedStatements:
             if not is_complete:
                 self._connection.close()
 
+    def send(self, sql: str, values: Sequence[str | int]) -> None:
+        """Sends a query whose rows `receive` returns. Run no other query in between. Raises: psycopg.Error."""
+        parameters = [str(value).encode() for value in values]
+        self._connection.pgconn.send_query_prepared(self._prepare(sql), parameters, result_format=Format.BINARY)
+
+    def receive(self) -> list[Any] | None:
+        """All rows of the query that was sent; None if some have not arrived yet. Does not wait for them.
+
+        Raises: psycopg.Error.
+        """
+        libpq_connection = self._connection.pgconn
+        libpq_connection.consume_input()
+        while not libpq_connection.is_busy():
+            result = libpq_connection.get_result()
+            if result is None:
+                rows, self._received_rows = self._received_rows, []
+                return rows
+            _raise_error(result, libpq_connection)
+            self._transformer.set_pgresult(result)
+            self._received_rows += self._transformer.load_rows(0, result.ntuples, tuple)
+        return None
+
     def _prepare(self, sql: str) -> bytes:
         if sql not in self._names:
             name = f"annals_{len(self._names)}"
@@ -75,6 +95,13 @@ class PreparedStatements:
             self._connection.execute(f"PREPARE {name} AS {numbered_sql}".encode())
             self._names[sql] = name.encode()
         return self._names[sql]
+
+
+def _raise_error(result: PGresult, libpq_connection: PGconn) -> None:
+    if result.status != ExecStatus.TUPLES_OK:
+        if libpq_connection.status != ConnStatus.OK:
+            raise psycopg.OperationalError(libpq_connection.get_error_message())
+        raise psycopg.errors.error_from_result(result)
 
 
 def _results(libpq_connection: PGconn) -> Iterator[PGresult]:

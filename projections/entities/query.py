@@ -67,11 +67,11 @@ _WITH_DOCUMENT: Final = (
     f"SELECT entity.*, {_DEFINITIONS}, document.bytes FROM (SELECT 1) AS always"
     " LEFT JOIN entity ON entity.tree_key = ? LEFT JOIN document ON document.sha256 = entity.document"
 )
-#: `_WITH_DEFINITIONS` and `_WITH_DOCUMENT` for many keys; the key comes first.
-_MANY_WITH_DEFINITIONS: Final = (
+#: `_WITH_DEFINITIONS` and `_WITH_DOCUMENT` for the keys of a `Database.list_table`; the key comes first.
+MANY_WITH_DEFINITIONS: Final = (
     f"SELECT k.key, entity.*, {_DEFINITIONS} FROM {{}} AS k LEFT JOIN entity ON entity.tree_key = k.key"
 )
-_MANY_WITH_DOCUMENTS: Final = (
+MANY_WITH_DOCUMENTS: Final = (
     f"SELECT k.key, entity.*, {_DEFINITIONS}, document.bytes FROM {{}} AS k"
     " LEFT JOIN entity ON entity.tree_key = k.key LEFT JOIN document ON document.sha256 = entity.document"
 )
@@ -81,6 +81,11 @@ _SELECT_OF_TYPE: Final = f"SELECT {_COLUMNS} {_IN_COLLECTION}"
 _SELECT_PRIVATES: Final = f"SELECT xid, private {_IN_COLLECTION}"
 _LOCKED_TABLES: Final = tuple(table.name for table in tables())
 _SELECT_DOCUMENT: Final = "SELECT bytes FROM document WHERE sha256 = ?"
+#: Bytes up to which a document is small: many of them are held in memory together.
+SMALL_DOCUMENT_BYTES: Final = 16 << 10
+_SELECT_SMALL_DOCUMENTS: Final = (
+    f"SELECT sha256, bytes FROM document WHERE {{}} AND length(bytes) <= {SMALL_DOCUMENT_BYTES}"
+)
 
 
 #: Lists the entities of some types below an entity or collection, in tree order.
@@ -181,12 +186,6 @@ class View:
         values = self._db.look_up(_WITH_DOCUMENT if with_document else _WITH_DEFINITIONS, (tree_key(xid),))
         return found_entity(values, xid)
 
-    def look_up_values(self, xids: Iterable[str], with_documents: bool = False) -> dict[str, Any]:
-        """The values for `found_entity` of several entities, by tree key, in one statement."""
-        statement = (_MANY_WITH_DOCUMENTS if with_documents else _MANY_WITH_DEFINITIONS).format(self._db.list_table)
-        keys = self._db.list_parameter({tree_key(xid) for xid in xids})
-        return {key: values for key, *values in self._db.all(statement, (keys,))}
-
     def entities(self, xids: Sequence[str]) -> list[EntityRow]:
         """The named entities that are live, in the given order."""
         keys = self._db.list_parameter(map(tree_key, xids))
@@ -273,6 +272,12 @@ class View:
         if row is None:
             raise MissingDocument(sha256)
         return require_bytes(row[0])
+
+    def small_documents(self, sha256s: Iterable[str]) -> dict[str, bytes]:
+        """The bytes of those documents that are small, in one statement. Leaves out damaged and missing ones."""
+        statement = _SELECT_SMALL_DOCUMENTS.format(self._db.in_list("sha256"))
+        rows = self._db.all(statement, (self._db.list_parameter(sha256s),))
+        return {sha256: content for sha256, content in rows if type(content) is bytes}
 
 
 class SnapshotView(View):
@@ -371,7 +376,7 @@ class ViewPool:
     """
 
     def __init__(self, url: str) -> None:
-        self._url = url
+        self.url = url
         #: Whether a statement takes longer than finding a row, so that look-ups had better share statements.
         self.has_round_trips = not url.startswith("sqlite")
         self._idle_connections: list[ReadConnection] = []
@@ -405,7 +410,7 @@ class ViewPool:
         self._local = threading.local()
 
     def _open_quick(self) -> View:
-        reader = connect(self._url)
+        reader = connect(self.url)
         self._quick_connections = [*(other for other in self._quick_connections if other.is_open), reader]
         view = View(reader, self._missing_attributes)
         self._local.reader, self._local.view = reader, view
@@ -414,7 +419,7 @@ class ViewPool:
     @contextmanager
     def _connection(self) -> Iterator[ReadConnection]:
         """A connection for exclusive use, returned to the pool at the end."""
-        reader = self._idle_connections.pop() if self._idle_connections else connect(self._url)
+        reader = self._idle_connections.pop() if self._idle_connections else connect(self.url)
         try:
             yield reader
         finally:

@@ -11,10 +11,19 @@ from typing import Final
 
 from annals.api.xregistry.render.json_members import json_string
 from annals.domain.model import ResourceType
-from annals.domain.values.json_text import InvalidJson, loads
+from annals.domain.values.json_text import is_json
+from annals.projections.entities.rows import EntityRow
 
 #: Returns the bytes of a document by its SHA-256.
 ReadDocument = Callable[[str], bytes]
+
+
+def row_document_member(
+    row: EntityRow, type: ResourceType, contenttype: str | None, documents: ReadDocument, binary: bool = False
+) -> tuple[str, str]:
+    """Name and JSON text of the member that holds the document of a row. contenttype: the row's."""
+    content = documents(row.document) if row.document else b""
+    return document_member(type, contenttype, content, binary)
 
 
 def document_member(
@@ -33,11 +42,7 @@ def document_member(
 
 def _as_json(content: bytes) -> str | None:
     """The document unchanged, with its spacing and digits; None if it is not JSON."""
-    try:
-        loads(content)
-    except InvalidJson:
-        return None
-    return content.decode()
+    return content.decode() if is_json(content) else None
 
 
 def _as_string(content: bytes) -> str | None:

@@ -10,81 +10,22 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
-from annals.api.http.asof import with_asof
-from annals.api.xregistry.render import splices
-from annals.api.xregistry.render.documents import ReadDocument, document_member
-from annals.api.xregistry.render.filter_effects import FilterEffects
+from annals.api.xregistry.render.documents import ReadDocument, row_document_member
+from annals.api.xregistry.render.inlined_splices import InlinedSplices
 from annals.api.xregistry.render.json_members import MemberTexts, join_members, parse_string, split_members
+from annals.api.xregistry.render.render_options import VALIDATION_ATTRIBUTES, RenderOptions, self_suffix
 from annals.api.xregistry.render.shortself import shortself_url
-from annals.api.xregistry.render.splices import Splice, StoredTexts
 from annals.api.xregistry.request.inline import CONFIGURATION_NAMES, NO_INLINE, InlineTree
 from annals.domain.model import GroupType, ResourceType
 from annals.domain.values import xid as xids
 from annals.projections.entities.rows import EntityRow
 
-#: Version attributes that the document view leaves out.
-VALIDATION_ATTRIBUTES: Final = (
-    "formatvalidated",
-    "formatvalidatedreason",
-    "compatibilityvalidated",
-    "compatibilityvalidatedreason",
-)
 CHUNK_SIZE: Final = 1 << 20
 #: Characters in each part of a body: below the size at which the allocator asks the system for memory each time.
 PART_SIZE: Final = 1 << 16
-
-
-@dataclass(frozen=True, slots=True)
-class RenderOptions:
-    """How one response renders entities. base: absolute URL of the registry.
-
-    root: the prefix that pointers in a document view remove from xids; it is the xid of the response, empty for the
-    registry. binary: documents are in base64. filter_effects: effects of a filter on collections. has_shortself:
-    entities show short URLs. asof_suffix: suffix that keeps URLs in the same past, see `asof_suffix`. stated: entities
-    have no xids, because only responses have them.
-    """
-
-    base: str
-    doc: bool = False
-    root: str = ""
-    binary: bool = False
-    filter_effects: FilterEffects | None = None
-    has_shortself: bool = False
-    asof_suffix: str = ""
-    stated: bool = False
-
-    @property
-    def needs_full_render(self) -> bool:
-        """Whether Resources need more than their stored text and URLs."""
-        return self.doc or self.has_shortself or self.filter_effects is not None
-
-    def resource_splice(self, type: ResourceType) -> Splice:
-        """The function that inserts URLs into Resources of a type that are rendered as stored."""
-        return splices.resource_splice(self.base, type.singular, _details_suffix(type), self.asof_suffix)
-
-    def splice_collection(self, type: ResourceType, xid: str, texts: StoredTexts) -> Iterator[str]:
-        """A whole collection of such Resources, of the present. xid: of the collection."""
-        return splices.splice_resources(texts, self.base, xid, type.singular, _details_suffix(type))
-
-    def version_splice(self, type: ResourceType) -> Splice:
-        """The function that inserts URLs into Versions of such Resources."""
-        return splices.version_splice(self.base, type.singular, _details_suffix(type), self.asof_suffix)
-
-    def url(self, xid: str, suffix: str = "") -> str:
-        """The absolute URL of an entity or collection, as JSON text. O(1): ids need no escapes."""
-        if self.asof_suffix:
-            suffix = with_asof(suffix, self.asof_suffix)
-        return f'"{self.base}/{suffix}"' if xid == xids.REGISTRY else f'"{self.base}{xid}{suffix}"'
-
-    def reference(self, xid: str, suffix: str = "", is_included: bool = True) -> str:
-        """The absolute URL; in a document view a JSON pointer if the response includes the entity."""
-        if not (self.doc and is_included):
-            return self.url(xid, suffix)
-        # Of the characters that JSON pointers escape, an xid can contain only the tilde.
-        return f'"#{(xid[len(self.root) :] or "/").replace("~", "~0")}"'
 
 
 class PeekableRows:
@@ -126,6 +67,10 @@ class Renderer:
         self._options = options
         self._documents = documents
         self._rows = rows
+
+    @cached_property
+    def _splices(self) -> InlinedSplices:
+        return InlinedSplices(self._options, self._documents)
 
     def registry(
         self, row: EntityRow, types: GroupTypes, inline: InlineTree, configuration: Mapping[str, str]
@@ -176,12 +121,12 @@ class Renderer:
         if spliced_text:
             yield spliced_text
             return
-        if self._is_bare(row):
+        opening = self._splices.resource(row, type, inline)
+        if opening is None and self._is_bare(row):
             yield "{" + join_members(self.pointer_members(row, type, inline)) + "}"
             return
-        rendered_members = self.resource_members(row, type, inline)
-        count = rendered_members.pop("versionscount", "0")
-        yield "{" + join_members(rendered_members)
+        text, count = opening or self._resource_opening(row, type, inline)
+        yield text
         versions_inline = inline.get("versions")
         entity = self.version_renderer(type, versions_inline or NO_INLINE)
         yield from self._collection_members(row, "versions", count, versions_inline, entity)
@@ -193,6 +138,12 @@ class Renderer:
             return None
         return "".join(self._options.resource_splice(type)(row.xid, row.id, row.attributes, row.meta))
 
+    def _resource_opening(self, row: EntityRow, type: ResourceType, inline: InlineTree) -> tuple[str, str]:
+        """See `InlinedSplices.resource`."""
+        members = self.resource_members(row, type, inline)
+        count = members.pop("versionscount", "0")
+        return "{" + join_members(members), count
+
     def resource_members(self, row: EntityRow, type: ResourceType, inline: InlineTree) -> MemberTexts:
         """A Resource's members up to `versionscount`, which is last. Its Versions are left out."""
         members = split_members(row.attributes)
@@ -202,7 +153,7 @@ class Renderer:
             rendered_members = self._identity_members(ids, row)
         else:
             ids["versionid"] = members.pop("versionid")
-            rendered_members = self._identity_members(ids, row, members, _details_suffix(type))
+            rendered_members = self._identity_members(ids, row, members, self_suffix(type))
             self._add_document(rendered_members, row, type, inline)
         rendered_members["metaurl"] = self._options.reference(f"{row.xid}/meta", is_included="meta" in inline)
         if "meta" in inline:
@@ -215,7 +166,7 @@ class Renderer:
     def pointer_members(self, row: EntityRow, type: ResourceType, inline: InlineTree) -> MemberTexts:
         """The members of a Resource with `xref` that shows nothing of its target."""
         rendered_members = self._identity_members(
-            _take_ids({}, {f"{type.singular}id": row.id}), row, suffix=_details_suffix(type)
+            _take_ids({}, {f"{type.singular}id": row.id}), row, suffix=self_suffix(type)
         )
         rendered_members["metaurl"] = self._options.reference(f"{row.xid}/meta", is_included="meta" in inline)
         if "meta" in inline:
@@ -249,6 +200,7 @@ class Renderer:
     def version(self, row: EntityRow, type: ResourceType, inline: InlineTree) -> Iterator[str]:
         yield (
             self._spliced_version(row, type, inline)
+            or self._splices.version(row, type, inline)
             or "{" + join_members(self.version_members(row, type, inline)) + "}"
         )
 
@@ -265,7 +217,7 @@ class Renderer:
             for name in VALIDATION_ATTRIBUTES:
                 members.pop(name, None)
         ids = _take_ids(members, {f"{type.singular}id": xids.segments(row.xid)[3], "versionid": row.id})
-        rendered_members = self._identity_members(ids, row, members, _details_suffix(type))
+        rendered_members = self._identity_members(ids, row, members, self_suffix(type))
         self._add_document(rendered_members, row, type, inline)
         return rendered_members
 
@@ -315,7 +267,7 @@ class Renderer:
             if name == "defaultversionid":
                 xid = f"{row.xid}/versions/{default}"
                 is_included = includes_versions and self._has_version(row, default)
-                rendered_members["defaultversionurl"] = self._options.reference(xid, _details_suffix(type), is_included)
+                rendered_members["defaultversionurl"] = self._options.reference(xid, self_suffix(type), is_included)
         return rendered_members
 
     def _has_version(self, row: EntityRow, versionid: str | None) -> bool:
@@ -336,8 +288,8 @@ class Renderer:
 
     def _add_document(self, members: MemberTexts, row: EntityRow, type: ResourceType, inline: InlineTree) -> None:
         if type.singular in inline and type.hasdocument and f"{type.singular}url" not in members:
-            content = self._documents(row.document) if row.document else b""
-            name, value = document_member(type, parse_string(members.get("contenttype")), content, self._options.binary)
+            contenttype = parse_string(members.get("contenttype"))
+            name, value = row_document_member(row, type, contenttype, self._documents, self._options.binary)
             members[name] = value
 
 
@@ -368,7 +320,3 @@ def _take_ids(members: MemberTexts, ids: Mapping[str, str]) -> MemberTexts:
     for name in ids:
         members.pop(name, None)
     return {name: f'"{id}"' for name, id in ids.items()}
-
-
-def _details_suffix(type: ResourceType) -> str:
-    return "$details" if type.hasdocument else ""

@@ -18,9 +18,10 @@ from annals.api.http.response import JSON, NO_HEADERS, Headers, Response
 from annals.api.registry.definitions import RegistryDefinitions
 from annals.api.registry.header_attributes import HeaderCodec, contenttype_headers
 from annals.api.xregistry.render.documents import ReadDocument
-from annals.api.xregistry.render.entities import PeekableRows, RenderEntity, Renderer, RenderOptions
+from annals.api.xregistry.render.entities import PeekableRows, RenderEntity, Renderer
 from annals.api.xregistry.render.filter_effects import FilterEffects
 from annals.api.xregistry.render.json_members import parse_string, split_members
+from annals.api.xregistry.render.render_options import RenderOptions
 from annals.api.xregistry.render.shortself import shortself_url
 from annals.api.xregistry.render.splices import StoredTexts, splice_versions
 from annals.api.xregistry.request.flags import Flags

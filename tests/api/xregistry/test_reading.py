@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import httpx
 import pytest
 
-from annals.projections.entities.query import ViewPool
+from annals.projections.database.connections import PostgresReadConnection, SqliteReadConnection
+from annals.projections.entities.query import View, ViewPool
 from tests.support.registries.in_process import BASE, MODEL, NOW, Api, create, serving
 
 LINK = "<http://h/r>;rel=xregistry-root"
@@ -308,6 +311,47 @@ def test_plain_lists_are_found_by_one_statement(store_url: str, monkeypatch: pyt
         assert api.send("GET", "/dirs/none/files", If_None_Match=tag).status_code == 404
         head = api.send("HEAD", paths[0])
         assert (head.status_code, head.content, head.headers["etag"]) == (200, b"", tag)
+
+
+@contextmanager
+def noted_statements() -> Iterator[list[str]]:
+    """The statements that readers run in the block."""
+    seen: list[str] = []
+
+    def noting(function: Any) -> Any:
+        def noted(db: Any, sql: str, *arguments: Any) -> Any:
+            seen.append(sql)
+            return function(db, sql, *arguments)
+
+        return noted
+
+    with pytest.MonkeyPatch.context() as patched:
+        for reader in (SqliteReadConnection, PostgresReadConnection):
+            for name in ("one", "look_up", "all", "stream"):
+                patched.setattr(reader, name, noting(getattr(reader, name)))
+        yield seen
+
+
+@pytest.mark.parametrize("path", ["/dirs/d/files?inline=*", "/export?", "/dirs/d/files?inline=*&asof="])
+def test_what_is_inlined_takes_no_more_statements_for_more_members(
+    store_url: str, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    create(store_url)
+    with serving(store_url) as api:
+        counts: list[int] = []
+        for names in (range(1), range(1, 90)):
+            files = {f"f{n}": {"contenttype": "application/json", "file": {"a": n}} for n in names}
+            written = api.done("POST", "/dirs/d/files", files)
+            url = path + (written.headers["xregistry-xregcorrelationid"] if path.endswith("asof=") else "")
+            api.done("GET", url)
+            with noted_statements() as statements:
+                body = api.done("GET", url).content
+            assert sum("FROM document" in sql for sql in statements) == 1
+            counts.append(len(statements))
+        assert counts[0] == counts[1]
+        assert all(b'"file":{"a":%d}' % n in body for n in range(90))
+        monkeypatch.setattr(View, "small_documents", lambda *_: {})
+        assert api.done("GET", url).content == body
 
 
 def test_a_list_of_a_type_that_another_process_has_added(sqlite_url: str) -> None:

@@ -186,12 +186,20 @@ def test_large_extensions_are_measured_fast(value: list[Any]) -> None:
         ("text/csv", "binary"),
         ("application/secret+json", "binary"),
         ("image/png", "binary"),
+        ("image/x-x", "string"),
+        ("image/x", "binary"),  # the two parts of a pattern do not overlap
         (None, "binary"),
     ],
 )
 def test_documents_are_inlined_by_media_type(contenttype: str | None, form: str) -> None:
     # MOD-81, MOD-82, ENT-126: parameters and case do not count; contradictions are binary; explicit entries win
-    typemap = {"text/x*": "string", "text/c*": "json", "*/csv": "string", "*/SECRET+json": "binary"}
+    typemap = {
+        "text/x*": "string",
+        "text/c*": "json",
+        "*/csv": "string",
+        "*/SECRET+json": "binary",
+        "image/x*x": "string",
+    }
     files = model(typemap=typemap).groups["dirs"].resources["files"]
     assert files.document_form(contenttype) == form
 

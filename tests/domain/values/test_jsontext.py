@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from annals.domain.values.json_text import InvalidJson, Json, dumps, loads, loads_trusted
+from annals.domain.values.json_text import InvalidJson, Json, dumps, is_json, loads, loads_trusted
 
 texts = st.text(st.characters(codec="utf-8"), max_size=8)
 numbers = (
@@ -60,3 +60,39 @@ def test_depth_is_limited_in_either_form(depth: int) -> None:
 def test_damaged_text_is_refused(damaged: bytes) -> None:
     with pytest.raises(InvalidJson):
         loads_trusted(damaged)
+
+
+def accepts(text: bytes) -> bool:
+    try:
+        loads(text)
+    except InvalidJson:
+        return False
+    return True
+
+
+# A text that is almost JSON: one byte of it is another, or is missing
+@given(values, st.integers(0, 40), st.sampled_from([b"", b" ", b"1", b'"', b",", b"{", b"]", b"\\", b"\xff", b"\x00"]))
+def test_is_json_accepts_what_the_exact_reader_does(value: Json, index: int, byte: bytes) -> None:
+    text = dumps(value)
+    assert is_json(text)
+    damaged = text[:index] + byte + text[index + 1 :]
+    assert is_json(damaged) is accepts(damaged)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'{"a":1,"a":2}',
+        b'{"a":1, "b":2}',
+        b"[1.10,1e400,-0,-0.0,12345678901234567890]",
+        b"NaN",
+        b"-Infinity",
+        b'"\\ud800"',
+        b'"\\ud83d\\ude00"',
+        b"\xef\xbb\xbf1",
+        b"",
+        *(b"[" * depth + b"]" * depth for depth in (200, 245, 246, 247, 248, 254, 255, 1023, 1025, 5000)),
+    ],
+)
+def test_is_json_at_the_limits(text: bytes) -> None:
+    assert is_json(text) is accepts(text)
