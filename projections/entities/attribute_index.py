@@ -86,8 +86,10 @@ class AttributeIndex:
         changes.write(db, self._tables)
 
 
-#: A type, a path, a value and an id key.
-_Leaf = tuple[str, str, bytes, str]
+#: A type and an id key.
+_Entity = tuple[str, str]
+#: Paths and values of leaves.
+_LeafItems = Collection[tuple[str, bytes]]
 
 
 class LeafChanges:
@@ -95,7 +97,7 @@ class LeafChanges:
 
     def __init__(self) -> None:
         self._old_rows: list[EntityRow] = []
-        self._new_leaves: list[_Leaf] = []
+        self._new_leaves: dict[_Entity, Mapping[str, bytes]] = {}
 
     def remove(self, row: EntityRow) -> None:
         """Adds a row whose leaves the index has."""
@@ -104,36 +106,35 @@ class LeafChanges:
 
     def add(self, type: str, id_key: str, leaves: Mapping[str, bytes]) -> None:
         """Adds the leaves of an entity that the index is to have."""
-        self._new_leaves += [(type, path, value, id_key) for path, value in leaves.items()]
+        self._new_leaves[type, id_key] = leaves
 
     def write(self, db: Database, tables: ReadModelTables) -> None:
         """Writes the difference, in the order of the primary key: SQLite then changes each page once."""
-        removed, added = self._differences(db, tables)
-        paths = {leaf[:2] for changes in (removed, added) for leaf in changes}
-        numbers = IndexPaths(tables).numbers(db, paths) if paths else {}
+        old_leaves = self._old_leaves(db, tables)
+        removed = {entity: _other_leaves(leaves, self._new_leaves.get(entity)) for entity, leaves in old_leaves.items()}
+        added = {entity: _other_leaves(leaves, old_leaves.get(entity)) for entity, leaves in self._new_leaves.items()}
+        paths: dict[str, set[str]] = {}
+        for (type, _), changed_leaves in (*removed.items(), *added.items()):
+            paths.setdefault(type, set()).update(path for path, _ in changed_leaves)
+        numbers = IndexPaths(tables).numbers(db, paths)
         for write, changes in ((db.delete, removed), (db.insert, added)):
-            if changes:
-                rows = ((numbers[type, path], value, key) for type, path, value, key in changes)
+            rows = [
+                (numbers[type][path], value, key) for (type, key), leaves in changes.items() for path, value in leaves
+            ]
+            if rows:
                 write(tables.attribute, sorted(rows))
 
-    def _differences(self, db: Database, tables: ReadModelTables) -> tuple[Collection[_Leaf], Collection[_Leaf]]:
-        if not self._old_rows:
-            return (), self._new_leaves
-        old_leaves, new_leaves = self._old_leaves(db, tables), set(self._new_leaves)
-        return old_leaves - new_leaves, new_leaves - old_leaves
-
-    def _old_leaves(self, db: Database, tables: ReadModelTables) -> set[_Leaf]:
-        omitted = self._omitted_rows(db, tables)
+    def _old_leaves(self, db: Database, tables: ReadModelTables) -> dict[_Entity, Mapping[str, bytes]]:
+        omitted = self._omitted_entities(db, tables)
         return {
-            (row.type, path, value, row.id_key)
+            (row.type, row.id_key): OMITTED_LEAVES
+            if (row.type, row.id_key) in omitted
+            else leaves(loads_trusted(row.attributes))
             for row in self._old_rows
-            for path, value in (
-                OMITTED_LEAVES if (row.type, row.id_key) in omitted else leaves(loads_trusted(row.attributes))
-            ).items()
         }
 
-    def _omitted_rows(self, db: Database, tables: ReadModelTables) -> set[tuple[str, str]]:
-        """Type and id key of those rows that the index omits."""
+    def _omitted_entities(self, db: Database, tables: ReadModelTables) -> set[_Entity]:
+        """Those that the index omits."""
         types = {row.type for row in self._old_rows}
         statement = (
             f"SELECT id_key FROM {tables.attribute.name} WHERE path = ? AND value = ? AND {db.in_list('id_key')}"
@@ -145,3 +146,8 @@ class LeafChanges:
             for keys in (db.list_parameter(row.id_key for row in self._old_rows if row.type == type),)
             for (key,) in db.all(statement, (number, EMPTY_VALUE, keys))
         }
+
+
+def _other_leaves(leaves: Mapping[str, bytes], others: Mapping[str, bytes] | None) -> _LeafItems:
+    """The leaves that others of the same entity do not have."""
+    return leaves.items() - others.items() if others else leaves.items()

@@ -5,7 +5,7 @@ A path that no entity has any more keeps its number until the next rebuild.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from annals.projections.database.drivers import Database
@@ -14,9 +14,6 @@ from annals.projections.entities.tables import ReadModelTables
 #: SQL for the number of a path; its parameters are the type and the path.
 PATH_NUMBER: Final = "(SELECT number FROM attribute_path WHERE type = ? AND path = ?)"
 
-#: A type and a path.
-TypedPath = tuple[str, str]
-
 
 class IndexPaths:
     """The numbered paths of a set of tables."""
@@ -24,24 +21,20 @@ class IndexPaths:
     def __init__(self, tables: ReadModelTables) -> None:
         self._table = tables.path
 
-    def numbers(self, db: Database, paths: Iterable[TypedPath]) -> dict[TypedPath, int]:
-        """The numbers of some paths; one without a number gets the next."""
-        missing = set(paths)
-        numbers = self._stored_numbers(db, missing)
-        missing -= numbers.keys()
+    def numbers(self, db: Database, paths: Mapping[str, Collection[str]]) -> dict[str, dict[str, int]]:
+        """The numbers of some paths of each type; one without a number gets the next."""
+        numbers = {
+            type: {path: number for number, path in find_paths(db, type, type_paths, self._table.name)}
+            for type, type_paths in paths.items()
+            if type_paths
+        }
+        missing = [(type, path) for type in numbers for path in sorted(set(paths[type]) - numbers[type].keys())]
         if missing:
             (last,) = db.one(f"SELECT coalesce(max(number), 0) FROM {self._table.name}")
-            new_numbers = {path: number for number, path in enumerate(sorted(missing), last + 1)}
-            db.insert(self._table, [(number, *path) for path, number in new_numbers.items()])
-            numbers |= new_numbers
-        return numbers
-
-    def _stored_numbers(self, db: Database, paths: Collection[TypedPath]) -> dict[TypedPath, int]:
-        numbers: dict[TypedPath, int] = {}
-        for type in {type for type, _ in paths}:
-            names = [path for path_type, path in paths if path_type == type]
-            rows = find_paths(db, type, names, self._table.name)
-            numbers |= {(type, path): number for number, path in rows}
+            rows = [(number, type, path) for number, (type, path) in enumerate(missing, last + 1)]
+            db.insert(self._table, rows)
+            for number, type, path in rows:
+                numbers[type][path] = number
         return numbers
 
 
