@@ -34,7 +34,7 @@ MIN_COPY_ROWS: Final = 200
 #: The status of a PostgreSQL connection without a transaction, `PQTRANS_IDLE` of libpq.
 _IDLE: Final = 0
 _CURSOR_NUMBERS: Final = count()
-_ARRAY_TYPES: Final = {str: "text[]", int: "bigint[]", bytes: "bytea[]"}
+_ARRAY_TYPES: Final = {str: "text[]", int: "bigint[]", float: "double precision[]", bytes: "bytea[]"}
 
 
 class Database(Protocol):
