@@ -104,6 +104,7 @@ class FilterCompiler:
         self._key_range = key_range
         self._overrides = row_overrides if row_overrides and row_overrides.images else None
         self._leaves: dict[FilterExpression, LeafConditions] = {}
+        self._decided: dict[tuple[Conjunction, str, str], SqlFragment] = {}
         self.omitted = OmittedEntities(db, key_range, row_overrides.images if row_overrides else ())
 
     def surviving_keys(self, conjunctions: Sequence[Conjunction], type: str, low: str, high: str) -> SqlFragment | None:
@@ -160,7 +161,11 @@ class FilterCompiler:
         if looked_up:
             conditions = [self._look_up_condition(each, self._owner_key(each, type)) for each in looked_up]
             source = and_(source.wrap("SELECT d.key FROM ({}) AS d WHERE 1 = 1"), *conditions)
-        return self._with_ranges(source, type, remaining) if remaining else source
+        if not remaining:
+            return source
+        if (conjunction, low, high) not in self._decided:
+            self._decided[conjunction, low, high] = self._with_ranges(source, type, remaining)
+        return self._decided[conjunction, low, high]
 
     def _rank(self, expression: FilterExpression) -> int:
         if expression.operator.is_negative:

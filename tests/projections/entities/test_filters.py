@@ -200,9 +200,16 @@ def _counts_are_consistent(view: View, filter: EntityFilter, rows: Sequence[Enti
     word=st.sampled_from(["", "=asc", "=desc"]),
     size=st.integers(1, 3),
     asked=st.none() | filters,
+    uses_index=st.booleans(),
 )
 def test_pages_are_the_whole_in_order(
-    registry: Registry, contents: dict[Any, Any], key: str, word: str, size: int, asked: list[list[str]] | None
+    registry: Registry,
+    contents: dict[Any, Any],
+    key: str,
+    word: str,
+    size: int,
+    asked: list[list[str]] | None,
+    uses_index: bool,
 ) -> None:
     # FLAG-51, PAG-7, P-11: pages put together are the sorted collection, forwards and backwards
     try:
@@ -215,8 +222,13 @@ def test_pages_are_the_whole_in_order(
         left = [row for row in rows if filter is None or row.xid in expected(filter, rows)]
         groups = [row for row in left if row.type == "dirs"]
         wanted = [row.xid for row in sorted(groups, key=lambda row: sort_key_of(row, sort), reverse=sort.descending)]
-        assert _pages(view, filter, sort, size, backwards=False) == wanted
-        assert _pages(view, filter, sort, size, backwards=True) == wanted[::-1]
+        with pytest.MonkeyPatch.context() as patch:
+            if uses_index:
+                patch.setattr(pages, "FEW_SORTED", -1)
+                patch.setattr(pages, "MAX_SORTED", -1)
+            members = sum(1 for row in rows if row.type == "dirs")
+            assert _pages(view, filter, sort, size, backwards=False, members=members) == wanted
+            assert _pages(view, filter, sort, size, backwards=True, members=members) == wanted[::-1]
 
 
 @settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -232,6 +244,7 @@ def test_large_collections_remember_what_lacks_a_value(
     # FLAG-51: missing values are lowest, also where it is remembered which members have none and others have written
     sort = parse_sort(key, PathScope("dirs"), MODEL)
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pages, "FEW_SORTED", -1)
         patch.setattr(pages, "MAX_SORTED", -1)
         patch.setattr(missing_attributes, "MAX_KEYS", most)
         patch.setattr(pages, "MAX_KEYS", most)
