@@ -31,11 +31,19 @@ def entities_history(log: DataFrame) -> DataFrame:
         "xid",
         "type",
         *owner_columns("xid"),
-        *("parent", "id", "epoch"),
+        _parent_column("xid"),
+        f.substring_index("xid", "/", -1).alias("id"),
+        "epoch",
         timestamp_column("createdat"),
         timestamp_column("modifiedat"),
         *("attributes", "document", "since", "since_time", "until", "until_time"),
     )
+
+
+def _parent_column(column: str) -> Column:
+    """The xid of the owner, under `parent`; null for the registry."""
+    owner = f.regexp_extract(column, "(.*)/[^/]+/[^/]+$", 1)
+    return f.when(f.col(column) != "/", f.when(owner == "", "/").otherwise(owner)).alias("parent")
 
 
 def timestamp_column(column: str) -> Column:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import select
 
 from annals.api.registry.open_registry import open_registry
 from annals.api.settings.settings import Settings
@@ -20,7 +19,6 @@ from annals.domain.decisions.commands import Command
 from annals.domain.decisions.world import Context
 from annals.projections.entities.apply import EntityProjection
 from annals.projections.entities.rebuild import rebuild
-from annals.projections.entities.tables import tables
 from annals.projections.entities.verify.verify_history import verify_history
 from annals.projections.kafka.records import EVENTS as TOLD
 from annals.projections.kafka.records import LOG
@@ -33,6 +31,7 @@ from bench.stocking import stock
 from tests.projections.kafka.conftest import broker
 from tests.projections.kafka.publishing_rig import PARTITIONS, Rig
 from tests.support.brokers.kafka import Kafka
+from tests.support.read_model import read_model_rows
 from tests.support.segment_logs import files_below, log_rows, stored_documents
 
 __all__ = ["broker"]
@@ -155,7 +154,6 @@ def _documents(history: list[HistoryStep]) -> dict[str, bytes]:
     return {digest: content for told in history for digest, content in told.decision.documents.items()}
 
 
-def _read_model(store: Store) -> list[list[tuple[Any, ...]]]:
+def _read_model(store: Store) -> dict[str, list[tuple[Any, ...]]]:
     with store.engine.connect() as connection:
-        found = [connection.execute(select(table).order_by(*table.primary_key)).all() for table in tables()]
-    return [[tuple(row) for row in rows] for rows in found]
+        return read_model_rows(connection)

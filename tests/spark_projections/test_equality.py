@@ -40,6 +40,7 @@ from tests.spark_projections.conftest import require_connector
 from tests.spark_projections.served_registry import ServedLog, served_log
 from tests.support.brokers import kafka as brokers
 from tests.support.histories import Step, as_request, histories
+from tests.support.read_model import read_model_rows
 from tests.support.serving import annals
 from tests.support.stores import schema_of
 from tests.support.subscribing import BODY
@@ -55,7 +56,7 @@ Rows = list[tuple[Any, ...]]
 class Model(NamedTuple):
     """All of a read model, by table. hash: worked out from the rows of what lives."""
 
-    tables: list[Rows]
+    tables: dict[str, Rows]
     hash: bytes
 
 
@@ -137,8 +138,7 @@ def model(store: Store) -> Model:
     with store.writing() as transaction:
         EntityProjection().catch_up(transaction.connection)
     with store.engine.connect() as connection:
-        found = [sorted(map(tuple, connection.execute(select(each))), key=str) for each in tables()]
-        return Model(found, state(connection))
+        return Model(read_model_rows(connection), state(connection))
 
 
 def state(connection: Connection) -> bytes:

@@ -15,7 +15,6 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import select
 
 from annals.commands.command_bus import handle
 from annals.commands.pending_command import PendingCommand
@@ -44,6 +43,7 @@ from annals.projections.entities.tables import tables
 from annals.projections.entities.verify.verify_history import verify_history
 from tests.support.compat_commands import URL, C, G, M, S, delete, post, put_group, source
 from tests.support.examples import examples
+from tests.support.read_model import read_model_rows
 from tests.support.registries.memory import START, MemoryRegistry
 from tests.support.registries.memory_world import MemoryPublications
 
@@ -252,7 +252,7 @@ def assert_told(view: View, xid: str, told: DefinitionState) -> None:
 
 def dump(store: Store) -> dict[str, list[tuple[Any, ...]]]:
     with store.engine.connect() as connection:
-        return {table.name: sorted(map(tuple, connection.execute(select(table))), key=str) for table in tables()}
+        return read_model_rows(connection)
 
 
 #: Versions that are pruned, live again, are forgotten, come back and go with their definition, on either database.

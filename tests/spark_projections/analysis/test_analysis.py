@@ -14,6 +14,7 @@ from annals.commands.store.hashes import NO_INTERACTION, LogRow
 from annals.commands.store.mapper import EventMapper, after_image, stored_state
 from annals.domain.registry.events import EntityEvent
 from annals.projections.audit.entity_diff import diff_entity, unless_deleted
+from annals.projections.entities.rows import EntityRow
 from annals.projections.log.table_rows import LogTableRow, log_row, table_rows
 from annals.spark_projections.analysis import TABLES
 from annals.spark_projections.analysis.changes import changes
@@ -88,8 +89,9 @@ _STATE = ("xid", "type", "parent", "id", "epoch", "attributes", "document", "sin
 def states(registry: Registry) -> list[Row]:
     """Every row that the read model itself has, present and past."""
     living, past, _ = registry.tables()
-    whole = [*((*row[:12], None) for row in living), *(row[:12] + row[14:] for row in past)]
-    return sorted(((*row[1:6], row[8], *row[10:]) for row in whole), key=str)
+    width = len(EntityRow._fields)
+    whole = [(EntityRow._make(row[:width]), *(row[width:] or (None,))) for row in (*living, *past)]
+    return sorted(((*(getattr(row, name) for name in _STATE[:-1]), until) for row, until in whole), key=str)
 
 
 # P-14: Spark comes to the same rows as the projection that each request updates

@@ -5,8 +5,6 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import Any, Self
 
-from sqlalchemy import select
-
 from annals.commands.store.log import Store
 from annals.domain.decisions.commands import DeleteEntities
 from annals.domain.decisions.world import Decision
@@ -15,7 +13,7 @@ from annals.projections.entities.apply import EntityProjection
 from annals.projections.entities.leaves import MAX_LEAVES, leaves
 from annals.projections.entities.query import ViewPool
 from annals.projections.entities.rows import entity_row
-from annals.projections.entities.tables import tables
+from tests.support.read_model import read_model_rows
 from tests.support.registries.history import History
 
 Rows = list[tuple[Any, ...]]
@@ -66,18 +64,9 @@ class Registry:
 
     def tables(self) -> tuple[Rows, Rows, Rows]:
         """Everything in the three tables of entities, sorted."""
-        own = tables()
         with self.store.engine.connect() as connection:
-            leaves = (
-                select(own.path.c.type, own.path.c.path, own.attribute.c.value, own.attribute.c.id_key)
-                .select_from(own.attribute)
-                .outerjoin(own.path, own.path.c.number == own.attribute.c.path)
-            )
-            entity, history, attribute = (
-                sorted(map(tuple, connection.execute(query)), key=str)
-                for query in (select(own.entity), select(own.history), leaves)
-            )
-        return entity, history, attribute
+            rows = read_model_rows(connection)
+        return rows["entity"], rows["entity_history"], rows["attribute"]
 
     def expected(self) -> tuple[Rows, Rows, Rows]:
         """The same, from the log in memory and the definitions alone."""

@@ -1,0 +1,24 @@
+"""What the tables of a read model hold, to compare it with another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Connection, select
+
+from annals.projections.entities.tables import tables
+
+
+def read_model_rows(connection: Connection) -> dict[str, list[tuple[Any, ...]]]:
+    """The rows by table, sorted. Leaves have the type and the path instead of its number, which may differ."""
+    own = tables()
+    leaves = (
+        select(own.path.c.type, own.path.c.path, own.attribute.c.value, own.attribute.c.id_key)
+        .select_from(own.attribute)
+        .outerjoin(own.path, own.path.c.number == own.attribute.c.path)
+    )
+    queries = {table.name: select(table) for table in tables() if table not in (own.attribute, own.path)}
+    return {
+        name: sorted(map(tuple, connection.execute(query)), key=str)
+        for name, query in (queries | {own.attribute.name: leaves}).items()
+    }
