@@ -7,7 +7,7 @@ This file is a fast path. With `api/http/request.py` and complete bodies in `api
 of Starlette's Request, Router, middleware and Response. A read of a document takes 125 microseconds of processor time.
 Starlette's Request would add 4 %, its Router 5 %, a middleware that wraps `send` 1 % to 8 %, its two error middlewares
 3 %, and its Response 1 %, or 10 % with a mapping of headers; all of them together add 30 %.
-Starlette does the rest: the lifespan, bodies of requests, and streams.
+Starlette does the rest: the lifespan and streams.
 """
 
 from __future__ import annotations

@@ -165,6 +165,6 @@ def _bytes(place: Place, schemas: int) -> Figure:
         f"documents {documents / events:,.0f} bytes",
         size / events,
         Want.AT_MOST,
-        1500,
+        300,
         " bytes",
     )

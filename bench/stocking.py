@@ -9,7 +9,9 @@ from typing import Any, Final, TypeVar
 import orjson
 
 from annals.commands.store import hashes, sql, tables
+from annals.commands.store.hashes import LogRow
 from annals.commands.store.log import Store
+from annals.commands.store.state_compression import compress_state
 from annals.domain.registry.events import EntityDeleted
 from annals.domain.values import xid as xids
 from annals.projections.log.table_rows import LogTableRow, interaction_of, log_row
@@ -38,9 +40,14 @@ def stock(store: Store, folder: SegmentFolder) -> None:
     for rows in _batches(read.rows(folder)):
         ended = [interaction_of(row) for row in rows if row.position == row.last]
         with store.writing() as tx:
-            sql.insert(tx.connection, tables.log, list(map(log_row, rows)))
+            sql.insert(tx.connection, tables.log, [_stored(log_row(row)) for row in rows])
             sql.insert(tx.connection, tables.interaction, ended)
             sql.insert(tx.connection, tables.head, list(_heads(rows)), _MOVE)
+
+
+def _stored(row: LogRow) -> LogRow:
+    """A row as the table has it."""
+    return row._replace(state=compress_state(row.state))
 
 
 def _heads(rows: Iterable[LogTableRow]) -> Iterator[tuple[Any, ...]]:

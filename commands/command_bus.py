@@ -182,15 +182,17 @@ class CommandBus:
         report_phase: receives how far the command is, in other threads.
         Raises: RuntimeError after `close`; ServerBusy when too many commands are waiting.
         """
-        pending = PendingCommand(
-            command,
-            caller,
-            build_answer,
-            condition,
-            dryrun,
-            rebuild or _copy_for_rebuild(command),
-            report_phase=report_phase,
+        future: Future[Recorded] = Future()
+        rebuild = rebuild or _copy_for_rebuild(command)
+        self.enqueue(
+            PendingCommand(
+                command, caller, build_answer, condition, dryrun, rebuild, report_phase=report_phase, future=future
+            )
         )
+        return future
+
+    def enqueue(self, pending: PendingCommand) -> None:
+        """Sets the future of a command once it is durable, or when it is refused. Raises: as `submit`."""
         with self._gate:
             if self._is_closed:
                 raise RuntimeError("the store is being closed")
@@ -198,7 +200,6 @@ class CommandBus:
                 raise ServerBusy()
             self._open_count += 1
             self._queue.put(pending)
-        return pending.future
 
     def close(self) -> None:
         """Accepts no more commands and returns when the waiting ones are done."""
@@ -211,20 +212,29 @@ class CommandBus:
         self._check_scheduler.close()
 
     def _run(self) -> None:
-        self._carry_out_batches()
+        while self._carry_out_batch():
+            pass
         if self._is_behind:
             self._catch_up()
 
-    def _carry_out_batches(self) -> None:
-        while batch := self._next_batch():
-            decidable = [decidable for pending in batch if (decidable := self._with_expected_checks(pending))]
-            started = [pending for pending in decidable if self._claim(pending)]
-            outcomes = self._handle_observed(started) if started else ()
-            for pending, outcome in zip(started, outcomes, strict=True):
-                if not isinstance(outcome, ChecksRequired):
-                    self._complete(pending, outcome)
-                elif not self._check_scheduler.retry(pending, outcome):
-                    self._complete(pending, ServerBusy())
+    def _carry_out_batch(self) -> bool:
+        """Whether there was a batch of commands, which now have their outcomes or wait for checks.
+
+        Everything of a batch is freed before the wait for the next one, not when that has arrived.
+        """
+        batch = self._next_batch()
+        decidable = [decidable for pending in batch if (decidable := self._with_expected_checks(pending))]
+        started = [pending for pending in decidable if self._claim(pending)]
+        outcomes = self._handle_observed(started) if started else ()
+        done_count = 0
+        for pending, outcome in zip(started, outcomes, strict=True):
+            if not isinstance(outcome, ChecksRequired):
+                _set_outcome(pending, outcome)
+                done_count += 1
+            elif not self._check_scheduler.retry(pending, outcome):
+                self._complete(pending, ServerBusy())
+        self._count_done(done_count)
+        return bool(batch)
 
     def _with_expected_checks(self, pending: PendingCommand) -> PendingCommand | None:
         """The command if it can be decided now or was cancelled; None if it waits for checks."""
@@ -243,17 +253,13 @@ class CommandBus:
 
     def _complete(self, pending: PendingCommand, outcome: CommandOutcome) -> None:
         # `close` waits until every command has its outcome.
-        if not self._claim(pending):
-            return
-        if isinstance(outcome, Exception):
-            pending.future.set_exception(outcome)
-        else:
-            pending.future.set_result(outcome)
-        self._count_done()
+        if self._claim(pending):
+            _set_outcome(pending, outcome)
+            self._count_done()
 
-    def _count_done(self) -> None:
+    def _count_done(self, count: int = 1) -> None:
         with self._gate:
-            self._open_count -= 1
+            self._open_count -= count
             self._gate.notify_all()
 
     def _handle_observed(self, batch: Sequence[PendingCommand]) -> Sequence[CommandOutcome]:
@@ -300,6 +306,13 @@ class CommandBus:
         with suppress(Exception), self._store.writing() as transaction:  # a command would report the same failure
             for projection in self._inline:
                 projection.catch_up(transaction.connection)
+
+
+def _set_outcome(pending: PendingCommand, outcome: CommandOutcome) -> None:
+    if isinstance(outcome, Exception):
+        pending.future.set_exception(outcome)
+    else:
+        pending.future.set_result(outcome)
 
 
 def _require_role(caller: Caller, command: Command) -> Role:

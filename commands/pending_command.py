@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 from annals.commands.store.log import Recorded, WriteTransaction
 from annals.domain.access.roles import ANONYMOUS, Caller, Role
@@ -19,6 +19,17 @@ BuildAnswer = Callable[[WriteTransaction, Recorded], Any]
 Precondition = Callable[[WriteTransaction], None]
 #: Builds the command again.
 RebuildCommand = Callable[[], Command]
+
+
+class CommandFuture(Protocol):
+    """Receives the outcome of a command, from the thread that carries it out; a `Future` is one."""
+
+    def cancelled(self) -> bool: ...
+    def running(self) -> bool: ...
+    def set_running_or_notify_cancel(self) -> bool: ...
+    def set_result(self, result: Recorded, /) -> None: ...
+    def set_exception(self, exception: Exception, /) -> None: ...
+    def add_done_callback(self, callback: Callable[[Any], object], /) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +51,7 @@ class PendingCommand:
     check_results: CheckResults | None = None
     attempts: int = 0
     report_phase: ReportPhase | None = None
-    future: Future[Recorded] = field(default_factory=Future)
+    future: CommandFuture = field(default_factory=Future[Recorded])
 
     @property
     def caller_with_role(self) -> Caller:

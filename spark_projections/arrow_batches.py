@@ -10,7 +10,7 @@ import pyarrow as pa
 Batches = Iterable[pa.RecordBatch]
 
 _ARROW_TYPES: Final = {int: pa.int64(), str: pa.string(), bytes: pa.binary(), float: pa.float64()}
-_SPARK_TYPES: Final = {pa.int64(): "bigint", pa.string(): "string", pa.float64(): "double"}
+_SPARK_TYPES: Final = {pa.int64(): "bigint", pa.string(): "string", pa.binary(): "binary", pa.float64(): "double"}
 
 
 def arrow_schema(kind: type[Any]) -> pa.Schema:

@@ -43,7 +43,13 @@ def _table_batches(filesystem: fs.FileSystem, root: str) -> Iterator[tuple[str, 
     for rows in _read_batches(filesystem, f"{root}/rows"):
         yield "entity", [row[:-1] for row in rows if row[-1] is None]
         yield "history", [row for row in rows if row[-1] is not None]
-    yield from (("attribute", rows) for rows in _read_batches(filesystem, f"{root}/leaves"))
+    numbers: dict[tuple[str, str], int] = {}
+    for leaves in _read_batches(filesystem, f"{root}/leaves"):
+        yield (
+            "attribute",
+            [(numbers.setdefault((type, path), len(numbers) + 1), value, key) for type, path, value, key in leaves],
+        )
+    yield "path", [(number, type, path) for (type, path), number in numbers.items()]
     yield from (("published", rows) for rows in _read_batches(filesystem, f"{root}/published"))
 
 

@@ -35,9 +35,10 @@ _ROW_SCHEMA: Final = pa.schema(
 )
 _LEAF_SCHEMA: Final = pa.schema(
     [
-        *(pa.field(name, pa.string()) for name in ("tree_key", "path", "type", "text")),
-        pa.field("number", pa.float64()),
-        pa.field("remainder", pa.string()),
+        pa.field("type", pa.string()),
+        pa.field("path", pa.string()),
+        pa.field("value", pa.binary()),
+        pa.field("id_key", pa.string()),
     ]
 )
 
@@ -77,9 +78,11 @@ def attribute_rows(rows: DataFrame, max_leaves: int) -> DataFrame:
     rows: from `entity_rows`. max_leaves: maximum leaves of one entity in the index.
     """
     live_rows = rows.where(f.col("until").isNull()).where(~f.col("type").isin(*UNINDEXED_TYPES))
-    return live_rows.select("tree_key", "type", "attributes").mapInArrow(
+    leaf_rows = live_rows.select("id_key", "type", "attributes").mapInArrow(
         partial(_to_leaves, max_leaves), spark_columns(_LEAF_SCHEMA)
     )
+    # In the order of the primary key but for the numbers of paths.
+    return leaf_rows.sort("type", "path", "value", "id_key")
 
 
 def _to_rows(batches: Batches) -> Batches:
@@ -95,10 +98,10 @@ def _to_rows(batches: Batches) -> Batches:
 
 def _to_leaves(max_leaves: int, batches: Batches) -> Batches:
     for batch in batches:
-        columns = [batch.column(name).to_pylist() for name in ("tree_key", "type", "attributes")]
+        columns = [batch.column(name).to_pylist() for name in ("id_key", "type", "attributes")]
         rows = [
-            (key, path, type, *leaf)
+            (type, path, value, key)
             for key, type, text in zip(*columns, strict=True)
-            for path, leaf in sorted(leaves(loads_trusted(text), max_leaves).items())
+            for path, value in leaves(loads_trusted(text), max_leaves).items()
         ]
         yield record_batch(rows, _LEAF_SCHEMA)

@@ -17,6 +17,7 @@ from annals.api.cli.outcome import ExitCode, InvalidInput, StoreError, UsageErro
 from annals.api.cli.setup.settings_classes import variable_of_error
 from annals.commands.store.damage import describe_damage
 from annals.commands.store.mapper import UnreadableEvent
+from annals.commands.store.migrations import UnusableSchema
 from annals.domain.errors.problems import Problem
 from annals.domain.values.json_text import InvalidJson
 
@@ -46,6 +47,7 @@ _ERRORS: Final[tuple[tuple[type[Exception], ExitCode, Callable[[Any], str]], ...
     (ValidationError, ExitCode.USAGE, _settings_line),
     (NoSuchModuleError, ExitCode.USAGE, str),
     (StoreError, ExitCode.STORE, str),
+    (UnusableSchema, ExitCode.STORE, lambda error: f"{error}."),
     (DBAPIError, ExitCode.STORE, _store_line),
     (sqlite3.Error, ExitCode.STORE, _store_line),
     (psycopg.Error, ExitCode.STORE, _store_line),

@@ -26,6 +26,7 @@ VERBS: Final = {
         "Write the registry as one document, the same bytes as GET /export, or with `--stated` GET /export?stated.",
     ),
     "rebuild": Verb("rebuild:rebuild", "Rebuild the read model from the log while the registry is in use."),
+    "upgrade": Verb("upgrade:upgrade", "Upgrade the store of an older release, with its history, to this one."),
     "publish": Verb(
         "publish:publish",
         "Publish the log to the topic PREFIX.log and its events to PREFIX.events, until Ctrl-C or SIGTERM.",

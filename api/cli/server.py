@@ -30,6 +30,9 @@ GRACE_SECONDS: Final = 10
 CHECK_GRACE_SECONDS: Final = 2
 #: Server ticks (a tenth of a second each) between two checks of slow clients.
 _TICKS_OF_CHECK: Final = 5
+#: New objects between two runs of the cyclic garbage collector: more than a request or a transaction leaves at its end.
+#: Most objects are freed without the collector, which would visit the objects of all requests in progress instead.
+_GC_THRESHOLD: Final = 50_000
 #: Number of open files besides connections: of the store, of workers, of deliveries.
 _SPARE_FILES: Final = 512
 #: Number of connections that may wait to be accepted.
@@ -109,6 +112,7 @@ def run_server(settings: Settings, listening_socket: socket.socket, address: str
     # Objects that exist now live as long as the process, so the cyclic garbage collector need not visit them again.
     gc.collect()
     gc.freeze()
+    gc.set_threshold(_GC_THRESHOLD)
     try:
         server.run(sockets=[listening_socket])
     except KeyboardInterrupt:

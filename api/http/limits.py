@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Final, TypeVar
 from urllib.parse import unquote_to_bytes
 
-from starlette import requests
+from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
 from annals.api.http.request import Request
@@ -25,7 +25,12 @@ async def read_body(request: Request, receive: Receive, max_size: int = MAX_BODY
         raise BodyTooLarge(max_size=max_size)
     chunks: list[bytes] = []
     size = 0
-    async for chunk in requests.Request({"type": "http"}, receive).stream():
+    has_more = True
+    while has_more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        chunk, has_more = message.get("body", b""), message.get("more_body", False)
         chunks.append(chunk)
         size += len(chunk)
         if size > max_size:

@@ -44,7 +44,8 @@ class ServerMetrics:
         self._seconds = self._histogram(
             "http_request_seconds", "Time to an answer.", _SECONDS_BUCKETS, "route", "method"
         )
-        self._commands = self._counter("commands", "Commands by outcome.", "outcome")
+        commands = self._counter("commands", "Commands by outcome.", "outcome")
+        self._done_commands, self._refused_commands = commands.labels("done"), commands.labels("refused")
         self._commits = self._histogram("commit_seconds", "Time of one transaction of the log.", _SECONDS_BUCKETS)
         self._batch_sizes = self._histogram("commit_commands", "Commands in one transaction.", _BATCH_BUCKETS)
         self._children: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
@@ -62,8 +63,9 @@ class ServerMetrics:
 
     def committed(self, commands: int, refused: int, seconds: float) -> None:
         """See `annals.commands.command_bus.CommitListener`."""
-        self._commands.labels("done").inc(commands - refused)
-        self._commands.labels("refused").inc(refused)
+        self._done_commands.inc(commands - refused)
+        if refused:
+            self._refused_commands.inc(refused)
         self._commits.observe(seconds)
         self._batch_sizes.observe(commands)
 

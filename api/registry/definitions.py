@@ -15,6 +15,10 @@ from annals.projections.entities.query import View
 from annals.projections.entities.rows import EntityRow
 
 
+class OutdatedDefinitions(Exception):
+    """A command was built under definitions that are no longer in force."""
+
+
 @dataclass(frozen=True, slots=True)
 class RegistryDefinitions:
     """positions: of the last events of the model and of the capabilities."""
@@ -27,6 +31,11 @@ class RegistryDefinitions:
     def header_codec(self, type: ResourceType) -> HeaderCodec:
         """The codec for a Resource type's attributes in headers; built on first use."""
         return self.headers.get(type.origin) or self.headers.setdefault(type.origin, HeaderCodec(type))
+
+    def require_in_force(self, view: View) -> None:
+        """Raises: OutdatedDefinitions if the view has others."""
+        if view.definitions() != self.positions:
+            raise OutdatedDefinitions
 
 
 class DefinitionsCache:

@@ -104,9 +104,7 @@ def open_registry(
     store.create()
     if address:
         store.ensure_public_url(address)
-    with store.writing() as transaction:
-        entities.create(transaction.connection)
-        entities.catch_up(transaction.connection)  # with what a process that was killed has left
+    create_read_model(store, entities)
     checker = DocumentChecker(CheckLimits(settings.check_workers, settings.check_seconds, settings.check_memory << 20))
     command_bus = CommandBus(store, [entities], observer=commit_listener, checker=checker)
     registry = Registry(store, command_bus, ViewPool(settings.database), checker)
@@ -117,6 +115,13 @@ def open_registry(
         registry.close()
         raise
     return registry
+
+
+def create_read_model(store: Store, entities: EntityProjection) -> None:
+    """Creates the tables of the read model that are missing or of another program; `rebuild_if_stale` fills them."""
+    with store.writing() as transaction:
+        entities.create(transaction.connection)
+        entities.catch_up(transaction.connection)  # with what a process that was killed has left
 
 
 class _AlreadyCreated(Exception):

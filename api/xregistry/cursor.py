@@ -8,7 +8,7 @@ Spec: Pagination 0.1, "link".
 from __future__ import annotations
 
 import json
-from base64 import urlsafe_b64decode, urlsafe_b64encode
+from base64 import b64decode, b64encode, urlsafe_b64decode, urlsafe_b64encode
 from binascii import crc32
 from dataclasses import dataclass
 from typing import Any
@@ -32,7 +32,7 @@ class Cursor:
 
     def text(self, request: str) -> str:
         """The text of the cursor. request: everything that the set depends on; the text contains its checksum."""
-        page_key = [*self.after.key, self.after.tree_key] if self.after else None
+        page_key = [b64encode(self.after.value).decode(), self.after.tree_key] if self.after else None
         value = [crc32(request.encode()), self.position, self.count, page_key, self.backwards, self.page_size]
         return urlsafe_b64encode(json.dumps(value, separators=(",", ":")).encode()).decode().rstrip("=")
 
@@ -62,10 +62,10 @@ def parse_cursor(text: str, request: str, head: int) -> Cursor:
 def _parse_page_key(value: Any) -> PageKey | None:
     if value is None:
         return None
-    kind, number, text, key = value
-    if kind not in (0, 1, 2) or not isinstance(text, str) or not isinstance(key, str):
+    page_value, key = value
+    if not isinstance(page_value, str) or not isinstance(key, str):
         raise ValueError("it is not a place")
-    return PageKey((kind, float(number), text), key)
+    return PageKey(b64decode(page_value, validate=True), key)
 
 
 def _parse_natural(value: Any) -> int:

@@ -6,7 +6,7 @@ The rows of the response are read before the commit: if the response cannot be b
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -15,7 +15,8 @@ from annals.api.http import conditional
 from annals.api.http.problem_response import root_link
 from annals.api.http.request import Request
 from annals.api.http.response import CORRELATION_HEADER, Response
-from annals.api.registry.definitions import DefinitionsCache
+from annals.api.registry.definitions import DefinitionsCache, OutdatedDefinitions, RegistryDefinitions
+from annals.api.registry.loop_future import LoopFuture
 from annals.api.xregistry.dryrun import dry_run, findings_headers
 from annals.api.xregistry.listing import filter_of, sort_of, types_with_xref
 from annals.api.xregistry.reading import (
@@ -32,6 +33,7 @@ from annals.api.xregistry.request.inline import InlineTree, inlined_types, parse
 from annals.api.xregistry.request.parse import parse_command
 from annals.api.xregistry.request.paths import COLLECTION_KINDS, PathKind, RequestTarget
 from annals.commands.command_bus import CommandBus
+from annals.commands.pending_command import PendingCommand
 from annals.commands.store.log import Recorded
 from annals.commands.store.log import WriteTransaction as Transaction
 from annals.domain.filters import Sort
@@ -59,21 +61,52 @@ class XRegistryWriteHandler:
 
     async def answer(self, request: Request, body: bytes) -> Response:
         """The response to a write that is durable, or to a dry run. Raises: Problem."""
-        definitions = self._definitions_cache.current(self._readers.quick_view())
-        target, flags = parse_target_and_flags(request, definitions)
-        build_command = partial(parse_command, request, target, flags, definitions, body)
-        command = await asyncio.to_thread(build_command) if len(body) > LARGE_BODY else build_command()
+        # Reading which definitions are in force takes a query, and they seldom change.
+        cached_definitions = self._definitions_cache.definitions
+        try:
+            return await self._answer_under(cached_definitions, request, body, cached_definitions.require_in_force)
+        except OutdatedDefinitions:
+            current_definitions = self._definitions_cache.current(self._readers.quick_view())
+            return await self._answer_under(current_definitions, request, body)
+
+    async def _answer_under(
+        self,
+        definitions: RegistryDefinitions,
+        request: Request,
+        body: bytes,
+        check: Callable[[View], None] = lambda view: None,
+    ) -> Response:
+        """The response to a request that is parsed under some definitions.
+
+        check: what has to be true of the registry before the command. Raises: Problem; what `check` raises.
+        """
+        try:
+            target, flags = parse_target_and_flags(request, definitions)
+            build_command = partial(parse_command, request, target, flags, definitions, body)
+            command = await asyncio.to_thread(build_command) if len(body) > LARGE_BODY else build_command()
+        except Exception:
+            check(self._readers.quick_view())
+            raise
 
         def build_response(transaction: Transaction, recorded: Recorded) -> ResponseContent | None:
             return self._response_content(TransactionView(transaction), request, target, flags, recorded)
 
-        condition = conditional.write_condition(request, target.row_xid)
+        requested_condition = conditional.write_condition(request, target.row_xid)
+
+        def condition(transaction: Transaction) -> None:
+            check(TransactionView(transaction))
+            if requested_condition is not None:
+                requested_condition(transaction)
+
         if flags.dryrun:
             return await dry_run(request, self._command_bus, command, condition, build_response)
-        recorded = await asyncio.wrap_future(
-            self._command_bus.submit(command, request.caller, build_response, condition, rebuild=build_command)
+        future = LoopFuture()
+        self._command_bus.enqueue(
+            PendingCommand(
+                command, request.caller, build_response, condition, rebuild_command=build_command, future=future
+            )
         )
-        return await self._response(request, recorded)
+        return await self._response(request, await future.outcome)
 
     def _response_content(
         self, view: View, request: Request, target: RequestTarget, flags: Flags, recorded: Recorded
@@ -86,37 +119,29 @@ class XRegistryWriteHandler:
         if is_post and target.kind is PathKind.RESOURCE:
             target = target.version(recorded.processed[0])
         inline = parse_inline(flags.inline or (), target, definitions.model, definitions.capabilities)
-        response_content = ResponseContent(target, definitions, flags, inline, (), created_xids=_created_xids(recorded))
-        subtree = subtree_lister(view, target, flags, definitions)
-        if target.kind in COLLECTION_KINDS:
-            filter_effects = _filter_effects(view, request, response_content)
-            sort = sort_of(flags, target, definitions.model) or BY_ID
-            rows = _written_rows(view, recorded, lambda row: inline, subtree, filter_effects, sort)
-            return replace(response_content, rows=_rows_of_view(rows, flags), filter_effects=filter_effects)
-        if is_post and target.kind in (PathKind.REGISTRY, PathKind.GROUP):
-            filter_effects = _filter_effects(view, request, response_content)
-            rows = _written_rows(
-                view, recorded, lambda row: inline.get(_plural_of_row(row), {}), subtree, filter_effects
+        created_xids = _created_xids(recorded)
+        is_collection = target.kind in COLLECTION_KINDS
+        if is_collection or (is_post and target.kind in (PathKind.REGISTRY, PathKind.GROUP)):
+            response_content = ResponseContent(
+                target,
+                definitions,
+                flags,
+                inline,
+                (),
+                is_map_of_collections=not is_collection,
+                created_xids=created_xids,
             )
-            return replace(
-                response_content,
-                rows=_rows_of_view(rows, flags),
-                is_map_of_collections=True,
-                filter_effects=filter_effects,
-            )
+            return _collections_content(view, request, response_content, recorded)
         row = view.resolved_entity(target.row_xid)
         if row is None:
             return None
         texts = inlined_configuration(view, inline) if target.kind is PathKind.REGISTRY else {}
         filter_effects = filter_entity(view, request, target, flags, definitions, row)
-        nested_rows = inlined_rows(subtree, row, inline, definitions, filter_effects)
-        rows = (row, *(without_resolved(nested_rows) if flags.doc else nested_rows))
-        # The counts are read now, inside the uncommitted transaction.
-        return replace(
-            response_content,
-            rows=rows,
-            configuration=texts,
-            filter_effects=filter_effects and filter_effects.load_counts(rows),
+        rows = (row, *_inlined_rows(view, row, inline, target, flags, definitions, filter_effects))
+        if filter_effects:  # the counts are read now, inside the uncommitted transaction
+            filter_effects = filter_effects.load_counts(rows)
+        return ResponseContent(
+            target, definitions, flags, inline, rows, texts, created_xids=created_xids, filter_effects=filter_effects
         )
 
     async def _response(self, request: Request, recorded: Recorded) -> Response:
@@ -127,12 +152,11 @@ class XRegistryWriteHandler:
         if response_content is None:
             return Response(204, [root_link(request.base), *headers])
         response = await self._render_response(response_content, request.base)
-        if response_content.is_new:
-            kept_headers = [(name, value) for name, value in response.headers if name != b"location"]
-            response = replace(
-                response, status=201, headers=[*kept_headers, response_content.location_header(request.base)]
-            )
-        return replace(response, headers=[*response.headers, *headers])
+        if not response_content.is_new:
+            return replace(response, headers=[*response.headers, *headers])
+        kept_headers = [(name, value) for name, value in response.headers if name != b"location"]
+        location = response_content.location_header(request.base)
+        return replace(response, status=201, headers=[*kept_headers, location, *headers])
 
     async def _render_response(self, response_content: ResponseContent, base_url: str) -> Response:
         rows = tuple(response_content.rows)
@@ -148,6 +172,37 @@ class XRegistryWriteHandler:
             if response_content.is_document
             else json_response(response_content, base_url, documents)
         )
+
+
+def _inlined_rows(
+    view: View,
+    row: EntityRow,
+    inline: InlineTree,
+    target: RequestTarget,
+    flags: Flags,
+    definitions: RegistryDefinitions,
+    filter_effects: FilterEffects | None,
+) -> Iterable[EntityRow]:
+    if not inline:
+        return ()
+    subtree = subtree_lister(view, target, flags, definitions)
+    rows = inlined_rows(subtree, row, inline, definitions, filter_effects)
+    return without_resolved(rows) if flags.doc else rows
+
+
+def _collections_content(
+    view: View, request: Request, response_content: ResponseContent, recorded: Recorded
+) -> ResponseContent:
+    """The content of a response that shows one or more collections."""
+    target, flags, inline = response_content.target, response_content.flags, response_content.inline
+    subtree = subtree_lister(view, target, flags, response_content.definitions)
+    filter_effects = _filter_effects(view, request, response_content)
+    if response_content.is_map_of_collections:
+        rows = _written_rows(view, recorded, lambda row: inline.get(_plural_of_row(row), {}), subtree, filter_effects)
+    else:
+        sort = sort_of(flags, target, response_content.definitions.model) or BY_ID
+        rows = _written_rows(view, recorded, lambda row: inline, subtree, filter_effects, sort)
+    return replace(response_content, rows=_rows_of_view(rows, flags), filter_effects=filter_effects)
 
 
 def _created_xids(recorded: Recorded) -> tuple[str, ...]:

@@ -10,10 +10,10 @@ from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from threading import Lock
 from time import monotonic
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from annals.commands.documents.check_processes import CheckClient, CheckProcessPool, CheckResponse, LoadDocument
 from annals.commands.documents.check_server import CheckRequest, documents_of
@@ -92,7 +92,13 @@ class DocumentChecker:
         results = self.cached_results(checks)
         if len(checks) - len(results) > FEW_CHECKS:
             return results
-        parse = cache(lambda document: parse_document(document, documents[document.sha256 or ""]))
+        parsed: dict[FormatCheck, Any] = {}
+
+        def parse(document: FormatCheck) -> Any:
+            if document not in parsed:
+                parsed[document] = parse_document(document, documents[document.sha256 or ""])
+            return parsed[document]
+
         uncached = [
             document_check
             for document_check in checks

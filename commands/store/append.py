@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
@@ -13,6 +12,7 @@ from sqlalchemy import Connection
 from annals.commands.store import hashes, sql, tables
 from annals.commands.store.hashes import Interaction, LogRow
 from annals.commands.store.mapper import after_image, stored_state
+from annals.commands.store.random_blocks import RandomBlocks
 from annals.commands.store.recorder import LogRecorder
 from annals.commands.store.sql_world import StreamHead
 from annals.domain.registry.entities import xref_target
@@ -24,23 +24,15 @@ NewSalt = Callable[[], str]
 
 
 class SaltGenerator:
-    """Salts of 128 random bits, for one thread at a time.
-
-    The generator reads random bytes in blocks: each system call lets other threads run before it returns, while this
-    thread holds the write lock.
-    """
+    """Salts of 128 random bits, for one thread at a time."""
 
     _SIZE: Final = 16
-    _BLOCK: Final = 256 * _SIZE
 
     def __init__(self) -> None:
-        self._block = b""
+        self._random = RandomBlocks()
 
     def __call__(self) -> str:
-        if not self._block:
-            self._block = os.urandom(self._BLOCK)
-        salt, self._block = self._block[: self._SIZE], self._block[self._SIZE :]
-        return urlsafe_b64encode(salt).rstrip(b"=").decode()
+        return urlsafe_b64encode(self._random.take(self._SIZE)).rstrip(b"=").decode()
 
 
 MOVE_HEAD: Final = (

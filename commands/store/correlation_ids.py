@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
-import secrets
 import time
 from collections.abc import Callable
 from datetime import datetime
 from threading import Lock
 from typing import Final
 
+from annals.commands.store.random_blocks import RandomBlocks
+
 #: Returns a new correlation id; no two are equal, ignoring case.
 NewId = Callable[[], str]
 
 # Crockford's digits in lower case only: two ids that fold to the same text are the same id.
 _DIGITS: Final = "0123456789abcdefghjkmnpqrstvwxyz"
+#: Two digits at a time, by their value.
+_DIGIT_PAIRS: Final = tuple(first + second for first in _DIGITS for second in _DIGITS)
 _RANDOM_BITS: Final = 80
 # The step between two values within a millisecond is random, because another registry may count on from the same id: a
 # copy of this one, or the one that this one copies.
@@ -32,6 +35,8 @@ class UlidGenerator:
     def __init__(self, milliseconds: Callable[[], int] = lambda: time.time_ns() // 1_000_000) -> None:
         self._milliseconds = milliseconds
         self._last_value = 0
+        self._last_id = ""
+        self._random = RandomBlocks()
         self._lock = Lock()
 
     def __call__(self, previous_id: str = "", now: datetime | None = None) -> str:
@@ -41,11 +46,15 @@ class UlidGenerator:
         """
         milliseconds = self._milliseconds() if now is None else int(now.timestamp() * 1000)
         with self._lock:
-            last_value = max(self._last_value, _decode_ulid(previous_id))
-            new_value = milliseconds << _RANDOM_BITS | secrets.randbits(_RANDOM_BITS)
-            is_later = new_value >> _RANDOM_BITS > last_value >> _RANDOM_BITS
-            self._last_value = new_value if is_later else last_value + 1 + secrets.randbits(_STEP_BITS)
-            return _encode_ulid(self._last_value)
+            last_value = self._last_value
+            if previous_id != self._last_id:
+                last_value = max(last_value, _decode_ulid(previous_id))
+            if milliseconds > last_value >> _RANDOM_BITS:
+                self._last_value = milliseconds << _RANDOM_BITS | self._random.integer(_RANDOM_BITS)
+            else:
+                self._last_value = last_value + 1 + self._random.integer(_STEP_BITS)
+            self._last_id = _encode_ulid(self._last_value)
+            return self._last_id
 
 
 def adapt_new_id(new_id: NewId) -> Callable[[str, datetime], str]:
@@ -54,7 +63,7 @@ def adapt_new_id(new_id: NewId) -> Callable[[str, datetime], str]:
 
 
 def _encode_ulid(value: int) -> str:
-    return "".join(_DIGITS[value >> shift & 31] for shift in range(125, -1, -5))
+    return "".join([_DIGIT_PAIRS[value >> shift & 1023] for shift in range(120, -1, -10)])
 
 
 def _decode_ulid(text: str) -> int:

@@ -27,10 +27,10 @@ from annals.commands.store.driver_errors import driver_errors
 from annals.commands.store.engine import WRITING, WriterConnection, open_engine
 from annals.commands.store.hashes import Interaction
 from annals.commands.store.mapper import EventMapper, UnreadableEvent, require_bytes
-from annals.commands.store.migrations import upgrade
+from annals.commands.store.migrations import UpgradeStep, require_readable, upgrade
 from annals.commands.store.recorder import LogRecorder
 from annals.commands.store.secrets import Vault
-from annals.commands.store.sql_world import START_COLUMNS, LinkCache, ModelCache, SqlWorld, StreamHead
+from annals.commands.store.sql_world import START_COLUMNS, HeadCache, LinkCache, ModelCache, SqlWorld, StreamHead
 from annals.domain.access.roles import Role
 from annals.domain.compat.publications import Publications
 from annals.domain.decisions.commands import Command, describe
@@ -119,25 +119,26 @@ class Store:
         self._writer = WriterConnection(self.engine)
         self._models = ModelCache()
         self._links = LinkCache()
+        self.heads = HeadCache()
         # Threads of this process queue here, in order; with the database's own lock, waiters poll or pay a round trip.
         self._lock = Lock()
 
-    def create(self) -> None:
-        """Creates the tables that do not exist yet.
+    def create(self) -> Sequence[UpgradeStep]:
+        """Creates the tables that do not exist yet, and upgrades those of an older program; returns the steps of that.
 
-        Raises: RuntimeError when an older or a newer program wrote the store with another schema.
+        Raises: UnusableSchema, and changes nothing, when no steps lead from the store's schema to this program's.
         """
         with self.engine.execution_options(**{WRITING: True}).begin() as connection:
             if connection.dialect.name == "postgresql":
                 sql.run(connection, "SELECT pg_advisory_xact_lock(hashtext('annals'))")
             tables.METADATA.create_all(connection)
             sql.insert(connection, tables.store, [("schema", tables.SCHEMA)], "ON CONFLICT DO NOTHING")
-            schema = upgrade(connection)
-        if schema != tables.SCHEMA:
-            raise RuntimeError(
-                f"the store has schema {schema}, this program reads and writes schema {tables.SCHEMA}: export the"
-                " registry with the program that wrote it, and import it into a new store"
-            )
+            return upgrade(connection)
+
+    def require_readable(self) -> None:
+        """Raises: UnusableSchema unless this program can read the log, for callers that do not `create` the store."""
+        with self.engine.begin() as connection:
+            require_readable(connection)
 
     def ensure_public_url(self, url: str) -> None:
         """Sets the URL recorded with interactions unless one is configured: the stored one, or else `url`.
@@ -158,10 +159,15 @@ class Store:
 
         inline: the projections of what it appends.
         """
-        with self._lock, self._writer.transaction() as connection:
-            transaction = WriteTransaction(self, connection, self._world(connection), inline)
-            yield transaction
-            transaction.flush()
+        with self._lock:
+            with self._writer.transaction() as connection:
+                transaction = WriteTransaction(self, connection, self._world(connection), inline)
+                try:
+                    yield transaction
+                    transaction.flush()
+                finally:
+                    transaction.world.detach()
+            self.heads.put(transaction.log_end.chain, transaction.world.heads)
 
     @property
     def last_model(self) -> Model | None:
@@ -233,6 +239,7 @@ class WriteTransaction:
         row = sql.run(connection, _SELECT_START).fetchone()
         self.log_end = _log_end_of(row and row[:_LOG_END_WIDTH])
         world.attach(self.flush, self._unwritten_document)
+        world.add_heads(store.heads.find(self.log_end.chain))
         if row:
             world.preload(*row[_LOG_END_WIDTH:])
 

@@ -39,6 +39,8 @@ def require_bytes(value: Any) -> bytes:
     Raises: UnreadableEvent for a value of another type. SQLite stores any type in any column, and `bytes` of a number
     would be as many zeros.
     """
+    if type(value) is bytes:  # nearly always, and for each row that is read
+        return value
     if isinstance(value, bytes | memoryview):
         return bytes(value)
     raise UnreadableEvent(f"bytes are needed where {type(value).__name__} is stored")

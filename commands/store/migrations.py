@@ -1,22 +1,88 @@
-"""Migrates stores of older programs to the schema of this one."""
+"""Upgrades the stores of older programs, by named steps from one schema to the next.
+
+A step is quick, whatever the size of the store. It runs in one transaction with the record of it, which is the schema
+in the table `store`. So opening a store takes the steps that it lacks, and an interruption leaves none half done.
+Work that takes longer is only recorded by a step, and waits for `annals upgrade`; the program also works without it.
+"""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, inspect
 
 from annals.commands.store import sql, tables
 
-#: The statement that migrates each schema to the next; each is quick, whatever the size of the store.
-_MIGRATIONS: Final = {"2": "ALTER TABLE interaction ADD COLUMN salt TEXT NOT NULL DEFAULT ''"}
+#: The key in `store` of the last position whose state an older program has stored as it is; none once all are
+#: compressed, see `annals.commands.store.log_compression`.
+PLAIN_UNTIL: Final = "plain_until"
+
+_SELECT_SCHEMA: Final = "SELECT value FROM store WHERE key = 'schema'"
+_SET_SCHEMA: Final = "UPDATE store SET value = ? WHERE key = 'schema'"
 
 
-def upgrade(connection: Connection) -> str:
-    """Migrates a store; returns its schema, which is not this program's when no migration leads to it."""
-    schema: str = sql.scalar(connection, "SELECT value FROM store WHERE key = 'schema'")
-    while schema != tables.SCHEMA and schema in _MIGRATIONS:
-        sql.run(connection, _MIGRATIONS[schema])
-        schema = str(int(schema) + 1)
-        sql.run(connection, "UPDATE store SET value = ? WHERE key = 'schema'", (schema,))
-    return schema
+class UpgradeStep(NamedTuple):
+    """One step. schema: of the store after it. name: what it brings. run: does it; a second time changes nothing."""
+
+    schema: str
+    name: str
+    run: Callable[[Connection], None]
+
+
+class UnusableSchema(RuntimeError):
+    """This program cannot use a store with its schema."""
+
+
+def _add_salts(connection: Connection) -> None:
+    if "salt" not in {column["name"] for column in inspect(connection).get_columns("interaction")}:
+        sql.run(connection, "ALTER TABLE interaction ADD COLUMN salt TEXT NOT NULL DEFAULT ''")
+
+
+def _note_plain_states(connection: Connection) -> None:
+    log_end = sql.scalar(connection, "SELECT coalesce(max(position), 0) FROM log")
+    if log_end:
+        sql.insert(connection, tables.store, [(PLAIN_UNTIL, str(log_end))], "ON CONFLICT DO NOTHING")
+
+
+#: The steps in their order; each one's schema is the one that the next one begins with.
+STEPS: Final = (
+    UpgradeStep("3", "salts that hide callers in the chain hash", _add_salts),
+    UpgradeStep("4", "compressed states of events", _note_plain_states),
+)
+#: The first schema from which steps lead on, and the first with the tables of today, which can be read before a step.
+_FIRST_SCHEMA: Final = 2
+_FIRST_READABLE: Final = 3
+
+
+def upgrade(connection: Connection) -> Sequence[UpgradeStep]:
+    """Takes the steps that a store lacks; returns them. Raises: UnusableSchema when no steps lead to this program's."""
+    schema = _stored_schema(connection, _FIRST_SCHEMA)
+    steps = [step for step in STEPS if int(step.schema) > schema]
+    for step in steps:
+        step.run(connection)
+        sql.run(connection, _SET_SCHEMA, (step.schema,))
+    return steps
+
+
+def require_readable(connection: Connection) -> None:
+    """Raises: UnusableSchema unless this program can read the log of the store without an upgrade."""
+    _stored_schema(connection, _FIRST_READABLE)
+
+
+def _stored_schema(connection: Connection, lowest: int) -> int:
+    schema = str(sql.scalar(connection, _SELECT_SCHEMA))
+    number = int(schema) if schema.isdecimal() else 0
+    if number > int(tables.SCHEMA):
+        raise UnusableSchema(
+            f"a newer program wrote the store, with schema {schema}; this one knows schemas up to {tables.SCHEMA}:"
+            " use the newer program, or restore a backup from before its first start"
+        )
+    if number < _FIRST_SCHEMA:
+        raise UnusableSchema(
+            f"the store has schema {schema}, and no steps lead from it to schema {tables.SCHEMA}: export the registry"
+            " with the program that wrote it, and import it into a new store"
+        )
+    if number < lowest:
+        raise UnusableSchema(f"the store has schema {schema}; upgrade it to {tables.SCHEMA} with `annals upgrade`")
+    return number

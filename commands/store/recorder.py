@@ -19,7 +19,7 @@ from sqlalchemy import Connection, Engine, Select, func, select
 from annals.commands.store import sql, tables
 from annals.commands.store.driver_errors import driver_errors
 from annals.commands.store.hashes import LogRow
-from annals.commands.store.mapper import require_bytes
+from annals.commands.store.state_compression import compress_state, decompress_state
 
 _LOG: Final = tables.log.c
 
@@ -40,10 +40,7 @@ class LogRecorder(ApplicationRecorder):
         connection: Connection | None = kwargs.get("connection")
         if connection is None:
             raise ProgrammingError("events are recorded inside Store.writing()")
-        rows = [
-            LogRow(position, str(stored.originator_id), stored.originator_version, stored.topic, stored.state)
-            for position, stored in enumerate(stored_events, kwargs["after"] + 1)
-        ]
+        rows = [_row(position, stored) for position, stored in enumerate(stored_events, kwargs["after"] + 1)]
         try:
             sql.insert(connection, tables.log, rows)
         except driver_errors("IntegrityError") as error:
@@ -67,7 +64,9 @@ class LogRecorder(ApplicationRecorder):
             query = query.where(_LOG.revision <= lte)
         query = query.order_by(_LOG.revision.desc() if desc else _LOG.revision).limit(limit)
         rows = self._fetch_all(query)
-        return [StoredEvent(stream, revision, topic, require_bytes(state)) for stream, revision, topic, state in rows]
+        return [
+            StoredEvent(stream, revision, topic, decompress_state(state)) for stream, revision, topic, state in rows
+        ]
 
     def select_notifications(
         self,
@@ -88,7 +87,7 @@ class LogRecorder(ApplicationRecorder):
             query = query.where(_LOG.topic.in_(topics))
         rows = self._fetch_all(query.order_by(_LOG.position).limit(limit))
         return [
-            Notification(stream, revision, topic, require_bytes(state), id=position)
+            Notification(stream, revision, topic, decompress_state(state), id=position)
             for stream, revision, topic, state, position in rows
         ]
 
@@ -105,3 +104,9 @@ class LogRecorder(ApplicationRecorder):
     def _fetch_all(self, query: Select[Any]) -> Sequence[Any]:
         with self._engine.connect() as connection:
             return connection.execute(query).all()
+
+
+def _row(position: int, stored: StoredEvent) -> LogRow:
+    """The row of an event as the table has it, with its state compressed."""
+    stream, revision = str(stored.originator_id), stored.originator_version
+    return LogRow(position, stream, revision, stored.topic, compress_state(stored.state))

@@ -13,6 +13,8 @@ from typing import Any, Final, TypeVar
 from sqlalchemy import Connection, Table
 from sqlalchemy.dialects import postgresql
 
+from annals.commands.store import binary_arrays
+from annals.commands.store.binary_arrays import PLACEHOLDER, BinaryArray
 from annals.domain.values.json_text import dumps
 
 #: The maximum number of rows or keys in one statement: enough for cheap round trips, few enough to bound memory.
@@ -70,11 +72,11 @@ def insert(connection: Connection, table: Table, rows: Sequence[tuple[Any, ...]]
         return
     writes = combined_writes(connection)
     for batch in insert_batches(rows):
-        columns = [list(column) for column in zip(*batch, strict=True)]
+        arrays = binary_arrays.encode_columns(batch, _column_types(table))
         if writes is not None and len(rows) <= MAX_COMBINED_ROWS:
-            writes.add(statement, columns)
+            writes.add(statement, arrays)
         else:
-            driver.execute(statement, columns)
+            binary_arrays.execute(driver, statement, arrays)
 
 
 class CombinedWrites:
@@ -83,18 +85,18 @@ class CombinedWrites:
     def __init__(self, driver: Any) -> None:
         self._driver = driver
         self._statements: list[str] = []
-        self._parameters: list[Any] = []
+        self._arrays: list[BinaryArray] = []
 
-    def add(self, statement: str, parameters: Iterable[Any]) -> None:
+    def add(self, statement: str, arrays: Iterable[BinaryArray]) -> None:
         """Adds a statement that sees nothing of the others."""
         self._statements.append(statement)
-        self._parameters += parameters
+        self._arrays += arrays
 
     def send(self) -> None:
         """Runs the statements."""
         if self._statements:
-            self._driver.execute(_combined_statement(tuple(self._statements)), self._parameters, prepare=True)
-            self._statements, self._parameters = [], []
+            binary_arrays.execute(self._driver, _combined_statement(tuple(self._statements)), self._arrays)
+            self._statements, self._arrays = [], []
 
 
 @contextmanager
@@ -150,8 +152,13 @@ def _insert_statement(table: Table, conflict: str, dialect: str) -> str:
         source = f"VALUES ({', '.join('?' for _ in table.columns)})"
     else:
         arrays = (column.type.compile(_POSTGRESQL_DIALECT).partition(" COLLATE")[0] for column in table.columns)
-        source = f"SELECT * FROM unnest({', '.join(f'%b::{array}[]' for array in arrays)})"
+        source = f"SELECT * FROM unnest({', '.join(f'{PLACEHOLDER}::{array}[]' for array in arrays)})"
     return f'INSERT INTO "{table.name}" ({names}) {source} {conflict}'
+
+
+@lru_cache(maxsize=64)
+def _column_types(table: Table) -> tuple[type, ...]:
+    return tuple(column.type.python_type for column in table.columns)
 
 
 @lru_cache(maxsize=256)

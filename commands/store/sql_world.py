@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 from annals.commands.store import sql
 from annals.commands.store.mapper import EventMapper, require_bytes
 from annals.commands.store.secrets import Vault
+from annals.commands.store.state_compression import decompress_state
 from annals.domain.compat.publications import NoPublications, Publications
 from annals.domain.decisions.checks.document_checks import CheckResults, ChecksRequired, DocumentCheck
 from annals.domain.decisions.world import Secret, StreamDifference
@@ -44,18 +45,24 @@ STREAM_DIFFERENCES: Final = (
     " WHERE h.tree_key >= ? AND h.tree_key < ? AND h.position > ? ORDER BY h.tree_key LIMIT ?"
 )
 XREF_SOURCES: Final = "SELECT xref, xid FROM head WHERE xref {among} ORDER BY tree_key"
+#: The maximum number of cached heads.
+MAX_CACHED_HEADS: Final = 256
+#: The number of separators in the tree key of a Group.
+_GROUP_DEPTH: Final = 2
 #: The position of the newest event of a link; NULL if there never was one.
 LAST_LINK_POSITION: Final = "SELECT max(position) FROM head WHERE tree_key >= '{}' AND tree_key < '{}'".format(
     *xids.subtree(links.COLLECTION)
 )
 _HEADS_OF_LINKS: Final = SELECT_HEADS + "h.tree_key >= ? AND h.tree_key < ? AND h.live ORDER BY h.tree_key"
-_HAS_POINTERS: Final = "SELECT 1 FROM head WHERE xref IS NOT NULL LIMIT 1"
+# Without statistics, PostgreSQL takes any row for one with an xref, so it would scan the table for the first one. The
+# maximum comes from the index.
+_HAS_POINTERS: Final = "SELECT max(xref) IS NOT NULL FROM head WHERE xref IS NOT NULL"
 #: Query columns with the values that nearly every command needs; see `SqlWorld.preload`.
 START_COLUMNS: Final = (
     f"(SELECT hash FROM head WHERE tree_key = '{xids.tree_key(xids.MODEL)}'),"
     f" (SELECT position FROM head WHERE tree_key = '{xids.tree_key(xids.MODEL)}'),"
     f" (SELECT position FROM head WHERE tree_key = '{xids.tree_key(xids.CAPABILITIES)}'),"
-    f" ({LAST_LINK_POSITION}), EXISTS ({_HAS_POINTERS})"
+    f" ({LAST_LINK_POSITION}), ({_HAS_POINTERS})"
 )
 
 
@@ -130,6 +137,28 @@ class LinkCache:
         return current_links
 
 
+class HeadCache:
+    """The heads that nearly every command reads: of the registry, of its configuration and of Groups.
+
+    They are valid at the end of the log at which they were read, which the chain hash of the last interaction
+    identifies: as long as no other process writes, they need not be read again.
+    """
+
+    def __init__(self) -> None:
+        self._chain = b""
+        self._heads: dict[str, StreamHead] = {}
+
+    def find(self, chain: bytes) -> Mapping[str, StreamHead]:
+        """The heads by tree key at the end of a log; empty if the cached ones belong to another one."""
+        return self._heads if self._chain == chain else {}
+
+    def put(self, chain: bytes, heads: Mapping[str, StreamHead]) -> None:
+        """Caches those of some committed heads that are worth it, in place of the previous ones."""
+        cached_heads = {key: head for key, head in heads.items() if key.count("!") <= _GROUP_DEPTH}
+        self._heads = cached_heads if len(cached_heads) <= MAX_CACHED_HEADS else {}
+        self._chain = chain
+
+
 class SqlWorld:
     """A `annals.domain.decisions.world.World` for one write transaction; each stream is read at most once."""
 
@@ -180,6 +209,19 @@ class SqlWorld:
         """Names what a transaction provides: `write` writes the events it has appended, which queries would miss."""
         self._write = write
         self._unwritten_document = unwritten_document
+
+    def detach(self) -> None:
+        """Forgets the transaction, which has ended: both are freed at once if neither refers to the other."""
+        self.attach(_write_nothing, _no_document)
+
+    def add_heads(self, heads: Mapping[str, StreamHead]) -> None:
+        """Adds heads that are known to be those at the start of the transaction."""
+        self._stream_heads |= heads
+
+    @property
+    def heads(self) -> Mapping[str, StreamHead]:
+        """The heads that are known, by tree key."""
+        return self._stream_heads
 
     def preload(
         self,
@@ -304,7 +346,7 @@ class SqlWorld:
 
     def prefetch_xref_sources(self, names: Iterable[str]) -> None:
         if self._has_pointers is None:
-            self._has_pointers = bool(sql.run(self._connection, _HAS_POINTERS).fetchone())
+            self._has_pointers = bool(sql.scalar(self._connection, _HAS_POINTERS))
         if not self._has_pointers:
             return
         self._write_appended()
@@ -430,7 +472,9 @@ class SqlWorld:
         self._stream_heads |= {key: NO_STREAM_HEAD for key in missing_keys if key not in self._stream_heads}
 
     def _past_entity(self, revision: int | None, position: int, topic: str, state: bytes) -> Entity | None:
-        return None if revision is None else evolve(self._mapper.event(topic, revision, require_bytes(state)), position)
+        return (
+            None if revision is None else evolve(self._mapper.event(topic, revision, decompress_state(state)), position)
+        )
 
     def _pages(self, statement: str, parameters: Any) -> Iterator[Entity]:
         """Live entities by key. parameters: returns all but the last parameter of the statement, given the last xid."""
@@ -449,7 +493,7 @@ class SqlWorld:
         key, revision, hash, position, topic, state = row
         head = self._stream_heads.get(key)
         if head is None or head.revision != revision:
-            event = self._mapper.event(topic, revision, require_bytes(state)) if hash else None
+            event = self._mapper.event(topic, revision, decompress_state(state)) if hash else None
             head = self._stream_heads[key] = StreamHead(revision, require_bytes(hash), event, position)
         return head.entity
 

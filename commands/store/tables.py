@@ -23,14 +23,15 @@ from sqlalchemy import (
 
 METADATA: Final = MetaData()
 #: Stored in `store` under `schema`; the program refuses a store with another value.
-SCHEMA: Final = "3"
+SCHEMA: Final = "4"
 
 # Only a column declared INTEGER is SQLite's own row number, which saves an index.
 _POSITION = BigInteger().with_variant(Integer, "sqlite")
 #: Text that compares by code point, like tree keys and ids everywhere.
 TEXT: Final = Text().with_variant(Text(collation="C"), "postgresql")
 
-#: Every event, by position: 1, 2, 3 ... without gaps, in commit order. state: JSON, see `annals.commands.store.mapper`.
+#: Every event, by position: 1, 2, 3 ... without gaps, in commit order. state: JSON, see `annals.commands.store.mapper`;
+#: most are compressed, see `annals.commands.store.state_compression`.
 log: Final = Table(
     "log",
     METADATA,

@@ -13,7 +13,10 @@ from sqlalchemy import Connection
 
 from annals.commands.store import sql, tables
 from annals.commands.store.driver_errors import postgres_errors
+from annals.commands.store.hashes import LogRow
 from annals.commands.store.log import Store
+from annals.commands.store.mapper import UnreadableEvent
+from annals.commands.store.state_compression import decompress_state
 
 T = TypeVar("T", bound=tuple[Any, ...])
 
@@ -47,6 +50,15 @@ def unchecked_row(row_type: type[T], row: Iterable[Any]) -> T:
     has. Comparing and hashing then find it, like any other change.
     """
     return row_type(*(_checked_member(value, type) for value, type in zip(row, _field_types(row_type), strict=True)))
+
+
+def unchecked_event(row: Iterable[Any]) -> LogRow:
+    """A row of the log like `unchecked_row`, with its state decompressed; as it is stored if that is impossible."""
+    event = unchecked_row(LogRow, row)
+    try:
+        return event._replace(state=decompress_state(event.state))
+    except UnreadableEvent:
+        return event
 
 
 def storage_faults(connection: Connection, log_end: int) -> Iterator[tuple[int, str]]:

@@ -14,7 +14,13 @@ from annals.commands.store import sql
 from annals.commands.store.hashes import Interaction, LogRow, extract_image
 from annals.commands.store.log import Store
 from annals.commands.store.mapper import EventMapper, assemble_after_image
-from annals.commands.verify.unchecked_rows import catch_unreadable, open_snapshot, storage_faults, unchecked_row
+from annals.commands.verify.unchecked_rows import (
+    catch_unreadable,
+    open_snapshot,
+    storage_faults,
+    unchecked_event,
+    unchecked_row,
+)
 from annals.domain.compat.legacy_apis import document_hash
 from annals.domain.registry.entities import xref_target
 from annals.domain.registry.events import EntityDeleted, EntityEvent
@@ -207,8 +213,8 @@ class _EventContext(NamedTuple):
 def _event_context(row: Sequence[Any]) -> _EventContext:
     previous, head = row[5:10], tuple(row[10:])
     return _EventContext(
-        unchecked_row(LogRow, row[:5]),
-        unchecked_row(LogRow, previous) if previous[0] is not None else None,
+        unchecked_event(row[:5]),
+        unchecked_event(previous) if previous[0] is not None else None,
         head if head[0] is not None else None,
     )
 

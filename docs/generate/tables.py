@@ -21,7 +21,7 @@ deliveries and links cannot be derived from the log, so a backup needs it."""
 _GROUPS: Final[dict[str, dict[str, str]]] = {
     "The log": {
         "log": "Every event, by position: 1, 2, 3 … without gaps, in commit order. `state` is JSON with the entity "
-        "after the event.",
+        "after the event, compressed with zstd and a dictionary that is part of the program.",
         "interaction": "One row for each request that recorded something: the positions of its events, its id, time, "
         "caller and command, and the hashes up to it.",
         "document": "The bytes of documents, each once, by their SHA-256.",
@@ -33,7 +33,9 @@ _GROUPS: Final[dict[str, dict[str, str]]] = {
         "entity": "Every existing entity as the API shows it. `tree_key` is the lower-cased xid with `/` as `!`, so "
         "that string order is tree order.",
         "entity_history": "Replaced and deleted rows of `entity`, each with the position at which it ended.",
-        "attribute": "The filter index: one row for each scalar value of an entity.",
+        "attribute": "The filter index: one row for each scalar value of an entity, in the order of values. `id_key` "
+        "is the tree key without the names of collections.",
+        "attribute_path": "The numbers that stand for the paths of values in `attribute`.",
         "published": "Numbers, ids and URIs of versions that the legacy APIs publish.",
         "projection": "The position up to which each projection has read the log.",
     },

@@ -1,7 +1,6 @@
 """Comparison of attribute values in filters and sorts.
 
-Texts compare without letter case, timestamps by their instant, numbers by value, and `false` is before `true`. Values
-of different kinds have an order too, so that a sort is deterministic: missing values, numbers, then texts and booleans.
+Texts compare without letter case, timestamps by their instant, numbers by value, and `false` is before `true`.
 Spec: core 1.0-rc4, "Filter Flag", "Sort Flag".
 """
 
@@ -10,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from decimal import Context, Decimal
-from typing import Any, Final
+from typing import Final
 
 Number = int | float | Decimal
 
@@ -93,18 +92,3 @@ def _exact_remainder(number: Decimal, double: float) -> Decimal:
     return Context(prec=max(number.adjusted(), double_value.adjusted()) - lowest_exponent + 2).subtract(
         number, double_value
     )
-
-
-def sort_key(value: Any, limit: int) -> tuple[int, float, str]:
-    """The sort key of a value in a collection; a value that is no scalar counts as missing, which sorts lowest.
-
-    limit: significant characters of a text or of a number's remainder; values that agree in these count as equal.
-    """
-    match value:
-        case bool():
-            return 2, 0.0, "true" if value else "false"
-        case str():
-            return 2, 0.0, text_sort_key(value)[:limit]
-        case int() | float() | Decimal():
-            return 1, float(value), number_remainder(value, limit)
-    return 0, 0.0, ""

@@ -94,6 +94,7 @@ def find_format(name: str) -> FormatModule | None:
     )
 
 
+@lru_cache(maxsize=4096)
 def matches_format(name: str, pattern: str) -> bool:
     """Whether a `format` value matches a name in which `*` matches any text, in any letter case (SC-15)."""
     return fnmatchcase(name.lower(), pattern.lower().replace("[", "[[]").replace("?", "[?]"))

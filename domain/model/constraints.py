@@ -6,6 +6,7 @@ Spec: Registry Model 1.0-rc4, "groups.<STRING>.constraints".
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from annals.domain.model.attribute_definitions import check_enum, check_value
@@ -32,6 +33,7 @@ def check_constraints(
     }
 
 
+@lru_cache(maxsize=1024)
 def parse_constraint_key(key: str) -> tuple[str, tuple[str, ...]]:
     """The Resource type (its plural) and the path of the attribute that a key names.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from enum import Enum
+from functools import lru_cache
 from typing import Any, Final
 
 
@@ -33,6 +34,7 @@ _BARE_NAME: Final = re.compile(r"(?![0-9]+\Z)[^.\[\]'\"\\*\s]+\Z")
 _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 
 
+@lru_cache(maxsize=1024)
 def parse(text: str, wildcards: bool = False) -> tuple[Step, ...]:
     """The steps of a path; `a['b.c'][0]` results in `("a", "b.c", 0)`.
 

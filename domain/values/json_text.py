@@ -26,6 +26,8 @@ def loads(text: bytes | str) -> Json:
 
     Raises: InvalidJson for bad syntax, bad UTF-8, lone surrogates, duplicate members, NaN, Infinity and deep nesting.
     """
+    if isinstance(text, bytes) and (read := _loads_canonical(text)):
+        return read[0]
     try:
         source = text.decode("utf-8") if isinstance(text, bytes) else text
         value = _DECODER.decode(source)
@@ -48,14 +50,7 @@ def loads(text: bytes | str) -> Json:
 
 
 def is_json(text: bytes) -> bool:
-    """Whether `loads` accepts a text, in a third of its time for compact JSON."""
-    try:
-        # The fast reader accepts some texts that `loads` refuses, but the writer refuses their values, or writes them
-        # differently.
-        if orjson.dumps([[[[[[[[orjson.loads(text)]]]]]]]]) == b"[[[[[[[[%b]]]]]]]]" % text:
-            return True
-    except (orjson.JSONDecodeError, orjson.JSONEncodeError):
-        pass
+    """Whether `loads` accepts a text."""
     try:
         loads(text)
     except InvalidJson:
@@ -76,6 +71,20 @@ def loads_trusted(text: bytes | str) -> Json:
     except (orjson.JSONDecodeError, orjson.JSONEncodeError, UnicodeEncodeError):
         pass  # the exact reader says what is wrong
     return loads(text)
+
+
+def _loads_canonical(text: bytes) -> tuple[Json] | None:
+    """The value of a text that `dumps` would write the same way, as most programs do; None for another text.
+
+    It takes a quarter of the time. A text that is written the same again has no duplicate members, and its numbers are
+    exact. Long integers are left to the exact reader, which makes Decimals of them.
+    """
+    try:
+        value = orjson.loads(text)
+        written = orjson.dumps([[[[[[[[value]]]]]]]], option=orjson.OPT_STRICT_INTEGER)
+        return (value,) if written == b"[[[[[[[[%b]]]]]]]]" % text else None
+    except (orjson.JSONDecodeError, orjson.JSONEncodeError):
+        return None
 
 
 def dumps(value: Json) -> bytes:

@@ -22,8 +22,11 @@ ROOT_STREAMS: Final = (REGISTRY, MODEL, CAPABILITIES)
 #: The prefixes of the streams outside the registry's tree, where no Group type can have its Groups. Subscriptions and
 #: links define where events go, so they are in no response about the registry and in none of its hashes.
 OUTSIDE_TREE: Final = ("/subscriptions/", "/-/")
+#: The number of xids for which results stay known: each function is called many times for an entity that is written.
+_CACHED_XIDS: Final = 1 << 14
 
 
+@lru_cache(maxsize=_CACHED_XIDS)
 def segments(xid: str) -> tuple[str, ...]:
     """`/dirs/d1/files` results in `("dirs", "d1", "files")`; the registry in `()`."""
     return tuple(xid[1:].split("/")) if xid != REGISTRY else ()
@@ -39,7 +42,7 @@ def stream(xid: str) -> str:
     return xid.lower()
 
 
-@lru_cache(maxsize=1 << 14)  # called several times for each entity that is written
+@lru_cache(maxsize=_CACHED_XIDS)
 def tree_key(xid: str) -> str:
     """A key whose byte order is the depth-first tree order: `!` sorts below every character of an id."""
     return xid.lower().replace("/", "!")
@@ -56,11 +59,13 @@ def is_outside_tree(stream: str) -> bool:
     return stream.startswith(OUTSIDE_TREE)
 
 
+@lru_cache(maxsize=_CACHED_XIDS)
 def type_of(xid: str) -> str:
     """`dirs`, `dirs.files` or `dirs.files.versions`; the registry, model and capabilities are their own types."""
     return xid if xid in ROOT_STREAMS else ".".join(xid.split("/")[1::2])
 
 
+@lru_cache(maxsize=_CACHED_XIDS)
 def parent(xid: str) -> str | None:
     """The entity that owns this one; None for the registry."""
     return xid.rsplit("/", 2)[0] or REGISTRY if xid != REGISTRY else None

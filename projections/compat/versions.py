@@ -11,6 +11,7 @@ from annals.domain.compat.uris import VersionLocation, entity_path, locate_versi
 from annals.domain.values import xid as xids
 from annals.domain.values.json_text import Json, dumps, loads, loads_trusted
 from annals.projections.entities import xref
+from annals.projections.entities.id_keys import id_key
 from annals.projections.entities.query import View
 from annals.projections.entities.rows import EntityRow
 
@@ -180,11 +181,12 @@ def _rename_row(row: EntityRow, definition: str) -> EntityRow:
     xid = f"{definition}/versions/{row.id}"
     attributes: dict[str, Json] = loads(row.attributes)
     name = next(iter(attributes))  # the id of the Resource comes first
+    tree_key = xids.tree_key(xid)
     return row._replace(
-        tree_key=xids.tree_key(xid),
+        tree_key=tree_key,
         xid=xid,
         type=xids.type_of(xid),
-        parent=xids.parent(xid),
+        id_key=id_key(tree_key),
         attributes=dumps({**attributes, name: xids.entity_id(definition)}).decode(),
         private=xref.RESOLVED_XREF,
         born=None,

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from sqlalchemy import Connection, Table
 
+from annals.commands.store import binary_arrays
+from annals.commands.store.binary_arrays import PLACEHOLDER
 from annals.commands.store.sql import MAX_COMBINED_ROWS, CombinedWrites, combined_writes
 from annals.domain.values.json_text import dumps
 
@@ -32,20 +34,22 @@ MIN_COPY_ROWS: Final = 200
 #: The status of a PostgreSQL connection without a transaction, `PQTRANS_IDLE` of libpq.
 _IDLE: Final = 0
 _CURSOR_NUMBERS: Final = count()
-_ARRAY_TYPES: Final = {str: "text[]", int: "bigint[]", float: "double precision[]"}
+_ARRAY_TYPES: Final = {str: "text[]", int: "bigint[]", bytes: "bytea[]"}
 
 
 class Database(Protocol):
     """One connection of a driver.
 
     find_function: the SQL function that returns the position of one text in another, 1 for the first.
-    non_ascii_condition: a condition on one column, `{0}`. list_table: a table expression of one list parameter, with
-    the column `key`. table_prefix: the prefix for the name of a table where a query has given that name to something
-    else.
+    non_ascii_condition: a condition on one column, `{0}`. like_condition: whether the bytes in a column, `{0}`, match a
+    pattern of UTF-8 bytes, where a backslash makes the next character literal. list_table: a table expression of one
+    list parameter, with the column `key`. table_prefix: the prefix for the name of a table where a query has given that
+    name to something else.
     """
 
     find_function: str
     non_ascii_condition: str
+    like_condition: str
     list_table: str
     table_prefix: str
 
@@ -67,8 +71,8 @@ class Database(Protocol):
     def in_list(self, column: str) -> str:
         """A condition with one list parameter, which `list_parameter` builds."""
 
-    def list_parameter(self, values: Iterable[str]) -> Any:
-        """The parameter of `in_list`."""
+    def list_parameter(self, values: Iterable[str | int]) -> Any:
+        """The parameter of `in_list`: texts or integers."""
 
     def insert(self, table: Table, rows: Sequence[Values]) -> None:
         """Adds new rows, with all columns in their order."""
@@ -77,7 +81,7 @@ class Database(Protocol):
         """Adds rows, or replaces those with the same primary keys; a key appears once."""
 
     def delete(self, table: Table, keys: Sequence[Values]) -> None:
-        """Removes rows by primary key, or by its first columns; all keys have as many."""
+        """Removes rows by primary key."""
 
 
 def database_of(connection: Connection) -> Database:
@@ -93,6 +97,7 @@ class SqliteDatabase:
 
     find_function = "instr"
     non_ascii_condition = "length({0}) <> length(CAST({0} AS BLOB))"
+    like_condition = "CAST({0} AS TEXT) LIKE CAST(? AS TEXT) ESCAPE '\\'"
     list_table = "(SELECT value AS key FROM json_each(?))"
     table_prefix = "main."
 
@@ -116,7 +121,7 @@ class SqliteDatabase:
     def in_list(self, column: str) -> str:
         return f"{column} IN (SELECT value FROM json_each(?))"
 
-    def list_parameter(self, values: Iterable[str]) -> Any:
+    def list_parameter(self, values: Iterable[str | int]) -> Any:
         return dumps(list(values)).decode()
 
     def insert(self, table: Table, rows: Sequence[Values]) -> None:
@@ -128,7 +133,7 @@ class SqliteDatabase:
     def delete(self, table: Table, keys: Sequence[Values]) -> None:
         if not keys:
             return
-        key_condition = " AND ".join(f"{key} = ?" for key in _key_names(table)[: len(keys[0])])
+        key_condition = " AND ".join(f"{key} = ?" for key in _key_names(table))
         self._connection.executemany(f"DELETE FROM {table.name} WHERE {key_condition}", keys)
 
 
@@ -137,6 +142,7 @@ class PostgresDatabase:
 
     find_function = "strpos"
     non_ascii_condition = "octet_length({0}) <> length({0})"
+    like_condition = "{0} LIKE ?"
     list_table = '(SELECT unnest(?::text[]) COLLATE "C" AS key)'
     # A query in WITH does not see its own name, so the table of the same name needs no prefix.
     table_prefix = ""
@@ -173,35 +179,35 @@ class PostgresDatabase:
     def in_list(self, column: str) -> str:
         return f"{column} = ANY(?)"
 
-    def list_parameter(self, values: Iterable[str]) -> Any:
+    def list_parameter(self, values: Iterable[str | int]) -> Any:
         return list(values)
 
     def insert(self, table: Table, rows: Sequence[Values]) -> None:
         if len(rows) < MIN_COPY_ROWS:
-            return self._with_arrays(f"INSERT INTO {table.name} SELECT * FROM {_unnest(table)}", rows)
+            return self._with_arrays(f"INSERT INTO {table.name} SELECT * FROM {_unnest(table)}", table, rows)
         with self._connection.cursor() as cursor, cursor.copy(f"COPY {table.name} FROM STDIN") as copy:
             for row in rows:
                 copy.write_row(row)
         return None
 
     def upsert(self, table: Table, rows: Sequence[Values]) -> None:
-        self._with_arrays(f"INSERT INTO {table.name} SELECT * FROM {_unnest(table)} {_on_conflict(table)}", rows)
+        self._with_arrays(f"INSERT INTO {table.name} SELECT * FROM {_unnest(table)} {_on_conflict(table)}", table, rows)
 
     def delete(self, table: Table, keys: Sequence[Values]) -> None:
         if not keys:
             return
-        names = _key_names(table)[: len(keys[0])]
+        names = _key_names(table)
         key_condition = " AND ".join(f"{table.name}.{name} = gone.{name}" for name in names)
         deleted_keys = f"{_unnest(table, len(names))} AS gone ({', '.join(names)})"
-        self._with_arrays(f"DELETE FROM {table.name} USING {deleted_keys} WHERE {key_condition}", keys)
+        self._with_arrays(f"DELETE FROM {table.name} USING {deleted_keys} WHERE {key_condition}", table, keys)
 
-    def _with_arrays(self, sql: str, rows: Sequence[Values]) -> None:
+    def _with_arrays(self, sql: str, table: Table, rows: Sequence[Values]) -> None:
         for chunk in _chunks(rows):
-            columns = [list(column) for column in zip(*chunk, strict=True)]
+            arrays = binary_arrays.encode_columns(chunk, _value_types(table)[: len(chunk[0])])
             if self._writes is not None and len(rows) <= MAX_COMBINED_ROWS:
-                self._writes.add(sql, columns)
+                self._writes.add(sql, arrays)
             else:
-                self._connection.execute(sql, columns, prepare=True)
+                binary_arrays.execute(self._connection, sql, arrays)
 
     def _send_writes(self) -> None:
         if self._writes is not None:
@@ -229,9 +235,13 @@ def _on_conflict(table: Table) -> str:
 
 @lru_cache(maxsize=256)
 def _unnest(table: Table, column_count: int | None = None) -> str:
-    # Binary, because psycopg quotes each text of an array with a regular expression.
-    arrays = (f"%b::{_ARRAY_TYPES[column.type.python_type]}" for column in list(table.columns)[:column_count])
+    arrays = (f"{PLACEHOLDER}::{_ARRAY_TYPES[type]}" for type in _value_types(table)[:column_count])
     return f"unnest({', '.join(arrays)})"
+
+
+@lru_cache(maxsize=256)
+def _value_types(table: Table) -> tuple[type, ...]:
+    return tuple(column.type.python_type for column in table.columns)
 
 
 @lru_cache(maxsize=256)

@@ -22,6 +22,7 @@ from annals.projections.database import drivers
 from annals.projections.database.drivers import MIN_COPY_ROWS, Database, Values
 from annals.projections.entities.attribute_index import MAX_BEHIND, AttributeIndex, LeafChanges
 from annals.projections.entities.changed_rows import rows_as_of
+from annals.projections.entities.id_keys import id_key
 from annals.projections.entities.leaves import MAX_LEAVES
 from annals.projections.entities.publications import retained_publications
 from annals.projections.entities.rows import EntityRow, entity_row, publication_row
@@ -160,13 +161,13 @@ class EntityProjection:
     def _write_leaves(
         self, db: Database, streams: Mapping[str, PositionedEvents], previous_rows: Mapping[str, EntityRow]
     ) -> None:
-        omitted_keys = self._index.omitted_keys(db, previous_rows) if previous_rows else frozenset()
-        changes = LeafChanges(omitted_keys)
+        changes = LeafChanges()
+        for row in previous_rows.values():
+            changes.remove(row)
         for key, events in streams.items():
             event = events[-1][1]
-            is_live = not isinstance(event, EntityDeleted)
-            leaves = self._index.leaves(event.type, event.attributes) if is_live else {}
-            changes.add(key, event.type, previous_rows.get(key), leaves)
+            if not isinstance(event, EntityDeleted):
+                changes.add(event.type, id_key(key), self._index.leaves(event.type, event.attributes))
         changes.write(db, self._tables)
 
 

@@ -1,5 +1,8 @@
 """The attribute index, which follows the log some events behind the rows.
 
+It has a row for each leaf: the number of its path, its value and the id key of its entity, in this order. So the
+entities with a value, or with a range of values, are a range of the table.
+
 The leaves of one entity are in many places of the index, each on a page of its own, and a commit writes every page that
 it changes. Many entities share these pages, so the index takes in a few hundred events at once. Until then, filters and
 sort orders take the entities that these events changed from their rows (`annals.projections.entities.changed_rows`).
@@ -7,14 +10,16 @@ sort orders take the entities that these events changed from their rows (`annals
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from annals.commands.store import sql
 from annals.domain.values.json_text import loads_trusted
-from annals.projections.database.drivers import MIN_COPY_ROWS, Database, Values
+from annals.projections.database.drivers import Database
 from annals.projections.entities.changed_rows import changed_keys, rows_as_of
-from annals.projections.entities.leaves import OMITTED_PATH, PRESENT_LEAF, UNINDEXED_TYPES, Leaf, leaves
+from annals.projections.entities.index_paths import IndexPaths, find_paths
+from annals.projections.entities.index_values import EMPTY_VALUE
+from annals.projections.entities.leaves import OMITTED_LEAVES, OMITTED_PATH, UNINDEXED_TYPES, leaves
 from annals.projections.entities.rows import EntityRow
 from annals.projections.entities.tables import ReadModelTables
 from annals.projections.log.positions import find_position, save_position
@@ -67,69 +72,76 @@ class AttributeIndex:
         save_position(db, self._name, position)
         self._known_position = position
 
-    def omitted_keys(self, db: Database, keys: Iterable[str]) -> frozenset[str]:
-        """Those of some entities that the index omits."""
-        statement = f"SELECT tree_key FROM {self._tables.attribute.name} WHERE path = ? AND {db.in_list('tree_key')}"
-        return frozenset(key for (key,) in db.all(statement, (OMITTED_PATH, db.list_parameter(keys))))
-
-    def leaves(self, type: str, attributes: Mapping[str, object]) -> dict[str, Leaf]:
+    def leaves(self, type: str, attributes: Mapping[str, object]) -> dict[str, bytes]:
         """The leaves of an entity that the index is to have."""
         return {} if type in UNINDEXED_TYPES else leaves(attributes, self._max_leaves)
 
     def _take_in(self, db: Database, keys: Sequence[str], start: int) -> None:
         """Replaces the leaves as of a start position by the current ones."""
-        old_rows = rows_as_of(db, keys, start, self._tables)
-        new_rows = rows_as_of(db, keys, None, self._tables)
-        changes = LeafChanges(self.omitted_keys(db, old_rows) if old_rows else frozenset())
-        for key in keys:
-            new_row = new_rows.get(key)
-            new_leaves = self.leaves(new_row.type, loads_trusted(new_row.attributes)) if new_row else {}
-            changes.add(key, new_row.type if new_row else "", old_rows.get(key), new_leaves)
+        changes = LeafChanges()
+        for row in rows_as_of(db, keys, start, self._tables).values():
+            changes.remove(row)
+        for row in rows_as_of(db, keys, None, self._tables).values():
+            changes.add(row.type, row.id_key, self.leaves(row.type, loads_trusted(row.attributes)))
         changes.write(db, self._tables)
 
 
+#: A type, a path, a value and an id key.
+_Leaf = tuple[str, str, bytes, str]
+
+
 class LeafChanges:
-    """Leaves to insert, to update and to delete. omitted_keys: keys of entities that the index omits."""
+    """Leaves to insert and to delete: those of rows that are no longer current, and those of new rows."""
 
-    def __init__(self, omitted_keys: frozenset[str]) -> None:
-        self._omitted_keys = omitted_keys
-        self._inserted: list[Values] = []
-        self._updated: list[Values] = []
-        self._deleted: list[Values] = []
-        self._emptied: list[Values] = []  # keys of entities that have no leaves any more
+    def __init__(self) -> None:
+        self._old_rows: list[EntityRow] = []
+        self._new_leaves: list[_Leaf] = []
 
-    def add(self, key: str, type: str, old_row: EntityRow | None, new_leaves: Mapping[str, Leaf]) -> None:
-        """Adds the change of one entity. old_row: the one whose leaves the index has."""
-        if not new_leaves:
-            self._emptied += [(key,)] if old_row else []
-            return
-        old_leaves = self._indexed_leaves(old_row) if old_row else {}
-        rows = [
-            # In the order of the primary key: SQLite then appends to one page of the table.
-            (key, path, type, *new_leaves[path])
-            for path in sorted(new_leaves)
-            if old_leaves.get(path) != new_leaves[path]
-        ]
-        if old_row:
-            self._updated += rows
-            self._deleted += [(key, path) for path in old_leaves if path not in new_leaves]
-        else:
-            self._inserted += rows
+    def remove(self, row: EntityRow) -> None:
+        """Adds a row whose leaves the index has."""
+        if row.type not in UNINDEXED_TYPES:
+            self._old_rows.append(row)
+
+    def add(self, type: str, id_key: str, leaves: Mapping[str, bytes]) -> None:
+        """Adds the leaves of an entity that the index is to have."""
+        self._new_leaves += [(type, path, value, id_key) for path, value in leaves.items()]
 
     def write(self, db: Database, tables: ReadModelTables) -> None:
-        """Writes all changes."""
-        if self._updated and len(self._inserted) < MIN_COPY_ROWS:
-            self._updated, self._inserted = [*self._updated, *self._inserted], []
-        for write, rows in (
-            (db.delete, self._emptied),
-            (db.delete, self._deleted),
-            (db.insert, self._inserted),
-            (db.upsert, self._updated),
-        ):
-            if rows:
-                write(tables.attribute, rows)
+        """Writes the difference, in the order of the primary key: SQLite then changes each page once."""
+        removed, added = self._differences(db, tables)
+        paths = {leaf[:2] for changes in (removed, added) for leaf in changes}
+        numbers = IndexPaths(tables).numbers(db, paths) if paths else {}
+        for write, changes in ((db.delete, removed), (db.insert, added)):
+            if changes:
+                rows = ((numbers[type, path], value, key) for type, path, value, key in changes)
+                write(tables.attribute, sorted(rows))
 
-    def _indexed_leaves(self, row: EntityRow) -> dict[str, Leaf]:
-        if row.tree_key in self._omitted_keys:
-            return {OMITTED_PATH: PRESENT_LEAF}
-        return {} if row.type in UNINDEXED_TYPES else leaves(loads_trusted(row.attributes))
+    def _differences(self, db: Database, tables: ReadModelTables) -> tuple[Collection[_Leaf], Collection[_Leaf]]:
+        if not self._old_rows:
+            return (), self._new_leaves
+        old_leaves, new_leaves = self._old_leaves(db, tables), set(self._new_leaves)
+        return old_leaves - new_leaves, new_leaves - old_leaves
+
+    def _old_leaves(self, db: Database, tables: ReadModelTables) -> set[_Leaf]:
+        omitted = self._omitted_rows(db, tables)
+        return {
+            (row.type, path, value, row.id_key)
+            for row in self._old_rows
+            for path, value in (
+                OMITTED_LEAVES if (row.type, row.id_key) in omitted else leaves(loads_trusted(row.attributes))
+            ).items()
+        }
+
+    def _omitted_rows(self, db: Database, tables: ReadModelTables) -> set[tuple[str, str]]:
+        """Type and id key of those rows that the index omits."""
+        types = {row.type for row in self._old_rows}
+        statement = (
+            f"SELECT id_key FROM {tables.attribute.name} WHERE path = ? AND value = ? AND {db.in_list('id_key')}"
+        )
+        return {
+            (type, key)
+            for type in types
+            for number, _ in find_paths(db, type, [OMITTED_PATH], tables.path.name)
+            for keys in (db.list_parameter(row.id_key for row in self._old_rows if row.type == type),)
+            for (key,) in db.all(statement, (number, EMPTY_VALUE, keys))
+        }

@@ -12,20 +12,22 @@ from typing import Any, Final, NamedTuple
 from annals.commands.store.damage import UnreadableRow
 from annals.domain.values import xid as xids
 from annals.projections.database.connections import ReadConnection
+from annals.projections.entities.id_keys import id_key_bound
+from annals.projections.entities.index_paths import PATH_NUMBER
+from annals.projections.entities.xref import XREF_PATH
 from annals.projections.log.positions import checked_position
 
-_IS_MEMBER: Final = "type = ? AND tree_key > ? AND tree_key < ?"
+_IN_COLLECTION: Final = "id_key > ? AND id_key < ?"
 #: The position of the last event of the entity at a tree key.
 ENTITY_SINCE: Final = "(SELECT since FROM entity WHERE tree_key = '{}')"
 _POSITION: Final = "SELECT max(position) FROM projection WHERE name = 'entities'"
 _COLUMNS: Final = "attributes, meta"
 _FROM_MEMBERS: Final = (
-    f"FROM entity WHERE {_IS_MEMBER}"
+    f"FROM entity WHERE type = ? AND {_IN_COLLECTION}"
     f" AND {ENTITY_SINCE.format(xids.tree_key(xids.MODEL))} = ? AND"
     f" {ENTITY_SINCE.format(xids.tree_key(xids.CAPABILITIES))} = ?"
     " AND EXISTS (SELECT 1 FROM entity WHERE tree_key = ? AND xid = ?)"
-    f" AND NOT EXISTS (SELECT 1 FROM attribute WHERE {_IS_MEMBER} AND path = 'meta.xref' AND text IS NOT NULL)"
-    " ORDER BY tree_key"
+    f" AND NOT EXISTS (SELECT 1 FROM attribute WHERE path = {PATH_NUMBER} AND {_IN_COLLECTION}) ORDER BY id_key"
 )
 
 
@@ -50,8 +52,9 @@ def stream_collection(
     Run no other query on the connection in the block.
     """
     owner = xids.parent(f"{collection}/-") or xids.REGISTRY
-    members = (xids.type_of(collection), *xids.subtree(collection))
-    values = (*members, *definitions, xids.tree_key(owner), owner, *members)
+    type = xids.type_of(collection)
+    key_range = [id_key_bound(type, bound) for bound in xids.subtree(collection)]
+    values = (type, *key_range, *definitions, xids.tree_key(owner), owner, type, XREF_PATH, *key_range)
     with reader.stream_at(_POSITION, _COLUMNS, _FROM_MEMBERS, values) as (position, texts):
         yield None if position is None else CollectionStream(checked_position(position), _checked_texts(texts))
 

@@ -1,20 +1,12 @@
-"""The leaves of an entity in the `attribute` table: one for each scalar, by its path.
+"""The leaves of an entity in the attribute index: one for each scalar, by its path.
 
 A path is dot notation in one canonical form: `name`, `labels.stage`, `meta.epoch`, `tags[0]`, and `labels['a.b']` for
 keys that are empty, consist of digits only, or contain a special character of dot notation (a quote in a key is
 doubled). A path longer than `PATH_LIMIT` characters is cut and ends in `#` and the SHA-256 of the whole path.
 
-| value            | text                  | number            | remainder                                       |
-|------------------|-----------------------|-------------------|-------------------------------------------------|
-| string           | its `text_key`        | NULL              | NULL                                            |
-| number           | NULL                  | nearest double    | `NO_REMAINDER`, or its offset from the double   |
-| true, false      | `true`, `false`       | 1, 0              | NULL                                            |
-| `{}`, `[]`, or only nulls inside | NULL  | NULL              | NULL                                            |
-| null             | no leaf: null is absent |                 |                                                 |
-
-An attribute is therefore present if a leaf has its path or a path below it. Where a key does not decide (a text as long
-as `TEXT_LIMIT`, a number with a remainder), the JSON of the row does. An entity with too many leaves has only one,
-`OMITTED_PATH`, whose path is empty: its JSON decides all filters on its attributes.
+`{}`, `[]` and what has only nulls inside is one leaf with an empty value, and a null is none. An attribute is therefore
+present if a leaf has its path or a path below it. An entity with too many leaves has only one, `OMITTED_PATH`, whose
+path is empty: its JSON decides all filters on its attributes.
 """
 
 from __future__ import annotations
@@ -26,56 +18,45 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import Any, Final
 
-from annals.domain.filters.comparison import number_remainder, text_sort_key
 from annals.domain.values import xid as xids
 from annals.domain.values.dot_path import Step
+from annals.projections.entities.index_values import (
+    EMPTY_VALUE,
+    FALSE_VALUE,
+    TRUE_VALUE,
+    number_value,
+    text_value,
+)
 
 #: Types without leaves, because no filter reaches them.
 UNINDEXED_TYPES: Final = frozenset((xids.MODEL, xids.CAPABILITIES))
-#: The maximum characters of a text key and of a remainder; longer ones are cut.
-TEXT_LIMIT: Final = 128
 PATH_LIMIT: Final = 256
 #: The maximum number of an entity's leaves in the index, unless configured.
 MAX_LEAVES: Final = 1000
 
-#: The keys of one value: folded text, nearest double, and the difference between a number and its double.
-Leaf = tuple[str | None, float | None, str | None]
-PRESENT_LEAF: Final[Leaf] = (None, None, None)
 #: The path of the only leaf of an entity that has more leaves than the index accepts.
 OMITTED_PATH: Final = ""
-_TRUE_LEAF: Final[Leaf] = ("true", 1.0, None)
-_FALSE_LEAF: Final[Leaf] = ("false", 0.0, None)
+OMITTED_LEAVES: Final = {OMITTED_PATH: EMPTY_VALUE}
 
 _PLAIN_KEY: Final = re.compile(r"(?!\d+\Z)[^.\[\]'\"*]+\Z")
 
 
-def leaves(attributes: Mapping[str, Any], max_leaves: int = sys.maxsize) -> dict[str, Leaf]:
-    """The leaves of an entity's attributes by path; only `OMITTED_PATH` if there are more than `max_leaves`.
+def leaves(attributes: Mapping[str, Any], max_leaves: int = sys.maxsize) -> dict[str, bytes]:
+    """The values of an entity's leaves by path; only `OMITTED_PATH` if there are more than `max_leaves`.
 
     Cost: O(max_leaves).
     """
-    leaves_by_path: dict[str, Leaf] = {}
+    leaves_by_path: dict[str, bytes] = {}
     if len(attributes) <= max_leaves:
         for name, value in attributes.items():
             _add_leaves(leaves_by_path, name, value, max_leaves)
     if len(attributes) > max_leaves or len(leaves_by_path) > max_leaves:
-        return {OMITTED_PATH: PRESENT_LEAF}
+        return dict(OMITTED_LEAVES)
     return (
         leaves_by_path
         if max(map(len, leaves_by_path), default=0) <= PATH_LIMIT
         else {path_key(path): leaves_by_path[path] for path in leaves_by_path}
     )
-
-
-def text_key(text: str) -> str:
-    """The beginning of a text in comparable form; byte order of keys is the order of texts."""
-    return _short_text_key(text) if len(text) <= TEXT_LIMIT else text_sort_key(text)[:TEXT_LIMIT]
-
-
-@lru_cache(maxsize=1 << 14)
-def _short_text_key(text: str) -> str:
-    # Most texts of an import repeat many times: formats, labels, the time, and each value of a default Version.
-    return text_sort_key(text)[:TEXT_LIMIT]
 
 
 def path_key(path: str) -> str:
@@ -101,14 +82,14 @@ def path_step(key: str) -> str:
     return f".{key}" if _PLAIN_KEY.match(key) else f"['{quoted}']"
 
 
-def _add_leaves(leaves_by_path: dict[str, Leaf], path: str, value: Any, max_leaves: int) -> None:
+def _add_leaves(leaves_by_path: dict[str, bytes], path: str, value: Any, max_leaves: int) -> None:
     """Adds the leaves of a value; stops after more than `max_leaves`."""
     # An import calls this twenty times for each entity, so the frequent types are tested first.
     value_type = type(value)
     if value_type is str:
-        leaves_by_path[path] = (_short_text_key(value) if len(value) <= TEXT_LIMIT else text_key(value), None, None)
+        leaves_by_path[path] = text_value(value)
     elif value_type is bool:
-        leaves_by_path[path] = _TRUE_LEAF if value else _FALSE_LEAF
+        leaves_by_path[path] = TRUE_VALUE if value else FALSE_VALUE
     elif value_type is dict:
         previous_count = len(leaves_by_path)
         for key, member in value.items():
@@ -116,7 +97,7 @@ def _add_leaves(leaves_by_path: dict[str, Leaf], path: str, value: Any, max_leav
             if len(leaves_by_path) > max_leaves:
                 return
         if len(leaves_by_path) == previous_count:
-            leaves_by_path[path] = PRESENT_LEAF
+            leaves_by_path[path] = EMPTY_VALUE
     elif value_type is list:
         previous_count = len(leaves_by_path)
         for index, item in enumerate(value):
@@ -124,6 +105,6 @@ def _add_leaves(leaves_by_path: dict[str, Leaf], path: str, value: Any, max_leav
             if len(leaves_by_path) > max_leaves:
                 return
         if len(leaves_by_path) == previous_count:
-            leaves_by_path[path] = PRESENT_LEAF
+            leaves_by_path[path] = EMPTY_VALUE
     elif value is not None:
-        leaves_by_path[path] = (None, float(value), number_remainder(value, TEXT_LIMIT))
+        leaves_by_path[path] = number_value(value)

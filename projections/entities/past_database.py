@@ -36,12 +36,12 @@ class PastDatabase:
     """A `Database` for reading whose table `entity` is that of a position. Other tables are in their current state."""
 
     def __init__(self, db: Database, position: int) -> None:
-        self.find_function, self.non_ascii_condition, self.list_table, self.table_prefix = (
+        self.find_function, self.non_ascii_condition, self.like_condition = (
             db.find_function,
             db.non_ascii_condition,
-            db.list_table,
-            db.table_prefix,
+            db.like_condition,
         )
+        self.list_table, self.table_prefix = db.list_table, db.table_prefix
         self._db = db
         self._past_entity_sql = _PAST_ENTITY_TABLE.format(db.table_prefix)
         self._position = position
@@ -71,7 +71,7 @@ class PastDatabase:
     def in_list(self, column: str) -> str:
         return self._db.in_list(column)
 
-    def list_parameter(self, values: Iterable[str]) -> Any:
+    def list_parameter(self, values: Iterable[str | int]) -> Any:
         return self._db.list_parameter(values)
 
     def run(self, sql: str, values: Values = ()) -> None:

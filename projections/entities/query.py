@@ -15,7 +15,17 @@ from sqlalchemy import Connection
 
 from annals.commands.store.mapper import require_bytes
 from annals.domain.filters import EntityFilter, Sort
-from annals.domain.values.xid import CAPABILITIES, MODEL, REGISTRY, join, segments, subtree, tree_key, type_of
+from annals.domain.values.xid import (
+    CAPABILITIES,
+    MODEL,
+    REGISTRY,
+    entity_id,
+    join,
+    segments,
+    subtree,
+    tree_key,
+    type_of,
+)
 from annals.projections.audit.registry_diff import RegistryDiff
 from annals.projections.audit.trail import AuditTrail
 from annals.projections.audit.tree_hashes import TreeHashes
@@ -31,6 +41,7 @@ from annals.projections.entities.filters.missing_attributes import MissingAttrib
 from annals.projections.entities.filters.pages import CollectionMembers
 from annals.projections.entities.filters.scan import ScannedMembers, ScanSelection
 from annals.projections.entities.filters.selection import Selection
+from annals.projections.entities.id_keys import id_key_bound
 from annals.projections.entities.past_database import PastDatabase
 from annals.projections.entities.publications import StoredPublications
 from annals.projections.entities.rows import EntityRow, stored_row
@@ -65,9 +76,9 @@ MANY_WITH_DOCUMENTS: Final = (
     " LEFT JOIN entity ON entity.tree_key = k.key LEFT JOIN document ON document.sha256 = entity.document"
 )
 _SELECT_SUBTREE: Final = f"SELECT {_COLUMNS} FROM entity WHERE tree_key > ? AND tree_key < ?{{}} ORDER BY tree_key"
-_SELECT_PRIVATES: Final = (
-    "SELECT id, private FROM entity WHERE tree_key > ? AND tree_key < ? AND type = ? ORDER BY tree_key"
-)
+_IN_COLLECTION: Final = "FROM entity WHERE type = ? AND id_key > ? AND id_key < ? ORDER BY id_key"
+_SELECT_OF_TYPE: Final = f"SELECT {_COLUMNS} {_IN_COLLECTION}"
+_SELECT_PRIVATES: Final = f"SELECT xid, private {_IN_COLLECTION}"
 _LOCKED_TABLES: Final = tuple(table.name for table in tables())
 _SELECT_DOCUMENT: Final = "SELECT bytes FROM document WHERE sha256 = ?"
 #: Bytes up to which a document is small: many of them are held in memory together.
@@ -187,12 +198,15 @@ class View:
         type_names = tuple(types) if types is not None else ()
         if types is not None and not type_names:
             return iter(())
+        if len(type_names) == 1:
+            return map(stored_row, self._db.stream(_SELECT_OF_TYPE, _key_range(xid, *type_names)))
         sql = _SELECT_SUBTREE.format(_type_condition(xid, len(type_names)))
         return map(stored_row, self._db.stream(sql, (*subtree(xid), *type_names)))
 
     def private_members(self, collection: str) -> list[tuple[str, str]]:
         """The id and the private members, as text, of each member of a collection, in order."""
-        return self._db.all(_SELECT_PRIVATES, (*subtree(collection), type_of(collection)))
+        rows = self._db.all(_SELECT_PRIVATES, _key_range(collection, type_of(collection)))
+        return [(entity_id(xid), private) for xid, private in rows]
 
     def subtree_lister(self, xid: str, types: Iterable[str]) -> ListSubtree:
         """`subtree` as readers see it, with xrefs resolved. types: of the Resources below the path."""
@@ -444,9 +458,13 @@ def _resource_or_registry(xid: str) -> str:
     return join(*parts[:4]) if len(parts) >= 4 else REGISTRY
 
 
+def _key_range(xid: str, type: str) -> tuple[str, str, str]:
+    """A type and the bounds of the id keys of its entities below an entity or collection."""
+    low, high = subtree(xid)
+    return type, id_key_bound(type, low), id_key_bound(type, high)
+
+
 def _type_condition(xid: str, count: int) -> str:
-    if count == 1:
-        return " AND type = ?"
     if count:
         # The concatenation hides the column from the index by type, whose many ranges would have to be sorted.
         return f" AND type || '' IN ({', '.join('?' * count)})"

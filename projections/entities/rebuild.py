@@ -49,7 +49,9 @@ ProgressCallback = Callable[[int, int], None]
 
 #: SQLSTATE of an exceeded `lock_timeout`.
 _LOCK_NOT_AVAILABLE: Final = "55P03"
-_LEFTOVER_TABLE: Final = re.compile(r"(?:entity|entity_history|attribute|published)_r[0-9a-f]{8}(?:_old)?\Z")
+_LEFTOVER_TABLE: Final = re.compile(
+    r"(?:entity|entity_history|attribute|attribute_path|published)_r[0-9a-f]{8}(?:_old)?\Z"
+)
 # The oid of the log's table is the write lock, so its negative is used here.
 _REBUILD_LOCK_KEY: Final = "-('log'::regclass::oid::bigint)"
 _SELECT_IMAGES: Final = "SELECT xid, type, epoch, attributes, private FROM {}"
@@ -64,8 +66,8 @@ class RebuildDiverged(RuntimeError):
 class PrecomputedRows:
     """The read model as of the end of an interaction, computed outside this program.
 
-    batches: names of tables (`entity`, `history`, `attribute`, `published`), each with some of its rows, with all
-    columns in their order.
+    batches: names of tables (`entity`, `history`, `attribute`, `path`, `published`), each with some of its rows, with
+    all columns in their order.
     """
 
     position: int
@@ -97,16 +99,19 @@ def rebuild(
         return _run_rebuild(store, progress, precomputed, max_leaves)
 
 
-def rebuild_if_stale(store: Store, max_leaves: int = MAX_LEAVES) -> None:
+def rebuild_if_stale(
+    store: Store, max_leaves: int = MAX_LEAVES, progress: ProgressCallback | None = None
+) -> RebuildReport | None:
     """Rebuilds a read model whose position differs from the log's end, such as a dropped or restored one.
 
-    Processes that open a store at the same time rebuild it only once. max_leaves: see `EntityProjection`. Raises: as
-    `rebuild`.
+    Processes that open a store at the same time rebuild it only once. max_leaves: see `EntityProjection`. Returns None
+    if there was nothing to do. Raises: as `rebuild`.
     """
     if not _is_current(store):
         with _rebuild_lock(store):
             if not _is_current(store):
-                _run_rebuild(store, None, None, max_leaves)
+                return _run_rebuild(store, progress, None, max_leaves)
+    return None
 
 
 def _is_current(store: Store) -> bool:

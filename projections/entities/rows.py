@@ -12,13 +12,15 @@ from annals.domain.compat.publications import Publication
 from annals.domain.registry.events import EntityEvent
 from annals.domain.values import xid as xids
 from annals.domain.values.json_text import dumps
+from annals.projections.entities.id_keys import id_key
 
 
 class EntityRow(NamedTuple):
     """One entity as of one event.
 
-    tree_key: `xid.tree_key`; type, parent, id, epoch: see Entity. createdat, modifiedat: RFC 3339 in UTC, empty if the
-    entity has none of its own (a Resource's are its meta's). attributes, private: JSON text in serialization order.
+    tree_key: `xid.tree_key`; id_key: `id_keys.id_key`; type, epoch: see Entity. createdat, modifiedat: RFC 3339 in UTC,
+    empty if the entity has none of its own (a Resource's are its meta's). attributes, private: JSON text in
+    serialization order.
     document: SHA-256 in hex of a Version's document, and of the default Version's for a Resource.
     since: position of the event. born: position of the event that created the entity; None if the log does not say.
     meta: the offset in `attributes` of a Resource's `meta` member, including its comma. It is 0 for other entities and
@@ -28,8 +30,7 @@ class EntityRow(NamedTuple):
     tree_key: str
     xid: str
     type: str
-    parent: str | None
-    id: str
+    id_key: str
     epoch: int
     createdat: str
     modifiedat: str
@@ -40,19 +41,28 @@ class EntityRow(NamedTuple):
     born: int | None
     meta: int
 
+    @property
+    def id(self) -> str:
+        """The last segment of the xid."""
+        return xids.entity_id(self.xid)
+
+    @property
+    def parent(self) -> str | None:
+        """The xid of the owner; None for the registry."""
+        return xids.parent(self.xid)
+
 
 def entity_row(event: EntityEvent, position: int) -> EntityRow:
     """The read-model row of an event, which must not be a deletion."""
     timed_attributes = (
         event.attributes.get("meta", event.attributes) if event.type.count(".") == 1 else event.attributes
     )
-    attributes = dumps(event.attributes).decode()
+    attributes, tree_key = dumps(event.attributes).decode(), xids.tree_key(event.xid)
     return EntityRow(
-        tree_key=xids.tree_key(event.xid),
+        tree_key=tree_key,
         xid=event.xid,
         type=event.type,
-        parent=xids.parent(event.xid),
-        id=xids.entity_id(event.xid),
+        id_key=id_key(tree_key),
         epoch=event.epoch,
         createdat=timed_attributes.get("createdat", ""),
         modifiedat=timed_attributes.get("modifiedat", ""),
@@ -71,7 +81,7 @@ _NUMBER_TYPES: Final = (int,)
 _COLUMN_TYPES: Final[dict[str, tuple[type, ...]]] = {
     **dict.fromkeys(EntityRow._fields, _TEXT_TYPES),
     **dict.fromkeys(("epoch", "since", "meta"), _NUMBER_TYPES),
-    **dict.fromkeys(("parent", "document"), (str, type(None))),
+    "document": (str, type(None)),
     "born": (int, type(None)),
 }
 _VALID_TYPES: Final = frozenset(itertools.product(*_COLUMN_TYPES.values()))

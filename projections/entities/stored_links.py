@@ -7,8 +7,9 @@ from typing import Any, Final
 
 from annals.commands.store.damage import report_once
 from annals.commands.store.hashes import LogRow
-from annals.commands.store.mapper import EventMapper, UnreadableEvent, require_bytes
+from annals.commands.store.mapper import EventMapper, UnreadableEvent
 from annals.commands.store.secrets import Vault
+from annals.commands.store.state_compression import decompress_state
 from annals.domain.decisions.world import Secret
 from annals.domain.registry.evolve import evolve
 from annals.domain.replication.link import COLLECTION, Link
@@ -62,6 +63,6 @@ class StoredLinks:
     def _link(self, row: Sequence[Any]) -> Link | None:
         position, stream, revision, topic, state = row
         entity = evolve(
-            self._mapper.event_of_row(LogRow(position, stream, revision, topic, require_bytes(state))), position
+            self._mapper.event_of_row(LogRow(position, stream, revision, topic, decompress_state(state))), position
         )
         return Link.from_entity(entity, position) if entity is not None else None

@@ -1,9 +1,10 @@
 """The tables of the REST read model.
 
 `entity` has one row for each live entity. `entity_history` has one for each replaced image, with the position that
-replaced it. `attribute` has one for each leaf of a live entity. `published` has one for each Version that was pruned
-and is retained for the legacy APIs, or that has a URI of its own. A suffix names a second set, which a rebuild fills
-and renames. Indexes keep their original name, because SQLite cannot rename them.
+replaced it. `attribute` has one for each leaf of a live entity, and `attribute_path` numbers the paths of leaves.
+`published` has one for each Version that was pruned and is retained for the legacy APIs, or that has a URI of its own.
+A suffix names a second set, which a rebuild fills and renames. Indexes keep their original name, because SQLite cannot
+rename them.
 """
 
 from __future__ import annotations
@@ -15,32 +16,32 @@ from functools import lru_cache
 from sqlalchemy import (
     BigInteger,
     Column,
-    ColumnElement,
     Connection,
-    Double,
     Index,
+    Integer,
+    LargeBinary,
     MetaData,
     PrimaryKeyConstraint,
     Table,
     Text,
+    UniqueConstraint,
     inspect,
-    literal_column,
 )
 from sqlalchemy.schema import CreateTable
 
 from annals.commands.store.tables import TEXT
-from annals.domain.filters.comparison import NO_REMAINDER
 from annals.projections.log.positions import POSITIONS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReadModelTables:
-    """One set of the four tables."""
+    """One set of the tables."""
 
     metadata: MetaData
     entity: Table
     history: Table
     attribute: Table
+    path: Table
     published: Table
 
     def exist(self, connection: Connection) -> bool:
@@ -68,7 +69,7 @@ class ReadModelTables:
             yield from sorted(table.indexes, key=lambda index: str(index.name))
 
     def __iter__(self) -> Iterator[Table]:
-        return iter((self.entity, self.history, self.attribute, self.published))
+        return iter((self.entity, self.history, self.attribute, self.path, self.published))
 
 
 @lru_cache(maxsize=8)
@@ -80,6 +81,7 @@ def tables(suffix: str = "") -> ReadModelTables:
         entity=_entity_table(f"entity{suffix}", metadata),
         history=_history_table(f"entity_history{suffix}", metadata),
         attribute=_attribute_table(f"attribute{suffix}", metadata),
+        path=_path_table(f"attribute_path{suffix}", metadata),
         published=_published_table(f"published{suffix}", metadata),
     )
 
@@ -91,7 +93,7 @@ def _entity_table(name: str, metadata: MetaData) -> Table:
         *_row_columns(),
         PrimaryKeyConstraint("tree_key"),
         # A collection is a range of one type, without the Versions between its Resources.
-        Index(f"{name}_by_type", "type", "tree_key"),
+        Index(f"{name}_by_type", "type", "id_key"),
     )
 
 
@@ -103,31 +105,33 @@ def _history_table(name: str, metadata: MetaData) -> Table:
         Column("until", BigInteger, nullable=False),
         PrimaryKeyConstraint("tree_key", "since"),
         # For a past collection, without its members' descendants; it skips images of other times without reading them.
-        Index(f"{name}_by_type", "type", "tree_key", "since", "until"),
+        Index(f"{name}_by_type", "type", "id_key", "since", "until"),
     )
 
 
 def _attribute_table(name: str, metadata: MetaData) -> Table:
-    # Clustered by entity, and each leaf is in exactly one of the two partial indexes: two B-trees on SQLite, not four.
-    table = Table(
+    # On SQLite the primary key is the table: each leaf is in one B-tree, where equal values are in the order of pages.
+    return Table(
         name,
         metadata,
-        Column("tree_key", TEXT, nullable=False),
-        Column("path", TEXT, nullable=False),
-        Column("type", TEXT, nullable=False),
-        Column("text", TEXT),
-        Column("number", Double),
-        Column("remainder", TEXT),
-        PrimaryKeyConstraint("tree_key", "path"),
+        Column("path", Integer, nullable=False),
+        Column("value", LargeBinary, nullable=False),
+        Column("id_key", TEXT, nullable=False),
+        PrimaryKeyConstraint("path", "value", "id_key"),
         sqlite_with_rowid=False,
     )
-    _add_partial_index(f"{name}_by_text", table, ("text",), table.c.text.is_not(None))
-    _add_partial_index(f"{name}_by_number", table, ("number", "remainder"), table.c.text.is_(None))
-    # For the few numbers that differ from their doubles, for which the rows themselves are read.
-    _add_partial_index(
-        f"{name}_by_rounded", table, ("number",), table.c.remainder != literal_column(f"'{NO_REMAINDER}'")
+
+
+def _path_table(name: str, metadata: MetaData) -> Table:
+    return Table(
+        name,
+        metadata,
+        Column("number", Integer, nullable=False),
+        Column("type", TEXT, nullable=False),
+        Column("path", TEXT, nullable=False),
+        PrimaryKeyConstraint("number"),
+        UniqueConstraint("type", "path"),
     )
-    return table
 
 
 def _published_table(name: str, metadata: MetaData) -> Table:
@@ -156,8 +160,7 @@ def _row_columns() -> list[Column[object]]:
         Column("tree_key", TEXT, nullable=False),
         Column("xid", Text, nullable=False),
         Column("type", TEXT, nullable=False),
-        Column("parent", Text),
-        Column("id", Text, nullable=False),
+        Column("id_key", TEXT, nullable=False),
         Column("epoch", BigInteger, nullable=False),
         Column("createdat", Text, nullable=False),
         Column("modifiedat", Text, nullable=False),
@@ -168,8 +171,3 @@ def _row_columns() -> list[Column[object]]:
         Column("born", BigInteger),
         Column("meta", BigInteger, nullable=False),
     ]
-
-
-def _add_partial_index(name: str, table: Table, values: tuple[str, ...], where: ColumnElement[bool]) -> None:
-    columns = (table.c[key] for key in ("type", "path", *values, "tree_key"))
-    Index(name, *columns, sqlite_where=where, postgresql_where=where)

@@ -14,6 +14,8 @@ from annals.domain.values import xid as xids
 from annals.domain.values.json_text import Json, dumps, loads
 from annals.projections.database.drivers import Database
 from annals.projections.entities.filters.sql import SqlFragment, and_, between
+from annals.projections.entities.id_keys import id_key, id_key_bound
+from annals.projections.entities.index_paths import PATH_NUMBER
 from annals.projections.entities.rows import EntityRow, stored_row
 
 #: The `private` of a Version shown through an xref; no stored row has it.
@@ -21,6 +23,12 @@ RESOLVED_XREF: Final = '{"pointed":true}'
 
 _COLUMNS: Final = ", ".join(EntityRow._fields)
 _ENTITY_COLUMNS: Final = ", ".join(f"e.{name}" for name in EntityRow._fields)
+#: The path of an xref in the attribute index.
+XREF_PATH: Final = "meta.xref"
+_SELECT_XREFS: Final = (
+    f"SELECT {_ENTITY_COLUMNS} FROM attribute AS a CROSS JOIN entity AS e WHERE e.type = ? AND e.id_key = a.id_key"
+    f" AND a.path = {PATH_NUMBER}"
+)
 _SELECT_TREE: Final = f"SELECT {_COLUMNS} FROM entity WHERE tree_key >= ? AND tree_key < ?"
 _SELECT_PAST_TREE: Final = (
     f"{_SELECT_TREE} AND since <= ? UNION ALL SELECT {_COLUMNS} FROM entity_history"
@@ -39,11 +47,8 @@ def xref_of(row: EntityRow | None) -> str | None:
 def find_xrefs(db: Database, types: Iterable[str], low: str, high: str) -> Iterator[EntityRow]:
     """The Resources with an xref of some types between two keys. Cost: one index lookup for each type."""
     for type in types:
-        select = SqlFragment(
-            f"SELECT {_ENTITY_COLUMNS} FROM attribute AS a CROSS JOIN entity AS e WHERE e.tree_key = a.tree_key"
-            f" AND a.type = '{type}' AND a.path = 'meta.xref' AND a.text IS NOT NULL"
-        )
-        yield from map(stored_row, db.all(*and_(select, between("a.tree_key", low, high))))
+        key_range = between("a.id_key", id_key_bound(type, low), id_key_bound(type, high))
+        yield from map(stored_row, db.all(*and_(SqlFragment(_SELECT_XREFS, (type, type, XREF_PATH)), key_range)))
 
 
 def resolve_xrefs(db: Database, rows: Iterable[EntityRow], position: int | None = None) -> dict[str, EntityRow]:
@@ -102,12 +107,12 @@ def _rows_under_pointer(pointer: EntityRow, xref: str, tree: list[EntityRow]) ->
         xid = pointer.xid + row.xid[len(xref) :]
         if row is tree[0]:
             attributes["meta"] = {name: id, "xref": xref, **_without_member(attributes["meta"], name)}
+        tree_key = xids.tree_key(xid)
         yield row._replace(
-            tree_key=xids.tree_key(xid),
+            tree_key=tree_key,
             xid=xid,
             type=xids.type_of(xid),
-            parent=xids.parent(xid),
-            id=xids.entity_id(xid),
+            id_key=id_key(tree_key),
             attributes=dumps(attributes).decode(),
             private=pointer.private if row is tree[0] else RESOLVED_XREF,
             born=pointer.born if row is tree[0] else None,

@@ -10,6 +10,7 @@ from typing import Any, Final
 from annals.commands.store.clock import format_time
 from annals.commands.store.hashes import NO_INTERACTION, Interaction, LogRow
 from annals.commands.store.mapper import UnreadableEvent, require_bytes
+from annals.commands.store.state_compression import decompress_state
 from annals.domain.errors.problems import BadRequest, Problem
 from annals.domain.model.validation.rfc3339 import to_utc
 from annals.domain.replication.link import COLLECTION
@@ -91,7 +92,7 @@ def stored_event(row: Sequence[Any]) -> LogRow:
     *columns, state = row
     if tuple(map(type, columns)) != _LOG_ROW_TYPES:
         raise UnreadableEvent(f"an event cannot be read: {columns!r}")
-    return LogRow._make((*columns, require_bytes(state)))
+    return LogRow._make((*columns, decompress_state(state)))
 
 
 class Log:

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from annals.commands.store.hashes import Interaction, LogRow
 from annals.commands.store.mapper import UPCASTS, EventMapper, Upcast, after_image
 from annals.commands.store.mapper import stored_state as stored
+from annals.commands.store.state_compression import decompress_state
 from annals.domain.registry.events import EntityEvent
 
 #: The version of this table. It changes with the columns, and readers refuse a version that they do not know.
@@ -70,6 +71,11 @@ def table_rows(interaction: Interaction, events: Iterable[LogRow]) -> Iterator[L
             statehash=interaction.state,
             salt=interaction.salt,
         )
+
+
+def state_text(stored: bytes) -> str:
+    """The stored JSON text of an event, from the bytes of the database's column. Raises: UnreadableEvent."""
+    return decompress_state(stored).decode()
 
 
 def event_of(topic: str, revision: int, state: str) -> EntityEvent:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
+from pyspark.sql import functions as f
+from pyspark.sql.types import StringType
 from sqlalchemy import make_url
 
+from annals.projections.log.table_rows import state_text
 from annals.spark_projections.log_schema import LOG_SCHEMA
 
 if TYPE_CHECKING:
@@ -20,7 +23,7 @@ _DEFAULT_PORT: Final = 5432
 _LOG_END: Final = "(SELECT coalesce(max(last), 0) AS last FROM interaction{until}) AS ended"
 # A lateral look-up by key per event: a join by range would compare every pair.
 _LOG_ROWS: Final = """(
-SELECT log.position, log.stream, log.revision, log.topic, convert_from(log.state, 'UTF8') AS state,
+SELECT log.position, log.stream, log.revision, log.topic, log.state,
   i.first, i.last, i.xregcorrelationid, i.time, i.caller, i.command, i.registry_url, i.chain, i.state AS statehash,
   i.salt
 FROM log CROSS JOIN LATERAL (SELECT * FROM interaction WHERE last >= log.position ORDER BY last LIMIT 1) AS i
@@ -44,7 +47,9 @@ def read(spark: SparkSession, database: str, asof: int | None = None, partition:
         "numPartitions": max(1, -(-log_end // partition)),
         "fetchsize": FETCH_SIZE,
     }
-    return _reader(spark, database).options(**read_options).load().select(*LOG_SCHEMA.names)
+    log = _reader(spark, database).options(**read_options).load().select(*LOG_SCHEMA.names)
+    # A function of one column: a query without that column neither reads nor decompresses it.
+    return log.withColumn("state", f.udf(state_text, StringType(), useArrow=True)("state"))
 
 
 def query(spark: SparkSession, database: str, sql: str) -> DataFrame:

@@ -17,6 +17,7 @@ from sqlalchemy import create_engine
 
 from annals.api.cli.main import main
 from annals.commands.store.hashes import EMPTY_HASH, ChainHasher
+from annals.commands.store.state_compression import compress_state, decompress_state
 from annals.projections.log.table_rows import LogTableRow, interaction_of, log_row
 from annals.projections.segments.folder import open_folder
 from annals.projections.segments.write import SegmentSize, append_segments
@@ -212,8 +213,9 @@ def test_tampered_database_rows_are_refused(rebuild: Rebuild, connectors: list[s
         engine = create_engine(postgres_url)
         with engine.begin() as connection:
             connection.exec_driver_sql(LOST)
-            state = """convert_to(replace(convert_from(state, 'UTF8'), '"n":1', '"n":7'), 'UTF8')"""
-            connection.exec_driver_sql(f"UPDATE log SET state = {state} WHERE position = 3")
+            stored = connection.exec_driver_sql("SELECT state FROM log WHERE position = 3").scalar_one()
+            state = decompress_state(stored).replace(b'"n":1', b'"n":7')
+            connection.exec_driver_sql("UPDATE log SET state = %s WHERE position = 3", (compress_state(state),))
         engine.dispose()
         before = store.tables()
         code, line = rebuild("--from", "postgres", "--database", postgres_url)

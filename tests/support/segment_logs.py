@@ -8,6 +8,7 @@ from pathlib import Path
 from sqlalchemy import Engine, select
 
 from annals.commands.store import tables
+from annals.commands.store.state_compression import decompress_state
 from annals.projections.log.table_rows import LogTableRow
 from tests.support.registries.recorded import Registry
 
@@ -49,7 +50,9 @@ def log_rows(engine: Engine) -> list[LogTableRow]:
     with engine.connect() as connection:
         found = connection.execute(joined.order_by(log.position)).all()
     return [
-        LogTableRow._make((*row[:4], bytes(row[4]).decode(), *row[5:-3], bytes(row[-3]), bytes(row[-2]), row[-1]))
+        LogTableRow._make(
+            (*row[:4], decompress_state(row[4]).decode(), *row[5:-3], bytes(row[-3]), bytes(row[-2]), row[-1])
+        )
         for row in found
     ]
 

@@ -125,11 +125,17 @@ def verify(database: Database = None) -> None:
 
 
 def open_store(database: str | None) -> Store:
-    """The store of the settings, for reading only."""
+    """The store of the settings, for reading only. Raises: UnusableSchema if this program cannot read it."""
     from annals.commands.store.log import Store
 
     settings = require_store(load_settings(database=database))
-    return Store(settings.database)
+    store = Store(settings.database)
+    try:
+        store.require_readable()
+    except BaseException:
+        store.close()
+        raise
+    return store
 
 
 def tail_events(store: Store, after: int, follow: bool) -> Iterator[tuple[int, EntityEvent]]:

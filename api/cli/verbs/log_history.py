@@ -14,9 +14,10 @@ from annals.api.audit import queries
 from annals.api.audit.formats import ListWrapper, TableFormat, TableLayout, write_table
 from annals.api.audit.representations import DIFFERENCE_TABLE, action_name, interaction_members, revision_table
 from annals.api.audit.request_params import AuditParams, parse_audit_params
-from annals.api.cli.options import Database, load_settings, require_store
+from annals.api.cli.options import Database
 from annals.api.cli.outcome import InvalidInput
 from annals.api.cli.tables import CHANGE_STYLES, Column, print_rows
+from annals.api.cli.verbs.log import open_store
 from annals.commands.store.log import Store
 from annals.projections.audit.entity_diff import EntityDiff
 from annals.projections.audit.trail import Revision
@@ -135,7 +136,7 @@ def diff(
 @contextmanager
 def open_view(database: str | None) -> Iterator[tuple[View, Store]]:
     """A view of one moment of the store in the settings."""
-    with closing(Store(require_store(load_settings(database=database)).database)) as store:
+    with closing(open_store(database)) as store:
         engine = store.engine
         if engine.dialect.name == "postgresql":
             engine = engine.execution_options(isolation_level="REPEATABLE READ")

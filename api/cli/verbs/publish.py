@@ -11,12 +11,12 @@ import typer
 from kafka import errors
 
 from annals.api.cli.kafka_settings import kafka_cluster
-from annals.api.cli.options import Database, load_settings, require_store
+from annals.api.cli.options import Database, load_settings
 from annals.api.cli.outcome import InvalidInput, StoreError, UsageError
 from annals.api.cli.progress import work_progress
 from annals.api.cli.setup.notices import print_notice
 from annals.api.cli.stop_signals import stop_event
-from annals.commands.store.log import Store
+from annals.api.cli.verbs.log import open_store
 from annals.projections.events.xregistry_events import XRegistryEvents
 from annals.projections.kafka.log_agreement import TopicsDiverged
 from annals.projections.kafka.producer import RecordFailed
@@ -58,8 +58,8 @@ def publish(
     """
     if not _TOPIC_PREFIX.match(prefix):
         raise UsageError("--prefix: letters, digits, dots, dashes and underscores are needed, 200 at most.")
-    cluster, settings = kafka_cluster(brokers), require_store(load_settings(database=database))
-    with closing(Store(settings.database)) as store, work_progress() as work, stop_event() as stop:
+    cluster, settings = kafka_cluster(brokers), load_settings(database=database)
+    with closing(open_store(database)) as store, work_progress() as work, stop_event() as stop:
         records = RecordBuilder(XRegistryEvents(settings.event_changes), contentmode)
         progress = PublishingProgress(store, records, prefix, documents=documents)
         publisher = Publisher(

@@ -5,6 +5,7 @@ Reads and writes both use it, so the response to a write equals the response to 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -103,6 +104,10 @@ class ResponseContent:
 _ROOTS: Final = (PathKind.REGISTRY, PathKind.EXPORT)
 _KINDS_WITH_LOCATION: Final = (PathKind.RESOURCE, PathKind.VERSION)
 _CREATABLE: Final = (PathKind.GROUP, PathKind.RESOURCE, PathKind.META, PathKind.VERSION)
+
+
+#: The ids at the start of a Resource's attributes; ids need no escapes in JSON.
+_LEADING_IDS: Final = re.compile(r'\{"\w+":"[^"]+","versionid":"([^"]+)"')
 
 
 def render_json(response_content: ResponseContent, base_url: str, documents: ReadDocument) -> Iterator[str]:
@@ -252,14 +257,16 @@ def json_headers(response_content: ResponseContent, base_url: str, row: EntityRo
     content_location_headers: Headers = []
     if response_content.target.kind in _KINDS_WITH_LOCATION:
         row = row or next(iter(response_content.rows))
-        version = (
-            parse_string(split_members(row.attributes).get("versionid"))
-            if response_content.target.kind is PathKind.RESOURCE
-            else row.id
-        )
+        version = _default_versionid(row) if response_content.target.kind is PathKind.RESOURCE else row.id
         if version:
             content_location_headers.append(_content_location(response_content, base_url, row.xid, version))
     return [JSON, root_link(base_url), *content_location_headers, *response_content.links]
+
+
+def _default_versionid(row: EntityRow) -> str | None:
+    """The id of a Resource's default Version; None for an xref without a target."""
+    match = _LEADING_IDS.match(row.attributes)
+    return match[1] if match else parse_string(split_members(row.attributes).get("versionid"))
 
 
 def _content_location(

@@ -32,6 +32,8 @@ def parse_inline(paths: Sequence[str], target: RequestTarget, model: Model, capa
     Raises: BadInline for an invalid path, InlineNoninlineable for a path without a target, NotAvailable for
     configuration that is disabled.
     """
+    if not paths:
+        return {}
     inlineable = inlineable_tree(target, model)
     configuration = CONFIGURATION_NAMES if target.group is None else ()
     inline: InlineTree = {}

@@ -7,8 +7,7 @@ also lists some names regardless of their values.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from annals.domain.compat.legacy_apis import FACADE, version_number
 from annals.domain.compat.publications import NUMBER
@@ -25,8 +24,11 @@ _RESOURCE_ONLY: Final = frozenset({"meta", "versionscount"})
 _META_TOUCH: Final = frozenset({"meta.epoch", "meta.modifiedat"})
 
 
-@dataclass(frozen=True, slots=True)
-class AfterImage:
+#: The members of an entity that is deleted.
+_NO_MEMBERS: Final[dict[str, Any]] = {}
+
+
+class AfterImage(NamedTuple):
     """The final state of one entity. deletion_reason: the reason of its deletion.
 
     is_updated: neither new nor gone, and not a refresh.
@@ -34,8 +36,8 @@ class AfterImage:
 
     xid: str
     epoch: int
-    attributes: Attributes = field(default_factory=dict)
-    private: dict[str, Any] = field(default_factory=dict)
+    attributes: Attributes = _NO_MEMBERS
+    private: dict[str, Any] = _NO_MEMBERS
     changed: tuple[str, ...] = ()
     deprecated_changed: tuple[str, ...] | None = None
     is_new: bool = False

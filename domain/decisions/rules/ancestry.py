@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from annals.domain.values import timestamps
 
@@ -21,8 +20,7 @@ _SEMVER: Final = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class VersionLineage:
+class VersionLineage(NamedTuple):
     """The members of a Version that ancestry needs.
 
     ancestor: its `ancestorid`; None: not stated yet. ordering_time: its ordering time in `modifiedat` mode (ENT-101).
@@ -74,7 +72,7 @@ def assign_ancestors(
     if mode != "manual":
         return _link_in_order(sorted([*stored, *added], key=_SORT_KEYS[mode]))
     all_ids = {lineage.id for lineage in (*stored, *added)}
-    assigned = [lineage if lineage.ancestor in all_ids else replace(lineage, ancestor=lineage.id) for lineage in stored]
+    assigned = [lineage if lineage.ancestor in all_ids else lineage._replace(ancestor=lineage.id) for lineage in stored]
     ancestor_ids = {lineage.ancestor for lineage in (*stored, *added)}
     latest: VersionLineage | None = None  # the last Version whose ancestor was the newest: it is the newest now
     for lineage in sorted(added, key=lambda line: line.id.lower()):
@@ -83,7 +81,7 @@ def assign_ancestors(
             latest = None
             continue
         descendant_ids = _descendant_ids(lineage.id, [*assigned, *added]) if lineage.id in ancestor_ids else frozenset()
-        latest = replace(lineage, ancestor=_newest_without_cycle(descendant_ids, assigned, latest) or lineage.id)
+        latest = lineage._replace(ancestor=_newest_without_cycle(descendant_ids, assigned, latest) or lineage.id)
         assigned.append(latest)
     return assigned
 
@@ -102,7 +100,7 @@ def append_in_order(mode: str, newest: VersionLineage, added: Sequence[VersionLi
     if any(key(lineage) <= key(newest) for lineage in (ordered[-1:] if mode == "manual" else ordered)):
         return None
     return [
-        replace(lineage, ancestor=ancestor.id) for lineage, ancestor in zip(ordered, [newest, *ordered], strict=False)
+        lineage._replace(ancestor=ancestor.id) for lineage, ancestor in zip(ordered, [newest, *ordered], strict=False)
     ]
 
 
@@ -152,7 +150,7 @@ def _leaves(lineages: Sequence[VersionLineage]) -> list[VersionLineage]:
 
 def _link_in_order(ordered: Sequence[VersionLineage]) -> list[VersionLineage]:
     previous = [ordered[0], *ordered[:-1]] if ordered else []
-    return [replace(lineage, ancestor=ancestor.id) for lineage, ancestor in zip(ordered, previous, strict=True)]
+    return [lineage._replace(ancestor=ancestor.id) for lineage, ancestor in zip(ordered, previous, strict=True)]
 
 
 def _newest_without_cycle(

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
 from typing import Any, Final
 
 from annals.domain.formats.avro.defaults import DefaultChecker
@@ -52,15 +51,6 @@ class _SchemaReader:
         self._primitives: dict[str, int] = {}
         self._aliases: list[tuple[str, int, str, Any]] = []
         self._defaults: dict[str, tuple[int, Any]] = {}
-        self._kinds: dict[str, Callable[[dict[str, Any], str, str], int]] = {
-            **{
-                "record": self._read_record,
-                "error": self._read_record,
-                "enum": self._read_enum,
-                "fixed": self._read_fixed,
-            },
-            **{"array": partial(self._read_container, "items"), "map": partial(self._read_container, "values")},
-        }
 
     def read_type(self, schema: Any, pointer: str, namespace: str) -> TypeReference:
         """A reference to the schema in any of its three forms. namespace: the enclosing namespace."""
@@ -108,8 +98,8 @@ class _SchemaReader:
             raise invalid_document(
                 f'a schema that is an object needs its type as a string in "type"{hint}', pointer, schema
             )
-        if kind in self._kinds:
-            return self._kinds[kind](schema, pointer, namespace)
+        if read_kind := _KIND_READERS.get(kind):
+            return read_kind(self, schema, pointer, namespace)
         if kind == "bytes" and (decimal := _parse_decimal(schema)):
             return self._add(AvroType(kind, decimal=decimal))
         if kind in PRIMITIVE_TYPES:
@@ -205,7 +195,8 @@ class _SchemaReader:
         self.types[index] = AvroType("fixed", name, qualified_aliases, size=size, decimal=_parse_decimal(schema))
         return index
 
-    def _read_container(self, member: str, schema: dict[str, Any], pointer: str, namespace: str) -> int:
+    def _read_container(self, schema: dict[str, Any], pointer: str, namespace: str) -> int:
+        member = "items" if schema["type"] == "array" else "values"
         if member not in schema:
             raise invalid_document(f'a type of kind {schema["type"]} needs "{member}"', pointer, schema)
         return self._add(
@@ -238,6 +229,17 @@ class _SchemaReader:
         for alias, index, pointer, alias_member in self._aliases:
             if owners.setdefault(alias, index) != index:
                 raise invalid_document(f'"{shorten_name(alias)}" names two types', f"{pointer}/aliases", alias_member)
+
+
+#: The methods that read the kinds of objects; in an attribute they would make each reader a cycle of references.
+_KIND_READERS: Final[dict[str, Callable[[_SchemaReader, dict[str, Any], str, str], int]]] = {
+    "record": _SchemaReader._read_record,
+    "error": _SchemaReader._read_record,
+    "enum": _SchemaReader._read_enum,
+    "fixed": _SchemaReader._read_fixed,
+    "array": _SchemaReader._read_container,
+    "map": _SchemaReader._read_container,
+}
 
 
 def _namespace_of(name: str) -> str:

@@ -12,10 +12,10 @@ from typing import Any
 import orjson
 
 from annals.domain.filters import FilterExpression, FilterValue, Operator, Sort
-from annals.domain.filters.comparison import compare_numbers, sort_key, text_sort_key
+from annals.domain.filters.comparison import compare_numbers, text_sort_key
 from annals.domain.values import json_text
 from annals.domain.values.dot_path import PathWildcard, Step, find
-from annals.projections.entities.leaves import TEXT_LIMIT
+from annals.projections.entities.index_values import EMPTY_VALUE, scalar_value
 from annals.projections.entities.rows import EntityRow
 
 
@@ -25,14 +25,14 @@ def matches(expression: FilterExpression, row: EntityRow, base_url: str) -> bool
     return has_match is not expression.operator.is_negative
 
 
-def sort_key_of(row: EntityRow, sort: Sort) -> tuple[tuple[int, float, str], str]:
+def sort_key_of(row: EntityRow, sort: Sort) -> tuple[bytes, str]:
     """The sort key of an entity; keys sort in ascending order."""
     if not sort.path:
-        return (0, 0.0, ""), row.tree_key
+        return EMPTY_VALUE, row.tree_key
     value = find(parse_attributes(row), sort.path)
     if isinstance(value, float):
         value = find(json_text.loads_trusted(row.attributes), sort.path)
-    return sort_key(value, TEXT_LIMIT), row.tree_key
+    return scalar_value(value), row.tree_key
 
 
 def parse_attributes(row: EntityRow) -> Any:

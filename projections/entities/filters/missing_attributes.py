@@ -11,8 +11,10 @@ from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import Final, NamedTuple
 
+from annals.domain.values import xid as xids
 from annals.projections.database.drivers import Database
 from annals.projections.entities.attribute_index import INDEX_NAME
+from annals.projections.entities.id_keys import id_key
 from annals.projections.log.positions import find_position
 
 #: The number of cached queries, and of cached members of each.
@@ -23,11 +25,11 @@ MAX_NEW_EVENTS: Final = 20_000
 
 _CHANGED_STREAMS: Final = "SELECT DISTINCT stream FROM log WHERE position > ? AND position <= ?"
 
-TreeKeys = frozenset[str]
+IdKeys = frozenset[str]
 
 
 class MissingAttributeQuery(NamedTuple):
-    """Members of one collection (by their type and the bounds of their tree keys) and the path of an attribute."""
+    """Members of one collection (by their type and the bounds of their id keys) and the path of an attribute."""
 
     type: str
     path: str
@@ -37,7 +39,7 @@ class MissingAttributeQuery(NamedTuple):
 
 class _CachedKeys(NamedTuple):
     position: int
-    keys: TreeKeys | None
+    keys: IdKeys | None
 
 
 class MissingAttributeCache:
@@ -51,10 +53,10 @@ class MissingAttributeCache:
         self,
         db: Database,
         query: MissingAttributeQuery,
-        find_all: Callable[[], TreeKeys | None],
-        find_among: Callable[[Sequence[str]], TreeKeys],
+        find_all: Callable[[], IdKeys | None],
+        find_among: Callable[[Sequence[str]], IdKeys],
     ) -> list[str] | None:
-        """Tree keys of the members without the attribute, in order; None if they are too many to cache.
+        """Id keys of the members without the attribute, in order; None if they are too many to cache.
 
         db: sees one snapshot. find_all: finds them, None for more than `MAX_KEYS`. find_among: which of some keys lack
         it.
@@ -67,7 +69,8 @@ class MissingAttributeCache:
         elif cached is None or cached.keys is None or not 0 <= position - cached.position <= MAX_NEW_EVENTS:
             keys = find_all()
         else:
-            changed = [key for key in _changed_keys(db, cached.position, position) if query.low < key < query.high]
+            changed_keys = _changed_keys(db, query.type, cached.position, position)
+            changed = [key for key in changed_keys if query.low < key < query.high]
             keys = (cached.keys - frozenset(changed)) | (find_among(changed) if changed else frozenset())
         if keys is not None and len(keys) > MAX_KEYS:
             keys = None
@@ -84,6 +87,7 @@ class MissingAttributeCache:
                 self._entries.popitem(last=False)
 
 
-def _changed_keys(db: Database, after: int, until: int) -> list[str]:
-    """Tree keys of the entities that changed between two positions."""
-    return [stream.replace("/", "!") for (stream,) in db.all(_CHANGED_STREAMS, (after, until))]
+def _changed_keys(db: Database, type: str, after: int, until: int) -> list[str]:
+    """Id keys of the entities of a type that changed between two positions."""
+    streams = (stream for (stream,) in db.all(_CHANGED_STREAMS, (after, until)))
+    return [id_key(xids.tree_key(stream)) for stream in streams if xids.type_of(stream) == type]

@@ -1,9 +1,8 @@
 """Pages over the members of one collection, sorted, starting at any member.
 
-A page key is what sorts a member: the class, number and text of its sort key (for a number its remainder), and its tree
-key. A page starts after such a key, so members that are added or removed elsewhere do not shift it. Sorted by id, a
-page is a range of keys. Sorted by an attribute, it is a range of the attribute's index: first members without a value,
-then numbers, then texts, or the reverse.
+A page key is what sorts a member: its value in the attribute index, and its tree key. A page starts after such a key,
+so members that are added or removed elsewhere do not shift it. Sorted by id, a page is a range of keys. Sorted by an
+attribute, it is a range of the index after the members without a value, or the reverse.
 Spec: core 1.0-rc4, "Sort Flag"; Pagination 0.1.
 """
 
@@ -12,33 +11,40 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from annals.domain.filters import Sort
 from annals.projections.database.drivers import Database
 from annals.projections.entities.filters.by_document import sort_key_of
+from annals.projections.entities.filters.by_index import COLUMNS
 from annals.projections.entities.filters.missing_attributes import (
     MAX_KEYS,
+    IdKeys,
     MissingAttributeCache,
     MissingAttributeQuery,
-    TreeKeys,
 )
 from annals.projections.entities.filters.selection import Selection
-from annals.projections.entities.filters.sql import SqlFragment, and_, between
+from annals.projections.entities.filters.sql import ALWAYS, SqlFragment, and_, between, join_fragments
+from annals.projections.entities.id_keys import id_key, id_key_bound, tree_key_of
+from annals.projections.entities.index_paths import find_paths
+from annals.projections.entities.index_values import EMPTY_VALUE
 from annals.projections.entities.leaves import path_key, path_text
-from annals.projections.entities.rows import EntityRow
+from annals.projections.entities.rows import EntityRow, stored_row
 
-#: Up to this size, a collection's members are sorted; for a larger one, the index over all entities of its type is read
-#: in order.
+#: Up to this size, a collection's members are read and sorted; for a larger one, the index is read in order.
 MAX_SORTED: Final = 5000
+#: The number of members that are searched for those without a value, before all are compared with the index.
+MAX_SEARCHED: Final = 2000
 
 BY_ID: Final = Sort(())
 
+K = TypeVar("K", "PageKey", str)
+
 
 class PageKey(NamedTuple):
-    """The sort position of a member."""
+    """The sort position of a member. value: see `index_values`; empty for no value and in the order by id."""
 
-    key: tuple[int, float, str]
+    value: bytes
     tree_key: str
 
 
@@ -79,6 +85,10 @@ class CollectionMembers:
                 # Descendants sort after their owner: a quotation mark sorts above `!` and below all characters of ids.
                 low, high = (low, after.tree_key) if descending else (f'{after.tree_key}"', high)
             return self._by_id(low, high, descending, limit)
+        if self._size <= MAX_SORTED:
+            selection = self._selection
+            rows = selection.rows(selection.state, {self._type}, low, high)
+            return iter(self._sort_rows(rows, after, descending))
         return self._by_value(after, descending, limit)
 
     def _by_id(self, low: str, high: str, descending: bool, limit: int | None) -> Iterator[PageKey]:
@@ -87,18 +97,15 @@ class CollectionMembers:
             return
         ordered_query = query.wrap(f"SELECT s.key FROM ({{}}) AS s ORDER BY s.key{_DIRECTION[descending]}")
         for (key,) in self._db.stream(*_with_limit(ordered_query, limit)):
-            yield PageKey((0, 0.0, ""), key)
+            yield self._page_key(EMPTY_VALUE, key)
 
     def _by_value(self, after: PageKey | None, descending: bool, limit: int | None) -> Iterator[PageKey]:
-        classes = (_MISSING, _NUMBERS, _TEXTS)
-        sort_classes = [
-            sort_class
-            for sort_class in (reversed(classes) if descending else classes)
-            if _can_follow(sort_class, after, descending)
-        ]
-        current = chain.from_iterable(
-            self._class_keys(sort_class, after, descending, limit) for sort_class in sort_classes
-        )
+        sources = [self._with_value(after, descending, limit)]
+        if after is None or descending or after.value == EMPTY_VALUE:
+            after_key = after if after and after.value == EMPTY_VALUE else None
+            missing_keys = self._keys_without_value(after_key, descending, limit)
+            sources.append(self._page_key(EMPTY_VALUE, key) for key in missing_keys)
+        current = chain.from_iterable(sources if descending else reversed(sources))
         other_sources = [
             source
             for source in (self._overriding_keys(after, descending), self._omitted_page_keys(after, descending))
@@ -106,145 +113,127 @@ class CollectionMembers:
         ]
         return heapq.merge(current, *other_sources, reverse=descending) if other_sources else current
 
-    def _class_keys(
-        self, sort_class: int, after: PageKey | None, descending: bool, limit: int | None
-    ) -> Iterator[PageKey]:
-        start = after if after and after.key[0] == sort_class else None
-        if sort_class == _MISSING:
-            yield from (
-                PageKey((sort_class, 0.0, ""), key) for key in self._keys_without_value(start, descending, limit)
-            )
+    def _page_key(self, value: bytes, key: str) -> PageKey:
+        return PageKey(bytes(value), tree_key_of(self._type, key))
+
+    def _with_value(self, after: PageKey | None, descending: bool, limit: int | None) -> Iterator[PageKey]:
+        """The members that have the attribute, from the index."""
+        filter_condition = self._filter_condition("a.id_key")
+        if filter_condition is None or (after and descending and after.value == EMPTY_VALUE):
             return
-        query = self._with_value_query(sort_class, start, descending)
-        for *value, key in self._db.stream(*_with_limit(query, limit)) if query else ():
-            yield PageKey(
-                (sort_class, value[0], value[1]) if sort_class == _NUMBERS else (sort_class, 0.0, value[0]), key
-            )
+        conditions = [*self._leaf_conditions(), filter_condition]
+        if after and after.value != EMPTY_VALUE:
+            sign, start = "<" if descending else ">", (after.value, id_key(after.tree_key))
+            # The first condition is the start of the index scan; the second is the exact condition.
+            conditions.append(SqlFragment(f"a.value {sign}= ?", start[:1]))
+            conditions.append(SqlFragment(f"(a.value, a.id_key) {sign} (?, ?)", start))
+        order = ", ".join(f"{column}{_DIRECTION[descending]}" for column in ("a.value", "a.id_key"))
+        select = SqlFragment("SELECT a.value, a.id_key FROM attribute AS a WHERE 1 = 1")
+        query = and_(select, *conditions).wrap(f"{{}} ORDER BY {order}")
+        for value, key in self._db.stream(*_with_limit(query, limit)):
+            yield self._page_key(value, key)
+
+    def _leaf_conditions(self) -> list[SqlFragment]:
+        """The conditions on `a` for the members' values of the attribute."""
+        path_number = next((number for number, _ in find_paths(self._db, self._type, [self._sort_path])), 0)
+        return [
+            SqlFragment("a.path = ? AND a.value > ?", (path_number, EMPTY_VALUE)),
+            between("a.id_key", *self._key_range()),
+            self._selection.compiler.unchanged_condition("a.id_key", self._type),
+        ]
+
+    def _key_range(self) -> tuple[str, str]:
+        return id_key_bound(self._type, self._selection.low), id_key_bound(self._type, self._selection.high)
 
     def _keys_without_value(self, after: PageKey | None, descending: bool, limit: int | None) -> Iterator[str]:
-        """Tree keys of the members without the attribute."""
+        """The id keys of the members without the attribute."""
+        last_key = id_key(after.tree_key) if after else None
         missing_keys = self._cached_missing_keys()
-        if missing_keys is None:
-            query = self._without_value_query(after, descending)
-            yield from (key for (key,) in self._db.stream(*_with_limit(query, limit))) if query else ()
+        if missing_keys is not None:
+            ordered_keys = reversed(missing_keys) if descending else missing_keys
+            yield from (key for key in ordered_keys if _is_after(key, last_key, descending))
             return
-        ordered_keys = reversed(missing_keys) if descending else missing_keys
-        yield from (
-            key
-            for key in ordered_keys
-            if after is None or (key < after.tree_key if descending else key > after.tree_key)
+        if limit is not None:
+            searched_count = 0
+            for row in self._indexed_members(last_key, descending):
+                searched_count, last_key = searched_count + 1, row.id_key
+                if sort_key_of(row, self._sort)[0] == EMPTY_VALUE:
+                    yield last_key
+            if searched_count < MAX_SEARCHED:
+                return
+        query = self._without_value_query(last_key, descending)
+        yield from (key for (key,) in self._db.stream(*_with_limit(query, limit))) if query else ()
+
+    def _indexed_members(self, after: str | None, descending: bool) -> Iterator[EntityRow]:
+        """The current rows of the members in the index, by id key."""
+        query = self._members_query(COLUMNS, after, descending)
+        if query is None:
+            return iter(())
+        ordered_query = query.wrap(f"{{}} ORDER BY e.id_key{_DIRECTION[descending]}")
+        return map(stored_row, self._db.stream(*_with_limit(ordered_query, MAX_SEARCHED)))
+
+    def _members_query(self, columns: str, after: str | None, descending: bool) -> SqlFragment | None:
+        """The members that the index has, after an id key."""
+        (low, high), compiler = self._key_range(), self._selection.compiler
+        if after is not None:
+            low, high = (low, after) if descending else (after, high)
+        filter_condition = self._filter_condition("e.id_key")
+        if filter_condition is None:
+            return None
+        return and_(
+            SqlFragment(f"SELECT {columns} FROM entity AS e WHERE e.type = '{self._type}'"),
+            between("e.id_key", low, high),
+            filter_condition,
+            compiler.unchanged_condition("e.id_key", self._type),
+            compiler.omitted.not_omitted_condition("e.id_key", self._type),
         )
 
-    def _with_value_query(self, sort_class: int, after: PageKey | None, descending: bool) -> SqlFragment | None:
-        columns, filtered = (
-            [f"a.{column}" for column in (*_COLUMNS[sort_class][0], "tree_key")],
-            self._filter_condition("a.tree_key"),
-        )
-        if filtered is None:
+    def _without_value_query(self, after: str | None, descending: bool) -> SqlFragment | None:
+        members = self._members_query("e.id_key", after, descending)
+        if members is None:
             return None
-        conditions = [
-            self._values_query(sort_class),
-            filtered,
-            self._selection.compiler.unchanged_condition("a.tree_key"),
-        ]
-        if after:
-            values, sign = after.key[1 if sort_class == _NUMBERS else 2 :], "<" if descending else ">"
-            # The first condition is the start of the index scan; the second is the exact condition.
-            conditions.append(SqlFragment(f"{columns[0]} {sign}= ?", values[:1]))
-            placeholders = ", ".join("?" for _ in columns)
-            conditions.append(SqlFragment(f"({', '.join(columns)}) {sign} ({placeholders})", (*values, after.tree_key)))
-        order = ", ".join(f"{column}{_DIRECTION[descending]}" for column in columns)
-        return and_(*conditions).wrap(f"{{}} ORDER BY {order}")
-
-    def _without_value_query(self, after: PageKey | None, descending: bool) -> SqlFragment | None:
-        low, high = self._selection.low, self._selection.high
-        if after:
-            low, high = (low, after.tree_key) if descending else (after.tree_key, high)
-        keys = self._filter_condition("e.tree_key")
-        if keys is None:
-            return None
-        select = SqlFragment(f"SELECT e.tree_key FROM entity AS e WHERE e.type = '{self._type}'")
-        # Counted, because PostgreSQL turns NOT EXISTS into a join, which is slow while it lacks statistics.
-        has_no_value = SqlFragment(
-            f"(SELECT count(*) FROM attribute AS a WHERE {_VALUE_OF_ENTITY}) = 0", (self._sort_path,)
-        )
-        index = self._selection.compiler
-        is_current = and_(
-            index.unchanged_condition("e.tree_key"), index.omitted.not_omitted_condition("e.tree_key", self._type)
-        )
-        query = and_(select, between("e.tree_key", low, high), has_no_value, keys, is_current)
-        return query.wrap(f"{{}} ORDER BY e.tree_key{_DIRECTION[descending]}")
+        with_value = and_(SqlFragment("SELECT a.id_key FROM attribute AS a WHERE 1 = 1"), *self._leaf_conditions())
+        keys = join_fragments(" EXCEPT ", (members, with_value))
+        return keys.wrap(f"SELECT s.id_key FROM ({{}}) AS s ORDER BY s.id_key{_DIRECTION[descending]}")
 
     def _cached_missing_keys(self) -> list[str] | None:
-        """The tree keys of a large collection's members without the attribute; None if too many or unknown."""
+        """The id keys of a large collection's members without the attribute; None if too many or unknown."""
         selection = self._selection
-        if self._size <= MAX_SORTED or not selection.state.is_unfiltered:
+        if not selection.state.is_unfiltered:
             return None
         if selection.overrides.images and not selection.overrides.is_newer_only:
             return None
-        query = MissingAttributeQuery(self._type, self._sort_path, selection.low, selection.high)
+        query = MissingAttributeQuery(self._type, self._sort_path, *self._key_range())
         keys = self._missing_attributes.members_without(
             self._db, query, self._find_missing_keys, self._filter_missing_keys
         )
-        return None if keys is None else [key for key in keys if key not in selection.overrides.images]
+        changed_keys = {*selection.overrides.changed_keys_of_type(self._type)}
+        return None if keys is None else [key for key in keys if key not in changed_keys]
 
-    def _find_missing_keys(self) -> TreeKeys | None:
+    def _find_missing_keys(self) -> IdKeys | None:
         # Counting the values is cheaper than searching for members without one.
-        select = SqlFragment(
-            f"SELECT 1 FROM attribute AS a WHERE a.type = '{self._type}' AND a.path = ?", (self._sort_path,)
-        )
-        key_range = between("a.tree_key", self._selection.low, self._selection.high)
-        is_current = self._selection.compiler.unchanged_condition("a.tree_key")
-        queries = (and_(select, key_range, SqlFragment(condition), is_current) for _, condition in _COLUMNS.values())
-        counts = (self._db.one(*query.wrap("SELECT count(*) FROM ({}) AS s"))[0] for query in queries)
+        select = SqlFragment("SELECT count(*) FROM attribute AS a WHERE 1 = 1")
+        (count,) = self._db.one(*and_(select, *self._leaf_conditions()))
         omitted_count = len(self._selection.compiler.omitted.keys(self._type))
         changed_count = len(self._selection.overrides.keys_of_type(self._type))
-        missing_count = self._size - sum(counts) - omitted_count - changed_count
+        missing_count = self._size - count - omitted_count - changed_count
         if missing_count == 0:
             return frozenset()
         query = self._without_value_query(None, descending=False) if 0 < missing_count <= MAX_KEYS else None
         return frozenset(key for (key,) in self._db.all(*query)) if query else None
 
-    def _filter_missing_keys(self, keys: Sequence[str]) -> TreeKeys:
-        query = self._without_value_query(None, descending=False)
-        assert query is not None, "nothing is filtered"
-        key_query = query.wrap(f"SELECT s.tree_key FROM ({{}}) AS s WHERE {self._db.in_list('s.tree_key')}")
-        return frozenset(
-            key for (key,) in self._db.all(key_query.text, (*key_query.values, self._db.list_parameter(keys)))
-        )
-
-    def _values_query(self, sort_class: int) -> SqlFragment:
-        """The values of a class with the keys of their members."""
-        columns, condition = _COLUMNS[sort_class]
-        selection = self._selection
-        column_list = ", ".join(f"a.{column}" for column in columns)
-        if self._size > MAX_SORTED:
-            select = (
-                f"SELECT {column_list}, a.tree_key FROM attribute AS a WHERE a.type = '{self._type}' AND a.path = ?"
-            )
-            return and_(
-                SqlFragment(select, (self._sort_path,)),
-                SqlFragment(condition),
-                between("a.tree_key", selection.low, selection.high),
-            )
-        # Looks up a value for each member. With a join, the database would choose a plan by its statistics, and there
-        # are none while the tables are new.
-        value = f"FROM attribute AS a WHERE a.tree_key = e.tree_key AND a.path = ? AND {condition}"
-        value_lookups = ", ".join(f"(SELECT a.{column} {value}) AS {column}" for column in columns)
-        members = and_(
-            SqlFragment(
-                f"SELECT {value_lookups}, e.tree_key FROM entity AS e WHERE e.type = '{self._type}'",
-                tuple(self._sort_path for _ in columns),
-            ),
-            between("e.tree_key", selection.low, selection.high),
-        )
-        return members.wrap(f"SELECT {column_list}, a.tree_key FROM ({{}}) AS a WHERE a.{columns[0]} IS NOT NULL")
+    def _filter_missing_keys(self, keys: Sequence[str]) -> IdKeys:
+        members = self._members_query(COLUMNS, None, descending=False)
+        assert members is not None, "nothing is filtered"
+        some = SqlFragment(self._db.in_list("e.id_key"), (self._db.list_parameter(keys),))
+        rows = map(stored_row, self._db.all(*and_(members, some)))
+        return frozenset(row.id_key for row in rows if sort_key_of(row, self._sort)[0] == EMPTY_VALUE)
 
     def _filter_condition(self, column: str) -> SqlFragment | None:
-        """A condition for the members that survive the filter; None if none does."""
+        """A condition on a column of id keys: their members survive the filter; None if none does."""
         selection = self._selection
         if selection.state.is_unfiltered:
-            return SqlFragment("1 = 1")
+            return ALWAYS
         keys = selection.keys(selection.state, self._type, selection.low, selection.high)
         return keys.wrap(f"{column} IN ({{}})") if keys else None
 
@@ -253,8 +242,8 @@ class CollectionMembers:
         selection = self._selection
         if not selection.overrides.images:
             return []
-        rows = selection.overriding_rows(selection.keys(selection.state, self._type, selection.low, selection.high))
-        return self._sort_rows(rows, after, descending)
+        keys = selection.keys(selection.state, self._type, selection.low, selection.high)
+        return self._sort_rows(selection.overriding_rows(self._type, keys), after, descending)
 
     def _omitted_page_keys(self, after: PageKey | None, descending: bool) -> list[PageKey]:
         """The page keys of entities that the index omits."""
@@ -266,11 +255,7 @@ class CollectionMembers:
 
     def _sort_rows(self, rows: Iterable[EntityRow], after: PageKey | None, descending: bool) -> list[PageKey]:
         page_keys = (PageKey(*sort_key_of(row, self._sort)) for row in rows)
-        remaining = (
-            page_key
-            for page_key in page_keys
-            if after is None or (page_key < after if descending else page_key > after)
-        )
+        remaining = (page_key for page_key in page_keys if _is_after(page_key, after, descending))
         return sorted(remaining, reverse=descending)
 
     @property
@@ -278,20 +263,11 @@ class CollectionMembers:
         return path_key(path_text(self._sort.path))
 
 
-_MISSING: Final = 0
-_NUMBERS: Final = 1
-_TEXTS: Final = 2
-_COLUMNS: Final = {
-    _NUMBERS: (("number", "remainder"), "a.text IS NULL AND a.number IS NOT NULL"),
-    _TEXTS: (("text",), "a.text IS NOT NULL"),
-}
 _DIRECTION: Final = {False: "", True: " DESC"}
-_VALUE_OF_ENTITY: Final = "a.tree_key = e.tree_key AND a.path = ? AND (a.text IS NOT NULL OR a.number IS NOT NULL)"
 
 
-def _can_follow(sort_class: int, after: PageKey | None, descending: bool) -> bool:
-    """Whether members of a class may come after a page key."""
-    return after is None or (sort_class <= after.key[0] if descending else sort_class >= after.key[0])
+def _is_after(key: K, after: K | None, descending: bool) -> bool:
+    return after is None or (key < after if descending else key > after)
 
 
 def _with_limit(query: SqlFragment, limit: int | None) -> SqlFragment:

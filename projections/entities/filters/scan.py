@@ -18,10 +18,16 @@ from annals.projections.entities.filters.by_document import sort_key_of
 from annals.projections.entities.filters.by_index import COLUMNS
 from annals.projections.entities.filters.pages import CollectionMembers, PageKey
 from annals.projections.entities.filters.selection import FilterState, Selection, split_batches
+from annals.projections.entities.id_keys import id_key_bound
 from annals.projections.entities.past_database import PastDatabase
 from annals.projections.entities.rows import EntityRow, stored_row
 
-_SELECT_RANGE: Final = f"SELECT {COLUMNS} FROM entity WHERE tree_key >= ? AND tree_key < ? AND {{}} ORDER BY tree_key"
+_SELECT_RANGE: Final = (
+    f"SELECT {COLUMNS} FROM entity WHERE tree_key >= ? AND tree_key < ? AND type || '' IN ({{}}) ORDER BY tree_key"
+)
+_SELECT_TYPE_RANGE: Final = (
+    f"SELECT {COLUMNS} FROM entity WHERE type = ? AND id_key >= ? AND id_key < ? ORDER BY id_key"
+)
 
 
 class ScanSelection(Selection):
@@ -83,9 +89,13 @@ class ScanSelection(Selection):
         return (row for row in self._resolve_xrefs(self._read_range(scanned_types, low, high)) if row.type in types)
 
     def _read_range(self, types: Collection[str], low: str, high: str) -> Iterator[EntityRow]:
+        if len(types) == 1:
+            (type,) = types
+            bounds = id_key_bound(type, low), id_key_bound(type, high)
+            return map(stored_row, self._db.stream(_SELECT_TYPE_RANGE, (type, *bounds)))
         # The concatenation hides the column from the index by type, whose ranges would have to be merged.
-        type_condition = f"type || '' IN ({', '.join('?' for _ in types)})" if len(types) > 1 else "type = ?"
-        return map(stored_row, self._db.stream(_SELECT_RANGE.format(type_condition), (low, high, *types)))
+        placeholders = ", ".join("?" for _ in types)
+        return map(stored_row, self._db.stream(_SELECT_RANGE.format(placeholders), (low, high, *types)))
 
     def _rows_of_key(self, tree_key: str) -> list[EntityRow]:
         values = self._past_database.entity(tree_key)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import Final, TypeVar
 
 from annals.domain.filters import Conjunction, EntityFilter, depth, is_above
@@ -16,7 +16,8 @@ from annals.domain.values import xid as xids
 from annals.projections.database.drivers import Database
 from annals.projections.entities.filters.by_document import matches
 from annals.projections.entities.filters.by_index import COLUMNS, FilterCompiler, RowOverrides
-from annals.projections.entities.filters.sql import SqlFragment, ancestor_key, and_, between, join_fragments
+from annals.projections.entities.filters.sql import ALWAYS, SqlFragment, and_, between, join_fragments
+from annals.projections.entities.id_keys import id_key_bound, owner_expression, tree_key_expression, tree_key_of
 from annals.projections.entities.rows import EntityRow, stored_row
 
 T = TypeVar("T")
@@ -83,7 +84,7 @@ class Selection:
         self._db = db
 
     def keys(self, state: FilterState, type: str, low: str, high: str) -> SqlFragment | None:
-        """A query for the keys of surviving entities of a type; None if there can be none."""
+        """A query for the id keys of surviving entities of a type; None if there can be none. low, high: tree keys."""
         if state.is_unfiltered:
             return self.compiler.all_keys(type, low, high)
         return self.compiler.surviving_keys(state.conjunctions, type, low, high)
@@ -111,26 +112,30 @@ class Selection:
         query = self.keys(state, type, low, high)
         if query is None:
             return {}
-        owner = ancestor_key("s.key", type, depth(type) - 1, self._db.find_function) if depth(type) > 1 else "'!'"
+        owner_type = type.rpartition(".")[0]
+        owner = owner_expression(self._db, "s.key", type, depth(type) - 1) if owner_type else "''"
         grouped_query = query.wrap(f"SELECT {owner} AS owner, count(*) FROM ({{}}) AS s GROUP BY owner")
-        return dict(self._db.all(*grouped_query))
+        return {tree_key_of(owner_type, key): count for key, count in self._db.all(*grouped_query)}
 
     def rows(self, state: FilterState, types: Collection[str], low: str, high: str) -> Iterator[EntityRow]:
         """The surviving entities of some types between two keys, in tree order, streamed."""
         if state.is_unfiltered:
             return self._all_rows(types, low, high)
-        queries = [query for type in types if (query := self.keys(state, type, low, high)) is not None]
+        queries = {type: query for type in types if (query := self.keys(state, type, low, high)) is not None}
         if not queries:
             return iter(())
-        keys = join_fragments(" UNION ALL ", (query.wrap("SELECT key FROM ({}) AS u") for query in queries))
-        select = SqlFragment(f"SELECT {COLUMNS} FROM entity WHERE tree_key IN ({keys.text})", keys.values)
-        query = and_(select, between("tree_key", low, high), self.compiler.unchanged_condition("tree_key"))
-        current = map(stored_row, self._db.stream(*query.wrap("{} ORDER BY tree_key")))
-        return (
-            heapq.merge(current, self.overriding_rows(keys), key=lambda row: row.tree_key)
-            if self.overrides.images
-            else current
+        tree_keys = join_fragments(
+            " UNION ALL ",
+            (
+                query.wrap(f"SELECT {tree_key_expression('u.key', type)} FROM ({{}}) AS u")
+                for type, query in queries.items()
+            ),
         )
+        select = tree_keys.wrap(f"SELECT {COLUMNS} FROM entity WHERE tree_key IN ({{}})")
+        query = and_(select, between("tree_key", low, high), self._unchanged_condition())
+        current = map(stored_row, self._db.stream(*query.wrap("{} ORDER BY tree_key")))
+        overriding = chain.from_iterable(self.overriding_rows(type, keys) for type, keys in queries.items())
+        return heapq.merge(current, sorted(overriding)) if self.overrides.images else current
 
     def with_descendants(self, members: Iterable[EntityRow], types: Collection[str]) -> Iterator[EntityRow]:
         """Members of the path's collection, in their order, each followed by its surviving descendants."""
@@ -163,33 +168,44 @@ class Selection:
                 if row is not None:
                     yield row
 
-    def overriding_rows(self, keys: SqlFragment | None) -> Iterator[EntityRow]:
-        """The images of changed entities among those that a query selects."""
-        if keys is None:
+    def overriding_rows(self, type: str, keys: SqlFragment | None) -> Iterator[EntityRow]:
+        """The images of changed entities of a type among those that a query selects, in tree order."""
+        rows = {row.id_key: row for row in self.overrides.images.values() if row and row.type == type}
+        if keys is None or not rows:
             return
         key_query = keys.wrap("SELECT u.key FROM ({}) AS u WHERE ")
-        query = SqlFragment(
-            key_query.text + self._db.in_list("u.key"),
-            (*key_query.values, self._db.list_parameter(self.overrides.images)),
-        )
-        for (key,) in sorted(self._db.all(*query)):
-            if row := self.overrides.images.get(key):
-                yield row
+        is_changed = SqlFragment(self._db.in_list("u.key"), (self._db.list_parameter(rows),))
+        for (key,) in sorted(self._db.all(*join_fragments("", (key_query, is_changed)))):
+            yield rows[key]
 
     def _all_rows(self, types: Collection[str], low: str, high: str) -> Iterator[EntityRow]:
         if not types:
             return iter(())
-        placeholders = ", ".join("?" for _ in types)
-        # The concatenation hides the column from the index by type, whose ranges would have to be merged.
-        select = SqlFragment(f"SELECT {COLUMNS} FROM entity WHERE type || '' IN ({placeholders})", tuple(types))
-        query = and_(select, between("tree_key", low, high), self.compiler.unchanged_condition("tree_key"))
-        current = map(stored_row, self._db.stream(*query.wrap("{} ORDER BY tree_key")))
+        current = map(stored_row, self._db.stream(*self._all_rows_query(types, low, high)))
         if not self.overrides.images:
             return current
         overridden = (image for key, image in sorted(self.overrides.images.items()) if low < key < high and image)
         return heapq.merge(
             current, (image for image in overridden if image.type in types), key=lambda each: each.tree_key
         )
+
+    def _all_rows_query(self, types: Collection[str], low: str, high: str) -> SqlFragment:
+        if len(types) == 1:
+            (type,) = types
+            select = SqlFragment(f"SELECT {COLUMNS} FROM entity WHERE type = ?", (type,))
+            key_range = between("id_key", id_key_bound(type, low), id_key_bound(type, high))
+            unchanged = self.compiler.unchanged_condition("id_key", type)
+            return and_(select, key_range, unchanged).wrap("{} ORDER BY id_key")
+        # The concatenation hides the column from the index by type, whose ranges would have to be merged.
+        placeholders = ", ".join("?" for _ in types)
+        select = SqlFragment(f"SELECT {COLUMNS} FROM entity WHERE type || '' IN ({placeholders})", tuple(types))
+        return and_(select, between("tree_key", low, high), self._unchanged_condition()).wrap("{} ORDER BY tree_key")
+
+    def _unchanged_condition(self) -> SqlFragment:
+        if not self.overrides.images:
+            return ALWAYS
+        changed = self._db.list_parameter(self.overrides.images)
+        return SqlFragment(f"NOT ({self._db.in_list('tree_key')})", (changed,))
 
     def _descendants_by_member(
         self, members: Sequence[EntityRow], types: Collection[str]

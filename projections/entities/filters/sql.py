@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from annals.domain.filters import depth
-
 
 class SqlFragment(NamedTuple):
     """A text with `?` for parameters, and the parameters in their order."""
@@ -45,21 +43,3 @@ def or_(conditions: Iterable[SqlFragment]) -> SqlFragment:
 def between(column: str, low: str, high: str) -> SqlFragment:
     """The condition that a column is between two keys, both exclusive."""
     return SqlFragment(f"{column} > ? AND {column} < ?", (low, high))
-
-
-def ancestor_key(key: str, type: str, owner_depth: int, find: str) -> str:
-    """The tree key of the Group (`owner_depth` 1) or Resource (2) that an entity of a type belongs to.
-
-    key: a column. find: see `Database.find_function`. Ids contain no `!`, so each ends at the next one.
-    """
-    if owner_depth == depth(type):
-        return key
-    group, *resource_names = type.split(".")
-    end = _segment_end(key, f"{len(group) + 2}", find)
-    if owner_depth == 2:
-        end = _segment_end(key, f"({end} + {len(resource_names[0]) + 2})", find)
-    return f"substr({key}, 1, {end})"
-
-
-def _segment_end(key: str, start: str, find: str) -> str:
-    return f"({start} + {find}(substr({key}, {start} + 1), '!') - 1)"

@@ -11,7 +11,7 @@ from annals.commands.store import sql
 from annals.commands.store.hashes import LogRow
 from annals.commands.store.log import Store
 from annals.commands.store.mapper import EventMapper
-from annals.commands.verify.unchecked_rows import catch_unreadable, open_snapshot, unchecked_row
+from annals.commands.verify.unchecked_rows import catch_unreadable, open_snapshot, unchecked_event
 from annals.commands.verify.verify_log import ProgressCallback, VerificationFinding
 from annals.domain.registry.events import EntityDeleted
 from annals.domain.values import xid as xids
@@ -97,7 +97,7 @@ def _is_expected_row(row_values: Sequence[Any], mapper: EventMapper) -> bool:
         row_values[-1],
     )
     try:
-        event = mapper.event_of_row(unchecked_row(LogRow, log_columns))
+        event = mapper.event_of_row(unchecked_event(log_columns))
         expected_row = entity_row(event, log_columns[0])
     except (ValueError, KeyError, TypeError):
         return False

@@ -1,8 +1,13 @@
-"""Verifies that the attribute index, which filters and sorts current entities, matches the rows."""
+"""Verifies that the attribute index, which filters and sorts current entities, matches the rows.
+
+The index is in the order of values, the rows in that of entities. So both are summed up, and only where the sums
+differ, the leaves of each entity are looked up.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from hashlib import blake2b
 from typing import Any, Final
 
 from sqlalchemy import Connection
@@ -14,9 +19,11 @@ from annals.commands.verify.unchecked_rows import catch_unreadable, open_snapsho
 from annals.commands.verify.verify_log import ProgressCallback, VerificationFinding
 from annals.domain.values.json_text import loads
 from annals.projections.database import drivers
+from annals.projections.database.drivers import Database
 from annals.projections.entities.attribute_index import INDEX_NAME
 from annals.projections.entities.changed_rows import changed_keys, rows_as_of
-from annals.projections.entities.leaves import OMITTED_PATH, PRESENT_LEAF, UNINDEXED_TYPES, leaves
+from annals.projections.entities.id_keys import id_key
+from annals.projections.entities.leaves import OMITTED_LEAVES, OMITTED_PATH, UNINDEXED_TYPES, leaves
 from annals.projections.entities.rows import EntityRow
 from annals.projections.entities.tables import tables
 from annals.projections.log.positions import find_position
@@ -25,45 +32,52 @@ _SELECT_ROWS: Final = (
     "SELECT tree_key, type, attributes, since FROM entity WHERE tree_key > ? ORDER BY tree_key LIMIT ?"
 )
 _SELECT_LEAVES: Final = (
-    "SELECT tree_key, path, type, text, number, remainder FROM attribute WHERE tree_key > ? AND tree_key <= ?"
+    "SELECT p.type, p.path, a.value, a.id_key FROM attribute AS a LEFT JOIN attribute_path AS p ON p.number = a.path"
+)
+_SELECT_OMITTED: Final = (
+    "SELECT p.type, a.id_key FROM attribute_path AS p JOIN attribute AS a ON a.path = p.number WHERE p.path = ?"
 )
 _SELECT_COUNT: Final = "SELECT (SELECT count(*) FROM attribute), (SELECT coalesce(max(last), 0) FROM interaction)"
+_SELECT_LEAVES_OF: Final = (
+    "SELECT p.path FROM attribute_path AS p JOIN attribute AS a ON a.path = p.number"
+    " WHERE p.type = ? AND a.id_key = ? AND (p.path, a.value) IN (VALUES {})"
+)
 #: No tree key is greater.
 _LAST_KEY: Final = "\U0010ffff"
 #: The maximum number of paths in a finding.
 _MAX_LISTED_PATHS: Final = 3
+_SUM_BITS: Final = 128
 
-#: The index columns of one path: type, text, number, remainder.
-_Leaf = tuple[Any, Any, Any, Any]
-_Index = dict[str, dict[str, _Leaf]]
+#: Tree key, type, attributes and position of a row.
+_Row = tuple[Any, Any, Any, Any]
 
 
 def verify_index(store: Store, progress: ProgressCallback = lambda done, total: None) -> Iterator[VerificationFinding]:
-    """Each entity whose leaves do not match its row, with their paths, and leaves without an entity.
+    """Each entity whose leaves are not all in the index, with their paths, and leaves that no entity results in.
 
-    Cost: O(leaves), in pages. Does not check rows that another program has left: they are rebuilt before anyone reads
-    them. progress: receives the number of leaves after each page.
+    Cost: O(leaves). Does not check rows that another program has left: they are rebuilt before anyone reads them.
+    progress: receives the number of leaves after each page.
     """
     unreadable_messages, log_end = list[str](), 0
     with open_snapshot(store) as connection, catch_unreadable(unreadable_messages.append):
         if not tables().exist(connection):
             return
         stored_count, log_end = sql.run(connection, _SELECT_COUNT).fetchone()
-        expected_count, earlier_rows = 0, dict[str, EntityRow | None]()
         try:
-            earlier_rows = _rows_before_index_end(connection)
+            rows = _IndexedRows(connection)
         except UnreadableRow as error:
             yield VerificationFinding(log_end, f"the index over attributes: {error}")
-        for page, index in _read_pages(connection, earlier_rows):
-            for key, type, attributes, since in page:
-                stored_leaves = index.get(key, {})
-                expected = _expected_leaves(type, attributes, OMITTED_PATH in stored_leaves)
-                expected_count += len(expected)
-                if differing_paths := _differing_paths(expected, stored_leaves):
-                    yield VerificationFinding(
-                        since if isinstance(since, int) else log_end, _describe(key, differing_paths)
-                    )
+            return
+        expected_count, expected_sum = 0, 0
+        for page in rows.pages():
+            for row in page:
+                row_leaves = rows.expected_leaves(row)
+                expected_count += len(row_leaves)
+                for path, value in row_leaves.items():
+                    expected_sum += _leaf_hash(row[1], path, value, id_key(row[0]))
             progress(expected_count, stored_count)
+        if expected_sum % (1 << _SUM_BITS) != _stored_sum(drivers.database_of(connection)):
+            yield from _missing_leaves(connection, rows, log_end)
         if stored_count != expected_count:
             yield VerificationFinding(
                 log_end,
@@ -74,54 +88,76 @@ def verify_index(store: Store, progress: ProgressCallback = lambda done, total: 
         yield VerificationFinding(log_end, f"the database cannot read the index over attributes: {message}")
 
 
-def _read_pages(
-    connection: Connection, earlier_rows: Mapping[str, EntityRow | None]
-) -> Iterator[tuple[Sequence[Any], _Index]]:
-    """Rows of entities by key, as of the position of the index, with the leaves of the same keys."""
-    key, is_last = "", False
-    while not is_last:
-        page = sql.run(connection, _SELECT_ROWS, (key, sql.CHUNK)).fetchall()
-        is_last = len(page) < sql.CHUNK or not isinstance(page[-1][0], str)
-        end = _LAST_KEY if is_last else page[-1][0]
-        index: _Index = {}
-        for owner, path, *leaf in sql.run(connection, _SELECT_LEAVES, (key, end)):
-            index.setdefault(owner, {})[path] = (leaf[0], leaf[1], leaf[2], leaf[3])
-        rows = [row for row in page if row[0] not in earlier_rows]
-        rows += [
-            (row.tree_key, row.type, row.attributes, row.since)
-            for changed, row in earlier_rows.items()
-            if row and key < changed <= end
-        ]
-        yield rows, index
-        key = end
+class _IndexedRows:
+    """The rows of entities as of the position of the index. Raises: UnreadableRow."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._earlier_rows = _rows_before_index_end(drivers.database_of(connection))
+        self._omitted = set(sql.run(connection, _SELECT_OMITTED, (OMITTED_PATH,)).fetchall())
+
+    def pages(self) -> Iterator[list[_Row]]:
+        """All rows, by tree key."""
+        key, is_last = "", False
+        while not is_last:
+            page = sql.run(self._connection, _SELECT_ROWS, (key, sql.CHUNK)).fetchall()
+            is_last = len(page) < sql.CHUNK or not isinstance(page[-1][0], str)
+            end = _LAST_KEY if is_last else page[-1][0]
+            yield [row for row in page if row[0] not in self._earlier_rows] + [
+                (row.tree_key, row.type, row.attributes, row.since)
+                for changed, row in self._earlier_rows.items()
+                if row and key < changed <= end
+            ]
+            key = end
+
+    def expected_leaves(self, row: _Row) -> Mapping[str, bytes]:
+        """The leaves of a row; none if its text is damaged, which the check of the row itself reports.
+
+        An entity may be omitted whatever it has, because the limit may have been different.
+        """
+        key, type, attributes, _ = row
+        if type in UNINDEXED_TYPES or not isinstance(key, str):
+            return {}
+        if (type, id_key(key)) in self._omitted:
+            return OMITTED_LEAVES
+        try:
+            return leaves(loads(attributes))
+        except (ValueError, TypeError, AttributeError):
+            return {}
 
 
-def _rows_before_index_end(connection: Connection) -> dict[str, EntityRow | None]:
+def _rows_before_index_end(db: Database) -> dict[str, EntityRow | None]:
     """The entities whose last events the index does not have, with their rows as of its position."""
-    db = drivers.database_of(connection)
     position = find_position(db, INDEX_NAME)
     keys = changed_keys(db, position) if position is not None else []
     return {**dict.fromkeys(keys), **(rows_as_of(db, keys, position) if keys else {})}
 
 
-def _expected_leaves(type: Any, attributes: Any, is_omitted: bool) -> dict[str, _Leaf]:
-    """The expected leaves of a row; none if its text is damaged, which the check of the row itself reports.
-
-    is_omitted: the index has the marker leaf, which is valid for any row, because the limit may have been different.
-    """
-    if type in UNINDEXED_TYPES:
-        return {}
-    if is_omitted:
-        return {OMITTED_PATH: (type, *PRESENT_LEAF)}
-    try:
-        return {path: (type, *leaf) for path, leaf in leaves(loads(attributes)).items()}
-    except (ValueError, TypeError, AttributeError):
-        return {}
+def _stored_sum(db: Database) -> int:
+    return sum(_leaf_hash(*leaf) for leaf in db.stream(_SELECT_LEAVES)) % (1 << _SUM_BITS)
 
 
-def _differing_paths(expected: Mapping[str, _Leaf], stored_leaves: Mapping[str, _Leaf]) -> list[str]:
-    paths = expected.keys() | stored_leaves.keys()
-    return sorted(str(path) for path in paths if expected.get(path) != stored_leaves.get(path))
+def _leaf_hash(*leaf: Any) -> int:
+    """A number for a leaf: the sum of those of many leaves tells whether they are the same, in whatever order."""
+    return int.from_bytes(blake2b(repr(leaf).encode(), digest_size=_SUM_BITS // 8).digest(), "big")
+
+
+def _missing_leaves(connection: Connection, rows: _IndexedRows, log_end: int) -> Iterator[VerificationFinding]:
+    db = drivers.database_of(connection)
+    for row in (row for page in rows.pages() for row in page):
+        key, type, _, since = row
+        row_leaves = rows.expected_leaves(row)
+        stored_paths = _stored_paths(db, type, key, row_leaves) if row_leaves else set()
+        if missing_paths := sorted(row_leaves.keys() - stored_paths):
+            position = since if isinstance(since, int) else log_end
+            yield VerificationFinding(position, _describe(key, missing_paths))
+
+
+def _stored_paths(db: Database, type: str, key: str, row_leaves: Mapping[str, bytes]) -> set[str]:
+    """The paths of those leaves of an entity that the index has."""
+    statement = _SELECT_LEAVES_OF.format(", ".join("(?, ?)" for _ in row_leaves))
+    leaf_values = (each for leaf in row_leaves.items() for each in leaf)
+    return {path for (path,) in db.all(statement, (type, id_key(key), *leaf_values))}
 
 
 def _describe(key: Any, paths: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from annals.commands.store import sql
 from annals.commands.store.hashes import LogRow
 from annals.commands.store.mapper import EventMapper
-from annals.commands.verify.unchecked_rows import unchecked_row
+from annals.commands.verify.unchecked_rows import unchecked_event
 from annals.commands.verify.verify_log import VerificationFinding
 from annals.domain.compat.legacy_apis import FACADE, LEGACY_APIS
 from annals.domain.compat.publications import fold_publications
@@ -67,7 +67,7 @@ def _version_rows(connection: Connection) -> Iterator[LogRow]:
         while page := sql.run(
             connection, _SELECT_EVENTS, (stream, revision, f"/{family.groups}0", sql.CHUNK)
         ).fetchall():
-            rows = [unchecked_row(LogRow, row) for row in page]
+            rows = [unchecked_event(row) for row in page]
             yield from (row for row in rows if row.stream.count("/") == _VERSION_DEPTH)
             if (rows[-1].stream, rows[-1].revision) <= (stream, revision):
                 return  # a damaged key may repeat endlessly

@@ -10,7 +10,8 @@ from typing import Any, Final, NamedTuple
 
 from annals.commands.store.damage import report_once
 from annals.commands.store.hashes import LogRow
-from annals.commands.store.mapper import EventMapper, UnreadableEvent, require_bytes
+from annals.commands.store.mapper import EventMapper, UnreadableEvent
+from annals.commands.store.state_compression import decompress_state
 from annals.domain.registry.evolve import evolve
 from annals.domain.subscriptions.subscription import TYPE, Subscription
 from annals.projections.database.drivers import Database
@@ -60,7 +61,7 @@ def read_history(db: Database, id: str, revision: int, until: int) -> list[Subsc
 def _decode_changes(rows: Sequence[Any]) -> Iterator[SubscriptionChange]:
     for position, stream, revision, topic, state in rows:
         try:
-            event = _MAPPER.event_of_row(LogRow(position, stream, revision, topic, require_bytes(state)))
+            event = _MAPPER.event_of_row(LogRow(position, stream, revision, topic, decompress_state(state)))
             entity = evolve(event, position)
             subscription = Subscription.from_entity(entity, position) if entity is not None else None
         except (UnreadableEvent, KeyError, TypeError) as error:

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 from annals.commands.store.hashes import LogRow
 from annals.commands.store.mapper import EventMapper, require_bytes
 from annals.commands.store.secrets import Vault
+from annals.commands.store.state_compression import decompress_state
 from annals.domain.decisions.world import Secret
 from annals.domain.registry.evolve import evolve
 from annals.domain.subscriptions.subscription import TYPE, Subscription
@@ -82,7 +83,7 @@ class StoredSubscriptions:
 
     def _subscription(self, row: Sequence[Any]) -> Subscription | None:
         position, stream, revision, topic, state = row
-        event = self._mapper.event_of_row(LogRow(position, stream, revision, topic, require_bytes(state)))
+        event = self._mapper.event_of_row(LogRow(position, stream, revision, topic, decompress_state(state)))
         entity = evolve(event, position)
         return Subscription.from_entity(entity, position) if entity is not None else None
 

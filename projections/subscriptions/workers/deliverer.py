@@ -33,6 +33,8 @@ T = TypeVar("T")
 
 #: Seconds between polls of the log, for commits of other processes.
 POLL_SECONDS: Final = 0.1
+#: Seconds from a commit until the log is read for it, in a process that delivers for no subscription.
+IDLE_SECONDS: Final = 0.02
 #: Seconds from a change of state until it is written.
 WRITE_DELAY_SECONDS: Final = 0.1
 _LOG: Final = logging.getLogger("annals.deliveries")
@@ -73,7 +75,7 @@ class Deliverer:
         self._housekeeping = Housekeeping(self._writer, self._store, self.workers, ports.clock.now)
         self._lease_manager = LeaseManager(self, url, lease_seconds)
         self._woken, self._stopped = asyncio.Event(), asyncio.Event()
-        self._is_stopping = False
+        self._is_stopping = self._is_wake_requested = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
 
@@ -82,7 +84,9 @@ class Deliverer:
     def committed(self) -> None:
         """Called after each commit, before the client gets its answer."""
         self.follower.committed()
-        self._call_in_loop(self._woken.set)
+        if not self._is_wake_requested:  # one request covers all commits until the log is read
+            self._is_wake_requested = True
+            self._call_in_loop(self._wake)
 
     def apply_requests_soon(self) -> None:
         """Handles requests of other processes now."""
@@ -184,6 +188,7 @@ class Deliverer:
 
     async def _read_log(self) -> None:
         """Follows and matches the log until its end, then waits for more."""
+        self._is_wake_requested = False
         self._woken.clear()
         await self.follower.follow()
         while await self._dispatcher.read_once(self.follower.head):
@@ -191,6 +196,13 @@ class Deliverer:
         with suppress(TimeoutError):
             async with asyncio.timeout(POLL_SECONDS):
                 await self._woken.wait()
+
+    def _wake(self) -> None:
+        """Has the log read now, or soon if only a new subscription could be found in it."""
+        if self.workers:
+            self._woken.set()
+        else:
+            asyncio.get_running_loop().call_later(IDLE_SECONDS, self._woken.set)
 
     async def _read_chunk(self, after: int, head: int) -> tuple[int, list[EventMessage]]:
         return await self._reader.read(self._message_reader.read_chunk, after, head)

@@ -6,18 +6,19 @@ import json
 import os
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from annals.commands.store.state_compression import compress_state, decompress_state
 from tests.support.console import Annals
 from tests.support.serving import serving
 
 MODEL = {"groups": {"dirs": {"singular": "dir", "resources": {"files": {"singular": "file"}}}}}
 DATA = {"dirs": {"d1": {"name": "one", "files": {"f1": {"versionid": "v1", "file": {"a": [1, 2.50]}}}}}}
-CHANGE = """UPDATE log SET state = CAST(replace(state, '"one"', '"two"') AS BLOB) WHERE stream = '/dirs/d1'"""
 REGISTRY = {"name": "Sample", "labels": {"stage": "test"}, **DATA}
 
 
@@ -30,6 +31,16 @@ def written(folder: Path, name: str, content: Any) -> Path:
 @pytest.fixture
 def samples(folder: Path) -> list[Path]:
     return [written(folder, "model.json", MODEL), written(folder, "data.json", DATA)]
+
+
+def rename_in_log(file: str) -> None:
+    """Changes an event behind the registry's back; the changed state is as readable as before."""
+    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+        [(stored,)] = connection.execute("SELECT state FROM log WHERE stream = '/dirs/d1'").fetchall()
+        state = decompress_state(stored)
+        assert b'"one"' in state
+        changed = compress_state(state.replace(b'"one"', b'"two"'))
+        connection.execute("UPDATE log SET state = ? WHERE stream = '/dirs/d1'", (changed,))
 
 
 def exported(annals: Annals, database: str) -> Any:
@@ -181,9 +192,7 @@ def test_verify_is_silent_about_a_whole_log_and_exact_about_a_changed_one(annals
     annals("import", *samples)
     whole = annals("log", "verify")
     assert (whole.code, whole.err) == (0, "")
-    with sqlite3.connect("annals.db") as connection:
-        connection.execute(CHANGE)
-    connection.close()
+    rename_in_log("annals.db")
     changed = annals("log", "verify")
     assert changed.code == 3
     assert "position " in changed.out

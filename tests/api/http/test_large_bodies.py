@@ -64,7 +64,7 @@ def test_a_large_array_lets_others_go_on(store_url: str) -> None:
         assert [*api.get("/dirs?filter=tags[299999]=299999")] == ["large"]
         engine = create_engine(store_url.replace("postgresql:", "postgresql+psycopg:"))
         with engine.connect() as connection:
-            count = connection.exec_driver_sql("SELECT count(*) FROM attribute WHERE tree_key = '!dirs!large'")
+            count = connection.exec_driver_sql("SELECT count(*) FROM attribute WHERE id_key = 'large'")
             assert count.scalar_one() == 1
         engine.dispose()
 

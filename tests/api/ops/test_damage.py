@@ -19,7 +19,7 @@ from tests.support.stores import server_of
 DOCUMENT = b"document " * 100
 ASKED = {
     "entity": "/dirs/d/files/f$details",
-    "attribute_by_text": "/dirs/d/files?filter=name=n",
+    "attribute": "/dirs/d/files?filter=name=n",
     "entity_history": "/dirs/d/files/f$details?asof=id1",
     "log": "/-/log",
     "interaction": "/-/interactions",
@@ -87,7 +87,7 @@ def test_pages_overwritten_while_the_server_runs(
             check_damaged(api, ASKED[table], "its file is damaged")
 
 
-@pytest.mark.parametrize("table", ["attribute_by_text", "entity_history", "log", "document"])
+@pytest.mark.parametrize("table", ["attribute", "entity_history", "log", "document"])
 def test_pages_overwritten_before_the_server_starts(
     sqlite_url: str, table: str, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -15,6 +15,7 @@ from sqlalchemy import MetaData, create_engine
 
 from annals.commands.store.hashes import LogRow
 from annals.commands.store.log import Store
+from annals.commands.store.state_compression import decompress_state
 from annals.projections.entities.attribute_index import INDEX_NAME
 from annals.projections.log.json_lines import event_line
 from tests.support.examples import examples
@@ -229,7 +230,7 @@ def logged(url: str, after: int) -> list[Any]:
 def rows(store: Store, after: int) -> list[LogRow]:
     with store.engine.connect() as connection:
         found = connection.exec_driver_sql("SELECT position, stream, revision, topic, state FROM log ORDER BY position")
-        return [LogRow._make((*row[:4], bytes(row[4]))) for row in found if row[0] > after]
+        return [LogRow._make((*row[:4], decompress_state(row[4]))) for row in found if row[0] > after]
 
 
 @contextmanager

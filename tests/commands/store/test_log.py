@@ -211,13 +211,3 @@ def test_making_a_store_twice_changes_nothing(store: Store) -> None:
     run(store, write("/dirs/a"))
     store.create()
     assert store.log_end().position == 1
-
-
-@pytest.mark.parametrize("schema", ["1", "99"])
-def test_a_store_that_is_written_otherwise_is_refused(store: Store, schema: str) -> None:
-    """Older or newer, and whoever reads that is told what to do."""
-    with store.engine.begin() as connection:
-        connection.execute(text("UPDATE store SET value = :schema WHERE key = 'schema'"), {"schema": schema})
-    way_out = f"schema {schema}, .* export the registry with the program that wrote it, and import it into a new store"
-    with pytest.raises(RuntimeError, match=way_out):
-        store.create()

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import gc
 import random
+import weakref
 from collections.abc import Sequence
+from contextlib import suppress
 
 import pytest
 
 from annals.commands.store.log import Store, WriteTransaction
-from annals.commands.store.sql_world import HEADS_OF_MEMBERS, HEADS_OF_SUBTREE, HEADS_OF_TYPE, XREF_SOURCES
+from annals.commands.store.sql_world import (
+    HEADS_OF_MEMBERS,
+    HEADS_OF_SUBTREE,
+    HEADS_OF_TYPE,
+    START_COLUMNS,
+    XREF_SOURCES,
+)
 from annals.domain.decisions.commands import DeleteEntities, WriteTree
 from annals.domain.registry.entities import Entity
 from annals.domain.values import xid as xids
@@ -152,3 +161,56 @@ def test_pointers_are_found_by_index(sqlite_url: str) -> None:
         plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", ('["/dirs/a/files/x"]',)).all()
     assert plan[0][-1] == "SEARCH head USING INDEX head_sources (xref=?)"
     store.close()
+
+
+def test_whether_there_are_pointers_is_known_without_a_scan(postgres_url: str) -> None:
+    """Every transaction asks, and the planner of a store without statistics expects to find one at once."""
+    store = Store(postgres_url)
+    store.create()
+    with store.writing() as tx:
+        context = tx.context()
+        command = write("/dirs/a", *(f"/dirs/a/files/f{number}" for number in range(500)))
+        tx.append(decide(command, tx.world, context), context, command)
+        plan = tx.connection.exec_driver_sql(f"EXPLAIN SELECT {START_COLUMNS}").scalars().all()
+    assert not [step for step in plan if "Seq Scan" in step]
+    store.close()
+
+
+def test_what_another_process_wrote_is_read(store: Store, store_url: str) -> None:
+    """Heads stay in memory only as long as nobody else writes."""
+    other = Store(store_url)
+    for writer, number in ((store, 1), (other, 2), (store, 3), (store, 4), (other, 5)):
+        with writer.writing() as tx:
+            entity = tx.world.get("/dirs/a")
+            assert (entity.attributes if entity else {"number": 0}) == {"number": number - 1}
+            context, command = tx.context(), write("/dirs/a", number=number)
+            tx.append(decide(command, tx.world, context), context, command)
+    other.close()
+
+
+def test_what_was_undone_does_not_stay(store: Store) -> None:
+    """An undone transaction leaves the heads as they were."""
+    with store.writing() as tx:
+        context, command = tx.context(), write("/dirs/a", number=1)
+        tx.append(decide(command, tx.world, context), context, command)
+    with suppress(ZeroDivisionError), store.writing() as tx:
+        context, command = tx.context(), write("/dirs/a", number=2)
+        tx.append(decide(command, tx.world, context), context, command)
+        _ = 1 / 0
+    with store.writing() as tx:
+        entity = tx.world.get("/dirs/a")
+        assert entity is not None and entity.attributes == {"number": 1}
+
+
+def test_a_transaction_is_freed_at_its_end(store: Store) -> None:
+    """Whatever it has in memory would otherwise wait for the garbage collector, which has to visit all of it."""
+    gc.disable()
+    try:
+        with store.writing() as tx:
+            context, command = tx.context(), write("/dirs/a", number=1)
+            tx.append(decide(command, tx.world, context), context, command)
+            freed = weakref.ref(tx)
+        del tx
+        assert freed() is None
+    finally:
+        gc.enable()

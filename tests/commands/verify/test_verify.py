@@ -10,6 +10,7 @@ from sqlalchemy import Connection, text
 from annals.commands.command_bus import handle
 from annals.commands.pending_command import PendingCommand
 from annals.commands.store.log import Store
+from annals.commands.store.state_compression import compress_state, decompress_state
 from annals.commands.verify.verify_log import verify_log, verify_row_hashes
 from annals.domain.decisions.commands import Command
 from annals.domain.registry.events import EntityDeleted, EntityEvent
@@ -54,12 +55,13 @@ def change(store: Store, statement: str) -> None:
 
 
 def flip(store: Store, position: int, offset: int) -> None:
-    """Changes one byte of an event."""
+    """Changes one byte of an event's state."""
     with store.engine.begin() as connection:
         found = connection.execute(text("SELECT state FROM log WHERE position = :p"), {"p": position}).scalar_one()
-        state = bytearray(found)
+        state = bytearray(decompress_state(found))
         state[offset] ^= 1
-        connection.execute(text("UPDATE log SET state = :s WHERE position = :p"), {"s": bytes(state), "p": position})
+        stored = compress_state(bytes(state))
+        connection.execute(text("UPDATE log SET state = :s WHERE position = :p"), {"s": stored, "p": position})
 
 
 def test_a_whole_log_has_no_findings(history: Store) -> None:

@@ -18,6 +18,8 @@ from annals.commands.command_bus import handle
 from annals.commands.pending_command import PendingCommand
 from annals.commands.store import tables
 from annals.commands.store.log import Store
+from annals.commands.store.mapper import UnreadableEvent
+from annals.commands.store.state_compression import decompress_state
 from annals.commands.verify.verify_log import verify_log
 from annals.domain.decisions.commands import Command
 from tests.support.examples import examples
@@ -85,6 +87,19 @@ def flipped(value: Any, bit: int) -> Any:
     return bytes(content)
 
 
+def is_same_state(cell: Cell, other: Any) -> bool:
+    """Whether a value stands for the same state as before: zstd ignores some bits, and hashes cover the state."""
+    return cell.column is tables.log.c.state and state_of(other) == state_of(cell.value)
+
+
+def state_of(stored: Any) -> Any:
+    """The state that a value stands for; a value that cannot be read stands for itself."""
+    try:
+        return decompress_state(stored)
+    except UnreadableEvent:
+        return stored
+
+
 def put(store: Store, cell: Cell, key: Any, value: Any) -> None:
     """Writes a value over a cell's. SQLite takes any bytes for text, PostgreSQL takes UTF-8 only."""
     table, column = cell.column.table, cell.column
@@ -114,6 +129,7 @@ def test_a_flipped_bit_is_found_where_it_is(store: Store, cells: list[Cell]) -> 
     @given(st.sampled_from(cells), st.integers(0, 10_000))
     def run(cell: Cell, bit: int) -> None:
         other = flipped(cell.value, bit)
+        assume(not is_same_state(cell, other))
         try:
             put(store, cell, cell.key, other)
         except IntegrityError:
@@ -179,7 +195,8 @@ def scanned(path: Path) -> Any:
     with closing(sqlite3.connect(path)) as driver:
         driver.text_factory = bytes
         try:
-            return [list(driver.execute(_scan(table))) for table in TABLES]
+            log, *others = [list(driver.execute(_scan(table))) for table in TABLES]
+            return [(*row[:-1], state_of(row[-1])) for row in log], *others
         except sqlite3.DatabaseError as error:
             return str(error)
 

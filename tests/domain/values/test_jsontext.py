@@ -30,6 +30,32 @@ def test_own_text_is_read_as_by_the_exact_reader(value: Json) -> None:
     assert loads_trusted(text) == loads(text)
 
 
+def with_types(value: Json) -> Json:
+    """The value with the type of each number."""
+    if isinstance(value, dict):
+        return {name: with_types(member) for name, member in value.items()}
+    return [with_types(item) for item in value] if isinstance(value, list) else (type(value), value)
+
+
+@given(values, st.booleans())
+@example(loads("[999999999999999999, 9007199254740993, 1234567890123456789, -1.0, 1e22]"), True)
+def test_text_in_the_form_of_most_programs_is_read_as_any_other(value: Json, is_compact: bool) -> None:
+    # bytes may take a faster way than characters
+    text = dumps(value) if is_compact else dumps(value).replace(b":", b": ")
+    assert with_types(loads(text)) == with_types(loads(text.decode()))
+
+
+@pytest.mark.parametrize("depth", [200, 246, 247, 255, 2000])
+def test_depth_is_limited_in_either_form(depth: int) -> None:
+    outcomes = []
+    for text in (b"[" * depth + b"]" * depth, "[" * depth + "]" * depth):
+        try:
+            outcomes.append(dumps(loads(text)))
+        except InvalidJson as error:
+            outcomes.append(str(error).encode())
+    assert outcomes[0] == outcomes[1]
+
+
 @pytest.mark.parametrize("damaged", [b'{"a":1,"a":2}', b'{"a":', b'"\xff"', b'"\\ud800"', b"NaN"])
 def test_damaged_text_is_refused(damaged: bytes) -> None:
     with pytest.raises(InvalidJson):

@@ -114,7 +114,7 @@ def test_a_stream_that_is_not_read_to_its_end_keeps_no_reader_in_the_past(
     engine.dispose()
 
 
-def test_rows_are_deleted_by_the_first_columns_of_their_keys(store_url: str) -> None:
+def test_rows_are_deleted_by_their_keys(store_url: str) -> None:
     store = Store(store_url)
     store.create()
     with store.writing() as transaction:
@@ -122,10 +122,13 @@ def test_rows_are_deleted_by_the_first_columns_of_their_keys(store_url: str) -> 
         db = drivers.database_of(connection)
         tables().create(connection)
         attribute = tables().attribute
-        leaves = [(key, path, "dirs", "text", None, None) for key in ("!dirs!a", "!dirs!b") for path in ("x", "y", "z")]
-        db.insert(attribute, leaves)
+        db.insert(
+            attribute, [(number, value, key) for number in (1, 2) for value in (b"", b"\0") for key in ("a", "b")]
+        )
         db.delete(attribute, [])
-        db.delete(attribute, [("!dirs!a",)])
-        db.delete(attribute, [("!dirs!b", "x"), ("!dirs!b", "z"), ("!dirs!c", "y")])
-        assert [tuple(row) for row in db.all("SELECT tree_key, path FROM attribute")] == [("!dirs!b", "y")]
+        db.delete(attribute, [(1, b"", "a"), (1, b"\0", "b"), (2, b"", "b"), (3, b"", "a")])
+        rows = db.all("SELECT path, value, id_key FROM attribute ORDER BY path, value, id_key")
+        assert [tuple(row) for row in rows] == [
+            (1, b"", "b"), (1, b"\0", "a"), (2, b"", "a"), (2, b"\0", "a"), (2, b"\0", "b"),
+        ]  # fmt: skip
     store.close()

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from annals.domain.filters import PathScope, Sort, parse_filter
+from annals.projections.entities.id_keys import tree_key_of
 from annals.projections.entities.leaves import MAX_LEAVES, OMITTED_PATH
 from annals.projections.entities.rebuild import rebuild
 from annals.projections.entities.verify.verify_index import verify_index
@@ -19,7 +20,8 @@ MANY = 300_000
 def leaves_of(registry: Registry) -> dict[str, int]:
     """How many leaves the index has of each entity, and -1 for the one that says it has none."""
     found: dict[str, int] = {}
-    for key, path, *_ in registry.tables()[2]:
+    for type, path, _, id_key in registry.tables()[2]:
+        key = tree_key_of(type, id_key)
         found[key] = -1 if path == OMITTED_PATH else found.get(key, 0) + 1
     return found
 

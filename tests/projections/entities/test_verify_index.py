@@ -36,22 +36,35 @@ def filled_store(store_url: str) -> Iterator[Store]:
     store.close()
 
 
+PATH = "(SELECT number FROM attribute_path WHERE type = 'dirs.files.versions' AND path = '{}')"
+KEY = "id_key = 'd!f\"1'"
+
+
 @pytest.mark.parametrize(
     ("change", "found"),
     [
-        ("UPDATE attribute SET text = 'other' WHERE path = 'labels.a'", "labels.a"),
-        ("UPDATE attribute SET number = 7 WHERE path = 'epoch'", "epoch"),
-        ("UPDATE attribute SET remainder = '2' WHERE path = 'epoch'", "epoch"),
-        ("UPDATE attribute SET type = 'dirs' WHERE path = 'name'", "name"),
-        ("UPDATE attribute SET path = 'labels.z' WHERE path = 'labels.a'", "labels.a, labels.z"),
-        ("DELETE FROM attribute WHERE path LIKE 'labels%'", "labels.a, labels.c"),
+        (
+            f"UPDATE attribute SET value = substr(value, 1, 0) WHERE path = {PATH.format('labels.a')} AND {KEY}",
+            "labels.a",
+        ),
+        (f"UPDATE attribute SET id_key = 'd!f\"2' WHERE path = {PATH.format('epoch')} AND {KEY}", "epoch"),
+        (
+            f"UPDATE attribute SET path = {PATH.format('name')} WHERE path = {PATH.format('labels.a')} AND {KEY}",
+            "labels.a",
+        ),
+        ("UPDATE attribute_path SET path = 'labels.z' WHERE path = 'labels.a' AND type LIKE '%versions'", "labels.a"),
+        (
+            f"DELETE FROM attribute WHERE path IN ({PATH.format('labels.a')}, {PATH.format('labels.c')}) AND {KEY}",
+            "labels.a, labels.c",
+        ),
+        (f"DELETE FROM attribute_path WHERE number = {PATH.format('name')}", "name"),
     ],
 )
 def test_a_changed_leaf_is_found(filled_store: Store, change: str, found: str) -> None:
     # FLAG-1, FLAG-82: filters of the present go through these rows, so each of them has to be its entity's
     key = V.replace("/", "!")
     with filled_store.engine.begin() as connection:
-        connection.execute(text(f"{change} AND tree_key = '{key}'"))
+        connection.execute(text(change))
     said = [each.text for each in verify_index(filled_store)]
     assert said[0] == f"the index over attributes is not what {key!r} results in at {found}"
     assert list(verify_history(filled_store)) == []
@@ -61,7 +74,7 @@ def test_a_changed_leaf_is_found(filled_store: Store, change: str, found: str) -
 
 def test_an_orphaned_leaf_is_found(filled_store: Store) -> None:
     with filled_store.engine.begin() as connection:
-        connection.execute(text("INSERT INTO attribute VALUES ('!zzz', 'name', 'dirs', 'x', NULL, NULL)"))
+        connection.execute(text("INSERT INTO attribute SELECT 1, substr(value, 1, 0), 'zzz' FROM attribute LIMIT 1"))
     [found] = verify_index(filled_store)
     assert found.position == filled_store.log_end().position
     assert found.text.startswith("the index over attributes has ")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 from pyspark.sql import SparkSession
+from zstandard import FRAME_HEADER
 
+from annals.commands.store.log import Store
 from annals.projections.segments.folder import open_folder
 from annals.projections.segments.write import SegmentSize, append_segments
 from annals.spark_projections.log_schema import LOG_SCHEMA
@@ -38,6 +41,16 @@ def test_the_database_is_the_log(spark: SparkSession, postgres_url: str, tmp_pat
             assert log.schema.simpleString() == LOG_SCHEMA.simpleString()
             assert log.rdd.getNumPartitions() == -(-rows[-1].last // size) if asof is None else True
             assert collect_rows(log) == [row for row in rows if asof is None or row.last <= asof]
+        assert all(state.startswith(FRAME_HEADER) for state in stored_states(postgres_url))
+        # A query without states neither reads nor decompresses them, and its conditions are the database's.
+        plan = log.where("position > 7").select("stream")._jdf.queryExecution().executedPlan().toString()
+        assert "ReadSchema: struct<stream:string>" in plan and "ArrowEvalPython" not in plan
+        assert "GreaterThan(position,7)" in plan
+
+
+def stored_states(url: str) -> list[bytes]:
+    with closing(Store(url)) as store, store.engine.connect() as connection:
+        return [bytes(state) for state in connection.exec_driver_sql("SELECT state FROM log").scalars()]
 
 
 def test_concurrent_writes_are_left_out(

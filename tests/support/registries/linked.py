@@ -27,9 +27,10 @@ from annals.api.settings.settings import Settings
 from annals.commands.command_bus import handle
 from annals.commands.pending_command import PendingCommand
 from annals.commands.store import tables
-from annals.commands.store.hashes import Interaction, LogRow
+from annals.commands.store.hashes import Interaction
 from annals.commands.store.log import Recorded, Store
 from annals.commands.store.mapper import EventMapper
+from annals.commands.store.state_compression import decompress_state
 from annals.domain.access.roles import Caller, Role
 from annals.domain.decisions.commands import Command
 from annals.domain.registry.events import EntityEvent
@@ -151,11 +152,14 @@ class NamedRegistry:
             for row in connection.execute(select(tables.interaction).order_by(tables.interaction.c.last)).all():
                 facts = Interaction(**row._mapping)
                 found = connection.execute(
-                    select(*(log[name] for name in LogRow._fields))
+                    select(log.topic, log.revision, log.state)
                     .where(log.position.between(facts.first, facts.last))
                     .order_by(log.position)
                 )
-                yield facts, [mapper.event_of_row(LogRow(*each)) for each in found]
+                yield (
+                    facts,
+                    [mapper.event(topic, revision, decompress_state(state)) for topic, revision, state in found],
+                )
 
     def documents(self) -> dict[str, bytes]:
         """All documents by their hash."""

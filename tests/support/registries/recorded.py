@@ -68,9 +68,14 @@ class Registry:
         """Everything in the three tables of entities, sorted."""
         own = tables()
         with self.store.engine.connect() as connection:
+            leaves = (
+                select(own.path.c.type, own.path.c.path, own.attribute.c.value, own.attribute.c.id_key)
+                .select_from(own.attribute)
+                .outerjoin(own.path, own.path.c.number == own.attribute.c.path)
+            )
             entity, history, attribute = (
-                sorted(map(tuple, connection.execute(select(table))), key=str)
-                for table in (own.entity, own.history, own.attribute)
+                sorted(map(tuple, connection.execute(query)), key=str)
+                for query in (select(own.entity), select(own.history), leaves)
             )
         return entity, history, attribute
 
@@ -85,9 +90,9 @@ class Registry:
                 rows[event.stream] = position, event
         alive = [entity_row(event, position) for position, event in rows.values()]
         found = [
-            (kept.tree_key, path, kept.type, *leaf)
+            (kept.type, path, value, kept.id_key)
             for kept, (_, event) in zip(alive, rows.values(), strict=True)
             if kept.type not in ("/model", "/capabilities")
-            for path, leaf in leaves(event.attributes).items()
+            for path, value in leaves(event.attributes).items()
         ]
         return sorted(map(tuple, alive), key=str), sorted(replaced, key=str), sorted(found, key=str)

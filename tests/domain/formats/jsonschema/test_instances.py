@@ -115,7 +115,7 @@ def closed(schema: Schema, undeclared: frozenset[str] = frozenset()) -> Schema:
     if not isinstance(schema, dict):
         return schema
     found = {key: value if key in {"enum", "not", "if"} else closed(value, undeclared) for key, value in schema.items()}
-    open_content = schema.get("additionalProperties", True) in (True, {})
+    open_content = allows_all(schema.get("additionalProperties", True))
     named = schema.get("properties") or schema.get("patternProperties")
     if schema.get("type") == "object" and open_content and (named or "additionalProperties" not in schema):
         found["additionalProperties"] = False
@@ -129,6 +129,14 @@ def closed(schema: Schema, undeclared: frozenset[str] = frozenset()) -> Schema:
     elif schema.get("type") == "object" and open_content:
         found["properties"] = dict.fromkeys(undeclared - set(schema.get("required", [])), False)
     return found
+
+
+def allows_all(schema: Schema) -> bool:
+    """Whether a schema says nothing, like one with branches and no condition to choose one by."""
+    if not isinstance(schema, dict):
+        return schema is True
+    branches = {"then", "else"} & schema.keys() if "if" in schema else ()
+    return schema.keys() <= {"if", "then", "else"} and all(allows_all(schema[branch]) for branch in branches)
 
 
 def declared(schema: Schema) -> frozenset[str]:

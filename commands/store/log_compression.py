@@ -1,0 +1,102 @@
+"""Compresses the states that older programs have stored as they are, while the registry is in use.
+
+It goes from the newest of them to the oldest, a batch in each transaction, which also records where it has come to. An
+interrupted run is continued by the next one, and several at once share the work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
+
+from sqlalchemy import Connection
+
+from annals.commands.store import sql
+from annals.commands.store.log import Store
+from annals.commands.store.mapper import UnreadableEvent
+from annals.commands.store.migrations import PLAIN_UNTIL
+from annals.commands.store.state_compression import compress_state, decompress_state
+
+#: Called with the number of finished events and of all.
+ProgressCallback = Callable[[int, int], None]
+
+#: Events of a transaction; writers wait some ten milliseconds for one.
+BATCH: Final = 500
+
+_SELECT_UNTIL: Final = "SELECT value FROM store WHERE key = ?"
+_SET_UNTIL: Final = "UPDATE store SET value = ? WHERE key = ?"
+_DELETE_UNTIL: Final = "DELETE FROM store WHERE key = ?"
+_SELECT_STATES: Final = "SELECT position, state FROM log WHERE position > ? AND position <= ?"
+_UPDATE_STATE: Final = "UPDATE log SET state = ? WHERE position = ?"
+_UPDATE_STATES: Final = (
+    "UPDATE log SET state = compressed.state FROM unnest(%b::bytea[], %b::bigint[]) AS compressed (state, position)"
+    " WHERE log.position = compressed.position"
+)
+
+
+class CompressionReport(NamedTuple):
+    """What was compressed: the number of events, and the bytes of their states before and after."""
+
+    events: int = 0
+    before: int = 0
+    after: int = 0
+
+
+def compress_log(
+    store: Store, progress: ProgressCallback = lambda done, total: None, batch: int = BATCH
+) -> CompressionReport:
+    """Compresses the states that are still plain; the hashes of the log stay as they are.
+
+    batch: events of a transaction.
+    """
+    report, total = CompressionReport(), 0
+    while True:
+        with store.writing() as transaction:
+            until = _plain_until(transaction.connection)
+            total = total or until
+            if until:
+                report = _compress_batch(transaction.connection, until, batch, report)
+        if not until:
+            return report
+        progress(total - max(0, until - batch), total)
+
+
+def _plain_until(connection: Connection) -> int:
+    """The last position that may be plain; 0 when none is."""
+    return int(sql.scalar(connection, _SELECT_UNTIL, (PLAIN_UNTIL,)) or 0)
+
+
+def _compress_batch(connection: Connection, until: int, batch: int, report: CompressionReport) -> CompressionReport:
+    """Compresses the last events up to a position, and records the position before them. Returns the grown report."""
+    start = max(0, until - batch)
+    changes, before = [], 0
+    for position, stored in sql.run(connection, _SELECT_STATES, (start, until)).fetchall():
+        if (frame := _shorter_form(stored)) is not None:
+            changes.append((frame, position))
+            before += len(stored)
+    _update_states(connection, changes)
+    if start:
+        sql.run(connection, _SET_UNTIL, (str(start), PLAIN_UNTIL))
+    else:
+        sql.run(connection, _DELETE_UNTIL, (PLAIN_UNTIL,))
+    after = sum(len(frame) for frame, _ in changes)
+    return CompressionReport(report.events + len(changes), report.before + before, report.after + after)
+
+
+def _shorter_form(stored: Any) -> bytes | None:
+    """The compressed form of a stored state; None if it is as short already, or damaged."""
+    try:
+        state = decompress_state(stored)
+        frame = compress_state(state)
+        is_better = len(frame) < len(stored) and decompress_state(frame) == state
+    except UnreadableEvent:  # left as it is, so that a verification still shows what is there
+        return None
+    return frame if is_better else None
+
+
+def _update_states(connection: Connection, changes: Sequence[tuple[bytes, int]]) -> None:
+    driver: Any = connection.connection.driver_connection
+    if connection.dialect.name == "sqlite":
+        driver.executemany(_UPDATE_STATE, changes)
+    elif changes:
+        driver.execute(_UPDATE_STATES, [list(column) for column in zip(*changes, strict=True)])

@@ -1,0 +1,117 @@
+"""The conditions of a filter's expression on the values in the attribute index."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from annals.domain.filters import FilterExpression, FilterValue, Operator
+from annals.projections.entities.filters.sql import ALWAYS, SqlFragment, and_, or_
+from annals.projections.entities.index_values import (
+    BOOLEAN,
+    CUT,
+    FALSE_VALUE,
+    KEY_LIMIT,
+    NUMBER,
+    TEXT,
+    TRUE_VALUE,
+    is_cut,
+    number_value,
+    sorted_text_value,
+)
+
+#: The comparison operators in SQL.
+COMPARISONS: Final = {
+    Operator.EQUAL: "=",
+    Operator.LESS: "<",
+    Operator.AT_MOST: "<=",
+    Operator.MORE: ">",
+    Operator.AT_LEAST: ">=",
+}
+
+
+class ValueConditions(NamedTuple):
+    """Conditions on the column `a.value` that together meet an expression, ignoring its negation.
+
+    exact: single values. ranges: conditions on ranges of values. doubtful: a condition on values that do not decide.
+    rank: as what finds the first keys, low is good.
+    """
+
+    exact: tuple[bytes, ...] = ()
+    ranges: tuple[SqlFragment, ...] = ()
+    doubtful: SqlFragment | None = None
+    rank: int = 0
+
+
+def value_conditions(expression: FilterExpression, like_condition: str) -> ValueConditions:
+    """The conditions of an expression. like_condition: see `Database`."""
+    operator, filter_value = expression.operator.positive, expression.value
+    if operator is Operator.PRESENT:
+        return ValueConditions(ranges=(ALWAYS,), rank=3)
+    if filter_value.has_wildcards:
+        return _pattern_conditions(filter_value.pieces, like_condition)
+    values = _values(filter_value)
+    cut_values = [value for value in values if is_cut(value)]
+    doubtful = or_(_is(value) for value in cut_values) if cut_values else None
+    if operator is Operator.EQUAL:
+        return ValueConditions(tuple(value for value in values if not is_cut(value)), doubtful=doubtful)
+    return ValueConditions(ranges=tuple(_comparison(operator, value) for value in values), doubtful=doubtful, rank=2)
+
+
+def like_pattern(pieces: Sequence[str]) -> str:
+    """The pattern of LIKE for texts with anything between some pieces; the escape character is a backslash."""
+    return "%".join(re.sub(r"([%_\\])", r"\\\1", piece) for piece in pieces)
+
+
+def _values(filter_value: FilterValue) -> list[bytes]:
+    """The values that are equal to that of a filter, of each kind."""
+    values = []
+    if filter_value.text is not None:
+        values.append(sorted_text_value(filter_value.text))
+    if filter_value.boolean is not None:
+        values.append(TRUE_VALUE if filter_value.boolean else FALSE_VALUE)
+    if filter_value.number is not None:
+        values.append(number_value(filter_value.number))
+    return values
+
+
+def _is(value: bytes) -> SqlFragment:
+    return SqlFragment("a.value = ?", (value,))
+
+
+def _comparison(operator: Operator, value: bytes) -> SqlFragment:
+    """The values of one kind below or above one; of those that are cut, only different ones."""
+    comparison = COMPARISONS[operator][0] if is_cut(value) else COMPARISONS[operator]
+    kind = value[:1]
+    if comparison[0] == "<":
+        return SqlFragment(f"a.value >= ? AND a.value {comparison} ?", (kind, value))
+    return SqlFragment(f"a.value {comparison} ? AND a.value < ?", (value, _after(kind)))
+
+
+def _after(kind: bytes) -> bytes:
+    return {NUMBER: BOOLEAN, BOOLEAN: TEXT, TEXT: b"\4"}[kind]
+
+
+def _pattern_conditions(pieces: tuple[str, ...], like_condition: str) -> ValueConditions:
+    """The conditions for a pattern: its prefix is a range; the value decides the rest unless it is cut."""
+    prefix = pieces[0][:KEY_LIMIT]
+    start, end = TEXT + prefix.encode(), TEXT + _prefix_end(prefix).encode() if prefix else _after(TEXT)
+    has_prefix = SqlFragment("a.value >= ? AND a.value < ?", (start, end))
+    if not any(pieces[1:]) and len(pieces[0]) <= KEY_LIMIT:
+        return ValueConditions(ranges=(has_prefix,), rank=1)
+    last_byte = SqlFragment("substr(a.value, length(a.value)) = ?", (CUT,))
+    pattern = TEXT + like_pattern(pieces).encode()
+    is_match = and_(has_prefix, last_byte.wrap("NOT ({})"), SqlFragment(like_condition.format("a.value"), (pattern,)))
+    return ValueConditions(ranges=(is_match,), doubtful=and_(has_prefix, last_byte), rank=1 if prefix else 4)
+
+
+@lru_cache(maxsize=256)
+def _prefix_end(prefix: str) -> str:
+    """The first text after all texts with a prefix."""
+    for index in range(len(prefix) - 1, -1, -1):
+        code = ord(prefix[index]) + 1
+        if code <= 0x10FFFF:
+            return prefix[:index] + chr(0xE000 if code == 0xD800 else code)
+    return "\U0010ffff" * (KEY_LIMIT + 1)

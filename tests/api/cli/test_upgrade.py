@@ -1,0 +1,79 @@
+"""`annals upgrade`: an old store with its history becomes one of this release; a newer one is refused in one line."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from annals.commands.store.tables import SCHEMA
+from tests.support.console import Annals
+from tests.support.old_stores import CHAINS, EVENTS, OLD_SCHEMAS, write_old_store
+
+#: Verbs that read or write the store, each in its own way.
+VERBS = ("upgrade", "export", "log verify", "log history /", "rebuild", "secrets rotate", "publish --kafka localhost:9")
+DATABASE = "sqlite:///annals.db"
+
+
+@pytest.mark.parametrize("schema", OLD_SCHEMAS)
+def test_an_old_store_is_upgraded(annals: Annals, store_url: str, schema: str) -> None:
+    write_old_store(store_url, schema)
+    upgraded = annals("upgrade", "--database", store_url)
+    assert (upgraded.code, upgraded.err) == (0, "")
+    lines = upgraded.out.splitlines()
+    assert lines[0].startswith(f"schema {int(schema) + 1}: ")
+    is_stale = schema == "2" or store_url.startswith("postgresql")  # there the store comes without a read model
+    assert (f"read model: rebuilt from {EVENTS} events" in lines) == is_stale
+    assert [line for line in lines if line.startswith(f"log: {EVENTS} events compressed from ")]
+    assert lines[-1] == f"The store has schema {SCHEMA}."
+    verified = annals("log", "verify", "--database", store_url)
+    assert (verified.code, f"chain {CHAINS[schema]} " in verified.out) == (0, True), verified
+    assert json.loads(annals("export", "--database", store_url).out)["dirs"]["d1"]["name"] == "renamed"
+    assert annals("upgrade", "--database", store_url).out == f"The store has schema {SCHEMA}.\n"
+
+
+def test_a_quick_upgrade_leaves_events_uncompressed(annals: Annals) -> None:
+    write_old_store(DATABASE, "3")
+    assert "compressed from" not in annals("upgrade", "--quick").out
+    assert f"log: {EVENTS} events compressed from " in annals("upgrade").out
+
+
+def test_a_start_upgrades_too(annals: Annals) -> None:
+    write_old_store(DATABASE, "2")
+    assert json.loads(annals("export").out)["dirs"]["d1"]["name"] == "renamed"
+    assert annals("log", "verify").code == 0
+    assert f"log: {EVENTS} events compressed from " in annals("upgrade").out
+
+
+def test_an_old_log_is_not_read_without_its_columns(annals: Annals) -> None:
+    write_old_store(DATABASE, "2")
+    refused = annals("log", "verify")
+    assert refused.code == 3
+    assert "`annals upgrade`" in refused.err
+
+
+@pytest.mark.parametrize("verb", [*VERBS])
+def test_a_store_of_a_newer_program_is_refused(annals: Annals, verb: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANNALS_MASTER_KEY", "A" * 43 + "=")
+    write_old_store(DATABASE, "3")
+    with closing(sqlite3.connect("annals.db", isolation_level=None)) as connection:
+        connection.execute("UPDATE store SET value = '99' WHERE key = 'schema'")
+    refused = annals(*verb.split())
+    assert (refused.code, refused.err.count("\n")) == (3, 1), refused
+    assert "a newer program wrote the store, with schema 99" in refused.err
+
+
+def test_a_damaged_log_is_one_line_and_code_3(annals: Annals) -> None:
+    """Its read model cannot be rebuilt; a verification says where the damage is."""
+    write_old_store(DATABASE, "2")
+    with closing(sqlite3.connect("annals.db", isolation_level=None)) as connection:
+        connection.execute("UPDATE interaction SET state = zeroblob(32)")
+    refused = annals("upgrade")
+    assert (refused.code, refused.err.count("\n")) == (3, 1), refused
+    assert "annals log verify" in refused.err
+
+
+def test_there_has_to_be_a_store(annals: Annals) -> None:
+    assert annals("upgrade").code == 3

@@ -1,0 +1,183 @@
+"""Stores of older programs: each step on a store as these left it, and the work that takes longer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from typing import Any
+
+import pytest
+import zstandard
+from sqlalchemy import inspect
+
+from annals.commands.command_bus import handle
+from annals.commands.pending_command import PendingCommand
+from annals.commands.store.log import Store
+from annals.commands.store.log_compression import compress_log
+from annals.commands.store.migrations import PLAIN_UNTIL, STEPS, UnusableSchema, upgrade
+from annals.commands.store.tables import SCHEMA
+from annals.commands.verify.verify_log import verify_log
+from annals.domain.decisions.commands import WriteMethod, WriteTree
+from tests.support.old_stores import CHAINS, EVENTS, OLD_SCHEMAS, write_old_store
+
+
+@pytest.fixture(params=OLD_SCHEMAS)
+def schema(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def old(store_url: str, schema: str) -> Iterator[Store]:
+    """The store of an older program, opened but not upgraded."""
+    write_old_store(store_url, schema)
+    with closing(Store(store_url)) as store:
+        yield store
+
+
+def settings(store: Store) -> dict[str, str]:
+    return dict(query(store, "SELECT key, value FROM store"))
+
+
+def states(store: Store) -> list[bytes]:
+    return [bytes(state) for (state,) in query(store, "SELECT state FROM log ORDER BY position")]
+
+
+def query(store: Store, statement: str) -> list[Any]:
+    with store.engine.connect() as connection:
+        return list(connection.exec_driver_sql(statement).all())
+
+
+def write(store: Store, name: str) -> None:
+    [outcome] = handle([PendingCommand(WriteTree("/dirs/d1", {"name": name}, WriteMethod.PATCH))], store, [])
+    assert not isinstance(outcome, Exception), outcome
+
+
+def is_frame(state: bytes) -> bool:
+    return state.startswith(zstandard.FRAME_HEADER)
+
+
+def test_the_steps_lead_to_the_schema_of_today() -> None:
+    """Each store that can be upgraded has a dump in the tests."""
+    assert [step.schema for step in STEPS] == [str(int(STEPS[0].schema) + index) for index in range(len(STEPS))]
+    assert STEPS[-1].schema == SCHEMA
+    assert [str(int(step.schema) - 1) for step in STEPS] == [*OLD_SCHEMAS]
+
+
+def test_an_old_store_is_upgraded_with_its_history(old: Store, schema: str) -> None:
+    before = states(old)
+    assert [step.schema for step in old.create()] == [step.schema for step in STEPS if step.schema > schema]
+    assert settings(old)["schema"] == SCHEMA
+    assert old.log_end().chain.hex() == CHAINS[schema]
+    assert states(old) == before  # a step takes no longer for a large store
+    assert len(old.events(0, 100)) == EVENTS
+    assert list(verify_log(old)) == []
+    write(old, "new")
+    assert list(verify_log(old)) == []
+    assert old.create() == []
+
+
+def test_a_step_and_its_record_are_one(old: Store, schema: str) -> None:
+    """An interruption leaves the store as it was, and a step that is taken again changes nothing."""
+    before = settings(old)
+    with pytest.raises(ZeroDivisionError), old.engine.begin() as connection:
+        upgrade(connection)
+        raise ZeroDivisionError
+    assert settings(old) == before
+    old.create()
+    upgraded = settings(old)
+    with old.engine.begin() as connection:
+        for step in STEPS:
+            step.run(connection)
+    assert settings(old) == upgraded
+    assert list(verify_log(old)) == []
+
+
+def test_old_events_are_compressed(old: Store, schema: str) -> None:
+    old.create()
+    write(old, "after the upgrade")
+    events, plain = old.events(0, 100), states(old)
+    reached = list[tuple[int, int]]()
+    report = compress_log(old, lambda done, total: reached.append((done, total)), batch=5)
+    compressed = states(old)
+    assert all(map(is_frame, compressed))
+    assert compressed[EVENTS:] == plain[EVENTS:]
+    assert report == (EVENTS, sum(map(len, plain[:EVENTS])), sum(map(len, compressed[:EVENTS])))
+    assert report.after * 5 < report.before
+    assert reached == [(5, EVENTS), (10, EVENTS), (15, EVENTS), (EVENTS, EVENTS)]
+    assert old.events(0, 100) == events
+    assert list(verify_log(old)) == []
+    assert PLAIN_UNTIL not in settings(old)
+    assert compress_log(old) == (0, 0, 0)
+
+
+def test_an_interrupted_compression_continues(old: Store) -> None:
+    old.create()
+
+    def interrupt(done: int, total: int) -> None:
+        if done >= 8:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        compress_log(old, interrupt, batch=4)
+    assert settings(old)[PLAIN_UNTIL] == str(EVENTS - 8)
+    assert [is_frame(state) for state in states(old)] == [False] * (EVENTS - 8) + [True] * 8
+    assert list(verify_log(old)) == []
+    assert compress_log(old).events == EVENTS - 8
+    assert all(map(is_frame, states(old)))
+
+
+def test_several_share_the_work_with_writers(old: Store, store_url: str) -> None:
+    old.create()
+
+    def run(number: int) -> int:
+        with closing(Store(store_url)) as store:
+            if number % 2:
+                write(store, f"written by {number}")
+                return 0
+            return compress_log(store, batch=1).events
+
+    with ThreadPoolExecutor(6) as threads:
+        assert sum(threads.map(run, range(6))) == EVENTS
+    assert all(map(is_frame, states(old)))
+    assert list(verify_log(old)) == []
+
+
+def test_a_damaged_event_stays_as_it_is(old: Store) -> None:
+    """A verification finds it before and after."""
+    old.create()
+    damaged = zstandard.FRAME_HEADER + b"damaged" * 99
+    with old.engine.begin() as connection:
+        marks = "?" if connection.dialect.name == "sqlite" else "%s"
+        connection.exec_driver_sql(f"UPDATE log SET state = {marks} WHERE position = 9", (damaged,))
+    found = list(verify_log(old))
+    assert compress_log(old).events == EVENTS - 1
+    assert states(old)[8] == damaged
+    assert list(verify_log(old)) == found != []
+
+
+@pytest.mark.parametrize(
+    ("other", "said"), [("99", "a newer program wrote the store"), ("1", "no steps lead"), ("x", "no steps lead")]
+)
+def test_a_store_of_another_schema_is_refused(store: Store, other: str, said: str) -> None:
+    """Nothing of it is changed, not even by adding a table."""
+    with store.engine.begin() as connection:
+        connection.exec_driver_sql("DROP TABLE secret")
+        connection.exec_driver_sql(f"UPDATE store SET value = '{other}' WHERE key = 'schema'")
+    with pytest.raises(UnusableSchema, match=said):
+        store.create()
+    with pytest.raises(UnusableSchema, match=said):
+        store.require_readable()
+    assert settings(store)["schema"] == other
+    assert "secret" not in inspect(store.engine).get_table_names()
+
+
+def test_a_log_with_the_same_tables_is_readable_without_an_upgrade(old: Store, schema: str) -> None:
+    """A backup can be verified as it is."""
+    if schema == "2":
+        with pytest.raises(UnusableSchema, match="annals upgrade"):
+            old.require_readable()
+        return
+    old.require_readable()
+    assert list(verify_log(old)) == []
+    assert settings(old)["schema"] == schema

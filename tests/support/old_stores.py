@@ -1,0 +1,57 @@
+"""Stores as older programs have left them: dumps of SQLite files that they wrote, and copies of these on PostgreSQL."""
+
+from __future__ import annotations
+
+import gzip
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Boolean, Connection, Table, inspect, make_url
+
+from annals.commands.store import tables
+from annals.commands.store.engine import open_engine
+from tests.data import OURS
+
+#: The schemas of which there is a store. Each has two imports: a model with two files of two kinds, then changes.
+OLD_SCHEMAS = ("2", "3")
+#: The chain hash of its log, which the program that wrote it has computed.
+CHAINS = {
+    "2": "f1b74df16ef9e8c1fb7baa7a4fe0d11a45b46889aecde08a6087b595aa3b7ef4",
+    "3": "c2650bf7d74aadcf594ac83ba9ce4b5b1fd5d787ab0ebb232bd33b2975ffb083",
+}
+#: Events of each log.
+EVENTS = 17
+
+
+def write_old_store(url: str, schema: str) -> None:
+    """Makes the store of a schema where there is none yet; on PostgreSQL without its read model."""
+    dump = gzip.decompress((OURS / "stores" / f"schema-{schema}.sql.gz").read_bytes()).decode()
+    parsed = make_url(url)
+    is_file = parsed.get_backend_name() == "sqlite"
+    with closing(sqlite3.connect(Path(parsed.database or "") if is_file else ":memory:")) as file:
+        file.executescript(dump)
+        if is_file:
+            return
+        engine = open_engine(url)
+        with engine.begin() as connection:
+            tables.METADATA.create_all(connection)
+            for table in tables.METADATA.sorted_tables:
+                _copy(file, connection, table)
+        engine.dispose()
+
+
+def _copy(file: sqlite3.Connection, connection: Connection, table: Table) -> None:
+    """Copies the rows of a table, and gives the copy the columns that the old one has."""
+    names = [name for _, name, *_ in file.execute(f"PRAGMA table_info({table.name})")]
+    rows = [dict(zip(names, row, strict=True)) for row in file.execute(f"SELECT * FROM {table.name}")]
+    if rows:
+        connection.execute(table.insert(), [_typed(table, row) for row in rows])
+    for column in inspect(connection).get_columns(table.name):
+        if column["name"] not in names:
+            connection.exec_driver_sql(f"ALTER TABLE {table.name} DROP COLUMN {column['name']}")
+
+
+def _typed(table: Table, row: dict[str, Any]) -> dict[str, Any]:
+    return {name: bool(value) if isinstance(table.c[name].type, Boolean) else value for name, value in row.items()}
