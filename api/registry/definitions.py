@@ -16,7 +16,7 @@ from annals.projections.entities.rows import EntityRow
 
 
 class OutdatedDefinitions(Exception):
-    """A command was built under definitions that are no longer in force."""
+    """A request was parsed, or a command built, under definitions that are no longer in force."""
 
 
 @dataclass(frozen=True, slots=True)

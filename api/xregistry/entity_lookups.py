@@ -2,11 +2,14 @@
 
 A look-up in SQLite runs at once. One in PostgreSQL is a round trip, which costs more than finding the row. So the event
 loop handles other requests until the answer arrives, and the look-ups that come in meanwhile share the next statement.
+Where there are no other requests, waiting takes less time than a turn of the event loop.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 from annals.domain.values.xid import tree_key
@@ -40,22 +43,23 @@ class EntityLookups:
 
 
 class _LookupQueue:
-    """Look-ups that wait for the next statement, and those that wait for its answer."""
+    """Look-ups that wait for the next statement, and those whose statement was sent."""
 
     def __init__(self, readers: ViewPool, with_document: bool) -> None:
         self._readers = readers
         self._with_document = with_document
         self._waiting: list[_Waiting] = []
         self._sent: list[_Waiting] = []
+        self._has_company = False  # whether others came with the last look-up, or while it was under way
         self._lookups: SentLookups | None = None
-        self._socket = -1
+        self._stop_reading: Callable[[], object] = lambda: None
 
     def add(self, xid: str) -> asyncio.Future[Any]:
         """The values for `found_entity`, or a `FoundEntity`."""
         loop = asyncio.get_running_loop()
         if not (self._waiting or self._sent):
             # Those of the requests that arrive in the same turn of the loop come along.
-            loop.call_soon(self._send)
+            loop.call_soon(self._answer_waiting)
         waiting = _Waiting(xid, loop.create_future())
         self._waiting.append(waiting)
         return waiting.future
@@ -63,44 +67,53 @@ class _LookupQueue:
     def close(self) -> None:
         """Closes the connection."""
         if self._lookups is not None:
+            self._stop_reading()
             self._lookups.close()
             self._lookups = None
 
-    def _send(self) -> None:
+    def _answer_waiting(self) -> None:
         waiting, self._waiting = self._waiting, []
         self._sent = [each for each in waiting if not each.future.done()]  # others were cancelled
-        if not self._sent:
+        has_company, self._has_company = self._has_company, len(self._sent) > 1
+        if len(self._sent) <= 1 and not has_company:
+            self._answer_one_by_one()
             return
         try:
-            self._lookups = self._lookups or SentLookups(self._readers.url, self._with_document)
-            self._lookups.send(xid for xid, _ in self._sent)
-            self._socket = self._lookups.fileno()
-            asyncio.get_running_loop().add_reader(self._socket, self._receive)
+            self._connection().send(xid for xid, _ in self._sent)
         except Exception:  # each look-up reports its own error
+            self.close()
             self._answer_one_by_one()
 
+    def _connection(self) -> SentLookups:
+        if self._lookups is None:
+            lookups, loop = SentLookups(self._readers.url, self._with_document), asyncio.get_running_loop()
+            socket = lookups.fileno()
+            loop.add_reader(socket, self._receive)
+            self._lookups, self._stop_reading = lookups, partial(loop.remove_reader, socket)
+        return self._lookups
+
     def _receive(self) -> None:
-        assert self._lookups is not None, "nothing was sent"
+        if self._lookups is None or not self._sent:
+            self.close()  # the server ends the connection, or announces a change
+            return
         try:
             values = self._lookups.receive()
         except Exception:  # each look-up reports its own error
-            values = {}
-        if values is None:
-            return
-        asyncio.get_running_loop().remove_reader(self._socket)
-        if not values:
+            self.close()
             self._answer_one_by_one()
-        for xid, future in self._sent:
-            if not future.done():
-                future.set_result(values[tree_key(xid)])
-        self._sent = []
+        else:
+            if values is None:
+                return
+            for xid, future in self._sent:
+                if not future.done():
+                    future.set_result(values[tree_key(xid)])
+            self._sent = []
         if self._waiting:
-            self._send()
+            self._has_company = True
+            self._answer_waiting()
 
     def _answer_one_by_one(self) -> None:
-        """Answers the look-ups that were sent in another way, and gives up the connection."""
         sent, self._sent = self._sent, []
-        self.close()
         for xid, future in sent:
             if future.done():
                 continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain
@@ -15,7 +15,7 @@ from annals.api.http.problem_response import root_link
 from annals.api.http.request import Request
 from annals.api.http.response import JSON, NO_HEADERS, Response
 from annals.api.http.streaming import StreamingPool
-from annals.api.registry.definitions import DefinitionsCache, RegistryDefinitions
+from annals.api.registry.definitions import DefinitionsCache, OutdatedDefinitions, RegistryDefinitions
 from annals.api.xregistry.entity_lookups import EntityLookups
 from annals.api.xregistry.listing import filter_of, list_collection, types_with_xref
 from annals.api.xregistry.render.entities import CHUNK_SIZE, PART_SIZE, configuration_texts, encode_chunks
@@ -42,10 +42,6 @@ from annals.projections.entities.filters.by_index import RowOverrides
 from annals.projections.entities.query import FoundEntity, ListSubtree, View, ViewPool
 from annals.projections.entities.rows import EntityRow
 from annals.projections.entities.xref import without_resolved, xref_of
-
-
-class OutdatedDefinitions(Exception):
-    """The definitions under which a request was parsed are no longer in force."""
 
 
 class XRegistryReadHandler:
@@ -133,7 +129,7 @@ class XRegistryReadHandler:
         if not _needs_one_row(target, flags, definitions):
             return None
         lookup = await self._lookups.find(target.row_xid, _has_document_body(target, flags))
-        return self._answer_from_lookup(request, self._readers.quick_view(), target, flags, definitions, lookup)
+        return self._answer_from_lookup(request, self._readers.quick_view, target, flags, definitions, lookup)
 
     def _answer_from_row(
         self, request: Request, definitions: RegistryDefinitions, snapshot: Snapshot
@@ -144,12 +140,12 @@ class XRegistryReadHandler:
             return None
         view = snapshot.view(self._readers.quick_view())
         lookup = view.look_up(target.row_xid, _has_document_body(target, flags))
-        return self._answer_from_lookup(request, view, target, flags, definitions, lookup, is_past=True)
+        return self._answer_from_lookup(request, lambda: view, target, flags, definitions, lookup, is_past=True)
 
     def _answer_from_lookup(
         self,
         request: Request,
-        view: View,
+        view: Callable[[], View],
         target: RequestTarget,
         flags: Flags,
         definitions: RegistryDefinitions,
@@ -160,9 +156,9 @@ class XRegistryReadHandler:
         if positions != definitions.positions:
             raise OutdatedDefinitions
         if row is None or xref_of(row):
-            return self._answer_from_xref(request, view, target, flags, definitions)
+            return self._answer_from_xref(request, view(), target, flags, definitions)
         if flags.filter is not None:
-            return self._filtered_document(request, view, target, flags, definitions, row)
+            return self._filtered_document(request, view(), target, flags, definitions, row)
         tag = None if is_past else conditional.row_tag(row, request, definitions.positions)
         conditional.check_conditions(request, tag)
         response_content = ResponseContent(target, definitions, flags, NO_INLINE, (row,))

@@ -41,7 +41,8 @@ class PastDatabase:
             db.non_ascii_condition,
             db.like_condition,
         )
-        self.list_table, self.table_prefix = db.list_table, db.table_prefix
+        self.list_table, self.numbered_list_table = db.list_table, db.numbered_list_table
+        self.table_prefix = db.table_prefix
         self._db = db
         self._past_entity_sql = _PAST_ENTITY_TABLE.format(db.table_prefix)
         self._position = position

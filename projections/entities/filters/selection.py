@@ -8,7 +8,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain, groupby, islice
 from typing import Final, TypeVar
 
 from annals.domain.filters import Conjunction, EntityFilter, depth, is_above
@@ -147,13 +147,11 @@ class Selection:
             nested_rows = (
                 {} if all(state.is_unfiltered for state in states) else self._descendants_by_member(chunk, types)
             )
+            unfiltered = [row for row, state in zip(chunk, states, strict=True) if state.is_unfiltered]
+            descendants = self._all_descendants(unfiltered, types)
             for row, state in zip(chunk, states, strict=True):
                 yield row
-                yield from (
-                    self._all_rows(types, *xids.subtree(row.xid))
-                    if state.is_unfiltered
-                    else nested_rows.get(row.tree_key, ())
-                )
+                yield from next(descendants) if state.is_unfiltered else nested_rows.get(row.tree_key, ())
 
     def by_keys(self, keys: Iterable[str]) -> Iterator[EntityRow]:
         """Rows by key, in the given order."""
@@ -182,6 +180,12 @@ class Selection:
         if not types:
             return iter(())
         current = map(stored_row, self._db.stream(*self._all_rows_query(types, low, high)))
+        return self._with_overriding_rows(current, types, low, high)
+
+    def _with_overriding_rows(
+        self, current: Iterator[EntityRow], types: Collection[str], low: str, high: str
+    ) -> Iterator[EntityRow]:
+        """Unchanged rows of some types between two keys, merged with the images of changed ones."""
         if not self.overrides.images:
             return current
         overridden = (image for key, image in sorted(self.overrides.images.items()) if low < key < high and image)
@@ -206,6 +210,32 @@ class Selection:
             return ALWAYS
         changed = self._db.list_parameter(self.overrides.images)
         return SqlFragment(f"NOT ({self._db.in_list('tree_key')})", (changed,))
+
+    def _all_descendants(self, members: Sequence[EntityRow], types: Collection[str]) -> Iterator[Iterator[EntityRow]]:
+        """The descendants of each member, streamed by one statement: those of one are read before those of the next."""
+        if not members:
+            return
+        rows = map(stored_row, self._db.stream(*self._all_descendants_query(members, types)))
+        key_length = 2 * depth(members[0].type) + 1
+        groups = groupby(rows, lambda row: "!".join(row.tree_key.split("!")[:key_length]))
+        none: tuple[str, Iterator[EntityRow]] = "", iter(())
+        key, descendants = next(groups, none)
+        for member in members:
+            is_next = key == member.tree_key
+            yield self._with_overriding_rows(descendants if is_next else iter(()), types, *xids.subtree(member.xid))
+            if is_next:
+                key, descendants = next(groups, none)
+
+    def _all_descendants_query(self, members: Sequence[EntityRow], types: Collection[str]) -> SqlFragment:
+        keys = self._db.list_parameter(row.tree_key for row in members)
+        # The concatenation hides the column from the index by type, whose ranges would have to be merged.
+        select = SqlFragment(
+            f"SELECT {COLUMNS} FROM {self._db.numbered_list_table} AS k CROSS JOIN entity"
+            f" WHERE tree_key > k.key || '!' AND tree_key < k.key || '\"' AND type || '' IN"
+            f" ({', '.join('?' for _ in types)})",
+            (keys, *types),
+        )
+        return and_(select, self._unchanged_condition()).wrap("{} ORDER BY k.number, tree_key")
 
     def _descendants_by_member(
         self, members: Sequence[EntityRow], types: Collection[str]

@@ -86,16 +86,20 @@ def test_those_that_come_meanwhile_share_the_next_statement(postgres_url: str, m
 
     async def run() -> list[FoundEntity]:
         with closing(EntityLookups(readers)) as lookups:
-            first = asyncio.create_task(lookups.find("/", False))
+            found = [await lookups.find("/", False)]
+            first = [asyncio.create_task(lookups.find("/", False)) for _ in range(2)]
             while not together:
                 await asyncio.sleep(0)
             others = [asyncio.create_task(lookups.find(xid, False)) for xid in ("/model", "/none", "/", '/"\\,{}')]
-            return await asyncio.gather(first, *others)
+            found += await asyncio.gather(*first, *others)
+            found.append(await lookups.find("/", False))  # perhaps others follow this one
+            found.append(await lookups.find("/", False))
+            return found
 
     with closing(ViewPool(postgres_url)) as readers:
         found = [lookup.row and lookup.row.xid for lookup in asyncio.run(run())]
-    assert found == ["/", "/model", None, "/", None]
-    assert together == [["/"], ["/model", "/none", "/", '/"\\,{}']]
+    assert found == ["/", "/", "/", "/model", None, "/", None, "/", "/"]
+    assert together == [["/", "/"], ["/model", "/none", "/", '/"\\,{}'], ["/"]]
 
 
 def test_a_lost_connection_is_replaced(postgres_url: str) -> None:
@@ -105,12 +109,13 @@ def test_a_lost_connection_is_replaced(postgres_url: str) -> None:
         pids: list[int] = []
         with closing(EntityLookups(readers)) as lookups:
             for _ in range(4):
-                assert (await lookups.find("/", False)).row
+                found = await asyncio.gather(*(lookups.find("/", False) for _ in range(2)))
+                assert all(each.row for each in found)
                 if (used := lookups._queues[False]._lookups) is not None:
                     pids.append(used._connection.info.backend_pid)
                     readers.quick_view()._db.one("SELECT pg_terminate_backend(?::bigint::int, 5000)", (pids[-1],))
         return pids
 
     with closing(ViewPool(postgres_url)) as readers:
-        first, second = asyncio.run(run())  # the look-ups in between were answered by another connection
-    assert first != second
+        pids = asyncio.run(run())
+    assert len(set(pids)) == len(pids) >= 2  # look-ups in between may have been answered by another connection

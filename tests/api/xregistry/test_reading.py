@@ -332,7 +332,16 @@ def noted_statements() -> Iterator[list[str]]:
         yield seen
 
 
-@pytest.mark.parametrize("path", ["/dirs/d/files?inline=*", "/export?", "/dirs/d/files?inline=*&asof="])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/dirs/d/files?inline=*",
+        "/dirs/d/files?inline=*&limit=90",
+        "/dirs/d/files?inline=*&sort=fileid=desc",
+        "/export?",
+        "/dirs/d/files?inline=*&asof=",
+    ],
+)
 def test_what_is_inlined_takes_no_more_statements_for_more_members(
     store_url: str, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:

@@ -84,6 +84,18 @@ def test_pages_read_ranges(large: Registry, sort: Sort | None, size: int) -> Non
             assert values and not any("TEMP B-TREE" in plan or "Sort" in plan for plan in values), values
 
 
+def test_what_is_inlined_in_a_page_is_read_by_ranges_of_one_statement(large: Registry) -> None:
+    # FLAG-30, PAG-7: the members of a sorted page lie apart; a statement for each would be a round trip for each
+    with large.readers.view() as view:
+        members = list(view.subtree("/dirs/d7/files", {"dirs.files"}))[::-2]
+    with explained(large) as db:
+        selection = Selection(db, "/dirs/d7/files", None)
+        assert list(selection.with_descendants(members, {"dirs.files.versions"})) == members
+        (plan,) = db.plans
+        assert "entity_pkey" in plan or "sqlite_autoindex_entity" in plan, plan
+        assert reads_ranges(plan), plan
+
+
 @pytest.mark.parametrize("expression", ["meta.readonly=true", "meta.readonly=false", "name=n7"])
 def test_equal_values_come_in_the_order_of_pages(large: Registry, expression: str) -> None:
     # FLAG-10, PAG-7: a page of what has one value is read from the index as it lies there, however many have it
