@@ -15,7 +15,7 @@ from annals.api.http.problem_response import root_link
 from annals.api.http.request import Request
 from annals.api.http.response import JSON, NO_HEADERS, Response
 from annals.api.http.streaming import StreamingPool
-from annals.api.registry.definitions import DefinitionsCache, RegistryDefinitions
+from annals.api.registry.definitions import DefinitionsCache, OutdatedDefinitions, RegistryDefinitions
 from annals.api.xregistry.entity_lookups import EntityLookups
 from annals.api.xregistry.listing import filter_of, list_collection, types_with_xref
 from annals.api.xregistry.render.documents import ReadDocument
@@ -42,10 +42,6 @@ from annals.projections.entities.filters.by_index import RowOverrides
 from annals.projections.entities.query import FoundEntity, ListSubtree, View, ViewPool
 from annals.projections.entities.rows import EntityRow
 from annals.projections.entities.xref import without_resolved, xref_of
-
-
-class OutdatedDefinitions(Exception):
-    """The definitions under which a request was parsed are no longer in force."""
 
 
 class XRegistryReadHandler:
