@@ -252,4 +252,4 @@ def dump(url: str) -> dict[str, list[str]]:
         rows = {table.name: sorted(map(repr, connection.execute(table.select()))) for table in tables.sorted_tables}
     engine.dispose()
     rows["projection"] = [row for row in rows["projection"] if INDEX_NAME not in row]
-    return {name: rows[name] for name in rows if name != "attribute"}
+    return {name: rows[name] for name in rows if not name.startswith("attribute")}
