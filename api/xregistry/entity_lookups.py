@@ -10,11 +10,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from annals.domain.values.xid import tree_key
 from annals.projections.entities.query import FoundEntity, ViewPool, found_entity
-from annals.projections.entities.sent_lookups import SentLookups
+
+if TYPE_CHECKING:
+    from annals.projections.entities.sent_lookups import SentLookups  # imports psycopg, which SQLite does not need
 
 
 class _Waiting(NamedTuple):
@@ -86,6 +88,8 @@ class _LookupQueue:
 
     def _connection(self) -> SentLookups:
         if self._lookups is None:
+            from annals.projections.entities.sent_lookups import SentLookups
+
             lookups, loop = SentLookups(self._readers.url, self._with_document), asyncio.get_running_loop()
             socket = lookups.fileno()
             loop.add_reader(socket, self._receive)

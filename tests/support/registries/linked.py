@@ -40,13 +40,13 @@ from annals.domain.values import xid as xids
 from annals.projections.entities.apply import EntityProjection
 from annals.projections.entities.publications import SqlPublications
 from annals.projections.entities.query import ViewPool
-from annals.projections.entities.tables import tables as read_model
 from annals.projections.outgoing.destination_guard import DestinationGuard
 from annals.projections.replication.link_state import LinkStates
 from annals.projections.replication.link_worker import LinkWorkerContext
 from annals.projections.replication.log.ingest import LogIngester
 from annals.projections.replication.log.log_lines import parse_interactions
 from tests.support.histories import Step, as_request
+from tests.support.read_model import read_model_rows
 from tests.support.registries.requests import MIDNIGHT, Answer, Registry, Request, RequestClock
 from tests.support.stores import schema_of
 
@@ -166,12 +166,12 @@ class NamedRegistry:
         with self.store.engine.connect() as connection:
             return {row.sha256: bytes(row.bytes) for row in connection.execute(select(tables.document))}
 
-    def rows(self) -> list[list[Any]]:
+    def rows(self) -> dict[str, list[Any]]:
         """All of the read model, table by table, in an order that is the same for equal ones."""
         with self.store.writing() as transaction:
             EntityProjection().catch_up(transaction.connection)
         with self.store.engine.connect() as connection:
-            return [sorted(map(tuple, connection.execute(select(each))), key=str) for each in read_model()]
+            return read_model_rows(connection)
 
     def _anywhere(self, text: str) -> str:
         return _SHORT.sub("/-/s/it", text.replace(self.url, "http://anywhere"))
