@@ -18,6 +18,8 @@ _SEPARATORS: Final = ("", "!", '"')
 _AFTER_SUBTREE: Final = "#"
 #: Above all id keys.
 _LAST: Final = "\x7f"
+#: What sorts above a collection and all below it, behind its owner's id key: all Groups, Resources, Versions.
+_AFTER_COLLECTION: Final = (_LAST, '"', _AFTER_SUBTREE)
 
 
 def id_key(tree_key: str) -> str:
@@ -49,12 +51,11 @@ def id_key_bound(type: str, bound: str) -> str:
         return _LAST
     key, remaining = "", bound[1:]
     for level, name in enumerate(type.split(".")):
-        before, after = key + _SEPARATORS[level], key + (*_SEPARATORS, _AFTER_SUBTREE)[level + 1] if level else _LAST
         found_name, mark, remaining = _split(remaining)
-        if found_name != name or mark != "!":
-            return after if found_name + mark > name + "!" else before
+        if found_name != name or mark != "!":  # it is outside the collection
+            return key + (_AFTER_COLLECTION if found_name + mark > name + "!" else _SEPARATORS)[level]
         id, mark, remaining = _split(remaining)
-        key = before + id
+        key += _SEPARATORS[level] + id
         if mark != "!":
             return key + (_AFTER_SUBTREE if mark else "")
     return f"{key}!"  # a bound below an entity of this type
