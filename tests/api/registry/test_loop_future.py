@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from datetime import UTC, datetime
 from threading import Thread
 
@@ -14,8 +15,8 @@ from annals.commands.store.log import Recorded
 RECORDED = Recorded((), (), None, 0, datetime(2030, 1, 1, tzinfo=UTC))
 
 
-def in_thread(work: object, *arguments: object) -> None:
-    thread = Thread(target=work, args=arguments)  # type: ignore[arg-type]
+def in_thread(work: Callable[..., object], *arguments: object) -> None:
+    thread = Thread(target=work, args=arguments)
     thread.start()
     thread.join()
 

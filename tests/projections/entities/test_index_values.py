@@ -12,16 +12,7 @@ from hypothesis import strategies as st
 from annals.domain.filters.comparison import compare_numbers
 from annals.domain.values.json_text import loads
 from annals.projections.entities.index_values import KEY_LIMIT, is_cut, scalar_value, text_value
-
-DIGITS = st.text("0123456789", min_size=1, max_size=25)
-#: Few exponents and few leading digits, so that many pairs share a double.
-TEXTS = st.builds(
-    lambda sign, whole, fraction, exponent: f"{sign}{whole}.{fraction}{exponent}",
-    st.sampled_from(["", "-"]),
-    st.sampled_from(["0", "1", "9007199254740992", "9007199254740993"]),
-    st.sampled_from(["0", "1", "00000000000000000001", "1000000000000000055511151231257827"]) | DIGITS,
-    st.sampled_from(["", "e5", "e-400", "e400"]),
-)
+from tests.domain.filters.test_comparison import TEXTS
 
 
 def test_kinds_have_an_order() -> None:

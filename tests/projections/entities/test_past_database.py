@@ -20,6 +20,7 @@ from annals.projections.entities.past_database import PastDatabase
 from annals.projections.entities.query import View
 from tests.projections.entities.test_filters import BASE, MODEL, emptied, entities, filters, tree
 from tests.support.examples import examples
+from tests.support.plans import Explained
 from tests.support.registries.recorded import Registry
 from tests.support.stores import analyze
 
@@ -80,16 +81,8 @@ def test_each_row_is_found_between_its_changes(registry: Registry) -> None:
         ]
 
 
-class Explained:
-    """A connection that plans what it is asked, and answers nothing."""
-
-    def __init__(self, db: Any, sqlite: bool) -> None:
-        self._db = db
-        self._explain = "EXPLAIN QUERY PLAN " if sqlite else "EXPLAIN "
-        self.plans: list[str] = []
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._db, name)
+class AllExplained(Explained):
+    """The same for whatever is asked, not only for what is streamed."""
 
     def all(self, sql: str, values: Values = ()) -> list[Any]:
         self.plans.append("; ".join(row[-1] for row in self._db.all(self._explain + sql, values)))
@@ -103,7 +96,7 @@ class Explained:
 
 
 @pytest.fixture
-def explained(registry: Registry) -> Iterator[Explained]:
+def explained(registry: Registry) -> Iterator[AllExplained]:
     """A store of whose rows most are history."""
     for time in range(TIMES):
         for d in range(GROUPS):
@@ -116,11 +109,11 @@ def explained(registry: Registry) -> Iterator[Explained]:
         if not sqlite:
             for setting in PLANNER_SETTINGS:
                 connection.exec_driver_sql(setting)
-        yield Explained(drivers.database_of(connection), sqlite)
+        yield AllExplained(drivers.database_of(connection), sqlite)
 
 
 @pytest.mark.scale
-def test_a_past_entity_needs_two_lookups(explained: Explained) -> None:
+def test_a_past_entity_needs_two_lookups(explained: AllExplained) -> None:
     # FLAG-80: by primary key in both tables, of the history the last row only
     past = PastDatabase(explained, GROUPS * FILES)
     past.entity(tree_key("/dirs/d1"))
@@ -131,7 +124,7 @@ def test_a_past_entity_needs_two_lookups(explained: Explained) -> None:
 
 
 @pytest.mark.scale
-def test_past_pages_and_trees_merge_two_ranges(explained: Explained) -> None:
+def test_past_pages_and_trees_merge_two_ranges(explained: AllExplained) -> None:
     # FLAG-80, PAG-7: both tables in the order of keys, without sorting what they hold
     past = PastDatabase(explained, GROUPS * FILES)
     for xid, type in (("/dirs", "dirs"), ("/dirs/d7/files", "dirs.files")):
