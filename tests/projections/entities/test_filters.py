@@ -183,6 +183,17 @@ def test_by_index_equals_by_document(registry: Registry, contents: dict[Any, Any
         _counts_are_consistent(view, filter, rows)
 
 
+@pytest.mark.parametrize("asked", ["p>5", "p>=5", "p<5", "p>=false", "p<true", "p<=true", "p<a", "p>a"])
+def test_values_of_other_kinds_are_not_in_a_range(registry: Registry, asked: str) -> None:
+    # FLAG-13: a number is neither below nor above a boolean
+    values = (True, False, 4, 5, 7, "a", "b", "", "4", "true")
+    filter = parse_filter([[asked]], PathScope("dirs"), MODEL)
+    with emptied(registry, {f"/dirs/d{n}": {"id": f"d{n}", "p": value} for n, value in enumerate(values)}) as view:
+        selection = view.selection("/dirs", filter, BASE)
+        found = selection.rows(selection.state, ("dirs",), selection.low, selection.high)
+        assert [row.xid for row in found] == expected(filter, all_rows(view))
+
+
 def _counts_are_consistent(view: View, filter: EntityFilter, rows: Sequence[EntityRow]) -> None:
     """SER-15: a collection counts what it shows."""
     left = set(expected(filter, rows))
