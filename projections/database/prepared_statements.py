@@ -52,6 +52,7 @@ class PreparedStatements:
         is_complete = False
         try:
             libpq_connection.send_query_prepared(self._prepare(sql), [str(value).encode() for value in values])
+            _flush(libpq_connection)
             if capabilities.has_stream_chunked():
                 libpq_connection.set_chunked_rows_mode(CHUNK_ROWS)
             else:  # client libraries before 17 return single rows, which is slower
@@ -68,6 +69,7 @@ class PreparedStatements:
         """Sends a query whose rows `receive` returns. Run no other query in between. Raises: psycopg.Error."""
         parameters = [str(value).encode() for value in values]
         self._connection.pgconn.send_query_prepared(self._prepare(sql), parameters, result_format=Format.BINARY)
+        _flush(self._connection.pgconn)
 
     def receive(self) -> list[Any] | None:
         """All rows of the query that was sent; None if some have not arrived yet. Does not wait for them.
@@ -95,6 +97,14 @@ class PreparedStatements:
             self._connection.execute(f"PREPARE {name} AS {numbered_sql}".encode())
             self._names[sql] = name.encode()
         return self._names[sql]
+
+
+def _flush(libpq_connection: PGconn) -> None:
+    """Sends what did not fit into the socket at once: the server answers nothing before it has all parameters."""
+    while libpq_connection.flush():
+        poller = select.poll()
+        poller.register(libpq_connection.socket, select.POLLOUT)
+        poller.poll()
 
 
 def _raise_error(result: PGresult, libpq_connection: PGconn) -> None:

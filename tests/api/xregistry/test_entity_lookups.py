@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import select
+import socket
+import time
 from collections.abc import Iterable
 from contextlib import closing
 from typing import Any
@@ -71,6 +75,19 @@ def test_a_cancelled_one_does_not_disturb_others(store_url: str) -> None:
     with closing(ViewPool(store_url)) as readers:
         row = asyncio.run(run()).row
         assert row is not None and row.xid == "/"
+
+
+def test_many_are_sent_to_the_end(postgres_url: str) -> None:
+    create(postgres_url)
+    names = [f"/dirs/{number:0100}" for number in range(10_000)]
+    with closing(SentLookups(postgres_url, False)) as lookups:
+        with socket.socket(fileno=os.dup(lookups.fileno())) as connection:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+        lookups.send(names)
+        deadline = time.monotonic() + 20
+        while (found := lookups.receive()) is None and select.select([lookups], [], [], deadline - time.monotonic())[0]:
+            pass
+    assert found is not None and len(found) == len(names)
 
 
 def test_those_that_come_meanwhile_share_the_next_statement(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
