@@ -77,6 +77,8 @@ class _LookupQueue:
         waiting, self._waiting = self._waiting, []
         self._sent = [each for each in waiting if not each.future.done()]  # others were cancelled
         has_company, self._has_company = self._has_company, len(self._sent) > 1
+        if not self._sent:
+            return
         if len(self._sent) <= 1 and not has_company:
             self._answer_one_by_one()
             return

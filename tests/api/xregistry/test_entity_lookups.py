@@ -77,6 +77,28 @@ def test_a_cancelled_one_does_not_disturb_others(store_url: str) -> None:
         assert row is not None and row.xid == "/"
 
 
+def test_cancelled_ones_need_no_statement(postgres_url: str) -> None:
+    create(postgres_url)
+
+    async def run() -> set[int]:
+        pids: set[int] = set()
+        with closing(EntityLookups(readers)) as lookups:
+            for _ in range(3):
+                await asyncio.gather(*(lookups.find("/", False) for _ in range(2)))
+                cancelled = [asyncio.create_task(lookups.find("/", False)) for _ in range(2)]
+                await asyncio.sleep(0)
+                for task in cancelled:
+                    task.cancel()
+                await asyncio.wait(cancelled)
+                await asyncio.sleep(0.05)  # an answer would arrive
+                if (used := lookups._queues[False]._lookups) is not None:
+                    pids.add(used._connection.info.backend_pid)
+        return pids
+
+    with closing(ViewPool(postgres_url)) as readers:
+        assert len(asyncio.run(run())) == 1
+
+
 def test_many_are_sent_to_the_end(postgres_url: str) -> None:
     create(postgres_url)
     names = [f"/dirs/{number:0100}" for number in range(10_000)]
