@@ -97,8 +97,7 @@ def _after(kind: bytes) -> bytes:
 def _pattern_conditions(pieces: tuple[str, ...], like_condition: str) -> ValueConditions:
     """The conditions for a pattern: its prefix is a range; the value decides the rest unless it is cut."""
     prefix = pieces[0][:KEY_LIMIT]
-    start, end = TEXT + prefix.encode(), TEXT + _prefix_end(prefix).encode() if prefix else _after(TEXT)
-    has_prefix = SqlFragment("a.value >= ? AND a.value < ?", (start, end))
+    has_prefix = SqlFragment("a.value >= ? AND a.value < ?", (TEXT + prefix.encode(), _prefix_end(prefix)))
     if not any(pieces[1:]) and len(pieces[0]) <= KEY_LIMIT:
         return ValueConditions(ranges=(has_prefix,), rank=1)
     last_byte = SqlFragment("substr(a.value, length(a.value)) = ?", (CUT,))
@@ -108,10 +107,10 @@ def _pattern_conditions(pieces: tuple[str, ...], like_condition: str) -> ValueCo
 
 
 @lru_cache(maxsize=256)
-def _prefix_end(prefix: str) -> str:
-    """The first text after all texts with a prefix."""
+def _prefix_end(prefix: str) -> bytes:
+    """The first value after those of all texts with a prefix."""
     for index in range(len(prefix) - 1, -1, -1):
         code = ord(prefix[index]) + 1
         if code <= 0x10FFFF:
-            return prefix[:index] + chr(0xE000 if code == 0xD800 else code)
-    return "\U0010ffff" * (KEY_LIMIT + 1)
+            return TEXT + (prefix[:index] + chr(0xE000 if code == 0xD800 else code)).encode()
+    return _after(TEXT)

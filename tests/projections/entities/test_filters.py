@@ -194,6 +194,18 @@ def test_values_of_other_kinds_are_not_in_a_range(registry: Registry, asked: str
         assert [row.xid for row in found] == expected(filter, all_rows(view))
 
 
+@pytest.mark.parametrize("length", [1, 128, 129])
+def test_the_last_character_of_all_begins_a_pattern(registry: Registry, length: int) -> None:
+    # FLAG-14: also where the index has only the beginning of a text
+    asked = f"p={chr(0x10FFFF) * length}*"
+    contents = {f"/dirs/d{n}": {"id": f"d{n}", "p": chr(0x10FFFF) * n} for n in range(127, 131)}
+    filter = parse_filter([[asked]], PathScope("dirs"), MODEL)
+    with emptied(registry, contents) as view:
+        selection = view.selection("/dirs", filter, BASE)
+        found = selection.rows(selection.state, ("dirs",), selection.low, selection.high)
+        assert [row.xid for row in found] == expected(filter, all_rows(view))
+
+
 def _counts_are_consistent(view: View, filter: EntityFilter, rows: Sequence[EntityRow]) -> None:
     """SER-15: a collection counts what it shows."""
     left = set(expected(filter, rows))
