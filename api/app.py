@@ -136,9 +136,12 @@ def create_app(
         )
         app.state.stop_checking = registry.checker.stop
         feeds = Feeds(registry, log_head_watcher)
-        metrics.add_position_gauges(
-            lambda: (registry.store.log_end().position, registry.readers.quick_view().position())
-        )
+
+        def read_positions() -> tuple[int, int, int]:
+            view = registry.readers.quick_view()
+            return registry.store.log_end().position, view.position(), view.index_position()
+
+        metrics.add_position_gauges(read_positions)
         canonical_links = CanonicalLinks(registry.readers)
         xregistry_routes = XRegistryRoutes(
             registry, settings.max_body, settings.pagelimit, settings.max_inlined, canonical_links

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import gc
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import replace
 from functools import partial
@@ -40,6 +41,7 @@ MAX_BATCH: Final = 256
 IDLE_SECONDS: Final = 0.1
 #: The maximum number of waiting commands; a longer queue would only delay all of them.
 MAX_WAITING: Final = 10_000
+_LOG: Final = logging.getLogger("annals.store")
 
 
 class CommitListener(Protocol):
@@ -159,7 +161,7 @@ class CommandBus:
         self._queue: SimpleQueue[PendingCommand | None] = SimpleQueue()
         self._gate = Gate()
         self._open_count = 0  # commands whose outcome was not delivered yet
-        self._is_closed = self._is_behind = False
+        self._is_closed = self._is_behind = self._has_failed_to_catch_up = False
         self._check_scheduler = CheckScheduler(store, checker or DocumentChecker(), self._queue.put, self._complete)
         self._thread = Thread(target=self._run, name="annals-writer", daemon=True)
         self._thread.start()
@@ -302,10 +304,18 @@ class CommandBus:
         return self._queue.get()
 
     def _catch_up(self) -> None:
+        """Has projections do what they have left to do later; the next commands cause another attempt if it fails."""
         self._is_behind = False
-        with suppress(Exception), self._store.writing() as transaction:  # a command would report the same failure
-            for projection in self._inline:
-                projection.catch_up(transaction.connection)
+        try:
+            with self._store.writing() as transaction:
+                for projection in self._inline:
+                    projection.catch_up(transaction.connection)
+        except Exception as error:
+            if not self._store.damage.note(error) and not self._has_failed_to_catch_up:
+                _LOG.warning("the index over attributes stays behind until the next write", exc_info=error)
+            self._has_failed_to_catch_up = True
+        else:
+            self._has_failed_to_catch_up = False
 
 
 def _set_outcome(pending: PendingCommand, outcome: CommandOutcome) -> None:

@@ -1,4 +1,4 @@
-"""Prometheus metrics: requests by route and status, commands and commits, and the positions of log and read model.
+"""Prometheus metrics: requests by route and status, commands and commits, positions of log, read model and index.
 
 Labels take few values, and no label value is text that a client sent.
 """
@@ -25,8 +25,8 @@ _SECONDS_BUCKETS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
 _BATCH_BUCKETS: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 _METHODS: Final = frozenset(("GET", "HEAD", "OPTIONS", "PUT", "PATCH", "POST", "DELETE"))
 _LABELS_BY_DEPTH: Final = {0: "registry", 1: "groups", 2: "group", 3: "resources", 4: "resource", 6: "version"}
-#: Returns the positions of the log and of the read model; called at each scrape.
-ReadPositions = Callable[[], tuple[int, int]]
+#: Returns the positions of the log, of the read model and of its attribute index; called at each scrape.
+ReadPositions = Callable[[], tuple[int, int, int]]
 
 
 class ServerMetrics:
@@ -70,7 +70,7 @@ class ServerMetrics:
         self._batch_sizes.observe(commands)
 
     def add_position_gauges(self, positions: ReadPositions) -> None:
-        """Adds two gauges. positions: returns the positions of the log's end and of the read model."""
+        """Adds a gauge for each of some positions."""
         self._registry.register(_PositionsCollector(positions))
 
     def text(self) -> bytes:
@@ -109,8 +109,13 @@ class _PositionsCollector(Collector):
         self._positions = positions
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        head, applied_position = self._positions()
+        head, applied_position, index_position = self._positions()
         yield GaugeMetricFamily("annals_log_position", "Position of the last event in the log.", value=head)
         yield GaugeMetricFamily(
             "annals_read_model_position", "Position that the read model reaches.", value=applied_position
+        )
+        yield GaugeMetricFamily(
+            "annals_attribute_index_position",
+            "Position that the index over attributes reaches, at most a few hundred events behind.",
+            value=index_position,
         )

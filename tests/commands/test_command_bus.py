@@ -11,6 +11,7 @@ from sqlalchemy import Connection, text
 
 from annals.commands.command_bus import CommandBus, handle
 from annals.commands.pending_command import BuildAnswer, PendingCommand
+from annals.commands.store.damage import UnreadableRow
 from annals.commands.store.engine import WriterConnection
 from annals.commands.store.log import Recorded, Store, WriteTransaction
 from annals.commands.verify.verify_log import verify_log
@@ -197,6 +198,45 @@ def test_a_withdrawn_command_is_left_out(store: Store) -> None:
     held.result()
     command_bus.close()
     assert store.log_end().position == 1
+
+
+def test_failures_to_catch_up_are_logged(
+    store: Store, projection: PositionProjection, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    failures: list[Exception | None] = [OSError("the disk is full"), OSError("still full"), None, OSError("full again")]
+    caught_up = Event()
+
+    def catch_up(_: Connection) -> None:
+        failure = failures.pop(0)
+        caught_up.set()
+        if failure:
+            raise failure
+
+    monkeypatch.setattr(projection, "catch_up", catch_up)
+    command_bus = CommandBus(store, [projection], decide)
+    for number in range(len(failures)):
+        caught_up.clear()
+        command_bus.submit(write(f"/dirs/d{number}")).result()
+        assert caught_up.wait(10)
+    command_bus.close()
+    assert [str(record.exc_info and record.exc_info[1]) for record in caplog.records] == [
+        "the disk is full",
+        "full again",
+    ]
+    assert store.damage.first_damage is None
+
+
+def test_damage_that_catching_up_finds_is_noted(
+    store: Store, projection: PositionProjection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def catch_up(_: Connection) -> None:
+        raise UnreadableRow("a row cannot be read")
+
+    monkeypatch.setattr(projection, "catch_up", catch_up)
+    command_bus = CommandBus(store, [projection], decide)
+    command_bus.submit(write("/dirs/a")).result()
+    command_bus.close()
+    assert store.damage.first_damage == "its read model is damaged"
 
 
 def test_closing_drains(store: Store) -> None:

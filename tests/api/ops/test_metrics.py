@@ -30,6 +30,7 @@ def test_requests_commands_and_places(api: Api) -> None:
     assert found["annals_commit_commands_count",] == found["annals_commit_seconds_count",] == 2
     head = api.get("/-/readyz")["head"]
     assert found["annals_log_position",] == found["annals_read_model_position",] == head
+    assert head - 256 <= found["annals_attribute_index_position",] <= head
 
 
 def test_labels_do_not_grow_with_what_clients_send(api: Api) -> None:
