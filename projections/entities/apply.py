@@ -87,7 +87,7 @@ class EntityProjection:
         ]
         is_indexed = len(recorded) > self._max_behind  # their leaves are in memory now
         if is_indexed:
-            self._index.catch_up(db, recorded[0][0] - 1)
+            self._index.take_in(db, recorded[0][0] - 1)  # one statement cannot save two positions
         counter, has_xrefs, known_heads = (
             PhaseCounter(report_phase, "indexed", len(events)),
             False,

@@ -55,11 +55,17 @@ class AttributeIndex:
 
     def catch_up(self, db: Database, position: int) -> None:
         """Takes in all events up to a position, which must be that of the rows."""
-        start = self.position(db) or 0
-        if start < position:
-            for keys in sql.chunks(changed_keys(db, start)):
-                self._take_in(db, keys, start)
+        if self.take_in(db, position):
             self.save_position(db, position)
+
+    def take_in(self, db: Database, position: int) -> bool:
+        """`catch_up`, except that the caller has to save a position; returns whether there were events."""
+        start = self.position(db) or 0
+        if start >= position:
+            return False
+        for keys in sql.chunks(changed_keys(db, start)):
+            self._replace_leaves(db, keys, start)
+        return True
 
     def position(self, db: Database) -> int | None:
         """The position of the last event in the index; None if none is stored."""
@@ -76,7 +82,7 @@ class AttributeIndex:
         """The leaves of an entity that the index is to have."""
         return {} if type in UNINDEXED_TYPES else leaves(attributes, self._max_leaves)
 
-    def _take_in(self, db: Database, keys: Sequence[str], start: int) -> None:
+    def _replace_leaves(self, db: Database, keys: Sequence[str], start: int) -> None:
         """Replaces the leaves as of a start position by the current ones."""
         changes = LeafChanges()
         for row in rows_as_of(db, keys, start, self._tables).values():

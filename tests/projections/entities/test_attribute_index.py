@@ -12,11 +12,13 @@ from annals.api.settings.settings import Settings
 from annals.commands.command_bus import CommandBus, handle
 from annals.commands.pending_command import PendingCommand
 from annals.commands.store.log import Store
-from annals.domain.decisions.commands import WriteMethod, WriteTree
+from annals.domain.decisions.commands import DeleteEntities, WriteMethod, WriteTree
+from annals.domain.decisions.world import Decision
 from annals.projections.entities.apply import EntityProjection
 from annals.projections.entities.attribute_index import INDEX_NAME, MAX_BEHIND
 from annals.projections.entities.verify.verify_index import verify_index
 from tests.support.polling import until
+from tests.support.registries.history import History
 from tests.support.registries.in_process import create
 
 
@@ -52,6 +54,21 @@ def test_what_a_killed_process_has_left_is_taken_in_at_the_next_start(store_url:
         handle([PendingCommand(put("f1"))], store, [EntityProjection()])
         assert behind(store) > 0
         open_registry(Settings(database=store_url)).close()
+        assert behind(store) == 0
+        assert list(verify_index(store)) == []
+
+
+def test_it_catches_up_before_many_events_that_it_has_nothing_of(store_url: str) -> None:
+    create(store_url)
+    history, entities = History(), EntityProjection()
+    subscriptions = [
+        (f"/subscriptions/s{number}", {"subscriptionid": f"s{number}"}) for number in range(MAX_BEHIND + 1)
+    ]
+    with closing(Store(store_url)) as store:
+        for changes in ([("/dirs/d1", {"dirid": "d1"})], subscriptions):
+            events = tuple(event for _, event in history.record(*changes))
+            with store.writing([entities]) as transaction:
+                transaction.append(Decision(events, {}), transaction.context(), DeleteEntities("/dirs"))
         assert behind(store) == 0
         assert list(verify_index(store)) == []
 
