@@ -8,13 +8,16 @@ index.
 
 from __future__ import annotations
 
+import fcntl
+import os
 import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from secrets import token_hex
-from typing import Final
+from typing import IO, Final
 
 from sqlalchemy import Connection, inspect
 from sqlalchemy.exc import OperationalError
@@ -125,9 +128,10 @@ def _is_current(store: Store) -> bool:
 
 @contextmanager
 def _rebuild_lock(store: Store) -> Iterator[None]:
-    """Held by one rebuild at a time, because each drops leftover tables. SQLite has one server and needs no lock."""
+    """Held by one rebuild at a time, because each drops leftover tables."""
     if store.engine.dialect.name != "postgresql":
-        yield
+        with _file_lock(Path(f"{store.engine.url.database}-rebuild")):
+            yield
         return
     with store.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         connection.exec_driver_sql(f"SELECT pg_advisory_lock({_REBUILD_LOCK_KEY})")
@@ -135,6 +139,27 @@ def _rebuild_lock(store: Store) -> Iterator[None]:
             yield
         finally:
             connection.exec_driver_sql(f"SELECT pg_advisory_unlock({_REBUILD_LOCK_KEY})")
+
+
+@contextmanager
+def _file_lock(path: Path) -> Iterator[None]:
+    """The lock of a file, which exists while the lock is held. It is free if the process that held it dies."""
+    is_held = False
+    while not is_held:
+        with path.open("a") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            if is_held := _is_at(path, file):  # otherwise the last holder has removed it
+                try:
+                    yield
+                finally:
+                    path.unlink()
+
+
+def _is_at(path: Path, file: IO[str]) -> bool:
+    """Whether a path leads to an open file."""
+    with suppress(FileNotFoundError):
+        return os.path.samestat(path.stat(), os.fstat(file.fileno()))
+    return False
 
 
 def _run_rebuild(

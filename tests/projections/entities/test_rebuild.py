@@ -8,6 +8,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
@@ -17,6 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import inspect
 
+from annals.commands.store.log import Store
 from annals.projections.entities import rebuild as rebuilding
 from annals.projections.entities.rebuild import RebuildDiverged, rebuild, rebuild_if_stale
 from annals.projections.entities.tables import tables
@@ -104,6 +107,18 @@ def test_an_empty_log(registry: Registry) -> None:
     assert rebuild(registry.store).events == 0
     registry.record(("/", {"registryid": "r"}))
     assert registry.tables() == registry.expected()
+
+
+def test_rebuilds_at_the_same_time(filled: Registry) -> None:
+    def rebuild_by_another(_: int) -> None:
+        with closing(Store(filled.url)) as store:
+            rebuild(store)
+
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(rebuild_by_another, range(4)))
+    assert filled.tables() == filled.expected()
+    if filled.url.startswith("sqlite"):
+        assert not Path(f"{filled.store.engine.url.database}-rebuild").exists()
 
 
 def test_a_lost_or_damaged_read_model_comes_back(filled: Registry) -> None:
