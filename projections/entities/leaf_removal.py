@@ -31,7 +31,7 @@ def remove_ranges(db: Database, tables: ReadModelTables, events: Sequence[tuple[
 
     The index must have what was before the events. Nothing is removed of types where that would cost more.
     """
-    # A range, because PostgreSQL without statistics searches the index for each key of a list.
+    # A range, because with a list of 10,000 keys, a deletion on PostgreSQL took minutes.
     statement = (
         f"DELETE FROM {tables.attribute.name} WHERE id_key >= ? AND id_key <= ?"
         f" AND path IN (SELECT number FROM {tables.path.name} WHERE type = ?)"
