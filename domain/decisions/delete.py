@@ -127,7 +127,7 @@ def _singular_of(changes: ChangeSet, xid: str) -> str:
 def _check_removable(changes: ChangeSet, entity: Entity) -> None:
     check_removable(entity, changes.context.now)
     if entity.type.count(".") == 0:
-        for child in changes.world.subtree(entity.xid):
+        for child in changes.stored_subtree(entity.xid):
             if child.type.count(".") == 1:
                 is_skipped(changes, child.xid, frozenset())
                 check_removable(child, changes.context.now)

@@ -12,6 +12,7 @@ from typing import Final
 from sqlalchemy import Connection
 
 from annals.commands.store.sql_world import StreamHead
+from annals.domain.compat.legacy_apis import FACADE
 from annals.domain.compat.publications import LiveVersion, Publication, affects_publications, fold_publications
 from annals.domain.decisions.phases import PhaseCounter, ReportPhase
 from annals.domain.registry.entities import xref_target
@@ -23,6 +24,7 @@ from annals.projections.database.drivers import MIN_COPY_ROWS, Database, Values
 from annals.projections.entities.attribute_index import MAX_BEHIND, AttributeIndex, LeafChanges
 from annals.projections.entities.changed_rows import rows_as_of
 from annals.projections.entities.id_keys import id_key
+from annals.projections.entities.leaf_removal import KeysByType, remove_ranges
 from annals.projections.entities.leaves import MAX_LEAVES
 from annals.projections.entities.publications import retained_publications
 from annals.projections.entities.rows import EntityRow, entity_row, publication_row
@@ -93,9 +95,10 @@ class EntityProjection:
             False,
             dict(replaced or {}),
         )
+        removed_keys = remove_ranges(db, self._tables, events) if is_indexed else None
         for start in range(0, len(events), BATCH_EVENTS):
             batch = events[start : start + BATCH_EVENTS]
-            has_xrefs |= self._apply_batch(db, batch, known_heads, is_indexed)
+            has_xrefs |= self._apply_batch(db, batch, known_heads, removed_keys)
             counter.add(len(batch))
         save_position(db, self._position_name, position)
         if is_indexed:
@@ -109,17 +112,24 @@ class EntityProjection:
         self._index.catch_up(db, read_position(db, self._position_name))
 
     def _apply_batch(
-        self, db: Database, events: PositionedEvents, known_heads: dict[str, StreamHead], is_indexed: bool
+        self,
+        db: Database,
+        events: PositionedEvents,
+        known_heads: dict[str, StreamHead],
+        removed_keys: KeysByType | None,
     ) -> bool:
-        """Applies some events; returns whether any of them adds, changes or removes an xref."""
+        """Applies some events; returns whether any of them adds, changes or removes an xref.
+
+        removed_keys: of the entities without leaves in the index; None if the index takes in the events later.
+        """
         changes, streams = RowChanges(), _by_stream(events)
         previous_rows = self._previous_rows(db, streams, known_heads)
         for key, stream_events in streams.items():
             changes.add(previous_rows.get(key), stream_events)
         self._add_publications(db, changes, streams, previous_rows)
         changes.write(db, self._tables)
-        if is_indexed:
-            self._write_leaves(db, streams, previous_rows)
+        if removed_keys is not None:
+            self._write_leaves(db, streams, previous_rows, removed_keys)
         return any(xref_target(event) for _, event in events) or any(map(xref_of, previous_rows.values()))
 
     def _add_publications(
@@ -130,7 +140,10 @@ class EntityProjection:
         previous_rows: Mapping[str, EntityRow],
     ) -> None:
         publication_events = {
-            key: events for key, events in streams.items() if any(affects_publications(event) for _, event in events)
+            key: events
+            for key, events in streams.items()
+            if any(affects_publications(event) for _, event in events)
+            and not _is_deletion_only(events, previous_rows.get(key))
         }
         if publication_events:
             # A Version that has earlier events but no row was either pruned and retained, or deleted for good.
@@ -159,11 +172,16 @@ class EntityProjection:
         return rows | rows_as_of(db, unknown_keys, None, self._tables) if unknown_keys else rows
 
     def _write_leaves(
-        self, db: Database, streams: Mapping[str, PositionedEvents], previous_rows: Mapping[str, EntityRow]
+        self,
+        db: Database,
+        streams: Mapping[str, PositionedEvents],
+        previous_rows: Mapping[str, EntityRow],
+        removed_keys: KeysByType,
     ) -> None:
         changes = LeafChanges()
         for row in previous_rows.values():
-            changes.remove(row)
+            if row.id_key not in removed_keys.get(row.type, ()):
+                changes.remove(row)
         for key, events in streams.items():
             event = events[-1][1]
             if not isinstance(event, EntityDeleted):
@@ -227,6 +245,13 @@ class RowChanges:
         ):
             if rows:
                 write(table, rows)
+
+
+def _is_deletion_only(events: PositionedEvents, previous: EntityRow | None) -> bool:
+    """Whether a live entity without values of the legacy APIs is deleted for good. previous: its row."""
+    (_, event), *later = events
+    is_deletion = isinstance(event, EntityDeleted) and event.reason == "deleted" and not later
+    return is_deletion and previous is not None and f'"{FACADE}"' not in previous.private
 
 
 def _by_stream(positioned_events: PositionedEvents) -> dict[str, list[tuple[int, EntityEvent]]]:

@@ -50,6 +50,7 @@ class ChangeSet:
         self.restored_streams: set[str] = (
             set()
         )  # streams that a restore brings back, even if their types have other names now
+        self._subtrees: dict[str, Sequence[Entity]] = {}  # of Groups
         self._cascaded_entities: list[Entity] = []  # the descendants of a deleted Group or Resource
         self._forgotten: dict[str, tuple[int, int]] = {}  # retained Versions to forget: their numbers and epochs
 
@@ -152,10 +153,16 @@ class ChangeSet:
 
     # --- deletions -----------------------------------------------------------------------------------------------
 
+    def stored_subtree(self, group: str) -> Sequence[Entity]:
+        """The stored entities below a Group, which are read once."""
+        if group not in self._subtrees:
+            self._subtrees[group] = tuple(self.world.subtree(group))
+        return self._subtrees[group]
+
     def delete_group(self, entity: Entity) -> None:
         draft = self._group_draft(entity.xid)
         draft.is_deleted = True
-        self._cascaded_entities.extend(self.world.subtree(entity.xid))
+        self._cascaded_entities.extend(self.stored_subtree(entity.xid))
         self.registry().count(self.group_type(entity.xid).plural, -1)
 
     def delete_resource(self, resource: ResourceDraft) -> None:

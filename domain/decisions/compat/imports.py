@@ -51,15 +51,15 @@ def check_imports(events: Sequence[EntityEvent], world: World, context: Context)
     """Raises: Readonly for a write to a definition that another caller imported."""
     if context.link or context.role is Role.ADMIN:
         return
+    checked_xid = ""
     for event in reversed(events):  # the written entity follows its ancestors
         segments = xids.segments(event.xid)
-        if (
-            len(segments) < 4
-            or isinstance(event, EntityRefreshed)
-            or legacy_api_of(xid := xids.join(*segments[:4])) is None
-        ):
+        if len(segments) < 4 or isinstance(event, EntityRefreshed):
             continue
-        resource = world.get(xid)
+        xid = xids.join(*segments[:4])
+        if xid == checked_xid or legacy_api_of(xid) is None:
+            continue
+        resource, checked_xid = world.get(xid), xid
         facade = resource.private.get(FACADE, {}) if resource is not None else {}
         if facade.get(IMPORTER, context.caller) != context.caller:
             raise _readonly_problem(xid, facade[IMPORTER], facade.get("authority", ""))
