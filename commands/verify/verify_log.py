@@ -13,7 +13,8 @@ from annals.commands.store import hashes as proof
 from annals.commands.store import sql
 from annals.commands.store.hashes import Interaction, LogRow, extract_image
 from annals.commands.store.log import Store
-from annals.commands.store.mapper import EventMapper, assemble_after_image
+from annals.commands.store.mapper import EventMapper, UnreadableEvent, assemble_after_image
+from annals.commands.store.state_compression import decompress_state
 from annals.commands.verify.unchecked_rows import (
     catch_unreadable,
     open_snapshot,
@@ -52,9 +53,8 @@ _HEADS_WITHOUT_EVENT: Final = (
 )
 _DOCUMENTS: Final = "SELECT sha256, bytes FROM document WHERE sha256 > ? ORDER BY sha256 LIMIT ?"
 _LINK_PREFIX: Final = f"{COLLECTION}/"
-_ROWS: Final = (
-    "SELECT tree_key, xid, type, epoch, attributes, private FROM entity WHERE tree_key > ? ORDER BY tree_key LIMIT ?"
-)
+_ROWS: Final = "SELECT tree_key, xid, type, epoch, compressed_attributes, private FROM entity WHERE tree_key > ?"
+    " ORDER BY tree_key LIMIT ?"
 
 
 class VerificationFinding(NamedTuple):
@@ -243,12 +243,16 @@ class _HashedRow(NamedTuple):
     xid: str
     type: str
     epoch: int
-    attributes: str
+    compressed_attributes: bytes
     private: str
 
 
 def _after_image(row: _HashedRow) -> bytes:
-    return assemble_after_image(row.xid, row.type, row.epoch, row.attributes.encode(), row.private.encode())
+    try:
+        attributes = decompress_state(row.compressed_attributes)
+    except UnreadableEvent:
+        attributes = row.compressed_attributes  # an image of no entity, so that the sum differs
+    return assemble_after_image(row.xid, row.type, row.epoch, attributes, row.private.encode())
 
 
 def _check_succession(position: int, row: LogRow, previous: LogRow | None) -> Iterator[VerificationFinding]:

@@ -44,15 +44,15 @@ from annals.projections.entities.filters.selection import Selection
 from annals.projections.entities.id_keys import id_key_bound
 from annals.projections.entities.past_database import PastDatabase
 from annals.projections.entities.publications import StoredPublications
-from annals.projections.entities.rows import EntityRow, stored_row
+from annals.projections.entities.rows import ROW_COLUMNS, EntityRow, stored_row
 from annals.projections.entities.stored_links import StoredLinks
 from annals.projections.entities.tables import tables
 from annals.projections.log.positions import checked_position, find_position, read_position
 from annals.projections.log.reader import Log
 from annals.projections.subscriptions.state.subscriptions import StoredSubscriptions
 
-_COLUMNS: Final = ", ".join(EntityRow._fields)
-_ROW_WIDTH: Final = len(EntityRow._fields)
+_COLUMNS: Final = ", ".join(ROW_COLUMNS)
+_ROW_WIDTH: Final = len(ROW_COLUMNS)
 _SELECT_ENTITY: Final = f"SELECT {_COLUMNS} FROM entity WHERE tree_key = ?"
 _DEFINITIONS: Final = ", ".join(ENTITY_SINCE.format(tree_key(name)) for name in (MODEL, CAPABILITIES))
 _SELECT_DEFINITIONS: Final = f"SELECT {_DEFINITIONS}"

@@ -126,5 +126,5 @@ def test_a_damaged_document_is_found(history: Store, damage: str) -> None:
 
 
 def test_rows_that_differ_are_found(history: Store) -> None:
-    change(history, "UPDATE entity SET attributes = '{}' WHERE xid = '/dirs/b'")
+    change(history, "UPDATE entity SET compressed_attributes = '{}' WHERE xid = '/dirs/b'")
     assert [finding.position for finding in verify_row_hashes(history)] == [6]
