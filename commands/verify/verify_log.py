@@ -53,8 +53,10 @@ _HEADS_WITHOUT_EVENT: Final = (
 )
 _DOCUMENTS: Final = "SELECT sha256, bytes FROM document WHERE sha256 > ? ORDER BY sha256 LIMIT ?"
 _LINK_PREFIX: Final = f"{COLLECTION}/"
-_ROWS: Final = "SELECT tree_key, xid, type, epoch, compressed_attributes, private FROM entity WHERE tree_key > ?"
+_ROWS: Final = (
+    "SELECT tree_key, xid, type, epoch, compressed_attributes, private FROM entity WHERE tree_key > ?"
     " ORDER BY tree_key LIMIT ?"
+)
 
 
 class VerificationFinding(NamedTuple):

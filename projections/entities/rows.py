@@ -112,8 +112,9 @@ def stored_row(values: Sequence[Any]) -> EntityRow:
     """
     if tuple(map(type, values)) not in _VALID_TYPES:
         raise UnreadableRow(f"a row of the read model cannot be read: {values[:3]!r}")
-    attributes = decompress_attributes(values[_ATTRIBUTES_INDEX])
-    return EntityRow._make((*values[:_ATTRIBUTES_INDEX], attributes, *values[_ATTRIBUTES_INDEX + 1 :]))
+    row = list(values)
+    row[_ATTRIBUTES_INDEX] = decompress_attributes(row[_ATTRIBUTES_INDEX])
+    return EntityRow._make(row)
 
 
 def compress_attributes(text: str) -> bytes:
@@ -127,7 +128,7 @@ def decompress_attributes(stored: Any) -> str:
         text = decompress_state(stored).decode()
     except ValueError as error:
         raise UnreadableRow(f"attributes of the read model cannot be read: {error}") from error
-    if not text.startswith("{"):
+    if text[:1] != "{":
         raise UnreadableRow(f"attributes of the read model are no JSON object: {text[:100]!r}")
     return text
 
