@@ -31,7 +31,7 @@ _GROUPS: Final[dict[str, dict[str, str]]] = {
     },
     "The read model": {
         "entity": "Every existing entity as the API shows it. `tree_key` is the lower-cased xid with `/` as `!`, so "
-        "that string order is tree order.",
+        "that string order is tree order. `compressed_attributes` is JSON, compressed like `state` in the log.",
         "entity_history": "Replaced and deleted rows of `entity`, each with the position at which it ended.",
         "attribute": "The filter index: one row for each scalar value of an entity, in the order of values. `id_key` "
         "is the tree key without the names of collections.",
