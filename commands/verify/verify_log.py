@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 
 from annals.commands.store import hashes as proof
 from annals.commands.store import sql
+from annals.commands.store.document_compression import decompress_document
 from annals.commands.store.hashes import Interaction, LogRow, extract_image
 from annals.commands.store.log import Store
 from annals.commands.store.mapper import EventMapper, UnreadableEvent, assemble_after_image
@@ -283,16 +284,20 @@ def _check_heads(connection: Connection, log_end: int) -> Iterator[VerificationF
 
 class _Document(NamedTuple):
     sha256: str
-    content: bytes
+    stored: bytes
 
 
-def _digest(content: bytes) -> str:
-    return sha256(content).hexdigest()
+def _is_document(key: str, stored: bytes) -> bool:
+    try:
+        return sha256(decompress_document(key, stored)).hexdigest() == key
+    except UnreadableEvent:
+        return False
 
 
 def _damaged_documents(connection: Connection) -> list[str]:
     rows = _rows_by_key(connection, _DOCUMENTS, 50)
-    return [digest for digest, content in (unchecked_row(_Document, row) for row in rows) if _digest(content) != digest]
+    documents = (unchecked_row(_Document, row) for row in rows)
+    return [sha256 for sha256, stored in documents if not _is_document(sha256, stored)]
 
 
 def _interactions(connection: Connection) -> Iterator[Interaction]:
