@@ -24,7 +24,7 @@ _GROUPS: Final[dict[str, dict[str, str]]] = {
         "after the event, compressed with zstd and a dictionary that is part of the program.",
         "interaction": "One row for each request that recorded something: the positions of its events, its id, time, "
         "caller and command, and the hashes up to it.",
-        "document": "The bytes of documents, each once, by their SHA-256.",
+        "document": "Documents, each once, by the SHA-256 of their bytes; a zstd frame if that is shorter.",
         "head": "The last event of each stream, so that a write finds the state of an entity with one lookup.",
         "secret": "Encrypted secrets of subscriptions and links. The log has only references to them.",
         "store": "Settings of the store itself, such as the version of its tables.",
