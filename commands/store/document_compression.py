@@ -58,7 +58,7 @@ def document_size(stored: Any) -> int:
         raise UnreadableEvent(f"a compressed document cannot be read: {error}") from error
 
 
-class _Codecs(local):
+class _DocumentCodecs(local):
     """Functions of a compressor and a decompressor of one thread."""
 
     def __init__(self) -> None:
@@ -66,4 +66,4 @@ class _Codecs(local):
         self.decompress = zstandard.ZstdDecompressor().decompress
 
 
-_CODECS: Final = _Codecs()
+_CODECS: Final = _DocumentCodecs()

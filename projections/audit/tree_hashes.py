@@ -16,10 +16,10 @@ from typing import Any, Final, NamedTuple
 
 from annals.commands.store import hashes
 from annals.commands.store.mapper import assemble_after_image, require_bytes
+from annals.commands.store.state_compression import decompress_state
 from annals.domain.values import xid as xids
 from annals.projections.audit.trail import batches
 from annals.projections.database.drivers import Database
-from annals.projections.entities.rows import decompress_attributes
 from annals.projections.log.reader import Log
 
 _IN_TREE: Final = "".join(
@@ -136,7 +136,7 @@ def _hashed_entity(row: Sequence[Any]) -> _HashedEntity:
 
 
 def _hash_image(xid: str, type: str, epoch: int, attributes: Any, private: str) -> bytes:
-    image = assemble_after_image(xid, type, epoch, decompress_attributes(attributes).encode(), private.encode())
+    image = assemble_after_image(xid, type, epoch, decompress_state(attributes), private.encode())
     return hashes.entity_hash(image)
 
 
