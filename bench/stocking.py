@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 import orjson
 
 from annals.commands.store import hashes, sql, tables
+from annals.commands.store.document_compression import compress_document
 from annals.commands.store.hashes import LogRow
 from annals.commands.store.log import Store
 from annals.commands.store.state_compression import compress_state
@@ -36,7 +37,7 @@ def stock(store: Store, folder: SegmentFolder) -> None:
     store.create()
     for some in _batches(read.documents(folder)):
         with store.writing() as tx:
-            sql.insert(tx.connection, tables.document, some)
+            sql.insert(tx.connection, tables.document, [(name, compress_document(content)) for name, content in some])
     for rows in _batches(read.rows(folder)):
         ended = [interaction_of(row) for row in rows if row.position == row.last]
         with store.writing() as tx:

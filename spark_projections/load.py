@@ -11,6 +11,7 @@ from pyarrow import fs
 from annals.projections.database.drivers import Values
 from annals.projections.entities.leaves import MAX_LEAVES
 from annals.projections.entities.rebuild import PrecomputedRows
+from annals.projections.entities.rows import row_values
 from annals.projections.segments.folder import filesystem_at
 from annals.spark_projections import read_model
 from annals.spark_projections.hadoop_paths import spark_uri
@@ -41,8 +42,8 @@ def compute_read_model(log: DataFrame, position: int, folder: str, max_leaves: i
 
 def _table_batches(filesystem: fs.FileSystem, root: str) -> Iterator[tuple[str, Sequence[Values]]]:
     for rows in _read_batches(filesystem, f"{root}/rows"):
-        yield "entity", [row[:-1] for row in rows if row[-1] is None]
-        yield "history", [row for row in rows if row[-1] is not None]
+        yield "entity", [row_values(row[:-1]) for row in rows if row[-1] is None]
+        yield "history", [row_values(row) for row in rows if row[-1] is not None]
     numbers: dict[tuple[str, str], int] = {}
     for leaves in _read_batches(filesystem, f"{root}/leaves"):
         yield (

@@ -12,8 +12,8 @@ from annals.commands.documents.document_checker import DocumentChecker
 from annals.commands.documents.resource_queues import ResourceQueues
 from annals.commands.pending_command import PendingCommand
 from annals.commands.store import sql
+from annals.commands.store.document_compression import decompress_document
 from annals.commands.store.log import Store
-from annals.commands.store.mapper import require_bytes
 from annals.domain.decisions.checks.document_checks import CheckResults, ChecksRequired
 from annals.domain.decisions.checks.expected_checks import expected_checks
 from annals.domain.decisions.commands import WriteTree
@@ -116,4 +116,5 @@ class CheckScheduler:
 
     def _load_document(self, sha256: str) -> bytes:
         with self._store.engine.begin() as connection:
-            return require_bytes(sql.scalar(connection, "SELECT bytes FROM document WHERE sha256 = ?", (sha256,)))
+            stored = sql.scalar(connection, "SELECT bytes FROM document WHERE sha256 = ?", (sha256,))
+            return decompress_document(sha256, stored)

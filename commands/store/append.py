@@ -10,6 +10,7 @@ from eventsourcing.persistence import IntegrityError, StoredEvent
 from sqlalchemy import Connection
 
 from annals.commands.store import hashes, sql, tables
+from annals.commands.store.document_compression import compress_document
 from annals.commands.store.hashes import Interaction, LogRow
 from annals.commands.store.mapper import after_image, stored_state
 from annals.commands.store.random_blocks import RandomBlocks
@@ -161,7 +162,8 @@ class UnwrittenEvents:
     def write_log(self, connection: Connection, recorder: LogRecorder) -> None:
         """Writes the log's tables; what projections need stays. Raises: IntegrityError."""
         if self._documents:
-            sql.insert(connection, tables.document, list(self._documents.items()), "ON CONFLICT DO NOTHING")
+            rows = [(sha256, compress_document(content)) for sha256, content in self._documents.items()]
+            sql.insert(connection, tables.document, rows, "ON CONFLICT DO NOTHING")
         if self._stored:
             recorder.insert_events(self._stored, connection=connection, after=self._first_position - 1)
             sql.insert(connection, tables.head, list(self._heads.values()), MOVE_HEAD)

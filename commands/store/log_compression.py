@@ -1,7 +1,7 @@
-"""Compresses the states that older programs have stored as they are, while the registry is in use.
+"""Compresses the states and documents that older programs have stored as they are, while the registry is in use.
 
-It goes from the newest of them to the oldest, a batch in each transaction, which also records where it has come to. An
-interrupted run is continued by the next one, and several at once share the work.
+It goes from the newest state to the oldest, and through documents by their hashes: a batch in each transaction, which
+also records where it has come to. An interrupted run is continued by the next one, and several at once share the work.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import Connection
 
 from annals.commands.store import sql
+from annals.commands.store.document_compression import MAX_PLAIN, compress_document, decompress_document
 from annals.commands.store.log import Store
 from annals.commands.store.mapper import UnreadableEvent
-from annals.commands.store.migrations import PLAIN_UNTIL
+from annals.commands.store.migrations import PLAIN_DOCUMENTS_AFTER, PLAIN_UNTIL
 from annals.commands.store.state_compression import compress_state, decompress_state
 
 #: Called with the number of finished events and of all.
@@ -22,22 +23,28 @@ ProgressCallback = Callable[[int, int], None]
 
 #: Events of a transaction; writers wait some ten milliseconds for one.
 BATCH: Final = 500
+#: Documents of a transaction, which are larger.
+DOCUMENT_BATCH: Final = 20
 
-_SELECT_UNTIL: Final = "SELECT value FROM store WHERE key = ?"
-_SET_UNTIL: Final = "UPDATE store SET value = ? WHERE key = ?"
-_DELETE_UNTIL: Final = "DELETE FROM store WHERE key = ?"
+_SELECT_SETTING: Final = "SELECT value FROM store WHERE key = ?"
+_SET_SETTING: Final = "UPDATE store SET value = ? WHERE key = ?"
+_DELETE_SETTING: Final = "DELETE FROM store WHERE key = ?"
 _SELECT_STATES: Final = "SELECT position, state FROM log WHERE position > ? AND position <= ?"
 _UPDATE_STATE: Final = "UPDATE log SET state = ? WHERE position = ?"
 _UPDATE_STATES: Final = (
     "UPDATE log SET state = compressed.state FROM unnest(%b::bytea[], %b::bigint[]) AS compressed (state, position)"
     " WHERE log.position = compressed.position"
 )
+_PLAIN_DOCUMENTS: Final = f"FROM document WHERE sha256 > ? AND length(bytes) > {MAX_PLAIN}"
+_COUNT_DOCUMENTS: Final = f"SELECT count(*) {_PLAIN_DOCUMENTS}"
+_SELECT_DOCUMENTS: Final = f"SELECT sha256, bytes {_PLAIN_DOCUMENTS} ORDER BY sha256 LIMIT ?"
+_UPDATE_DOCUMENT: Final = "UPDATE document SET bytes = ? WHERE sha256 = ?"
 
 
 class CompressionReport(NamedTuple):
-    """What was compressed: the number of events, and the bytes of their states before and after."""
+    """What was compressed: the number of states or documents, and their bytes before and after."""
 
-    events: int = 0
+    compressed: int = 0
     before: int = 0
     after: int = 0
 
@@ -61,9 +68,47 @@ def compress_log(
         progress(total - max(0, until - batch), total)
 
 
+def compress_documents(
+    store: Store, progress: ProgressCallback = lambda done, total: None, batch: int = DOCUMENT_BATCH
+) -> CompressionReport:
+    """Compresses the documents that are still plain. batch: documents of a transaction."""
+    report, done, total = CompressionReport(), 0, 0
+    while True:
+        with store.writing() as transaction:
+            connection = transaction.connection
+            start = sql.scalar(connection, _SELECT_SETTING, (PLAIN_DOCUMENTS_AFTER,))
+            if start is None:
+                return report
+            total = total or sql.scalar(connection, _COUNT_DOCUMENTS, (start,))
+            rows = sql.run(connection, _SELECT_DOCUMENTS, (start, batch)).fetchall()
+            report = _compress_documents(connection, rows, report)
+            if len(rows) == batch:
+                sql.run(connection, _SET_SETTING, (rows[-1][0], PLAIN_DOCUMENTS_AFTER))
+            else:
+                sql.run(connection, _DELETE_SETTING, (PLAIN_DOCUMENTS_AFTER,))
+        done += len(rows)
+        progress(done, max(done, total))
+
+
+def _compress_documents(
+    connection: Connection, rows: Sequence[tuple[str, Any]], report: CompressionReport
+) -> CompressionReport:
+    """Compresses some documents. Returns the grown report."""
+    for sha256, stored in rows:
+        try:
+            content = decompress_document(sha256, stored)
+        except UnreadableEvent:  # left as it is, so that a verification still shows what is there
+            continue
+        frame = compress_document(content)
+        if len(frame) < len(stored) and decompress_document(sha256, frame) == content:
+            sql.run(connection, _UPDATE_DOCUMENT, (frame, sha256))
+            report = CompressionReport(report.compressed + 1, report.before + len(stored), report.after + len(frame))
+    return report
+
+
 def _plain_until(connection: Connection) -> int:
     """The last position that may be plain; 0 when none is."""
-    return int(sql.scalar(connection, _SELECT_UNTIL, (PLAIN_UNTIL,)) or 0)
+    return int(sql.scalar(connection, _SELECT_SETTING, (PLAIN_UNTIL,)) or 0)
 
 
 def _compress_batch(connection: Connection, until: int, batch: int, report: CompressionReport) -> CompressionReport:
@@ -76,11 +121,11 @@ def _compress_batch(connection: Connection, until: int, batch: int, report: Comp
             before += len(stored)
     _update_states(connection, changes)
     if start:
-        sql.run(connection, _SET_UNTIL, (str(start), PLAIN_UNTIL))
+        sql.run(connection, _SET_SETTING, (str(start), PLAIN_UNTIL))
     else:
-        sql.run(connection, _DELETE_UNTIL, (PLAIN_UNTIL,))
+        sql.run(connection, _DELETE_SETTING, (PLAIN_UNTIL,))
     after = sum(len(frame) for frame, _ in changes)
-    return CompressionReport(report.events + len(changes), report.before + before, report.after + after)
+    return CompressionReport(report.compressed + len(changes), report.before + before, report.after + after)
 
 
 def _shorter_form(stored: Any) -> bytes | None:

@@ -17,6 +17,9 @@ from annals.commands.store import sql, tables
 #: The key in `store` of the last position whose state an older program has stored as it is; none once all are
 #: compressed, see `annals.commands.store.log_compression`.
 PLAIN_UNTIL: Final = "plain_until"
+#: The key in `store` of the last document, by its hash, that has been compressed of those that an older program has
+#: stored as they are; none once all are.
+PLAIN_DOCUMENTS_AFTER: Final = "plain_documents_after"
 
 _SELECT_SCHEMA: Final = "SELECT value FROM store WHERE key = 'schema'"
 _SET_SCHEMA: Final = "UPDATE store SET value = ? WHERE key = 'schema'"
@@ -45,10 +48,16 @@ def _note_plain_states(connection: Connection) -> None:
         sql.insert(connection, tables.store, [(PLAIN_UNTIL, str(log_end))], "ON CONFLICT DO NOTHING")
 
 
+def _note_plain_documents(connection: Connection) -> None:
+    if sql.scalar(connection, "SELECT 1 FROM document LIMIT 1"):
+        sql.insert(connection, tables.store, [(PLAIN_DOCUMENTS_AFTER, "")], "ON CONFLICT DO NOTHING")
+
+
 #: The steps in their order; each one's schema is the one that the next one begins with.
 STEPS: Final = (
     UpgradeStep("3", "salts that hide callers in the chain hash", _add_salts),
     UpgradeStep("4", "compressed states of events", _note_plain_states),
+    UpgradeStep("5", "compressed documents", _note_plain_documents),
 )
 #: The first schema from which steps lead on, and the first with the tables of today, which can be read before a step.
 _FIRST_SCHEMA: Final = 2

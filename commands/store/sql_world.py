@@ -8,6 +8,7 @@ from typing import Any, Final
 from sqlalchemy import Connection
 
 from annals.commands.store import sql
+from annals.commands.store.document_compression import decompress_document
 from annals.commands.store.mapper import EventMapper, require_bytes
 from annals.commands.store.secrets import Vault
 from annals.commands.store.state_compression import decompress_state
@@ -363,7 +364,7 @@ class SqlWorld:
         content = sql.scalar(self._connection, "SELECT bytes FROM document WHERE sha256 = ?", (sha256,))
         if content is None:
             raise KeyError(sha256)
-        return require_bytes(content)
+        return decompress_document(sha256, content)
 
     def secret(self, secret: Secret) -> str | None:
         return self._vault.reveal(self._connection, secret)

@@ -23,7 +23,7 @@ from sqlalchemy import (
 
 METADATA: Final = MetaData()
 #: Stored in `store` under `schema`; the program refuses a store with another value.
-SCHEMA: Final = "4"
+SCHEMA: Final = "5"
 
 # Only a column declared INTEGER is SQLite's own row number, which saves an index.
 _POSITION = BigInteger().with_variant(Integer, "sqlite")
@@ -81,7 +81,8 @@ interaction: Final = Table(
     Column("salt", TEXT, nullable=False, server_default=""),
 )
 
-#: Document bytes, each document once. sha256: lower-case hex.
+#: Each document once. sha256: of its bytes, lower-case hex. bytes: compressed if that is shorter, see
+#: `annals.commands.store.document_compression`.
 document: Final = Table(
     "document",
     METADATA,

@@ -11,9 +11,11 @@ from sqlalchemy import Connection
 
 from annals.commands.store import hashes as proof
 from annals.commands.store import sql
+from annals.commands.store.document_compression import decompress_document
 from annals.commands.store.hashes import Interaction, LogRow, extract_image
 from annals.commands.store.log import Store
-from annals.commands.store.mapper import EventMapper, assemble_after_image
+from annals.commands.store.mapper import EventMapper, UnreadableEvent, assemble_after_image
+from annals.commands.store.state_compression import decompress_state
 from annals.commands.verify.unchecked_rows import (
     catch_unreadable,
     open_snapshot,
@@ -53,7 +55,8 @@ _HEADS_WITHOUT_EVENT: Final = (
 _DOCUMENTS: Final = "SELECT sha256, bytes FROM document WHERE sha256 > ? ORDER BY sha256 LIMIT ?"
 _LINK_PREFIX: Final = f"{COLLECTION}/"
 _ROWS: Final = (
-    "SELECT tree_key, xid, type, epoch, attributes, private FROM entity WHERE tree_key > ? ORDER BY tree_key LIMIT ?"
+    "SELECT tree_key, xid, type, epoch, compressed_attributes, private FROM entity WHERE tree_key > ?"
+    " ORDER BY tree_key LIMIT ?"
 )
 
 
@@ -243,12 +246,16 @@ class _HashedRow(NamedTuple):
     xid: str
     type: str
     epoch: int
-    attributes: str
+    compressed_attributes: bytes
     private: str
 
 
 def _after_image(row: _HashedRow) -> bytes:
-    return assemble_after_image(row.xid, row.type, row.epoch, row.attributes.encode(), row.private.encode())
+    try:
+        attributes = decompress_state(row.compressed_attributes)
+    except UnreadableEvent:
+        attributes = row.compressed_attributes  # an image of no entity, so that the sum differs
+    return assemble_after_image(row.xid, row.type, row.epoch, attributes, row.private.encode())
 
 
 def _check_succession(position: int, row: LogRow, previous: LogRow | None) -> Iterator[VerificationFinding]:
@@ -277,16 +284,20 @@ def _check_heads(connection: Connection, log_end: int) -> Iterator[VerificationF
 
 class _Document(NamedTuple):
     sha256: str
-    content: bytes
+    stored: bytes
 
 
-def _digest(content: bytes) -> str:
-    return sha256(content).hexdigest()
+def _is_document(key: str, stored: bytes) -> bool:
+    try:
+        return sha256(decompress_document(key, stored)).hexdigest() == key
+    except UnreadableEvent:
+        return False
 
 
 def _damaged_documents(connection: Connection) -> list[str]:
     rows = _rows_by_key(connection, _DOCUMENTS, 50)
-    return [digest for digest, content in (unchecked_row(_Document, row) for row in rows) if _digest(content) != digest]
+    documents = (unchecked_row(_Document, row) for row in rows)
+    return [sha256 for sha256, stored in documents if not _is_document(sha256, stored)]
 
 
 def _interactions(connection: Connection) -> Iterator[Interaction]:

@@ -24,14 +24,14 @@ _GROUPS: Final[dict[str, dict[str, str]]] = {
         "after the event, compressed with zstd and a dictionary that is part of the program.",
         "interaction": "One row for each request that recorded something: the positions of its events, its id, time, "
         "caller and command, and the hashes up to it.",
-        "document": "The bytes of documents, each once, by their SHA-256.",
+        "document": "Documents, each once, by the SHA-256 of their bytes; a zstd frame if that is shorter.",
         "head": "The last event of each stream, so that a write finds the state of an entity with one lookup.",
         "secret": "Encrypted secrets of subscriptions and links. The log has only references to them.",
         "store": "Settings of the store itself, such as the version of its tables.",
     },
     "The read model": {
         "entity": "Every existing entity as the API shows it. `tree_key` is the lower-cased xid with `/` as `!`, so "
-        "that string order is tree order.",
+        "that string order is tree order. `compressed_attributes` is JSON, compressed like `state` in the log.",
         "entity_history": "Replaced and deleted rows of `entity`, each with the position at which it ended.",
         "attribute": "The filter index: one row for each scalar value of an entity, in the order of values. `id_key` "
         "is the tree key without the names of collections.",

@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 
 from annals.commands.store import hashes
 from annals.commands.store.mapper import assemble_after_image, require_bytes
+from annals.commands.store.state_compression import decompress_state
 from annals.domain.values import xid as xids
 from annals.projections.audit.trail import batches
 from annals.projections.database.drivers import Database
@@ -28,7 +29,7 @@ _IN_TREE: Final = "".join(
 _IN_RANGE: Final = f"h.tree_key >= ? AND h.tree_key < ?{_IN_TREE}"
 _HASH_COLUMNS: Final = "SELECT h.tree_key, h.xid, h.hash"
 # Without explicit types, PostgreSQL would sort both halves of a union together instead of merging them.
-_NULL_COLUMNS: Final = ", ".join(f"CAST(NULL AS {type})" for type in ("text", "bigint", "text", "text"))
+_NULL_COLUMNS: Final = ", ".join(f"CAST(NULL AS {type})" for type in ("text", "bigint", "bytea", "text"))
 _LIVE_HEADS: Final = f" FROM head h WHERE {_IN_RANGE} AND h.live"
 # The past image is looked up separately, because an entity that changes with its descendants has many other images.
 _REPLACED_ROWS: Final = (
@@ -39,7 +40,7 @@ _REPLACED_ROWS: Final = (
 CURRENT_HASHES: Final = f"{_HASH_COLUMNS}{_LIVE_HEADS} ORDER BY h.tree_key"
 PAST_HASHES: Final = (
     f"{_HASH_COLUMNS}, {_NULL_COLUMNS}{_LIVE_HEADS} AND h.position <= ? UNION ALL"
-    " SELECT h.tree_key, e.xid, CAST(NULL AS bytea), e.type, e.epoch, e.attributes,"
+    " SELECT h.tree_key, e.xid, CAST(NULL AS bytea), e.type, e.epoch, e.compressed_attributes,"
     f" e.private{_REPLACED_ROWS} ORDER BY 1"
 )
 COUNT_CURRENT: Final = f"SELECT count(*){_LIVE_HEADS}"
@@ -134,8 +135,9 @@ def _hashed_entity(row: Sequence[Any]) -> _HashedEntity:
     return _HashedEntity(key, xid, require_bytes(hash) if hash is not None else _hash_image(xid, *image))
 
 
-def _hash_image(xid: str, type: str, epoch: int, attributes: str, private: str) -> bytes:
-    return hashes.entity_hash(assemble_after_image(xid, type, epoch, attributes.encode(), private.encode()))
+def _hash_image(xid: str, type: str, epoch: int, attributes: Any, private: str) -> bytes:
+    image = assemble_after_image(xid, type, epoch, decompress_state(attributes), private.encode())
+    return hashes.entity_hash(image)
 
 
 def _sum_hashes(entities: Iterable[_HashedEntity]) -> TreePart:

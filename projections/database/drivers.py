@@ -41,14 +41,13 @@ class Database(Protocol):
     """One connection of a driver.
 
     find_function: the SQL function that returns the position of one text in another, 1 for the first.
-    non_ascii_condition: a condition on one column, `{0}`. like_condition: whether the bytes in a column, `{0}`, match a
+    like_condition: whether the bytes in a column, `{0}`, match a
     pattern of UTF-8 bytes, where a backslash makes the next character literal. list_table: a table expression of one
     list parameter, with the column `key`; numbered_list_table has the order of the list in `number` as well.
     table_prefix: the prefix for the name of a table where a query has given that name to something else.
     """
 
     find_function: str
-    non_ascii_condition: str
     like_condition: str
     list_table: str
     numbered_list_table: str
@@ -97,7 +96,6 @@ class SqliteDatabase:
     """SQLite; the connection caches prepared statements by their text."""
 
     find_function = "instr"
-    non_ascii_condition = "length({0}) <> length(CAST({0} AS BLOB))"
     like_condition = "CAST({0} AS TEXT) LIKE CAST(? AS TEXT) ESCAPE '\\'"
     list_table = "(SELECT value AS key FROM json_each(?))"
     numbered_list_table = "(SELECT key AS number, value AS key FROM json_each(?))"
@@ -143,7 +141,6 @@ class PostgresDatabase:
     """PostgreSQL. Sends many rows as arrays or by COPY: psycopg's `executemany` is a pipeline, which can stall."""
 
     find_function = "strpos"
-    non_ascii_condition = "octet_length({0}) <> length({0})"
     like_condition = "{0} LIKE ?"
     list_table = '(SELECT unnest(?::text[]) COLLATE "C" AS key)'
     numbered_list_table = (

@@ -27,7 +27,7 @@ from annals.projections.entities.id_keys import id_key
 from annals.projections.entities.leaf_removal import KeysByType, remove_ranges
 from annals.projections.entities.leaves import MAX_LEAVES
 from annals.projections.entities.publications import retained_publications
-from annals.projections.entities.rows import EntityRow, entity_row, publication_row
+from annals.projections.entities.rows import EntityRow, entity_row, publication_row, row_values
 from annals.projections.entities.tables import ReadModelTables, tables
 from annals.projections.entities.xref import xref_of
 from annals.projections.log.positions import delete_position, read_position, save_position
@@ -210,13 +210,13 @@ class RowChanges:
         ]
         end_positions = [position for position, _ in events]
         self._history += [
-            (*replaced_row, until)
+            (*row_values(replaced_row), until)
             for replaced_row, until in zip(row_versions, end_positions, strict=False)
             if replaced_row
         ]
         current = row_versions[-1]
         if current is not None:
-            (self._inserted if previous is None else self._updated).append(current)
+            (self._inserted if previous is None else self._updated).append(row_values(current))
         elif previous is not None:
             self._deleted.append((previous.tree_key,))
 

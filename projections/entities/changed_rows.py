@@ -7,11 +7,11 @@ from typing import Final
 
 from annals.domain.values import xid as xids
 from annals.projections.database.drivers import Database
-from annals.projections.entities.rows import EntityRow, stored_row
+from annals.projections.entities.rows import ROW_COLUMNS, EntityRow, stored_row
 from annals.projections.entities.tables import ReadModelTables, tables
 
 _SELECT_STREAMS: Final = "SELECT DISTINCT stream FROM log WHERE position > ?"
-_COLUMNS: Final = ", ".join(EntityRow._fields)
+_COLUMNS: Final = ", ".join(ROW_COLUMNS)
 
 
 def changed_keys(db: Database, after: int) -> list[str]:

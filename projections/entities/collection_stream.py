@@ -14,6 +14,7 @@ from annals.domain.values import xid as xids
 from annals.projections.database.connections import ReadConnection
 from annals.projections.entities.id_keys import id_key_bound
 from annals.projections.entities.index_paths import PATH_NUMBER
+from annals.projections.entities.rows import COMPRESSED_ATTRIBUTES, decompress_attributes
 from annals.projections.entities.xref import XREF_PATH
 from annals.projections.log.positions import checked_position
 
@@ -21,7 +22,7 @@ _IN_COLLECTION: Final = "id_key > ? AND id_key < ?"
 #: The position of the last event of the entity at a tree key.
 ENTITY_SINCE: Final = "(SELECT since FROM entity WHERE tree_key = '{}')"
 _POSITION: Final = "SELECT max(position) FROM projection WHERE name = 'entities'"
-_COLUMNS: Final = "attributes, meta"
+_COLUMNS: Final = f"{COMPRESSED_ATTRIBUTES}, meta"
 _FROM_MEMBERS: Final = (
     f"FROM entity WHERE type = ? AND {_IN_COLLECTION}"
     f" AND {ENTITY_SINCE.format(xids.tree_key(xids.MODEL))} = ? AND"
@@ -60,8 +61,8 @@ def stream_collection(
 
 
 def _checked_texts(texts: Iterator[Any]) -> Iterator[Any]:
-    """The same rows. Raises: UnreadableRow for values of other types, which SQLite can store as well."""
-    for values in texts:
-        if type(values[0]) is not str or type(values[1]) is not int or values[0][:1] != "{":
-            raise UnreadableRow(f"a row of the read model cannot be read: {values[:2]!r:.100}")
-        yield values
+    """The texts and `meta` of rows. Raises: UnreadableRow for values of other types, which SQLite can store as well."""
+    for stored, meta, *_ in texts:
+        if type(meta) is not int:
+            raise UnreadableRow(f"a row of the read model cannot be read: {meta!r:.100}")
+        yield decompress_attributes(stored), meta

@@ -13,9 +13,9 @@ from typing import Any, Final
 from sqlalchemy import Table
 
 from annals.projections.database.drivers import Database, Values
-from annals.projections.entities.rows import EntityRow
+from annals.projections.entities.rows import ROW_COLUMNS
 
-_COLUMNS: Final = ", ".join(EntityRow._fields)
+_COLUMNS: Final = ", ".join(ROW_COLUMNS)
 _PAST_ENTITY_TABLE: Final = (
     f"WITH entity AS NOT MATERIALIZED (SELECT {_COLUMNS} FROM {{}}entity WHERE since <= ?"
     f" UNION ALL SELECT {_COLUMNS} FROM entity_history WHERE since <= ? AND until > ?) "
@@ -36,11 +36,7 @@ class PastDatabase:
     """A `Database` for reading whose table `entity` is that of a position. Other tables are in their current state."""
 
     def __init__(self, db: Database, position: int) -> None:
-        self.find_function, self.non_ascii_condition, self.like_condition = (
-            db.find_function,
-            db.non_ascii_condition,
-            db.like_condition,
-        )
+        self.find_function, self.like_condition = db.find_function, db.like_condition
         self.list_table, self.numbered_list_table = db.list_table, db.numbered_list_table
         self.table_prefix = db.table_prefix
         self._db = db

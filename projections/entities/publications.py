@@ -15,10 +15,10 @@ from annals.domain.values import xid as xids
 from annals.domain.values.json_text import loads_trusted
 from annals.projections.database import drivers
 from annals.projections.database.drivers import Database, Values
-from annals.projections.entities.rows import EntityRow, index_key, stored_row
+from annals.projections.entities.rows import ROW_COLUMNS, EntityRow, index_key, stored_row
 
 _PUBLICATION_COLUMNS: Final = ", ".join(f"p.{name}" for name in Publication._fields)
-_ENTITY_COLUMNS: Final = ", ".join(f"h.{name}" for name in EntityRow._fields)
+_ENTITY_COLUMNS: Final = ", ".join(f"h.{name}" for name in ROW_COLUMNS)
 _SELECT_PUBLICATIONS: Final = f"SELECT {_PUBLICATION_COLUMNS} FROM published p WHERE "
 _SELECT_ROW: Final = f"SELECT {_ENTITY_COLUMNS} FROM entity_history h WHERE h.tree_key = ? AND h.since = ?"
 _SELECT_WITH_ROWS: Final = (

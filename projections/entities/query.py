@@ -13,7 +13,8 @@ from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Connection
 
-from annals.commands.store.mapper import require_bytes
+from annals.commands.store.document_compression import decompress_document, document_size
+from annals.commands.store.mapper import UnreadableEvent
 from annals.domain.filters import EntityFilter, Sort
 from annals.domain.values.xid import (
     CAPABILITIES,
@@ -44,15 +45,15 @@ from annals.projections.entities.filters.selection import Selection
 from annals.projections.entities.id_keys import id_key_bound
 from annals.projections.entities.past_database import PastDatabase
 from annals.projections.entities.publications import StoredPublications
-from annals.projections.entities.rows import EntityRow, stored_row
+from annals.projections.entities.rows import ROW_COLUMNS, EntityRow, stored_row
 from annals.projections.entities.stored_links import StoredLinks
 from annals.projections.entities.tables import tables
 from annals.projections.log.positions import checked_position, find_position, read_position
 from annals.projections.log.reader import Log
 from annals.projections.subscriptions.state.subscriptions import StoredSubscriptions
 
-_COLUMNS: Final = ", ".join(EntityRow._fields)
-_ROW_WIDTH: Final = len(EntityRow._fields)
+_COLUMNS: Final = ", ".join(ROW_COLUMNS)
+_ROW_WIDTH: Final = len(ROW_COLUMNS)
 _SELECT_ENTITY: Final = f"SELECT {_COLUMNS} FROM entity WHERE tree_key = ?"
 _DEFINITIONS: Final = ", ".join(ENTITY_SINCE.format(tree_key(name)) for name in (MODEL, CAPABILITIES))
 _SELECT_DEFINITIONS: Final = f"SELECT {_DEFINITIONS}"
@@ -271,13 +272,13 @@ class View:
         row = self._db.look_up(_SELECT_DOCUMENT, (sha256,))
         if row is None:
             raise MissingDocument(sha256)
-        return require_bytes(row[0])
+        return decompress_document(sha256, row[0])
 
     def small_documents(self, sha256s: Iterable[str]) -> dict[str, bytes]:
         """The bytes of those documents that are small, in one statement. Leaves out damaged and missing ones."""
         statement = _SELECT_SMALL_DOCUMENTS.format(self._db.in_list("sha256"))
         rows = self._db.all(statement, (self._db.list_parameter(sha256s),))
-        return {sha256: content for sha256, content in rows if type(content) is bytes}
+        return dict(_readable_documents(rows))
 
 
 class SnapshotView(View):
@@ -441,11 +442,20 @@ def _exact_row(values: Any, xid: str) -> EntityRow | None:
     return stored_row(values) if values is not None and values[1] == xid else None
 
 
+def _readable_documents(rows: Iterable[Sequence[Any]]) -> Iterator[tuple[str, bytes]]:
+    for sha256, stored in rows:
+        try:
+            if 0 <= document_size(stored) <= SMALL_DOCUMENT_BYTES:
+                yield sha256, decompress_document(sha256, stored)
+        except UnreadableEvent:
+            continue
+
+
 def _document_content(row: EntityRow | None, content: Any) -> bytes:
     """The bytes of a row's document, empty if it has none. Raises: MissingDocument."""
     if row is not None and row.document is not None and content is None:
         raise MissingDocument(row.document)
-    return b"" if content is None else require_bytes(content)
+    return b"" if row is None or row.document is None else decompress_document(row.document, content)
 
 
 def _subtree_lister(selection: Selection) -> ListSubtree:

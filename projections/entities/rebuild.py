@@ -33,6 +33,7 @@ from annals.projections.database.drivers import Values
 from annals.projections.entities.apply import EntityProjection
 from annals.projections.entities.attribute_index import index_name
 from annals.projections.entities.leaves import MAX_LEAVES
+from annals.projections.entities.rows import decompress_attributes
 from annals.projections.entities.tables import ReadModelTables, tables
 from annals.projections.log import positions
 
@@ -57,7 +58,7 @@ _LEFTOVER_TABLE: Final = re.compile(
 )
 # The oid of the log's table is the write lock, so its negative is used here.
 _REBUILD_LOCK_KEY: Final = "-('log'::regclass::oid::bigint)"
-_SELECT_IMAGES: Final = "SELECT xid, type, epoch, attributes, private FROM {}"
+_SELECT_IMAGES: Final = "SELECT xid, type, epoch, compressed_attributes, private FROM {}"
 _SELECT_STATE_HASH: Final = "SELECT state FROM interaction WHERE last = ?"
 
 
@@ -318,7 +319,8 @@ def _row_hashes(
     sql = f"{images} WHERE {db.in_list('tree_key')}"
     rows = db.stream(images) if keys is None else db.all(sql, [db.list_parameter(keys)])
     for xid, type_, epoch, attributes, private in rows:
-        yield hashes.entity_hash(assemble_after_image(xid, type_, epoch, attributes.encode(), private.encode()))
+        image = assemble_after_image(xid, type_, epoch, decompress_attributes(attributes).encode(), private.encode())
+        yield hashes.entity_hash(image)
 
 
 def _state_hash_at(connection: Connection, position: int) -> bytes:

@@ -1,4 +1,8 @@
-"""The rows of the read model, each a function of one event, independent of the database."""
+"""The rows of the read model, each a function of one event, independent of the database.
+
+Programs see the attributes of an entity as JSON text. The database has them compressed, like the states in the log:
+`row_values` and `stored_row` convert whole rows, `compress_attributes` and `decompress_attributes` the column alone.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
 from annals.commands.store.damage import UnreadableRow
+from annals.commands.store.state_compression import compress_state, decompress_state
 from annals.domain.compat.publications import Publication
 from annals.domain.registry.events import EntityEvent
 from annals.domain.values import xid as xids
@@ -75,27 +80,66 @@ def entity_row(event: EntityEvent, position: int) -> EntityRow:
     )
 
 
+#: The column with the attributes, see `commands.store.state_compression`.
+COMPRESSED_ATTRIBUTES: Final = "compressed_attributes"
+_ATTRIBUTES_INDEX: Final = EntityRow._fields.index("attributes")
+#: The columns of a row, in their order.
+ROW_COLUMNS: Final = tuple(COMPRESSED_ATTRIBUTES if name == "attributes" else name for name in EntityRow._fields)
+
 _TEXT_TYPES: Final = (str,)
 _NUMBER_TYPES: Final = (int,)
 #: The possible types of each column.
 _COLUMN_TYPES: Final[dict[str, tuple[type, ...]]] = {
-    **dict.fromkeys(EntityRow._fields, _TEXT_TYPES),
+    **dict.fromkeys(ROW_COLUMNS, _TEXT_TYPES),
+    COMPRESSED_ATTRIBUTES: (bytes,),
     **dict.fromkeys(("epoch", "since", "meta"), _NUMBER_TYPES),
     "document": (str, type(None)),
     "born": (int, type(None)),
 }
 _VALID_TYPES: Final = frozenset(itertools.product(*_COLUMN_TYPES.values()))
-_ATTRIBUTES_INDEX: Final = EntityRow._fields.index("attributes")
+
+
+def row_values(row: Sequence[Any]) -> tuple[Any, ...]:
+    """The values of a row for the database. row: an `EntityRow`, or the same followed by other columns."""
+    attributes = compress_attributes(row[_ATTRIBUTES_INDEX])
+    return (*row[:_ATTRIBUTES_INDEX], attributes, *row[_ATTRIBUTES_INDEX + 1 :])
 
 
 def stored_row(values: Sequence[Any]) -> EntityRow:
-    """The row with some values, which must be all columns in their order.
+    """The row with some values from the database, which must be all `ROW_COLUMNS`.
 
     Raises: UnreadableRow for a value of another type than its column's, which SQLite can store as well.
     """
-    if tuple(map(type, values)) not in _VALID_TYPES or not values[_ATTRIBUTES_INDEX].startswith("{"):
+    if tuple(map(type, values)) not in _VALID_TYPES:
         raise UnreadableRow(f"a row of the read model cannot be read: {values[:3]!r}")
-    return EntityRow._make(values)
+    row = list(values)
+    row[_ATTRIBUTES_INDEX] = decompress_attributes(row[_ATTRIBUTES_INDEX])
+    return EntityRow._make(row)
+
+
+def compress_attributes(text: str) -> bytes:
+    """Attributes as the database has them. Cost: 3 microseconds."""
+    return compress_state(text.encode())
+
+
+def decompress_attributes(stored: Any) -> str:
+    """The attributes in a value of their column. Cost: 1 microsecond. Raises: UnreadableRow."""
+    try:
+        text = decompress_state(stored).decode()
+    except ValueError as error:
+        raise UnreadableRow(f"attributes of the read model cannot be read: {error}") from error
+    if text[:1] != "{":
+        raise UnreadableRow(f"attributes of the read model are no JSON object: {text[:100]!r}")
+    return text
+
+
+def may_contain(values: Sequence[Any], part: str) -> bool:
+    """Whether the attributes in a row from the database may contain a text, ignoring case.
+
+    part: of characters that both JSON and case folding leave unchanged. Raises: UnreadableRow.
+    """
+    text = decompress_attributes(values[_ATTRIBUTES_INDEX])
+    return part in text.lower() or not text.isascii()  # other characters may fold to ASCII
 
 
 #: The columns of `published`, in their order.

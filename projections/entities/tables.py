@@ -30,6 +30,7 @@ from sqlalchemy import (
 from sqlalchemy.schema import CreateTable
 
 from annals.commands.store.tables import TEXT
+from annals.projections.entities.rows import COMPRESSED_ATTRIBUTES
 from annals.projections.log.positions import POSITIONS
 
 
@@ -164,7 +165,7 @@ def _row_columns() -> list[Column[object]]:
         Column("epoch", BigInteger, nullable=False),
         Column("createdat", Text, nullable=False),
         Column("modifiedat", Text, nullable=False),
-        Column("attributes", Text, nullable=False),
+        Column(COMPRESSED_ATTRIBUTES, LargeBinary, nullable=False),
         Column("private", Text, nullable=False),
         Column("document", Text),
         Column("since", BigInteger, nullable=False),

@@ -16,13 +16,13 @@ from annals.projections.database.drivers import Database
 from annals.projections.entities.filters.sql import SqlFragment, and_, between
 from annals.projections.entities.id_keys import id_key, id_key_bound
 from annals.projections.entities.index_paths import PATH_NUMBER
-from annals.projections.entities.rows import EntityRow, stored_row
+from annals.projections.entities.rows import ROW_COLUMNS, EntityRow, stored_row
 
 #: The `private` of a Version shown through an xref; no stored row has it.
 RESOLVED_XREF: Final = '{"pointed":true}'
 
-_COLUMNS: Final = ", ".join(EntityRow._fields)
-_ENTITY_COLUMNS: Final = ", ".join(f"e.{name}" for name in EntityRow._fields)
+_COLUMNS: Final = ", ".join(ROW_COLUMNS)
+_ENTITY_COLUMNS: Final = ", ".join(f"e.{name}" for name in ROW_COLUMNS)
 #: The path of an xref in the attribute index.
 XREF_PATH: Final = "meta.xref"
 _SELECT_XREFS: Final = (

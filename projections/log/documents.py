@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from annals.commands.store.document_compression import decompress_document
 from annals.commands.store.hashes import LogRow
-from annals.commands.store.mapper import EventMapper, require_bytes
+from annals.commands.store.mapper import EventMapper
 from annals.domain.compat.legacy_apis import document_hash
 from annals.domain.values import xid as xids
 from annals.projections.database.drivers import Database
@@ -32,7 +33,7 @@ def referenced_document(row: LogRow) -> str | None:
 def document_bytes(db: Database, sha256: str) -> bytes | None:
     """The bytes of a document; None if it does not exist."""
     row = db.one(_SELECT_BYTES, (sha256,))
-    return None if row is None else require_bytes(row[0])
+    return None if row is None else decompress_document(sha256, row[0])
 
 
 def is_document_below(db: Database, sha256: str, xid: str) -> bool:

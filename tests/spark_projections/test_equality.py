@@ -25,6 +25,7 @@ from sqlalchemy import Connection, select
 from annals.commands.store import hashes
 from annals.commands.store.log import Store
 from annals.commands.store.mapper import assemble_after_image
+from annals.commands.store.state_compression import decompress_state
 from annals.projections.entities.apply import EntityProjection
 from annals.projections.entities.rebuild import PrecomputedRows, RebuildReport
 from annals.projections.entities.rebuild import rebuild as make_anew
@@ -144,10 +145,10 @@ def model(store: Store) -> Model:
 def state(connection: Connection) -> bytes:
     """The state hash, from the rows of what lives."""
     own = tables().entity.c
-    rows = connection.execute(select(own.xid, own.type, own.epoch, own.attributes, own.private))
+    rows = connection.execute(select(own.xid, own.type, own.epoch, own.compressed_attributes, own.private))
     images = (
-        assemble_after_image(xid, type, epoch, text.encode(), private.encode())
-        for xid, type, epoch, text, private in rows
+        assemble_after_image(xid, type, epoch, decompress_state(attributes), private.encode())
+        for xid, type, epoch, attributes, private in rows
     )
     return hashes.update_state_hash(hashes.EMPTY_HASH, (), map(hashes.entity_hash, images))
 

@@ -138,8 +138,8 @@ def _records(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 _SUMS = (
-    "SELECT count(*), sum(since), sum(epoch), sum(length(attributes)) FROM entity",
-    "SELECT count(*), sum(since), sum(until), sum(length(attributes)) FROM entity_history",
+    "SELECT count(*), sum(since), sum(epoch), sum(length(compressed_attributes)) FROM entity",
+    "SELECT count(*), sum(since), sum(until), sum(length(compressed_attributes)) FROM entity_history",
     "SELECT count(*), sum(length(id_key)), sum(length(value)) FROM attribute",
     "SELECT count(*), sum(length(type)), sum(length(path)) FROM attribute_path",
 )

@@ -8,6 +8,7 @@ from pathlib import Path
 from sqlalchemy import Engine, select
 
 from annals.commands.store import tables
+from annals.commands.store.document_compression import decompress_document
 from annals.commands.store.state_compression import decompress_state
 from annals.projections.log.table_rows import LogTableRow
 from tests.support.registries.recorded import Registry
@@ -60,7 +61,8 @@ def log_rows(engine: Engine) -> list[LogTableRow]:
 def stored_documents(engine: Engine) -> dict[str, bytes]:
     """Every document of the database."""
     with engine.connect() as connection:
-        return {digest: bytes(content) for digest, content in connection.execute(select(tables.document))}
+        rows = connection.execute(select(tables.document))
+        return {digest: decompress_document(digest, stored) for digest, stored in rows}
 
 
 def files_below(folder: Path) -> dict[str, bytes]:

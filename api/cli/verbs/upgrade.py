@@ -12,7 +12,8 @@ from annals.api.cli.outcome import StoreError
 from annals.api.cli.progress import work_progress
 
 Quick = Annotated[
-    bool, typer.Option("--quick", help="Only do what a start of the server does; old events stay uncompressed.")
+    bool,
+    typer.Option("--quick", help="Only do what a start of the server does; what is uncompressed stays so."),
 ]
 
 
@@ -20,14 +21,14 @@ def upgrade(quick: Quick = False, database: Database = None) -> None:
     """Upgrade the store of an older release, with its history, to this one.
 
     Stop the processes of the older release first. Starting a server also upgrades its store, except that it leaves old
-    events uncompressed: this verb compresses them, while servers run. An interrupted upgrade continues where it
-    stopped.
+    events and documents uncompressed: this verb compresses them, while servers run. An interrupted upgrade continues
+    where it stopped.
 
     Example: annals upgrade --database sqlite:///trial.db
     """
     from annals.api.registry.open_registry import create_read_model
     from annals.commands.store.log import Store
-    from annals.commands.store.log_compression import compress_log
+    from annals.commands.store.log_compression import compress_documents, compress_log
     from annals.commands.store.tables import SCHEMA
     from annals.projections.entities.apply import EntityProjection
     from annals.projections.entities.rebuild import RebuildDiverged, rebuild_if_stale
@@ -44,7 +45,10 @@ def upgrade(quick: Quick = False, database: Database = None) -> None:
         if rebuilt:
             typer.echo(f"read model: rebuilt from {rebuilt.events} events")
         if not quick:
-            report = compress_log(store, work.step("compressed", "events"))
-            if report.events:
-                typer.echo(f"log: {report.events} events compressed from {report.before} to {report.after} bytes")
+            for compress, what in ((compress_log, "events"), (compress_documents, "documents")):
+                report = compress(store, work.step("compressed", what))
+                if report.compressed:
+                    typer.echo(
+                        f"log: {report.compressed} {what} compressed from {report.before} to {report.after} bytes"
+                    )
     typer.echo(f"The store has schema {SCHEMA}.")

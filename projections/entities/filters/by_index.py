@@ -40,9 +40,9 @@ from annals.projections.entities.id_keys import (
 )
 from annals.projections.entities.index_paths import find_paths, paths_between
 from annals.projections.entities.leaves import path_key, path_step, path_text
-from annals.projections.entities.rows import EntityRow, stored_row
+from annals.projections.entities.rows import ROW_COLUMNS, EntityRow, may_contain, stored_row
 
-COLUMNS: Final = ", ".join(EntityRow._fields)
+COLUMNS: Final = ", ".join(ROW_COLUMNS)
 #: The maximum number of entities whose JSON decides what the index has no single value for.
 MAX_DECIDED: Final = 1000
 _MEMBER_PATTERN: Final = r"(?:\.[^.\[\]'\"*]+|\['(?:[^']|'')*'\])"
@@ -338,34 +338,21 @@ class FilterCompiler:
         self, expression: FilterExpression, paths: Sequence[int], doubtful_condition: SqlFragment
     ) -> list[str]:
         """The keys of the entities in doubt that meet the positive form of an expression."""
-        select = SqlFragment(
-            f"SELECT DISTINCT {', '.join(f'e.{name}' for name in EntityRow._fields)} FROM attribute AS a"
-            " CROSS JOIN entity AS e WHERE e.type = ? AND e.id_key = a.id_key",
-            (expression.type,),
-        )
-        key_range = _range(expression.type, *self._key_range)
-        query = and_(
-            select,
+        # A subquery without DISTINCT is part of the join; SQLite then applies the range of keys to both tables, and
+        # prefers it to the equality of keys.
+        doubtful_keys = and_(
+            SqlFragment("SELECT DISTINCT a.id_key FROM attribute AS a WHERE 1 = 1"),
             self._path_condition(paths),
             doubtful_condition,
-            between("a.id_key", *key_range),
-            *self._hint_conditions(expression.value),
+            between("a.id_key", *_range(expression.type, *self._key_range)),
         )
-        return self._matching_keys(expression, map(stored_row, self._db.stream(*query)))
-
-    def _hint_conditions(self, filter_value: FilterValue) -> tuple[SqlFragment, ...]:
-        """A condition that skips most entities in doubt about a pattern: their JSON must contain a part of it."""
-        plain_parts = (
-            [plain_part for piece in filter_value.pieces for plain_part in _PLAIN_TEXT.findall(piece)]
-            if filter_value.has_wildcards
-            else []
+        columns = ", ".join(f"e.{name}" for name in ROW_COLUMNS)
+        query = doubtful_keys.wrap(
+            f"SELECT {columns} FROM ({{}}) AS d CROSS JOIN entity AS e"
+            f" WHERE e.type = '{expression.type}' AND e.id_key = d.id_key"
         )
-        if not plain_parts:
-            return ()
-        contains_part = SqlFragment("lower(e.attributes) LIKE ?", (f"%{like_pattern([max(plain_parts, key=len)])}%",))
-        # Characters outside ASCII may fold to ASCII.
-        non_ascii = SqlFragment(self._db.non_ascii_condition.format("e.attributes"))
-        return (or_([contains_part.wrap("{} ESCAPE '\\'"), non_ascii]),)
+        rows, hint = self._db.stream(*query), _hint(expression.value)
+        return self._matching_keys(expression, map(stored_row, (row for row in rows if may_contain(row, hint))))
 
     def _matching_keys(self, expression: FilterExpression, rows: Iterable[EntityRow]) -> list[str]:
         """The keys of the rows of an expression's type that meet its positive form."""
@@ -387,6 +374,12 @@ class FilterCompiler:
 
     def _key_list(self, values: Collection[str]) -> SqlFragment:
         return SqlFragment(self._db.list_table, (self._db.list_parameter(values),))
+
+
+def _hint(filter_value: FilterValue) -> str:
+    """A text that the JSON of every entity contains that matches a filter's pattern; empty if none is known."""
+    pieces = filter_value.pieces if filter_value.has_wildcards else ()
+    return max((part for piece in pieces for part in _PLAIN_TEXT.findall(piece)), key=len, default="")
 
 
 def _range(type: str, low: str, high: str) -> tuple[str, str]:

@@ -14,14 +14,14 @@ from annals.projections.entities.id_keys import id_key_bound, tree_key_of
 from annals.projections.entities.index_paths import PATH_NUMBER
 from annals.projections.entities.index_values import EMPTY_VALUE
 from annals.projections.entities.leaves import OMITTED_PATH
-from annals.projections.entities.rows import EntityRow, stored_row
+from annals.projections.entities.rows import ROW_COLUMNS, EntityRow, stored_row
 
 #: Finds the markers: they are adjacent in the index.
 OMITTED_KEYS: Final = (
     f"SELECT id_key FROM attribute WHERE path = {PATH_NUMBER} AND value = ? AND id_key > ? AND id_key < ?"
     " ORDER BY id_key"
 )
-_SELECT_ROWS: Final = f"SELECT {', '.join(EntityRow._fields)} FROM entity WHERE type = ? AND "
+_SELECT_ROWS: Final = f"SELECT {', '.join(ROW_COLUMNS)} FROM entity WHERE type = ? AND "
 
 
 class OmittedEntities:

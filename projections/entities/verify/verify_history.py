@@ -15,11 +15,11 @@ from annals.commands.verify.unchecked_rows import catch_unreadable, open_snapsho
 from annals.commands.verify.verify_log import ProgressCallback, VerificationFinding
 from annals.domain.registry.events import EntityDeleted
 from annals.domain.values import xid as xids
-from annals.projections.entities.rows import EntityRow, entity_row
+from annals.projections.entities.rows import ROW_COLUMNS, entity_row, stored_row
 from annals.projections.entities.tables import tables
 from annals.projections.entities.verify.verify_published_versions import verify_published_versions
 
-_ROW_COLUMNS: Final = ", ".join(f"r.{name}" for name in EntityRow._fields)
+_ROW_COLUMNS: Final = ", ".join(f"r.{name}" for name in ROW_COLUMNS)
 _EVENT_COLUMNS: Final = ", ".join(f"l.{name}" for name in LogRow._fields)
 _NEXT_POSITION: Final = "(SELECT n.position FROM log n WHERE n.stream = l.stream AND n.revision = l.revision + 1)"
 #: A row, the position that replaced it, its event, and the position of the next event in its stream.
@@ -36,8 +36,8 @@ _SELECT_COUNTS: Final = (
     f"SELECT (SELECT count(*) FROM log WHERE substr(topic, 1, {len(_DELETED_TOPIC)}) <> '{_DELETED_TOPIC}'{_IN_TREE}),"
     " (SELECT count(*) FROM entity) + (SELECT count(*) FROM entity_history), coalesce(max(last), 0) FROM interaction"
 )
-_ROW_WIDTH: Final = len(EntityRow._fields)
-_SINCE_INDEX: Final = EntityRow._fields.index("since")
+_ROW_WIDTH: Final = len(ROW_COLUMNS)
+_SINCE_INDEX: Final = ROW_COLUMNS.index("since")
 
 
 def verify_history(
@@ -98,10 +98,10 @@ def _is_expected_row(row_values: Sequence[Any], mapper: EventMapper) -> bool:
     )
     try:
         event = mapper.event_of_row(unchecked_event(log_columns))
-        expected_row = entity_row(event, log_columns[0])
+        row, expected_row = stored_row(row_columns), entity_row(event, log_columns[0])
     except (ValueError, KeyError, TypeError):
         return False
-    return not isinstance(event, EntityDeleted) and tuple(row_columns) == expected_row and until == next_position
+    return not isinstance(event, EntityDeleted) and row == expected_row and until == next_position
 
 
 def _claimed_position(row_values: Sequence[Any], log_end: int) -> int:

@@ -24,12 +24,12 @@ from annals.projections.entities.attribute_index import INDEX_NAME
 from annals.projections.entities.changed_rows import changed_keys, rows_as_of
 from annals.projections.entities.id_keys import id_key
 from annals.projections.entities.leaves import OMITTED_LEAVES, OMITTED_PATH, UNINDEXED_TYPES, leaves
-from annals.projections.entities.rows import EntityRow
+from annals.projections.entities.rows import EntityRow, compress_attributes, decompress_attributes
 from annals.projections.entities.tables import tables
 from annals.projections.log.positions import find_position
 
 _SELECT_ROWS: Final = (
-    "SELECT tree_key, type, attributes, since FROM entity WHERE tree_key > ? ORDER BY tree_key LIMIT ?"
+    "SELECT tree_key, type, compressed_attributes, since FROM entity WHERE tree_key > ? ORDER BY tree_key LIMIT ?"
 )
 _SELECT_LEAVES: Final = (
     "SELECT p.type, p.path, a.value, a.id_key FROM attribute AS a LEFT JOIN attribute_path AS p ON p.number = a.path"
@@ -48,7 +48,7 @@ _LAST_KEY: Final = "\U0010ffff"
 _MAX_LISTED_PATHS: Final = 3
 _SUM_BITS: Final = 128
 
-#: Tree key, type, attributes and position of a row.
+#: Tree key, type, compressed attributes and position of a row.
 _Row = tuple[Any, Any, Any, Any]
 
 
@@ -104,7 +104,7 @@ class _IndexedRows:
             is_last = len(page) < sql.CHUNK or not isinstance(page[-1][0], str)
             end = _LAST_KEY if is_last else page[-1][0]
             yield [row for row in page if row[0] not in self._earlier_rows] + [
-                (row.tree_key, row.type, row.attributes, row.since)
+                (row.tree_key, row.type, compress_attributes(row.attributes), row.since)
                 for changed, row in self._earlier_rows.items()
                 if row and key < changed <= end
             ]
@@ -121,7 +121,7 @@ class _IndexedRows:
         if (type, id_key(key)) in self._omitted:
             return OMITTED_LEAVES
         try:
-            return leaves(loads(attributes))
+            return leaves(loads(decompress_attributes(attributes)))
         except (ValueError, TypeError, AttributeError):
             return {}
 

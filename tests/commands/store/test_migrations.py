@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from hashlib import sha256
 from typing import Any
 
 import pytest
@@ -13,13 +14,15 @@ from sqlalchemy import inspect
 
 from annals.commands.command_bus import handle
 from annals.commands.pending_command import PendingCommand
+from annals.commands.store import tables
 from annals.commands.store.log import Store
-from annals.commands.store.log_compression import compress_log
-from annals.commands.store.migrations import PLAIN_UNTIL, STEPS, UnusableSchema, upgrade
+from annals.commands.store.log_compression import compress_documents, compress_log
+from annals.commands.store.migrations import PLAIN_DOCUMENTS_AFTER, PLAIN_UNTIL, STEPS, UnusableSchema, upgrade
 from annals.commands.store.tables import SCHEMA
 from annals.commands.verify.verify_log import verify_log
 from annals.domain.decisions.commands import WriteMethod, WriteTree
 from tests.support.old_stores import CHAINS, EVENTS, OLD_SCHEMAS, write_old_store
+from tests.support.segment_logs import stored_documents
 
 
 @pytest.fixture(params=OLD_SCHEMAS)
@@ -40,7 +43,11 @@ def settings(store: Store) -> dict[str, str]:
 
 
 def states(store: Store) -> list[bytes]:
-    return [bytes(state) for (state,) in query(store, "SELECT state FROM log ORDER BY position")]
+    return column(store, "SELECT state FROM log ORDER BY position")
+
+
+def column(store: Store, statement: str) -> list[bytes]:
+    return [bytes(value) for (value,) in query(store, statement)]
 
 
 def query(store: Store, statement: str) -> list[Any]:
@@ -123,8 +130,54 @@ def test_an_interrupted_compression_continues(old: Store) -> None:
     assert settings(old)[PLAIN_UNTIL] == str(EVENTS - 8)
     assert [is_frame(state) for state in states(old)] == [False] * (EVENTS - 8) + [True] * 8
     assert list(verify_log(old)) == []
-    assert compress_log(old).events == EVENTS - 8
+    assert compress_log(old).compressed == EVENTS - 8
     assert all(map(is_frame, states(old)))
+
+
+def add_documents(store: Store, *contents: bytes) -> None:
+    """Stores documents as older programs did."""
+    with store.engine.begin() as connection:
+        rows = [{"sha256": sha256(content).hexdigest(), "bytes": content} for content in contents]
+        connection.execute(tables.document.insert(), rows)
+
+
+def test_old_documents_are_compressed(old: Store) -> None:
+    """Whatever they look like; an interrupted run continues where it stopped."""
+    frames = [zstandard.compress(b"a" * size) for size in (9, 99)]
+    contents = [*frames, *(b"%d" % number * 2000 for number in range(7)), zstandard.FRAME_HEADER * 999]
+    add_documents(old, *contents)
+    old.create()
+    expected = {sha256(content).hexdigest(): content for content in contents}
+    assert expected.items() <= stored_documents(old.engine).items()
+    reached = list[tuple[int, int]]()
+
+    def interrupt(done: int, total: int) -> None:
+        reached.append((done, total))
+        if done == 6:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        compress_documents(old, interrupt, batch=3)
+    assert reached == [(3, 8), (6, 8)]
+    assert settings(old)[PLAIN_DOCUMENTS_AFTER] == sorted(key for key in expected if len(expected[key]) > 1024)[5]
+    report = compress_documents(old)
+    assert (report.compressed, report.before > report.after * 9) == (2, True)
+    assert PLAIN_DOCUMENTS_AFTER not in settings(old)
+    assert compress_documents(old) == (0, 0, 0)
+    assert expected.items() <= stored_documents(old.engine).items()
+    assert {len(content) for content in column(old, "SELECT bytes FROM document")} < set(range(1000))
+    assert list(verify_log(old)) == []
+
+
+def test_a_damaged_document_stays_as_it_is(old: Store) -> None:
+    old.create()
+    damaged = zstandard.FRAME_HEADER + b"damaged" * 999
+    with old.engine.begin() as connection:
+        connection.execute(tables.document.update().values(bytes=damaged))
+    found = list(verify_log(old))
+    assert compress_documents(old) == (0, 0, 0)
+    assert set(column(old, "SELECT bytes FROM document")) == {damaged}
+    assert list(verify_log(old)) == found != []
 
 
 def test_several_share_the_work_with_writers(old: Store, store_url: str) -> None:
@@ -135,7 +188,7 @@ def test_several_share_the_work_with_writers(old: Store, store_url: str) -> None
             if number % 2:
                 write(store, f"written by {number}")
                 return 0
-            return compress_log(store, batch=1).events
+            return compress_log(store, batch=1).compressed
 
     with ThreadPoolExecutor(6) as threads:
         assert sum(threads.map(run, range(6))) == EVENTS
@@ -151,7 +204,7 @@ def test_a_damaged_event_stays_as_it_is(old: Store) -> None:
         marks = "?" if connection.dialect.name == "sqlite" else "%s"
         connection.exec_driver_sql(f"UPDATE log SET state = {marks} WHERE position = 9", (damaged,))
     found = list(verify_log(old))
-    assert compress_log(old).events == EVENTS - 1
+    assert compress_log(old).compressed == EVENTS - 1
     assert states(old)[8] == damaged
     assert list(verify_log(old)) == found != []
 

@@ -14,8 +14,11 @@ from annals.commands.store.state_compression import compress_state, decompress_s
 from annals.commands.verify.verify_log import verify_log, verify_row_hashes
 from annals.domain.decisions.commands import Command
 from annals.domain.registry.events import EntityDeleted, EntityEvent
-from annals.projections.entities.rows import entity_row
+from annals.projections.entities.rows import entity_row, row_values
+from annals.projections.entities.tables import tables
 from tests.support.small_decider import decide, delete, write
+
+ENTITY = tables().entity
 
 
 class Rows:
@@ -23,12 +26,10 @@ class Rows:
 
     def apply(self, connection: Connection, recorded: Sequence[tuple[int, EntityEvent]], *_: object) -> None:
         for position, event in recorded:
-            shown = entity_row(event, position)._asdict()
-            connection.execute(text("DELETE FROM entity WHERE tree_key = :tree_key"), shown)
+            shown = entity_row(event, position)
+            connection.execute(ENTITY.delete().where(ENTITY.c.tree_key == shown.tree_key))
             if not isinstance(event, EntityDeleted):
-                columns = "tree_key, xid, type, epoch, attributes, private"
-                values = ":tree_key, :xid, :type, :epoch, :attributes, :private"
-                connection.execute(text(f"INSERT INTO entity ({columns}) VALUES ({values})"), shown)
+                connection.execute(ENTITY.insert().values(row_values(shown)))
 
     def catch_up(self, connection: Connection) -> None: ...
 
@@ -37,8 +38,7 @@ class Rows:
 def history(store: Store) -> Store:
     """Positions 1 and 2; 3; 4 and 5 (deletions); 6."""
     with store.engine.begin() as connection:
-        texts = ", ".join(f"{name} TEXT" for name in ("tree_key", "xid", "type", "attributes", "private"))
-        connection.execute(text(f"CREATE TABLE entity ({texts}, epoch BIGINT)"))
+        ENTITY.create(connection)
     orders: list[Command] = [
         write("/dirs/a", "/dirs/a/files/f", name="one"),
         write("/dirs/b", document=b"content", name="two"),
@@ -126,5 +126,5 @@ def test_a_damaged_document_is_found(history: Store, damage: str) -> None:
 
 
 def test_rows_that_differ_are_found(history: Store) -> None:
-    change(history, "UPDATE entity SET attributes = '{}' WHERE xid = '/dirs/b'")
+    change(history, "UPDATE entity SET compressed_attributes = '{}' WHERE xid = '/dirs/b'")
     assert [finding.position for finding in verify_row_hashes(history)] == [6]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sqlalchemy import update
 
 from annals.commands.store.mapper import after_image
 from annals.domain.registry.events import EntityEvent
@@ -16,6 +17,8 @@ from annals.domain.values import xid as xids
 from annals.projections.audit import tree_hashes
 from annals.projections.audit.tree_hashes import EMPTY_PART, KeyRange, TreePart, key_range_of, merge_parts
 from annals.projections.entities.query import View
+from annals.projections.entities.rows import COMPRESSED_ATTRIBUTES, compress_attributes
+from annals.projections.entities.tables import tables
 from tests.support.examples import examples
 from tests.support.registries.recorded import Registry
 from tests.support.registries.requests import delete_all_rows
@@ -115,7 +118,9 @@ def test_an_image_of_the_past_is_what_is_hashed(registry: Registry) -> None:
     last = registry.record(("/dirs/a", {"n": 2}))
     before = [at_position(registry, position) for position in (first, last)]
     with registry.store.engine.begin() as connection:
-        connection.exec_driver_sql("UPDATE entity_history SET attributes = '{\"n\":7}' WHERE tree_key = '!dirs!a'")
+        history = tables().history
+        changed = update(history).where(history.c.tree_key == "!dirs!a")
+        connection.execute(changed.values({COMPRESSED_ATTRIBUTES: compress_attributes('{"n":7}')}))
     after = [at_position(registry, position) for position in (first, last)]
     assert [len(part) for part in before] == [2, 2]
     assert (after[0][0] != before[0][0], after[0][1:], after[1]) == (True, before[0][1:], before[1])

@@ -17,11 +17,12 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import inspect
+from sqlalchemy import inspect, update
 
 from annals.commands.store.log import Store
 from annals.projections.entities import rebuild as rebuilding
 from annals.projections.entities.rebuild import RebuildDiverged, rebuild, rebuild_if_stale
+from annals.projections.entities.rows import COMPRESSED_ATTRIBUTES
 from annals.projections.entities.tables import tables
 from tests.support.examples import examples
 from tests.support.registries.recorded import Registry
@@ -124,7 +125,7 @@ def test_rebuilds_at_the_same_time(filled: Registry) -> None:
 def test_a_lost_or_damaged_read_model_comes_back(filled: Registry) -> None:
     with filled.store.writing() as tx:
         tx.connection.exec_driver_sql("DROP TABLE attribute")
-        tx.connection.exec_driver_sql("UPDATE entity SET attributes = '{}'")
+        tx.connection.execute(update(tables().entity).values({COMPRESSED_ATTRIBUTES: b"{}"}))
     rebuild(filled.store)
     assert filled.tables() == filled.expected()
 

@@ -39,7 +39,8 @@ _SHOW: Final = Request("PATCH", "/capabilities", {"shortself": True})
 _POINTER: Final = "/dirs/b/files/f1"
 _PLACES: Final = ("/", "/dirs", "/dirs/a", "/dirs/b", *RESOURCES, "/dirs/a/files/f1/versions/1.0.0")
 _ROWS: Final = (
-    "SELECT xid, type, epoch, attributes, private, document, meta, born, since FROM {} ORDER BY tree_key, since"
+    "SELECT xid, type, epoch, compressed_attributes, private, document, meta, born, since FROM {}"
+    " ORDER BY tree_key, since"
 )
 _CREATIONS: Final = "SELECT stream, position FROM log WHERE topic = ?"
 

@@ -48,6 +48,7 @@ from annals.projections.replication.log.log_lines import parse_interactions
 from tests.support.histories import Step, as_request
 from tests.support.read_model import read_model_rows
 from tests.support.registries.requests import MIDNIGHT, Answer, Registry, Request, RequestClock
+from tests.support.segment_logs import stored_documents
 from tests.support.stores import schema_of
 
 Json = Any
@@ -163,8 +164,7 @@ class NamedRegistry:
 
     def documents(self) -> dict[str, bytes]:
         """All documents by their hash."""
-        with self.store.engine.connect() as connection:
-            return {row.sha256: bytes(row.bytes) for row in connection.execute(select(tables.document))}
+        return stored_documents(self.store.engine)
 
     def rows(self) -> dict[str, list[Any]]:
         """All of the read model, table by table, in an order that is the same for equal ones."""

@@ -30,7 +30,7 @@ _STATE_QUERIES: Final = (
     "SELECT max(last), count(*) FROM interaction",
     "SELECT count(*) FROM document",
     "SELECT tree_key, position, revision, live FROM head ORDER BY tree_key",
-    "SELECT tree_key, epoch, attributes FROM entity ORDER BY tree_key",
+    "SELECT tree_key, epoch, compressed_attributes FROM entity ORDER BY tree_key",
 )
 
 
