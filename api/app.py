@@ -25,7 +25,6 @@ from annals.api.dispatch import Dispatcher, DispatcherApplication, Mount, Server
 from annals.api.feeds.documents_route import DOCUMENTS, DocumentsRoutes
 from annals.api.feeds.events_route import EVENTS, EventFeedRoutes
 from annals.api.feeds.feeds import Feeds
-from annals.api.feeds.log_head_watcher import LogHeadWatcher
 from annals.api.feeds.log_route import LOG, LogFeedRoutes
 from annals.api.http.access_log.access_log import AccessLog
 from annals.api.http.access_log.route_templates import RouteTemplates
@@ -44,7 +43,9 @@ from annals.api.ops.metrics import ServerMetrics
 from annals.api.ops.metrics_route import METRICS, MetricsRoutes
 from annals.api.ops.version import VERSION, VersionRoutes
 from annals.api.own_paths import LEGACY_SURFACES, OWN_PATHS, PATH_TEMPLATES
+from annals.api.registry.log_head_watcher import LogHeadWatcher
 from annals.api.registry.open_registry import Registry, open_registry
+from annals.api.registry.waitfor import PositionWaits
 from annals.api.replication.metrics import add_link_metrics as measure_links
 from annals.api.replication.representations import LinkApiContext as LinkParts
 from annals.api.replication.routes import LINKS, LinksRoutes
@@ -190,6 +191,7 @@ def create_app(
             tree_mounts,
             aliases.canonical_request,
             registry.store.damage,
+            PositionWaits(registry.readers, log_head_watcher, settings.waitfor_seconds).wait,
         )
         app.router.default, app.state.refuse = dispatcher, dispatcher.refuse
         if delivery_service:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, Protocol
 
@@ -35,7 +35,7 @@ from annals.api.http.limits import check_path
 from annals.api.http.methods import MethodNotAllowed
 from annals.api.http.problem_response import OWN_PREFIX, problem_response
 from annals.api.http.request import Request, build_request, request_host
-from annals.api.http.response import Headers, Response, buffer_short_body, send_response
+from annals.api.http.response import POSITION_HEADER, Headers, Response, buffer_short_body, send_response
 from annals.api.ops.metrics import ServerMetrics
 from annals.commands.store.damage import DamageMonitor
 from annals.commands.store.outages import describe_outage
@@ -43,6 +43,7 @@ from annals.domain.errors import problems
 from annals.domain.errors.http_errors import StoreUnavailable, Unauthorized
 from annals.domain.errors.problems import Problem
 from annals.projections.entities.query import MissingDocument
+from annals.projections.log.answer_position import begin_answer
 
 _STOPPING_MESSAGE: Final = "the server is stopping; the log shows whether a write was carried out"
 
@@ -99,6 +100,10 @@ def _keep_request(request: Request, host: str) -> Request:
     return request
 
 
+async def _without_wait(request: Request, receive: Receive) -> Request:
+    return request
+
+
 class DispatcherApplication(Starlette):
     """Starlette's application for a Dispatcher, which leaves no error to Starlette's two error middlewares."""
 
@@ -112,7 +117,8 @@ class Dispatcher:
     own_mounts: mounts by name below `/-/`; that of `/-/` itself has an empty name. aliases: names of `own_mounts` that
     also exist at the root, unless the model uses the name. fixed_mounts: mounts by whole path. tree_mounts: mounts by
     first path segment. mount_request: returns the request with its canonical path, given the request and its host.
-    damage: receives errors, and logs those of the store.
+    damage: receives errors, and logs those of the store. wait: returns the request to answer, once the registry has
+    the state that the request waits for.
     """
 
     def __init__(
@@ -125,6 +131,7 @@ class Dispatcher:
         tree_mounts: Mapping[str, Mount] | None = None,
         mount_request: Callable[[Request, str], Request] = _keep_request,
         damage: DamageMonitor | None = None,
+        wait: Callable[[Request, Receive], Awaitable[Request]] = _without_wait,
     ) -> None:
         self._damage = damage or DamageMonitor()
         self._default_surface = default_surface
@@ -134,6 +141,7 @@ class Dispatcher:
         self._tree_mounts = tree_mounts or {}
         self._config = server_config
         self._mount_request = mount_request
+        self._wait = wait
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -141,6 +149,7 @@ class Dispatcher:
             return
         started_at = time.perf_counter()
         CURRENT_CALLER.set(None)
+        answer_position = begin_answer()
         host = request_host(scope, self._config.proxies)
         request = self._request(scope, host)
         try:
@@ -148,7 +157,7 @@ class Dispatcher:
         except ClientDisconnect:
             return
         try:
-            await send_response(response, scope, receive, send, _common_headers(request))
+            await send_response(response, scope, receive, send, _common_headers(request, answer_position.position))
         except Exception as error:
             # The status is already sent. Cutting the connection is the only way left to signal that the response is
             # incomplete.
@@ -228,6 +237,8 @@ class Dispatcher:
             request = await self._config.authenticator.authenticate(request)
         if not mount.accepts_documents:
             check_form(request)
+        if request.query:
+            request = await self._wait(request, receive)
         response = await mount.surface.answer(request, receive)
         return response if request.method == "HEAD" else await buffer_short_body(response)
 
@@ -252,9 +263,10 @@ class Dispatcher:
         return self._config.cors.add_headers(await compress_response(response, accept_encoding), request)
 
 
-def _common_headers(request: Request) -> Headers:
-    """The headers that all responses have (ACC-100)."""
-    return _HEADERS_WITH_TLS if request.base.startswith("https:") else _HEADERS_WITHOUT_TLS
+def _common_headers(request: Request, position: int | None = None) -> Headers:
+    """The headers that all responses have (ACC-100). position: of the state that the response shows, if any."""
+    headers = _HEADERS_WITH_TLS if request.base.startswith("https:") else _HEADERS_WITHOUT_TLS
+    return headers if position is None else [*headers, (POSITION_HEADER, b"%d" % position)]
 
 
 def _with_challenge(response: Response, request: Request) -> Response:

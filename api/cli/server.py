@@ -10,6 +10,7 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Final
 
 import uvicorn
@@ -20,6 +21,7 @@ from annals.api.cli.link_requests import ensure_configured_links
 from annals.api.cli.open_registry import open_local_registry
 from annals.api.cli.outcome import StoreError, UsageError
 from annals.api.cli.setup.notices import print_notice
+from annals.api.cli.worker_processes import WorkerProcesses
 from annals.api.http.connections.protocol import BoundedConfig, BoundedProtocol
 from annals.api.ops.version import SERVER_HEADER
 from annals.api.settings.settings import Settings, server_url
@@ -28,6 +30,8 @@ from annals.api.settings.shown_settings import mask_password
 #: Seconds that a stopping server waits for requests, and for document checks that requests wait for.
 GRACE_SECONDS: Final = 10
 CHECK_GRACE_SECONDS: Final = 2
+#: Seconds that stopping workers have in all, with their deliveries and links.
+_WORKER_GRACE_SECONDS: Final = 60
 #: Server ticks (a tenth of a second each) between two checks of slow clients.
 _TICKS_OF_CHECK: Final = 5
 #: New objects between two runs of the cyclic garbage collector: more than a request or a transaction leaves at its end.
@@ -60,7 +64,11 @@ def serve_registry(settings: Settings) -> None:
     print_notice(f"Annals serves {root} from {mask_password(settings.database)}", logging.INFO, prefix="")
     if stored_url not in (settings.public_url, address):
         print_notice(URL_DIFFERS.format(named=stored_url, here=address))
-    run_server(settings, listening_socket, address)
+    if settings.workers == 1:
+        run_server(settings, listening_socket, address)
+    else:
+        serve = partial(run_server, settings, listening_socket, address)
+        WorkerProcesses(settings.workers, serve, _WORKER_GRACE_SECONDS).run()
 
 
 def bind_socket(settings: Settings) -> socket.socket:
@@ -90,8 +98,11 @@ def url_of_socket(host: str, port: int) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def run_server(settings: Settings, listening_socket: socket.socket, address: str) -> None:
-    """Runs the server until it stops. Raises: StoreError if it could not start."""
+def run_server(settings: Settings, listening_socket: socket.socket, address: str, lifeline: int | None = None) -> None:
+    """Runs the server until it stops. Raises: StoreError if it could not start.
+
+    lifeline: a file descriptor; the server also stops when it is at its end.
+    """
     app = create_app(settings, delivers=True, address=address)
     _raise_file_limit(settings.max_connections)
     config = BoundedConfig(
@@ -108,7 +119,7 @@ def run_server(settings: Settings, listening_socket: socket.socket, address: str
         timeout_graceful_shutdown=GRACE_SECONDS,
         timeout_keep_alive=settings.keepalive_seconds,
     )
-    server = _Server(config, app)
+    server = _Server(config, app, lifeline)
     # Objects that exist now live as long as the process, so the cyclic garbage collector need not visit them again.
     gc.collect()
     gc.freeze()
@@ -133,10 +144,20 @@ def _raise_file_limit(connections: int) -> None:
 class _Server(uvicorn.Server):
     """A server that, before it waits for open requests, tells the application to end streams and long checks."""
 
-    def __init__(self, config: BoundedConfig, app: Starlette) -> None:
+    def __init__(self, config: BoundedConfig, app: Starlette, lifeline: int | None = None) -> None:
         super().__init__(config)
         self._app = app
+        self._lifeline = lifeline
         self._last_check = time.monotonic()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        if self._lifeline is not None:
+            asyncio.get_running_loop().add_reader(self._lifeline, self._stop)
+        await super().startup(sockets)
+
+    def _stop(self) -> None:
+        asyncio.get_running_loop().remove_reader(self._lifeline or 0)
+        self.should_exit = True
 
     async def on_tick(self, counter: int) -> bool:
         if counter % _TICKS_OF_CHECK == 0:

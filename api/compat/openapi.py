@@ -12,6 +12,7 @@ from annals.api.compat.descriptions import DESCRIPTIONS
 from annals.api.openapi.builders import Schema
 from annals.api.openapi.content_encoding import add_coding_headers, add_coding_to_paths
 from annals.api.openapi.path_files import COMPONENTS
+from annals.api.openapi.positions import WAIT_PARAMETERS, add_position_headers, add_positions_to_paths
 from annals.api.openapi.problems import problem_response, problem_schema
 from annals.domain.compat.legacy_apis import LegacyApi
 
@@ -27,16 +28,17 @@ def compat_openapi_document(family: LegacyApi, base_url: str) -> dict[str, Any]:
         "info": described["info"],
         "servers": [{"url": base_url + family.base}],
         "security": [{}, {"bearer": []}],
-        "paths": add_coding_to_paths(described["paths"]),
+        "paths": add_positions_to_paths(add_coding_to_paths(described["paths"])),
         "components": {
             "schemas": {
                 _REFUSAL: problem_schema("status", "detail", "instance"),
                 **COMPONENTS["schemas"],
                 **described["schemas"],
             },
+            "parameters": WAIT_PARAMETERS,
             "headers": {**COMPONENTS["headers"], **described["headers"]},
-            "responses": add_coding_headers(
-                {f"{_REFUSAL}-{each}": _problem_response(each) for each in described["refused"]}
+            "responses": add_position_headers(
+                add_coding_headers({f"{_REFUSAL}-{each}": _problem_response(each) for each in described["refused"]})
             ),
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
         },

@@ -57,6 +57,7 @@ from annals.projections.compat.definitions import (
 from annals.projections.compat.versions import CompatVersions
 from annals.projections.entities.query import View
 from annals.projections.entities.transaction_view import TransactionView
+from annals.projections.log.answer_position import note_position
 
 #: Problems that a strictly validating model raises (LEG-706).
 _MODEL_PROBLEMS: Final = (CompatibilityUnknown, FormatUnknown)
@@ -238,6 +239,7 @@ def _compat_problem(problem: Problem, request: Request) -> Problem:
 
 def _write_headers(recorded: Recorded) -> Headers:
     """The headers of a write: the number of findings, and the correlation id if something was recorded (LEG-108)."""
+    note_position(recorded.position)
     correlation_id = recorded.xregcorrelationid
     return [
         *findings_headers(recorded),

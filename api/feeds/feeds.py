@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextvars import copy_context
 from functools import partial
 from typing import Final, TypeVar
 
@@ -18,23 +18,23 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
 from annals.api.feeds.formats import FeedFormat, heartbeat
-from annals.api.feeds.log_head_watcher import LogHeadWatcher
 from annals.api.feeds.reader import FeedReader
 from annals.api.feeds.request_params import MAX_LIMIT, FeedParams
 from annals.api.feeds.shared_pieces import FeedPiece, SharedPieces
 from annals.api.feeds.sources import FeedSource
 from annals.api.http.asof import escape_link_url
+from annals.api.http.disconnects import ClientGone, watch_client
 from annals.api.http.problem_response import root_link
 from annals.api.http.request import Request
 from annals.api.http.response import Headers, Response
+from annals.api.registry.log_head_watcher import LogHeadWatcher
 from annals.api.registry.open_registry import Registry
 from annals.commands.store.hashes import Interaction
+from annals.projections.log.answer_position import note_position
 from annals.projections.log.reader import Log
 
 T = TypeVar("T")
 
-#: Done as soon as the client has disconnected.
-ClientGone = asyncio.Future[None]
 #: Seconds between heartbeats on an idle stream.
 HEARTBEAT_SECONDS: Final = 15.0
 #: Seconds that a page may spend searching for events. Its `next` link continues where the search stopped.
@@ -67,7 +67,9 @@ class Feeds:
 
     def head(self, asof: str | None = None) -> Interaction:
         """The last interaction, or the last one that had ended at a moment. Raises: BadRequest (FLAG-80)."""
-        return self.log().head() if asof is None else self.log().as_of(asof, self._clock())
+        interaction = self.log().head() if asof is None else self.log().as_of(asof, self._clock())
+        note_position(interaction.last)
+        return interaction
 
     async def answer(
         self, request: Request, receive: Receive, feed_params: FeedParams, feed_format: FeedFormat, source: FeedSource
@@ -76,6 +78,7 @@ class Feeds:
         after = await self.run(self._resume_position, feed_params)
         if feed_format.is_endless:
             headers = [feed_format.content_type, root_link(request.base), _NO_STORE, _VARY]
+            note_position(after)
             event_stream = self._stream(
                 FeedReader(source, feed_format, after, feed_params.limit), feed_format, source, receive
             )
@@ -85,7 +88,7 @@ class Feeds:
             source, feed_format, after, min(limit, MAX_LIMIT) if limit and source.limits_by_count else None
         )
         deadline = time.monotonic() + feed_params.wait + PAGE_SECONDS
-        async with _watch_client(receive) as client_gone:
+        async with watch_client(receive) as client_gone:
             first_piece, end = await self._first_piece(reader, source, limit, feed_params.wait, client_gone)
             if reader.limit is None:
                 return Response(
@@ -101,7 +104,7 @@ class Feeds:
 
     async def run(self, function: Callable[..., T], *arguments: object) -> T:
         """The result of a function that uses the store; a thread of the feed pool runs it."""
-        return await asyncio.get_running_loop().run_in_executor(self._pool, function, *arguments)
+        return await asyncio.get_running_loop().run_in_executor(self._pool, copy_context().run, function, *arguments)
 
     def close(self) -> None:
         """Waits for the pieces in progress."""
@@ -156,7 +159,7 @@ class Feeds:
     async def _stream(
         self, reader: FeedReader, feed_format: FeedFormat, source: FeedSource, receive: Receive
     ) -> AsyncGenerator[bytes, None]:
-        async with _watch_client(receive) as client_gone:
+        async with watch_client(receive) as client_gone:
             while not (reader.is_full or client_gone.done() or self._log_head_watcher.is_stopped):
                 if shared_content := await self._shared_piece(reader, feed_format, source):
                     yield shared_content
@@ -191,23 +194,9 @@ class Feeds:
         return FeedPiece(content, reader.position, reader.has_reached(end))
 
 
-@asynccontextmanager
-async def _watch_client(receive: Receive) -> AsyncIterator[ClientGone]:
-    """A future that is done when the client disconnects. Sending alone does not report a disconnect."""
-    client_gone = asyncio.ensure_future(_wait_for_disconnect(receive))
-    try:
-        yield client_gone
-    finally:
-        client_gone.cancel()
-
-
-async def _wait_for_disconnect(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-
-
 def _page_headers(request: Request, feed_format: FeedFormat, feed_params: FeedParams, position: int) -> Headers:
     """The headers of a finite response. position: where the `next` link continues, even if nothing follows yet."""
+    note_position(position)
     query = "&".join(filter(None, (feed_params.query, f"after={position}")))
     next_link = f"<{escape_link_url(f'{request.base}{request.path}?{query}')}>;rel=next"
     return [feed_format.content_type, root_link(request.base), (b"link", next_link.encode("latin-1")), _NO_STORE, _VARY]

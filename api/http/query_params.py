@@ -21,11 +21,16 @@ QueryParams = Mapping[str, list[str]]
 
 def query_params(request: Request, known_names: Iterable[str]) -> QueryParams:
     """Decoded values by parameter. Raises: BadRequest for an unknown parameter."""
-    known_names, parameters = set(known_names), parse_qs(request.query.decode("latin-1"), keep_blank_values=True)
+    known_names, parameters = set(known_names), all_query_params(request)
     for name in parameters:
         if name not in known_names:
             raise invalid_param(name, f"it is unknown; this path takes: {', '.join(sorted(known_names)) or 'none'}")
     return parameters
+
+
+def all_query_params(request: Request) -> QueryParams:
+    """Decoded values by parameter, known or not."""
+    return parse_qs(request.query.decode("latin-1"), keep_blank_values=True)
 
 
 def single_value(parameters: QueryParams, name: str) -> str | None:
@@ -44,10 +49,10 @@ def is_switched_on(parameters: QueryParams, name: str) -> bool:
     return value is not None and _SWITCH[value]
 
 
-def query_without(request: Request, name: str) -> str:
-    """The raw query of a request without a parameter."""
+def query_without(request: Request, *names: str) -> str:
+    """The raw query of a request without some parameters."""
     parts = (part for part in request.query.decode("latin-1").split("&") if part)
-    return "&".join(part for part in parts if unquote_plus(part.partition("=")[0]) != name)
+    return "&".join(part for part in parts if unquote_plus(part.partition("=")[0]) not in names)
 
 
 def invalid_param(name: str, reason: str) -> Problem:

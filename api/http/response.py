@@ -18,6 +18,8 @@ NO_HEADERS: Final[Headers] = []
 BODYLESS_STATUSES: Final = (204, 304)
 #: The header of answers to writes that has the correlation id.
 CORRELATION_HEADER: Final = b"xregistry-xregcorrelationid"
+#: The header with the log position of the state that an answer shows, or that a write has made.
+POSITION_HEADER: Final = b"annals-position"
 JSON: Final = (b"content-type", b"application/json; charset=utf-8")
 
 

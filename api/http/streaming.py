@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from threading import Semaphore
 from typing import Any, Final, TypeVar
 
@@ -47,7 +48,7 @@ class StreamingPool:
 
     async def _run(self, job: Job) -> AsyncGenerator[Any, None]:
         chunk_queue = _ChunkQueue(asyncio.get_running_loop(), self._stall_seconds)
-        future = asyncio.wrap_future(self._pool.submit(chunk_queue.fill, job))
+        future = asyncio.wrap_future(self._pool.submit(copy_context().run, chunk_queue.fill, job))
         future.add_done_callback(_retrieve_exception)
         try:
             while (item := await chunk_queue.get()) is not _END_OF_ITEMS:

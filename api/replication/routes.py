@@ -36,6 +36,7 @@ from annals.domain.errors.http_errors import InvalidLink, RemoteUnavailable
 from annals.domain.registry.entities import Entity
 from annals.domain.replication.link import COLLECTION, TYPE, Link
 from annals.domain.replication.link_document import CREDENTIAL, ID, parse_link
+from annals.projections.log.answer_position import note_position
 from annals.projections.replication.log.log_lines import BrokenFeed
 from annals.projections.replication.remote.remote_client import RemoteError
 
@@ -102,7 +103,7 @@ class LinksRoutes:
     async def _read_link(self, request: Request, receive: Receive) -> Response:
         query_params(request, ())
         document = await asyncio.to_thread(
-            lambda: self._link_with_status(find_link(self._quick_view(), request.segments[2]))
+            lambda: self._link_with_status(find_link(self._registry.readers.latest_view(), request.segments[2]))
         )
         return _json_response(request, 200, document)
 
@@ -180,6 +181,7 @@ class LinksRoutes:
             return await dry_run(request, self._registry.command_bus, command, None, is_unrestricted=True)
         recorded: Recorded = await asyncio.wrap_future(self._registry.command_bus.submit(command, request.caller))
         self._context.on_change()
+        note_position(recorded.position)
         correlation_id = recorded.xregcorrelationid
         headers = [(CORRELATION_HEADER, correlation_id.encode())] if correlation_id is not None else []
         if code == 204:
@@ -204,7 +206,7 @@ class LinksRoutes:
         return {**link_document(link), "status": link_status_document(link, self._context.replication.progress(link))}
 
     def _all_links(self) -> list[Link]:
-        return list(self._quick_view().links.all())
+        return list(self._registry.readers.latest_view().links.all())
 
     def _quick_view(self) -> Any:
         return self._registry.readers.quick_view()

@@ -60,7 +60,7 @@ class PassiveReplication:
 
         The id of this registry and of the registries that it follows; see `annals.projections.replication.cycles`.
         """
-        return upstream_registries(self._context.readers.quick_view(), self._states)
+        return upstream_registries(self._context.readers.latest_view(), self._states)
 
     def check_cycle(self, link: Link, secrets: Mapping[str, str]) -> None:
         """Checks whether a link would close a cycle, if the other registry answers. secrets: of the link, by name.

@@ -137,6 +137,9 @@ class Settings(BaseSettings):
     )
     host: str = Field("127.0.0.1", description="address to listen on")
     port: int = Field(DEFAULT_PORT, ge=0, le=65535, description="port to listen on; 0 selects a free one")
+    workers: int = Field(
+        1, ge=1, le=64, description="number of processes that serve the registry, all on one port of this machine"
+    )
     public_url: Annotated[str | None, AfterValidator(_validate_root)] = Field(
         None,
         description="root URL of the registry as clients see it; if unset, answers use the Host header, and events "
@@ -192,6 +195,9 @@ class Settings(BaseSettings):
     body_rate: int = Field(1024, ge=1, description="minimum rate of a slow body, in bytes per second")
     keepalive_seconds: int = Field(
         75, ge=1, description="seconds for which a connection stays open between two requests"
+    )
+    waitfor_seconds: float = Field(
+        5, ge=0, le=300, description="maximum time that a read with `?waitfor=POSITION` waits, in seconds"
     )
     compat_body: int = Field(
         1 << 20, ge=1, description="maximum size of a request body of the legacy APIs below `/compat`, in bytes"

@@ -29,6 +29,7 @@ from annals.domain.model.validation.rfc3339 import to_utc
 from annals.domain.subscriptions.error_places import ErrorPlace
 from annals.domain.subscriptions.subscription import Subscription
 from annals.domain.values.json_text import Json
+from annals.projections.log.answer_position import note_position
 
 _ACTION_NAMES: Final = frozenset(("pause", "resume", "verify", "replay"))
 _REPLAY_MEMBERS: Final = ("fromposition", "fromtime", "toposition", "parallel")
@@ -69,6 +70,7 @@ class SubscriptionActionHandler:
         """Records a command and returns the status after it."""
         command_bus = self._context.registry.command_bus
         recorded = await asyncio.wrap_future(command_bus.submit(command, request.caller, condition=condition))
+        note_position(recorded.position)
         status = await asyncio.to_thread(self._status, request, name=command.name)
         return json_response(request, 202, status, xregcorrelationid=recorded.xregcorrelationid)
 

@@ -17,6 +17,7 @@ from annals.api.subscriptions.responses import json_response
 from annals.domain.decisions.commands import ControlSubscription
 from annals.domain.errors import problems
 from annals.domain.subscriptions.subscription import Subscription
+from annals.projections.log.answer_position import note_position
 from annals.projections.subscriptions.sequence import parse_sequence, position_of
 
 #: Default and maximum number of dead letters in a page.
@@ -58,6 +59,7 @@ class DeadLetterHandler:
         id, sequence = request.segments[1], request.segments[3]
         command = ControlSubscription(subscription_xid(id), name, {"sequence": sequence})
         recorded = await asyncio.wrap_future(self._context.registry.command_bus.submit(command, request.caller))
+        note_position(recorded.position)
         await asyncio.to_thread(apply_action, id, sequence)
         return recorded.xregcorrelationid, dead_letter
 
@@ -88,7 +90,7 @@ class DeadLetterHandler:
         return dead_letter
 
     def _find_subscription(self, request: Request) -> Subscription:
-        return find_subscription(self._context.registry.readers.quick_view(), request.segments[1], request.caller)
+        return find_subscription(self._context.registry.readers.latest_view(), request.segments[1], request.caller)
 
 
 def _parse_limit(value: str | None) -> int:

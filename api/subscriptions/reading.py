@@ -25,6 +25,7 @@ from annals.domain.access.roles import Caller
 from annals.domain.decisions.world import Secret
 from annals.domain.subscriptions.subscription import Subscription
 from annals.projections.entities.query import View
+from annals.projections.log.answer_position import note_position
 from annals.projections.subscriptions.state.subscriptions import CreatedSubscription
 
 #: Maximum number of subscriptions in a page.
@@ -114,10 +115,11 @@ class SubscriptionReadHandler:
 
     def _snapshot(self, request: Request, asof: str | None) -> _SubscriptionSnapshot:
         """The snapshot that answers a request. Raises: BadRequest."""
-        view = self._context.registry.readers.quick_view()
+        view = self._context.registry.readers.latest_view()
         if asof is None:
             return _SubscriptionSnapshot(view, True, [])
         interaction = view.log.as_of(asof, self._context.registry.store.clock())
+        note_position(interaction.last)
         links = [(b"link", f"<{url_without_asof(request)}>;rel=original".encode("latin-1", "replace"))]
         datetime_headers = [] if interaction is NO_INTERACTION else [_memento_header(interaction.time)]
         return _SubscriptionSnapshot(view.as_of(interaction.last), False, [*datetime_headers, *links])

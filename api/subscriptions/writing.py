@@ -34,6 +34,7 @@ from annals.domain.subscriptions.error_places import ErrorPlace, invalid_subscri
 from annals.domain.subscriptions.subscription import Subscription
 from annals.domain.subscriptions.subscription_document import SubscriptionDocument, parse_subscription
 from annals.projections.entities.transaction_view import TransactionView
+from annals.projections.log.answer_position import note_position
 
 _DRYRUN = "dryrun"
 
@@ -149,7 +150,9 @@ class SubscriptionWriteHandler:
         condition: Callable[[Transaction], None] | None = None,
     ) -> Recorded:
         command_bus = self._context.registry.command_bus
-        return await asyncio.wrap_future(command_bus.submit(command, request.caller, build_response, condition))
+        recorded = await asyncio.wrap_future(command_bus.submit(command, request.caller, build_response, condition))
+        note_position(recorded.position)
+        return recorded
 
     async def _response(
         self, request: Request, recorded: Recorded, status: int, extra_headers: list[tuple[bytes, bytes]] | None = None

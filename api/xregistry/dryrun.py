@@ -23,6 +23,7 @@ from annals.commands.store.log import Recorded, WriteTransaction
 from annals.domain.access.roles import Caller
 from annals.domain.decisions.commands import Command
 from annals.projections.entities.transaction_view import TransactionView
+from annals.projections.log.answer_position import note_position
 
 #: The number of findings, from rules beyond the model, in what a request wrote.
 FINDINGS_HEADER: Final = b"annals-findings"
@@ -57,6 +58,7 @@ async def dry_run(
     recorded = await asyncio.wrap_future(
         command_bus.submit(command, request.caller, write_lines, condition, dryrun=True)
     )
+    note_position(recorded.position - len(recorded.events))
     return Response(
         200, [feed_format.content_type, root_link(request.base), *findings_headers(recorded)], recorded.answer
     )

@@ -42,6 +42,7 @@ from annals.projections.entities.filters.by_index import RowOverrides
 from annals.projections.entities.query import FoundEntity, ListSubtree, View, ViewPool
 from annals.projections.entities.rows import EntityRow
 from annals.projections.entities.xref import without_resolved, xref_of
+from annals.projections.log.answer_position import note_position
 
 
 class XRegistryReadHandler:
@@ -94,7 +95,7 @@ class XRegistryReadHandler:
         asof = requested_asof(request.query)
         snapshot = await self._snapshot(request, asof) if asof is not None else None
         parse_target_and_flags(
-            request, snapshot.definitions if snapshot else self._definitions_cache.current(self._readers.quick_view())
+            request, snapshot.definitions if snapshot else self._definitions_cache.current(self._readers.latest_view())
         )
         response = Response(200, [JSON, root_link(request.base)], dumps(offered_capabilities()))
         return snapshot.add_headers(response, request) if snapshot else response
@@ -129,6 +130,7 @@ class XRegistryReadHandler:
         if not _needs_one_row(target, flags, definitions):
             return None
         lookup = await self._lookups.find(target.row_xid, _has_document_body(target, flags))
+        note_position(lookup.position)
         return self._answer_from_lookup(request, self._readers.quick_view, target, flags, definitions, lookup)
 
     def _answer_from_row(
@@ -152,7 +154,7 @@ class XRegistryReadHandler:
         lookup: FoundEntity,
         is_past: bool = False,
     ) -> Response | None:
-        row, positions, content = lookup
+        row, positions, _, content = lookup
         if positions != definitions.positions:
             raise OutdatedDefinitions
         if row is None or xref_of(row):
@@ -214,6 +216,7 @@ class XRegistryReadHandler:
                 full_collection.target.xid, full_collection.definitions.positions
             ) as listing:
                 if listing:
+                    note_position(listing.position)
                     yield replace(full_collection, texts=listing.texts), None, listing.position, None
                     return
         with self._readers.view() as current_view:
@@ -239,7 +242,8 @@ class XRegistryReadHandler:
             return None
         view = self._readers.quick_view()
         if conditional.is_conditional(request) and view.entity(_owner_xid(target)):
-            conditional.check_conditions(request, conditional.log_tag(view.position(), request, definitions.positions))
+            note_position(position := view.position())
+            conditional.check_conditions(request, conditional.log_tag(position, request, definitions.positions))
         return full_collection
 
     async def _stream(

@@ -26,6 +26,7 @@ from annals.domain.errors import problems
 from annals.domain.errors.problems import Problem
 from annals.domain.registry.events import EntityCreated, EntityDeleted, EntityUpdated
 from annals.domain.values import xid as xids
+from annals.projections.log.answer_position import note_position
 
 RESTORE: Final = "restore"
 
@@ -84,6 +85,7 @@ class RestoreRoutes:
         recorded = await asyncio.wrap_future(
             command_bus.submit(restore_request.command, request.caller, condition=condition)
         )
+        note_position(recorded.position)
         correlation_id = recorded.xregcorrelationid
         headers = [
             *findings_headers(recorded),

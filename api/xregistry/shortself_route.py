@@ -57,5 +57,5 @@ class ShortselfRoutes:
         ]
         if not created_events or not isinstance(created_events[0], EntityCreated):
             return None
-        row = self._readers.quick_view().entity(created_events[0].xid)
+        row = self._readers.latest_view().entity(created_events[0].xid)
         return row.xid if row is not None and row.born == position else None

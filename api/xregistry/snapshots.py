@@ -20,6 +20,7 @@ from annals.api.registry.definitions import DefinitionsCache, RegistryDefinition
 from annals.commands.store.clock import Clock, parse_time
 from annals.commands.store.hashes import Interaction
 from annals.projections.entities.query import View, ViewPool
+from annals.projections.log.answer_position import note_position
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -44,7 +45,8 @@ class Snapshot:
         return self.interaction.last
 
     def view(self, view: View) -> View:
-        """The view as of the moment, on the same connection."""
+        """The view as of the moment, on the same connection; the answer in progress shows that moment."""
+        note_position(self.position)
         return view.as_of(self.position, self.definitions.positions)
 
     def add_headers(self, response: Response, request: Request) -> Response:
@@ -75,9 +77,11 @@ class Snapshots:
         self._definitions: dict[tuple[int, int], RegistryDefinitions] = {}
 
     async def find(self, asof: str) -> Snapshot:
-        """The snapshot that a request names. Raises: BadRequest."""
+        """The snapshot that a request names; the answer in progress shows it. Raises: BadRequest."""
         cached = self._cache.get(asof)
-        return cached if cached else await asyncio.to_thread(self._load, asof)
+        snapshot = cached if cached else await asyncio.to_thread(self._load, asof)
+        note_position(snapshot.position)
+        return snapshot
 
     def _load(self, asof: str) -> Snapshot:
         with self._readers.view() as view:

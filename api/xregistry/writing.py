@@ -45,6 +45,7 @@ from annals.projections.entities.query import ListSubtree, View, ViewPool
 from annals.projections.entities.rows import EntityRow
 from annals.projections.entities.transaction_view import TransactionView
 from annals.projections.entities.xref import without_resolved, xref_of
+from annals.projections.log.answer_position import note_position
 
 #: Larger bodies (in bytes) are parsed, and responses with more rows are rendered, outside the event loop.
 LARGE_BODY: Final = 1 << 15
@@ -145,6 +146,7 @@ class XRegistryWriteHandler:
         )
 
     async def _response(self, request: Request, recorded: Recorded) -> Response:
+        note_position(recorded.position)
         headers = findings_headers(recorded)
         if recorded.xregcorrelationid is not None:
             headers.append((CORRELATION_HEADER, recorded.xregcorrelationid.encode()))

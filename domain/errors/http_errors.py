@@ -122,6 +122,15 @@ class StoreUnavailable(HttpProblem, status=503):
     )
 
 
+class PositionNotReached(HttpProblem, status=503):
+    """`position_not_reached`, HTTP 503: the server has not yet the position for which a read waits."""
+
+    title = (
+        'For "<subject>", the parameter "waitfor" names position <position> of the log, but this server has reached '
+        "only <reached>."
+    )
+
+
 class InvalidMember(HttpProblem):
     """HTTP 400: a member of a subscription or a link is invalid. pointer: a JSON Pointer to it."""
 

@@ -48,6 +48,7 @@ from annals.projections.entities.publications import StoredPublications
 from annals.projections.entities.rows import ROW_COLUMNS, EntityRow, stored_row
 from annals.projections.entities.stored_links import StoredLinks
 from annals.projections.entities.tables import tables
+from annals.projections.log.answer_position import note_position
 from annals.projections.log.positions import checked_position, find_position, read_position
 from annals.projections.log.reader import Log
 from annals.projections.subscriptions.state.subscriptions import StoredSubscriptions
@@ -58,22 +59,21 @@ _SELECT_ENTITY: Final = f"SELECT {_COLUMNS} FROM entity WHERE tree_key = ?"
 _DEFINITIONS: Final = ", ".join(ENTITY_SINCE.format(tree_key(name)) for name in (MODEL, CAPABILITIES))
 _SELECT_DEFINITIONS: Final = f"SELECT {_DEFINITIONS}"
 _INDEX_POSITION: Final = f"(SELECT max(position) FROM projection WHERE name = '{INDEX_NAME}')"
-_SELECT_HEADS: Final = (
-    f"SELECT (SELECT position FROM projection WHERE name = 'entities'), {_DEFINITIONS}, {_INDEX_POSITION}"
-)
+_POSITION: Final = "(SELECT position FROM projection WHERE name = 'entities')"
+_SELECT_HEADS: Final = f"SELECT {_POSITION}, {_DEFINITIONS}, {_INDEX_POSITION}"
 _WITH_DEFINITIONS: Final = (
-    f"SELECT entity.*, {_DEFINITIONS} FROM (SELECT 1) AS always LEFT JOIN entity ON entity.tree_key = ?"
+    f"SELECT entity.*, {_DEFINITIONS}, {_POSITION} FROM (SELECT 1) AS always LEFT JOIN entity ON entity.tree_key = ?"
 )
 _WITH_DOCUMENT: Final = (
-    f"SELECT entity.*, {_DEFINITIONS}, document.bytes FROM (SELECT 1) AS always"
+    f"SELECT entity.*, {_DEFINITIONS}, {_POSITION}, document.bytes FROM (SELECT 1) AS always"
     " LEFT JOIN entity ON entity.tree_key = ? LEFT JOIN document ON document.sha256 = entity.document"
 )
 #: `_WITH_DEFINITIONS` and `_WITH_DOCUMENT` for the keys of a `Database.list_table`; the key comes first.
 MANY_WITH_DEFINITIONS: Final = (
-    f"SELECT k.key, entity.*, {_DEFINITIONS} FROM {{}} AS k LEFT JOIN entity ON entity.tree_key = k.key"
+    f"SELECT k.key, entity.*, {_DEFINITIONS}, {_POSITION} FROM {{}} AS k LEFT JOIN entity ON entity.tree_key = k.key"
 )
 MANY_WITH_DOCUMENTS: Final = (
-    f"SELECT k.key, entity.*, {_DEFINITIONS}, document.bytes FROM {{}} AS k"
+    f"SELECT k.key, entity.*, {_DEFINITIONS}, {_POSITION}, document.bytes FROM {{}} AS k"
     " LEFT JOIN entity ON entity.tree_key = k.key LEFT JOIN document ON document.sha256 = entity.document"
 )
 _SELECT_SUBTREE: Final = f"SELECT {_COLUMNS} FROM entity WHERE tree_key > ? AND tree_key < ?{{}} ORDER BY tree_key"
@@ -96,11 +96,12 @@ ListSubtree = Callable[[str, Collection[str]], Iterator[EntityRow]]
 class FoundEntity(NamedTuple):
     """An entity, or None; the positions of the model and the capabilities (see `View.definitions`); its document.
 
-    content: empty if the entity has no document, or if it was not wanted.
+    position: of the state in which it was found. content: empty if the entity has no document, or if it was not wanted.
     """
 
     row: EntityRow | None
     definitions: tuple[int, int]
+    position: int
     content: bytes = b""
 
 
@@ -345,10 +346,11 @@ class PastView(View):
 
     def look_up(self, xid: str, with_document: bool = False) -> FoundEntity:
         if not with_document:
-            return FoundEntity(self.entity(xid), self.definitions())
+            return FoundEntity(self.entity(xid), self.definitions(), self._position)
         values = self._past_db.entity_with_document(tree_key(xid))
         row = _exact_row(values[:_ROW_WIDTH], xid) if values else None
-        return FoundEntity(row, self.definitions(), _document_content(row, values[_ROW_WIDTH] if values else None))
+        content = _document_content(row, values[_ROW_WIDTH] if values else None)
+        return FoundEntity(row, self.definitions(), self._position, content)
 
     def subtree_lister(self, xid: str, types: Iterable[str]) -> ListSubtree:
         return _subtree_lister(self.selection(xid, None, ""))
@@ -387,9 +389,11 @@ class ViewPool:
 
     @contextmanager
     def view(self) -> Iterator[View]:
-        """A view of one moment, for the duration of the block."""
+        """A view of one moment, for the duration of the block; the answer in progress shows that moment."""
         with self._connection() as reader, reader.snapshot(_LOCKED_TABLES, _SELECT_HEADS) as heads:
-            yield SnapshotView(reader, self._missing_attributes, heads)
+            view = SnapshotView(reader, self._missing_attributes, heads)
+            note_position(view.position())
+            yield view
 
     @contextmanager
     def stream_collection(self, collection: str, definitions: tuple[int, int]) -> Iterator[CollectionStream | None]:
@@ -401,6 +405,12 @@ class ViewPool:
         """The calling thread's view of the latest commit, for each statement."""
         view: View | None = getattr(self._local, "view", None)
         return view if view is not None and self._local.reader.is_open else self._open_quick()
+
+    def latest_view(self) -> View:
+        """`quick_view` for an answer of several statements, each of which shows at least the latest state of now."""
+        view = self.quick_view()
+        note_position(view.position())
+        return view
 
     def close(self) -> None:
         """Closes every connection; none may be in use."""
@@ -429,13 +439,14 @@ class ViewPool:
 
 
 def found_entity(values: Sequence[Any], xid: str) -> FoundEntity:
-    """The look-up with some values: the columns of a row, the positions, and the document if it was wanted.
+    """The look-up with some values: the columns of a row, three positions, and the document if it was wanted.
 
     Raises: MissingDocument.
     """
     row = _exact_row(values[:_ROW_WIDTH], xid)
-    model, capabilities, *contents = values[_ROW_WIDTH:]
-    return FoundEntity(row, (model or 0, capabilities or 0), _document_content(row, contents[0]) if contents else b"")
+    model, capabilities, position, *contents = values[_ROW_WIDTH:]
+    content = _document_content(row, contents[0]) if contents else b""
+    return FoundEntity(row, (model or 0, capabilities or 0), checked_position(position or 0), content)
 
 
 def _exact_row(values: Any, xid: str) -> EntityRow | None:

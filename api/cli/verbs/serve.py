@@ -10,6 +10,7 @@ from annals.api.cli.options import Database, PublicUrl, load_settings
 
 Host = Annotated[str | None, typer.Option("--host", help="Address to listen on; 0.0.0.0 for all.")]
 Port = Annotated[int | None, typer.Option("--port", help="Port to listen on; 0 selects a free one.")]
+Workers = Annotated[int | None, typer.Option("--workers", help="Number of processes that serve, all on one port.")]
 
 
 def serve(
@@ -17,6 +18,7 @@ def serve(
     port: Port = None,
     database: Database = None,
     public_url: PublicUrl = None,
+    workers: Workers = None,
 ) -> None:
     """Serve the registry over HTTP until Ctrl-C or SIGTERM.
 
@@ -24,4 +26,4 @@ def serve(
     """
     from annals.api.cli.server import serve_registry  # late, because help and wrong usage do not need a server
 
-    serve_registry(load_settings(host=host, port=port, database=database, public_url=public_url))
+    serve_registry(load_settings(host=host, port=port, database=database, public_url=public_url, workers=workers))

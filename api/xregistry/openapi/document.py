@@ -12,6 +12,7 @@ from annals.api.openapi.builders import STRING_SCHEMA
 from annals.api.openapi.content_encoding import add_coding_headers, add_coding_to_paths
 from annals.api.openapi.named_schemas import NamedSchemas
 from annals.api.openapi.path_files import COMPONENTS
+from annals.api.openapi.positions import WAIT_PARAMETERS, add_position_headers, add_positions_to_paths
 from annals.api.openapi.problems import problem_responses, problem_schemas
 from annals.api.registry.capabilities import Capabilities
 from annals.api.xregistry.openapi import flags
@@ -83,13 +84,16 @@ def _document(model: Model, capabilities: Capabilities, base_url: str, own_paths
         "servers": [{"url": base_url}],
         "security": [{}, {"bearer": []}],
         "tags": _tags(model),
-        "paths": add_coding_to_paths(
-            {**{template.path: _path_item(template, capabilities) for template in templates}, **own_paths.part}
+        "paths": add_positions_to_paths(
+            add_coding_to_paths(
+                {**{template.path: _path_item(template, capabilities) for template in templates}, **own_paths.part}
+            )
         ),
         "components": {
             "schemas": {**_own_schemas(), **own_paths.schemas, **model_schemas(model), **problem_schemas()},
             "parameters": {
                 **flags.flag_parameters(capabilities),
+                **WAIT_PARAMETERS,
                 **_condition_parameters(),
                 **_document_headers(templates),
             },
@@ -97,7 +101,9 @@ def _document(model: Model, capabilities: Capabilities, base_url: str, own_paths
                 **{name: _header_object(*row) for name, row in _RESPONSE_HEADERS.items()},
                 **COMPONENTS["headers"],
             },
-            "responses": add_coding_headers({**_document_responses(templates), **problem_responses()}),
+            "responses": add_position_headers(
+                add_coding_headers({**_document_responses(templates), **problem_responses()})
+            ),
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer", "description": _SECURITY_DESCRIPTION}},
         },
     }

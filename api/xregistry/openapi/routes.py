@@ -59,7 +59,7 @@ class OpenapiRoutes:
         return Response(200, [*headers, *([_VARY] if is_index else []), root_link(request.base)], body)
 
     def _body(self, name: str, base_url: str) -> bytes:
-        definitions = self._definitions_cache.current(self._readers.quick_view())
+        definitions = self._definitions_cache.current(self._readers.latest_view())
         key = (definitions.positions, base_url, name)
         document_text = self._cache.get(key)
         if document_text is None:

@@ -282,7 +282,7 @@ def test_methods(api: Api) -> None:
 
 def test_a_long_poll_is_answered_by_the_next_commit(fresh: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     # EV-79: once committed, events become visible to whoever waits, not only at the next look at the log
-    monkeypatch.setattr("annals.api.feeds.log_head_watcher.POLL_SECONDS", 60)
+    monkeypatch.setattr("annals.api.registry.log_head_watcher.POLL_SECONDS", 60)
 
     async def poll(query: str, late: Any) -> Json:
         asking = asyncio.create_task(fresh.client.get(f"/-/events?{query}", timeout=30))

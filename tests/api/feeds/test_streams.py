@@ -12,9 +12,9 @@ import pytest
 
 from annals.api.feeds import feeds
 from annals.api.feeds.formats import PositionLines
-from annals.api.feeds.log_head_watcher import MIN_POLL_SECONDS, POLL_SECONDS, LogHeadWatcher
 from annals.api.feeds.reader import FeedReader
 from annals.api.feeds.sources import LogFeedSource
+from annals.api.registry.log_head_watcher import MIN_POLL_SECONDS, POLL_SECONDS, LogHeadWatcher
 from tests.api.feeds.streams import Sent, reading
 from tests.support.registries.in_process import Api, create, serving
 

@@ -37,16 +37,17 @@ def test_entities_come_in_the_order_asked_for(tree: Registry) -> None:
 def test_definitions_come_along(tree: Registry) -> None:
     view = tree.readers.quick_view()
     assert view.definitions() == (2, 3)
-    found, definitions, _ = view.look_up("/dirs/d")
-    assert found == view.entity("/dirs/d") and definitions == (2, 3)
-    assert view.look_up("/dirs/none") == (None, (2, 3), b"")
+    end = tree.store.log_end().position
+    found, definitions, position, _ = view.look_up("/dirs/d")
+    assert found == view.entity("/dirs/d") and (definitions, position) == ((2, 3), end)
+    assert view.look_up("/dirs/none") == (None, (2, 3), end, b"")
     tree.record(("/model", {"model": {}}))
     assert view.definitions() == (tree.store.log_end().position, 3)
 
 
 def test_an_empty_model_has_no_definitions(registry: Registry) -> None:
     assert registry.readers.quick_view().definitions() == (0, 0)
-    assert registry.readers.quick_view().look_up("/") == (None, (0, 0), b"")
+    assert registry.readers.quick_view().look_up("/") == (None, (0, 0), 0, b"")
     assert registry.readers.quick_view().position() == 0
 
 

@@ -1,0 +1,103 @@
+"""`?waitfor=POSITION`: a read waits until this server's read model has a position, then shows at least that state.
+
+Servers on one database need no wait, because their reads see each commit. A replica has the positions of the registry
+whose log it follows, so a client that writes there reads its own writes here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from starlette.requests import ClientDisconnect
+from starlette.types import Receive
+
+from annals.api.http.disconnects import watch_client
+from annals.api.http.query_params import all_query_params, invalid_param, query_without, single_value
+from annals.api.http.request import Request
+from annals.api.registry.log_head_watcher import POLL_SECONDS, LogHeadWatcher
+from annals.domain.errors.http_errors import PositionNotReached
+from annals.projections.entities.query import ViewPool
+
+WAITFOR: Final = "waitfor"
+TIMEOUT: Final = "timeout"
+#: The last position that a log can have.
+MAX_POSITION: Final = 2**63 - 1
+
+_POSITION: Final = re.compile(r"[0-9]{1,19}\Z")
+_SECONDS: Final = re.compile(r"[0-9]{1,4}(?:\.[0-9]{1,3})?\Z")
+_WAITING_METHODS: Final = ("GET", "HEAD")
+
+
+class _Wait(NamedTuple):
+    position: int
+    seconds: float
+
+
+class PositionWaits:
+    """Lets reads wait. log_head_watcher: knows when the log grows. max_seconds: of one wait."""
+
+    def __init__(self, readers: ViewPool, log_head_watcher: LogHeadWatcher, max_seconds: float) -> None:
+        self._readers = readers
+        self._log_head_watcher = log_head_watcher
+        self._max_seconds = max_seconds
+        self._reached = 0  # the last position that was read; the log never loses one
+
+    async def wait(self, request: Request, receive: Receive) -> Request:
+        """The request without `waitfor` and `timeout`, once the read model has the position that it names.
+
+        Costs nothing if an earlier wait has seen the position, otherwise one look-up as long as there is no need to
+        wait. Raises: BadRequest, PositionNotReached, ClientDisconnect.
+        """
+        if WAITFOR.encode() not in request.query and b"%" not in request.query:
+            return request
+        wait = self._parse(request)
+        if wait is None:
+            return request
+        if not self._has_reached(wait.position):
+            await self._wait(wait, receive)
+        return replace(request, query=_other_parameters(request))
+
+    def _parse(self, request: Request) -> _Wait | None:
+        """The wait that a request asks for; None if it has no `waitfor`. Raises: BadRequest."""
+        parameters = all_query_params(request)
+        position = single_value(parameters, WAITFOR)
+        if position is None:
+            return None
+        if request.method not in _WAITING_METHODS:
+            raise invalid_param(WAITFOR, "only GET and HEAD can wait; a write always sees the latest state")
+        if not _POSITION.match(position) or int(position) > MAX_POSITION:
+            raise invalid_param(WAITFOR, f"{position!r} is not a position of the log from 0 to {MAX_POSITION}")
+        timeout = single_value(parameters, TIMEOUT)
+        if timeout is None:
+            return _Wait(int(position), self._max_seconds)
+        if not _SECONDS.match(timeout) or float(timeout) > self._max_seconds:
+            raise invalid_param(TIMEOUT, f"{timeout!r} is not a number of seconds from 0 to {self._max_seconds:g}")
+        return _Wait(int(position), float(timeout))
+
+    def _has_reached(self, position: int) -> bool:
+        if position > self._reached:
+            self._reached = max(self._reached, self._readers.quick_view().position())
+        return position <= self._reached
+
+    async def _wait(self, wait: _Wait, receive: Receive) -> None:
+        """Returns when the position is reached. Raises: PositionNotReached, ClientDisconnect."""
+        deadline = time.monotonic() + wait.seconds
+        async with watch_client(receive) as client_gone:
+            while (remaining := deadline - time.monotonic()) > 0:
+                is_in_log = await self._log_head_watcher.wait_beyond(wait.position - 1, remaining, client_gone)
+                if self._has_reached(wait.position):
+                    return
+                if not is_in_log:
+                    break
+                await asyncio.sleep(POLL_SECONDS)  # the read model is being rebuilt
+            if client_gone.done():
+                raise ClientDisconnect
+        raise PositionNotReached(position=wait.position, reached=self._reached)
+
+
+def _other_parameters(request: Request) -> bytes:
+    return query_without(request, WAITFOR, TIMEOUT).encode("latin-1")
