@@ -69,6 +69,7 @@ from annals.commands.store.append import NewSalt
 from annals.commands.store.clock import Clock
 from annals.commands.store.correlation_ids import NewId
 from annals.commands.store.registry_url import UNCONFIGURED_URL
+from annals.commands.store.write_turns import WriteTurns
 from annals.domain.access.roles import Caller
 from annals.projections.events.event_families import EventFamily
 from annals.projections.outgoing.resolver import Resolver
@@ -110,15 +111,16 @@ def create_app(
     deliveries: Deliveries | None = None,
     delivers: bool = False,
     address: str | None = None,
+    write_turns: WriteTurns | None = None,
 ) -> Starlette:
     """The ASGI application of one registry. Its lifespan opens and closes the store.
 
     caller: the caller of all requests; None to authenticate callers by token. resolver: resolves the addresses of
     sinks; replaces the DestinationGuard. deliveries: the state of deliveries. delivers: whether this process delivers
-    events to the sinks of subscriptions. address: the address that the server listens on. `state.stop_following` ends
-    endless streams; a server calls it before it waits for open connections. `state.stop_checking` abandons document
-    checks; it exists while the store is open. `state.refuse` builds the response to a request that the server refuses
-    before it has read all of it.
+    events to the sinks of subscriptions. address: the address that the server listens on. write_turns: see `Store`.
+    `state.stop_following` ends endless streams; a server calls it before it waits for open connections.
+    `state.stop_checking` abandons document checks; it exists while the store is open. `state.refuse` builds the
+    response to a request that the server refuses before it has read all of it.
     Raises: ValueError for tokens that cannot be parsed.
     """
     authenticator = FixedCallerAuthenticator(caller) if caller else Authenticator(*_token_verifiers(settings))
@@ -133,7 +135,13 @@ def create_app(
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         registry = open_registry(
-            settings, clock=clock, new_id=new_id, new_salt=new_salt, commit_listener=commit_listeners, address=address
+            settings,
+            clock=clock,
+            new_id=new_id,
+            new_salt=new_salt,
+            commit_listener=commit_listeners,
+            address=address,
+            write_turns=write_turns,
         )
         app.state.stop_checking = registry.checker.stop
         feeds = Feeds(registry, log_head_watcher)

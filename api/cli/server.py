@@ -26,6 +26,7 @@ from annals.api.http.connections.protocol import BoundedConfig, BoundedProtocol
 from annals.api.ops.version import SERVER_HEADER
 from annals.api.settings.settings import Settings, server_url
 from annals.api.settings.shown_settings import mask_password
+from annals.commands.store.write_turns import WriteTurns
 
 #: Seconds that a stopping server waits for requests, and for document checks that requests wait for.
 GRACE_SECONDS: Final = 10
@@ -67,7 +68,8 @@ def serve_registry(settings: Settings) -> None:
     if settings.workers == 1:
         run_server(settings, listening_socket, address)
     else:
-        serve = partial(run_server, settings, listening_socket, address)
+        turns = WriteTurns() if settings.database.startswith("sqlite") else None  # PostgreSQL has a queue itself
+        serve = partial(run_server, settings, listening_socket, address, turns)
         WorkerProcesses(settings.workers, serve, _WORKER_GRACE_SECONDS).run()
 
 
@@ -98,12 +100,18 @@ def url_of_socket(host: str, port: int) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def run_server(settings: Settings, listening_socket: socket.socket, address: str, lifeline: int | None = None) -> None:
+def run_server(
+    settings: Settings,
+    listening_socket: socket.socket,
+    address: str,
+    write_turns: WriteTurns | None = None,
+    lifeline: int | None = None,
+) -> None:
     """Runs the server until it stops. Raises: StoreError if it could not start.
 
-    lifeline: a file descriptor; the server also stops when it is at its end.
+    write_turns: those of several workers. lifeline: a file descriptor; the server also stops when it is at its end.
     """
-    app = create_app(settings, delivers=True, address=address)
+    app = create_app(settings, delivers=True, address=address, write_turns=write_turns)
     _raise_file_limit(settings.max_connections)
     config = BoundedConfig(
         app,

@@ -15,6 +15,7 @@ from annals.commands.store.clock import Clock, utc_now
 from annals.commands.store.correlation_ids import NewId
 from annals.commands.store.log import Recorded, Store, WriteTransaction
 from annals.commands.store.secrets import Vault
+from annals.commands.store.write_turns import WriteTurns
 from annals.domain.decisions.commands import CreateRegistry
 from annals.domain.decisions.world import DomainValidation
 from annals.domain.model.builtin import default_source
@@ -85,10 +86,12 @@ def open_registry(
     new_salt: NewSalt | None = None,
     commit_listener: CommitListener | None = None,
     address: str | None = None,
+    write_turns: WriteTurns | None = None,
 ) -> Registry:
     """The registry of the settings; creates it if it does not exist.
 
-    commit_listener: receives each commit. address: the URL that a new store records if none is configured.
+    commit_listener: receives each commit. address: the URL that a new store records if none is configured. write_turns:
+    see `Store`.
     """
     store = Store(
         settings.database,
@@ -99,6 +102,7 @@ def open_registry(
         domainvalidation=settings.domain_validation,
         vault=Vault(settings.master_keys),
         open_publications=SqlPublications,
+        write_turns=write_turns,
     )
     entities = EntityProjection(max_leaves=settings.indexed_leaves)
     store.create()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, Final
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 
 from annals.commands.store.checkpoints import AUTOCHECKPOINT_PAGES, Checkpointer
+from annals.commands.store.write_turns import WriteTurns
 
 #: Execution option of connections that write: their transactions start with the write lock.
 WRITING: Final = "annals_writing"
@@ -64,20 +65,23 @@ class WriterConnection:
     and SQLAlchemy's events take. SQLAlchemy's own methods work inside a transaction too.
     """
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, turns: WriteTurns | None = None) -> None:
+        """turns: those of the processes that write to one SQLite file."""
         self._engine = engine
+        self._turns = turns
         self._connection: Connection | None = None
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
         """A transaction with the write lock; it is durable when the block ends, undone when the block raises."""
-        connection = self._begin()
-        try:
-            yield connection
-            self._commit(connection)
-        except BaseException:
-            self._roll_back(connection)
-            raise
+        with self._turns.turn() if self._turns else nullcontext():
+            connection = self._begin()
+            try:
+                yield connection
+                self._commit(connection)
+            except BaseException:
+                self._roll_back(connection)
+                raise
 
     def close(self) -> None:
         """Closes the connection; another transaction would open it again."""

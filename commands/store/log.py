@@ -31,6 +31,7 @@ from annals.commands.store.migrations import UpgradeStep, require_readable, upgr
 from annals.commands.store.recorder import LogRecorder
 from annals.commands.store.secrets import Vault
 from annals.commands.store.sql_world import START_COLUMNS, HeadCache, LinkCache, ModelCache, SqlWorld, StreamHead
+from annals.commands.store.write_turns import WriteTurns
 from annals.domain.access.roles import Role
 from annals.domain.compat.publications import Publications
 from annals.domain.decisions.commands import Command, describe
@@ -88,7 +89,8 @@ class Store:
 
     public_url: recorded with each interaction as the registry's URL at that time. domainvalidation: the effect of rules
     beyond the model. vault: encrypts and decrypts secret values; one without keys does neither. open_publications:
-    opens the lookup of publications for decisions; a store without it has none.
+    opens the lookup of publications for decisions; a store without it has none. write_turns: those of the processes
+    that write to one SQLite file.
     """
 
     def __init__(
@@ -103,6 +105,7 @@ class Store:
         domainvalidation: DomainValidation = "warn",
         vault: Vault | None = None,
         open_publications: OpenPublications | None = None,
+        write_turns: WriteTurns | None = None,
     ) -> None:
         self.engine = open_engine(url, durable=durable)
         self.recorder = LogRecorder(self.engine)
@@ -116,7 +119,7 @@ class Store:
         self._open_publications = open_publications
         self.public_url = public_url
         self.domainvalidation: DomainValidation = domainvalidation
-        self._writer = WriterConnection(self.engine)
+        self._writer = WriterConnection(self.engine, write_turns)
         self._models = ModelCache()
         self._links = LinkCache()
         self.heads = HeadCache()

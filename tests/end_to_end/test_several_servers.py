@@ -36,9 +36,10 @@ Json = Any
 
 
 class Cluster(Protocol):
-    """Servers of one store. urls: of all of them."""
+    """Servers of one store, at these URLs."""
 
-    urls: Sequence[str]
+    @property
+    def urls(self) -> Sequence[str]: ...
 
     def kill_one(self, chance: random.Random) -> None:
         """Kills a server without warning. Another one takes its place, sooner or later."""
@@ -189,7 +190,7 @@ class Client:
             if answer is None or answer.status_code >= 500:
                 continue
             assert answer.status_code in (200, 404), answer.text
-            found = answer.json() if answer.status_code == 200 else {"epoch": 0, "name": ""}
+            found: Json = answer.json() if answer.status_code == 200 else {"epoch": 0, "name": ""}
             position = int(answer.headers["annals-position"])
             self._add(read_path, False, found["name"], found["epoch"], position, began)
             yield
