@@ -30,6 +30,7 @@ from bench import (
     replicating,
     sinks,
     sparking,
+    workers,
     writing,
 )
 from bench.against import Against
@@ -68,6 +69,7 @@ class Subject(Protocol):
 
 SUBJECTS: Final[dict[str, Subject]] = {
     "reading": reading,
+    "workers": workers,
     "filtering": filtering,
     "importing": importing,
     "writing": writing,

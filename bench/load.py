@@ -26,30 +26,32 @@ def client() -> str:
     return "wrk" if shutil.which("wrk") else "the client in bench/load.py, which is slower than wrk"
 
 
-def rate(url: str, paths: Sequence[str], seconds: float, folder: Path) -> float:
-    """GETs a second over 8 connections, the paths in turn. Raises: RuntimeError when one is not answered with 2xx."""
-    return _wrk(url, paths, seconds, folder) if shutil.which("wrk") else asyncio.run(_own(url, paths, seconds))
+def rate(url: str, paths: Sequence[str], seconds: float, folder: Path, connections: int = CONNECTIONS) -> float:
+    """GETs a second, the paths in turn. Raises: RuntimeError when one is not answered with 2xx."""
+    if shutil.which("wrk"):
+        return _wrk(url, paths, seconds, folder, connections)
+    return asyncio.run(_own(url, paths, seconds, connections))
 
 
-def _wrk(url: str, paths: Sequence[str], seconds: float, folder: Path) -> float:
+def _wrk(url: str, paths: Sequence[str], seconds: float, folder: Path, connections: int) -> float:
     script = folder / "paths.lua"
     listed = ", ".join(f'wrk.format("GET", "{path}")' for path in paths)
     script.write_text(f"local all, i\ninit = function() all = {{{listed}}}; i = 0 end\n"
                       "request = function() i = i % #all + 1; return all[i] end\n")  # fmt: skip
-    command = ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{max(1, round(seconds))}s", "-s", str(script), url]
+    command = ["wrk", "-t1", f"-c{connections}", f"-d{max(1, round(seconds))}s", "-s", str(script), url]
     said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     if bad := _BAD.search(said):
         raise RuntimeError(bad[0])
     return float(_RATE.findall(said)[0])
 
 
-async def _own(url: str, paths: Sequence[str], seconds: float) -> float:
+async def _own(url: str, paths: Sequence[str], seconds: float, connections: int) -> float:
     parts = urlsplit(url)
     assert parts.hostname and parts.port
     loop = asyncio.get_running_loop()
     turns = cycle([f"GET {path} HTTP/1.1\r\nHost: {parts.netloc}\r\n\r\n".encode() for path in paths])
     began = time.perf_counter()
-    asking = [_Asking(turns, loop.create_future(), began + seconds) for _ in range(CONNECTIONS)]
+    asking = [_Asking(turns, loop.create_future(), began + seconds) for _ in range(connections)]
     for one in asking:
         await loop.create_connection(partial(_same, one), parts.hostname, parts.port)
     counts = await asyncio.gather(*(one.done for one in asking))

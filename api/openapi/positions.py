@@ -15,7 +15,7 @@ WAIT_PARAMETERS: Final[dict[str, Schema]] = {
         "in": "query",
         "description": (
             f"Waits until this server has this position of the log, such as the `{_POSITION_NAME}` of an earlier answer"
-            " of any server of the registry."
+            " of any server on the same database."
         ),
         "schema": {"type": "integer", "format": "int64", "minimum": 0, "maximum": MAX_POSITION},
     },

@@ -1,7 +1,8 @@
 """`?waitfor=POSITION`: a read waits until this server's read model has a position, then shows at least that state.
 
-Servers on one database need no wait, because their reads see each commit. A replica has the positions of the registry
-whose log it follows, so a client that writes there reads its own writes here.
+Servers on one database see each commit at once, so a read rarely has to wait: while a read model is being rebuilt, or
+for a position before its commit. A client that passes the last position that it was given can rely on it, whatever is
+between it and the servers. Each registry counts its own positions, also a replica.
 """
 
 from __future__ import annotations

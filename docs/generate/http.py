@@ -14,8 +14,11 @@ The paths of a new registry. The registry itself describes its API at `/-/openap
 capabilities in force, and at `/-/docs` for people; both also have the members of requests and answers. `/-/` lists the
 paths with their methods, as JSON and, for a browser, as a page.
 
-Each path also answers HEAD and OPTIONS, and each answer has a header `Server` with the version of the program. A write
-is `application/json`; an error is one of [these](errors.md)."""
+Each path also answers HEAD and OPTIONS, and each answer has a header `Server` with the version of the program. An
+answer that shows or changes the state of the registry has `Annals-Position`, the position of that state in the log.
+Each GET accepts `waitfor` with such a position, and `timeout`; see
+[Several servers](../guides/operation.md#several-servers). A write is `application/json`; an error is one of
+[these](errors.md)."""
 _REGISTRY_NOTE: Final = """\
 Each type of Groups has the same paths. Here they are those of `schemagroups`; `messagegroups` and `endpoints` have
 `messages` in place of `schemas`. Their Resources have no documents, so they have no paths with `$details`."""

@@ -80,7 +80,11 @@ EXAMPLES = 6
 def client(shared_store_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     """A served registry with the model above, whose log is whole when all has been asked."""
     place = tmp_path_factory.mktemp("fuzzing")
-    with serving(shared_store_url, place) as served, httpx.Client(base_url=served.url) as client:
+    # A position that does not come would be waited for in many requests.
+    with (
+        serving(shared_store_url, place, ANNALS_WAITFOR_SECONDS="0") as served,
+        httpx.Client(base_url=served.url) as client,
+    ):
         assert client.put("/modelsource", json=SOURCE).status_code == 200
         yield client
     store = Store(shared_store_url)

@@ -145,9 +145,9 @@ def test_it_follows_the_model_and_the_capabilities(api: Api) -> None:
     assert "/boxes/{boxid}" in api.send("GET", "/-/docs").text
     api.done("PATCH", "/capabilities", {"flags": ["doc"]})
     found = api.get("/-/openapi.json")
-    assert flags(found) == {"doc", "limit", "cursor", "asof", "dryrun", "stated"}
+    assert flags(found) == {"doc", "limit", "cursor", "asof", "dryrun", "stated", "waitfor", "timeout"}
     api.done("PATCH", "/capabilities", {"pagination": False})
-    assert flags(api.get("/-/openapi.json")) == {"doc", "asof", "dryrun", "stated"}
+    assert flags(api.get("/-/openapi.json")) == {"doc", "asof", "dryrun", "stated", "waitfor", "timeout"}
     available = {name: {"mutable": name == "capabilities"} for name in ("capabilities", "entities", "model")}
     api.done("PATCH", "/capabilities", {"available": available})
     found = api.get("/-/openapi.json")
