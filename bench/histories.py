@@ -34,10 +34,6 @@ from annals.domain.decisions.decide import decide
 from annals.domain.decisions.world import Context, Decision
 from annals.domain.model.builtin import default_source
 from annals.domain.registry.events import EntityDeleted, EntityEvent
-from annals.projections.events.xregistry_events import XRegistryEvents
-from annals.projections.kafka.cluster import KafkaCluster
-from annals.projections.kafka.producer import Producer
-from annals.projections.kafka.records import TOPICS, PublishedCounts, RecordBuilder
 from annals.projections.log.table_rows import SCHEMA_VERSION, LogTableRow, table_rows
 from annals.projections.segments.columns import DOCUMENT_FILE_SCHEMA, LOG_FILE_SCHEMA, DocumentRow, write_table
 from annals.projections.segments.folder import SegmentFolder, open_folder
@@ -257,22 +253,6 @@ def fill(store: Store, history: Iterable[HistoryStep]) -> Iterator[HistoryStep]:
             if tx.log_end.chain != some[-1].interaction.chain:
                 raise ValueError(f"the store has another log by position {tx.log_end.position}")
         yield from some
-
-
-def publish(history: Iterable[HistoryStep], servers: str, prefix: str, partitions: int = 4) -> PublishedCounts:
-    """Publishes a history to the topics of a prefix, as `annals publish` does; gives how much that is.
-
-    servers: `127.0.0.1:9092`, and more with commas.
-    """
-    cluster, made, place = KafkaCluster(servers), RecordBuilder(XRegistryEvents()), PublishedCounts()
-    cluster.create_topics([f"{prefix}.{topic}" for topic in TOPICS], partitions)
-    with closing(Producer(cluster, prefix, lambda: False)) as producer:
-        for told in history:
-            records, place = made.build(told.interaction, told.rows, place)
-            for record in records:
-                producer.send(record)
-        producer.flush()
-    return place
 
 
 def main() -> None:

@@ -13,10 +13,8 @@ from annals.api.subscriptions.config import server_offer
 from annals.api.subscriptions.context import SubscriptionApiContext
 from annals.api.subscriptions.owner_rights import OwnerRights
 from annals.api.subscriptions.ports import Deliveries, NoDeliveries
-from annals.domain.compat.legacy_apis import LEGACY_APIS
-from annals.projections.compat.events import CompatEvents
-from annals.projections.events.event_families import EventFamily, XRegistryFamily
-from annals.projections.events.xregistry_events import XRegistryEvents
+from annals.projections.compat.families import all_event_families
+from annals.projections.events.event_families import EventFamily
 from annals.projections.outgoing.destination_guard import DestinationGuard
 from annals.projections.outgoing.resolver import Resolver
 from annals.projections.subscriptions.delivery_status import StoredDeliveries as Tables
@@ -43,7 +41,7 @@ def build_subscription_context(
 
 def build_event_families(settings: Settings) -> tuple[EventFamily, ...]:
     """All event families, in the order in which one log event is published in them (SUB-113)."""
-    return (XRegistryFamily(XRegistryEvents(settings.event_changes)), *map(CompatEvents, LEGACY_APIS))
+    return all_event_families(settings.event_changes)
 
 
 @contextmanager

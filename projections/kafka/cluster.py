@@ -1,20 +1,19 @@
-"""The Kafka brokers to publish to: connections, topics and their last records."""
+"""The Kafka brokers to publish to: connections, topics and their ends."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from ipaddress import ip_address
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition, errors
 from kafka.net.compat import KafkaNetClient
 from kafka.net.selector import NetworkSelector
 
 from annals.domain.subscriptions.sink_uris import KAFKA
-from annals.projections.kafka.records import RecordPosition, record_position
 from annals.projections.outgoing import certificates
 from annals.projections.outgoing.resolver import Resolver
 from annals.projections.subscriptions.contract import Credential, SinkTarget
@@ -30,7 +29,10 @@ _TIMEOUTS: Final = {"bootstrap_timeout_ms": int(1000 * CONNECT_SECONDS), "reconn
 OnConnectionError = Callable[[Exception], None]
 _LOOPBACK: Final = "localhost"
 #: The settings of created topics: records stay forever, as in the log.
-_RETENTION_SETTINGS: Final = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
+RETENTION_SETTINGS: Final = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
+#: The settings of a topic of which only the last record counts.
+COMPACTION_SETTINGS: Final = {"cleanup.policy": "compact", "segment.bytes": str(16 << 20)}
+_READ_COMMITTED: Final = {"group_id": None, "enable_auto_commit": False, "isolation_level": "read_committed"}
 
 
 class InsecureCredential(Exception):
@@ -42,17 +44,6 @@ class CertificateAuthorities:
     """The trusted certificate authorities, in addition to the machine's. ca: path of a PEM file, or empty."""
 
     ca: str = ""
-
-
-class TopicContents(NamedTuple):
-    """The contents of a topic.
-
-    records: how many were ever written, including duplicates. last: the record with the highest number, None if no
-    record of a registry is left.
-    """
-
-    records: int
-    last: RecordPosition | None
 
 
 class KafkaCluster:
@@ -92,7 +83,9 @@ class KafkaCluster:
             name: settings[name] for name in settings.keys() - shared_settings.keys()
         }
 
-    def create_topics(self, topics: Sequence[str], partitions: int) -> None:
+    def create_topics(
+        self, topics: Sequence[str], partitions: int, settings: Mapping[str, str] = RETENTION_SETTINGS
+    ) -> None:
         """Creates the topics that do not exist yet. partitions: -1 for the brokers' default.
 
         Raises: KafkaError.
@@ -103,33 +96,40 @@ class KafkaCluster:
                 topic_settings = {
                     "num_partitions": partitions,
                     "replication_factor": -1,
-                    "configs": _RETENTION_SETTINGS,
+                    "configs": settings,
                 }
                 admin.create_topics(dict.fromkeys(missing_topics, topic_settings), wait_for_metadata=True)
 
-    def topic_contents(self, topic: str) -> TopicContents:
-        """The contents of a topic. Raises: KafkaError."""
-        consumer = self.open_client(KafkaConsumer, group_id=None, enable_auto_commit=False)
-        with closing(consumer):
-            topic_partitions = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
-            beginning_offsets, end_offsets = (
-                consumer.beginning_offsets(topic_partitions),
-                consumer.end_offsets(topic_partitions),
-            )
-            nonempty_partitions = {
-                topic_partition
-                for topic_partition in topic_partitions
-                if end_offsets[topic_partition] > beginning_offsets[topic_partition]
+    def end_offsets(self, topics: Sequence[str]) -> dict[str, list[int]]:
+        """The end offset of each partition of some topics, by topic. Raises: KafkaError."""
+        with closing(self.open_client(KafkaConsumer, **_READ_COMMITTED)) as consumer:
+            partitions = {
+                topic: [TopicPartition(topic, number) for number in sorted(consumer.partitions_for_topic(topic) or ())]
+                for topic in topics
             }
-            consumer.assign(sorted(nonempty_partitions))
-            for topic_partition in nonempty_partitions:
-                consumer.seek(topic_partition, end_offsets[topic_partition] - 1)
-            last_positions = [
-                last_position
-                for record in _next_of_each_partition(consumer, nonempty_partitions)
-                if (last_position := record_position(record.headers))
-            ]
-        return TopicContents(sum(end_offsets.values()), max(last_positions, default=None))
+            offsets = consumer.end_offsets([partition for every in partitions.values() for partition in every])
+        return {topic: [offsets[partition] for partition in every] for topic, every in partitions.items()}
+
+    def last_value(self, topic: str) -> bytes | None:
+        """The value of the last committed record of a topic with one partition; None if there is none.
+
+        Raises: KafkaError.
+        """
+        partition = TopicPartition(topic, 0)
+        with closing(self.open_client(KafkaConsumer, **_READ_COMMITTED)) as consumer:
+            consumer.assign([partition])
+            [beginning], [end] = (
+                offsets.values()
+                for offsets in (consumer.beginning_offsets([partition]), consumer.end_offsets([partition]))
+            )
+            # The end of each transaction takes an offset, too, and records of aborted ones are not returned.
+            distance, start = 4, end
+            while start > beginning:
+                start, distance = max(beginning, end - distance), 8 * distance
+                consumer.seek(partition, start)
+                if records := _records_until(consumer, partition, end):
+                    return bytes(records[-1].value)
+        return None
 
     def open_client(
         self, client_class: Callable[..., Any], on_failure: OnConnectionError = lambda error: None, **settings: Any
@@ -163,17 +163,16 @@ class KafkaCluster:
             raise
 
 
-def _next_of_each_partition(consumer: Any, topic_partitions: set[TopicPartition]) -> Iterator[Any]:
-    """The next record of each partition. Raises: KafkaTimeoutError."""
+def _records_until(consumer: Any, partition: TopicPartition, end: int) -> list[Any]:
+    """The records from the consumer's position up to an offset. Raises: KafkaTimeoutError."""
     deadline = time.monotonic() + ACKNOWLEDGE_SECONDS
-    remaining = set(topic_partitions)
-    while remaining:
+    found: list[Any] = []
+    while consumer.position(partition) < end:
         if time.monotonic() > deadline:
-            raise errors.KafkaTimeoutError("the last records cannot be read")
-        for topic_partition, records in consumer.poll(timeout_ms=500).items():
-            if topic_partition in remaining:
-                remaining.discard(topic_partition)
-                yield records[0]
+            raise errors.KafkaTimeoutError(f"the end of {partition.topic} cannot be read")
+        for records in consumer.poll(timeout_ms=500).values():
+            found += records
+    return found
 
 
 def _is_loopback(host: str) -> bool:

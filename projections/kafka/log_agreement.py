@@ -1,12 +1,11 @@
-"""Checks that topics agree with the log: they hold records of this log, and all that were acknowledged."""
+"""Checks that topics agree with the log: they hold records of this log, and all that were published."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 
-from annals.projections.kafka.cluster import TopicContents
-from annals.projections.kafka.progress import PublishingProgress
-from annals.projections.kafka.records import EVENTS, LOG, PublishedCounts, RecordPosition
+from annals.projections.kafka.topic_position import NO_OFFSET, TopicPosition, TopicPositions
+from annals.projections.kafka.windows import WindowReader
 
 _REMEDY = "publish under another prefix, or delete the topics, so that they are created again"
 
@@ -15,42 +14,57 @@ class TopicsDiverged(Exception):
     """Topics and log have different histories; the message says where, and what to do."""
 
 
-def find_start(progress: PublishingProgress, read_topics: Callable[[], Mapping[str, TopicContents]]) -> PublishedCounts:
-    """The counts to continue from: the stored ones, or zero if the topics were created again.
+def starting_positions(
+    reader: WindowReader, prefix: str, stored: TopicPositions, end_offsets: Mapping[str, Sequence[int]]
+) -> dict[str, TopicPosition]:
+    """The positions to continue from: the stored ones, or the beginning of the log for topics without records.
 
-    read_topics: returns the contents of the topics. Raises: TopicsDiverged when a topic holds records that are not of
-    this log, or lacks acknowledged ones.
+    stored: the positions that the topics' last transaction left. end_offsets: of the partitions of each topic.
+    Raises: TopicsDiverged when a topic holds records that are not of this log, or lacks published ones.
     """
-    # In this order: another publisher may continue meanwhile, so that topics hold more than the stored counts.
-    stored_counts = progress.published_counts()
-    topics = read_topics()
-    counts = {LOG: stored_counts.log, EVENTS: stored_counts.events}
-    for topic, contents in topics.items():
-        if contents.last is not None:
-            _check_same_interaction(progress, topic, contents.last)
-    if any(counts[topic] and not contents.records for topic, contents in topics.items()):
-        # Stored at once: a half-filled topic would look like one that has lost records.
-        progress.save(PublishedCounts())
-        return PublishedCounts()
-    for topic, contents in topics.items():
-        if contents.last is not None and contents.last.number < counts[topic]:
+    positions = {}
+    for topic in reader.topics:
+        name, position, ends = f"{prefix}.{topic.name}", stored.get(topic.name), end_offsets[topic.name]
+        if not any(ends):
+            positions[topic.name] = TopicPosition(0, 0, "", (NO_OFFSET,) * len(ends), topic.key_format)
+            continue
+        if position is None:
             raise TopicsDiverged(
-                f"the topic {progress.prefix}.{topic} ends at number {contents.last.number}, but {counts[topic]} were"
-                f" acknowledged: records are lost; {_REMEDY}."
+                f"the topic {name} has records, but {prefix}.positions does not say how far it is published; {_REMEDY}."
             )
-    return stored_counts
+        _check_same_interaction(reader, name, position)
+        _check_nothing_lost(name, position, ends)
+        if position.key_format != topic.key_format:
+            raise TopicsDiverged(
+                f"the keys of the topic {name} are: {position.key_format}. With {topic.key_format}, later records of an"
+                " entity would be in another partition; use --schemas or --no-schemas as before, or another prefix."
+            )
+        positions[topic.name] = position
+    return positions
 
 
-def _check_same_interaction(progress: PublishingProgress, topic: str, last_record: RecordPosition) -> None:
-    """Raises: TopicsDiverged unless the last record is of an interaction that the log has at that position."""
-    name = f"{progress.prefix}.{topic}"
-    if last_record.position > (head := progress.log_end()):
+def _check_same_interaction(reader: WindowReader, name: str, position: TopicPosition) -> None:
+    """Raises: TopicsDiverged unless the log has the interaction with which the topic ends, at the same position."""
+    if not position.position:
+        return
+    if position.position > (head := reader.log_end()):
         raise TopicsDiverged(
-            f"the topic {name} is at position {last_record.position}, further than the log, which ends at {head}: the"
+            f"the topic {name} is at position {position.position}, further than the log, which ends at {head}: the"
             f" database was replaced or restored; {_REMEDY}."
         )
-    log_interaction = progress.interaction(last_record.position)
-    if log_interaction is None or log_interaction.xregcorrelationid != last_record.interaction:
+    log_interaction = reader.interaction(position.position)
+    if log_interaction is None or log_interaction.xregcorrelationid != position.xregcorrelationid:
         raise TopicsDiverged(
-            f"at position {last_record.position} the topic {name} holds another interaction than the log; {_REMEDY}."
+            f"at position {position.position} the topic {name} holds another interaction than the log; {_REMEDY}."
         )
+
+
+def _check_nothing_lost(name: str, position: TopicPosition, end_offsets: Sequence[int]) -> None:
+    """Raises: TopicsDiverged if a partition ends before its last published record."""
+    for partition, last_offset in enumerate(position.last_offsets):
+        end_offset = end_offsets[partition] if partition < len(end_offsets) else 0
+        if last_offset >= end_offset:
+            raise TopicsDiverged(
+                f"partition {partition} of the topic {name} ends at offset {end_offset}, but its last published record"
+                f" has offset {last_offset}: records are lost; {_REMEDY}."
+            )

@@ -1,35 +1,38 @@
-"""Wraps kafka-python's producer so that each partition keeps its order despite any failure.
+"""Wraps kafka-python's transactional producer: a transaction is published as a whole, or not at all.
 
-A reader that drops repeated numbers loses nothing only if no partition ever holds a record before one with a smaller
-number. A failed record is therefore never skipped: one batch of a partition is in flight at a time, retriable errors
-are retried without limit, and after the first other failure nothing more is sent.
+After any failure the producer cannot be used any more. The next one with the same transactional id aborts what the
+failed one has begun, and shuts it out.
 """
 
 from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
-from threading import Condition
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any, Final
 
 from kafka import KafkaProducer, errors
 
 from annals.projections.kafka.cluster import ACKNOWLEDGE_SECONDS, KafkaCluster
 from annals.projections.kafka.records import PublishedRecord
-from annals.projections.subscriptions.sinks.kafka.outcomes import is_final
+from annals.projections.subscriptions.contract import DeliveryResult
+from annals.projections.subscriptions.sinks.kafka.outcomes import error_outcome, is_final
 
-#: The maximum bytes of records in flight, unless a single record has more.
-MAX_IN_FLIGHT_BYTES: Final = 8 << 20
 #: The maximum bytes of a record: more than brokers accept, so that they decide.
 _MAX_RECORD_BYTES: Final = 1 << 30
-#: The client's own timeout in milliseconds: never, because giving up one record would let later ones pass it.
-_NO_TIMEOUT_MS: Final = 365 * 86_400_000
+#: Bytes of records that share a request to one partition. A transaction has many records for each.
+_BATCH_BYTES: Final = 256 << 10
+#: Milliseconds after which the brokers abort a transaction whose publisher has vanished: longer than any wait here.
+_TRANSACTION_TIMEOUT_MS: Final = 60_000
 _CHECK_SECONDS: Final = 0.2
 
+#: The last offset in each partition, by the topic's name after the prefix and the partition.
+LastOffsets = dict[tuple[str, int], int]
 
-class RecordFailed(Exception):
-    """A record that brokers do not accept. error: of the client."""
+
+class RecordRefused(Exception):
+    """A record that brokers will never accept. error: of the client."""
 
     def __init__(self, record: PublishedRecord, error: Exception) -> None:
         super().__init__(str(error))
@@ -42,58 +45,68 @@ class PublishingStopped(Exception):
 
 
 class Producer:
-    """Sends records to the topics with one prefix, until one fails; then it cannot be used any more."""
+    """Publishes transactions on the topics with one prefix, until one fails."""
 
     def __init__(self, cluster: KafkaCluster, prefix: str, is_stopped: Callable[[], bool]) -> None:
-        """is_stopped: whether to stop waiting for brokers. Raises: KafkaError when none can be reached."""
+        """Connects, and ends the transactions of earlier producers with the same prefix.
+
+        is_stopped: whether to stop waiting for brokers.
+        Raises: KafkaError; PublishingStopped.
+        """
         self._prefix = prefix
         self._is_stopped = is_stopped
-        self._condition = Condition()
-        self._unacknowledged = 0
-        self._bytes = 0
-        self._failure: RecordFailed | None = None
         self._connection_error: Exception | None = None
         self._producer = cluster.open_client(
             KafkaProducer,
             self._connection_failed,
-            # After a refused record, idempotence fails all later ones in the partition: bad for a sink, but required
-            # here.
-            **{**cluster.producer_settings, "enable_idempotence": True},
+            **{**cluster.producer_settings, "enable_idempotence": True, "batch_size": _BATCH_BYTES},
+            transactional_id=f"annals.{prefix}",
+            transaction_timeout_ms=_TRANSACTION_TIMEOUT_MS,
             max_block_ms=int(1000 * ACKNOWLEDGE_SECONDS),
-            delivery_timeout_ms=_NO_TIMEOUT_MS,
+            delivery_timeout_ms=int(1000 * ACKNOWLEDGE_SECONDS),
+            request_timeout_ms=int(1000 * ACKNOWLEDGE_SECONDS),
             max_request_size=_MAX_RECORD_BYTES,
             metrics_enabled=False,
         )
-
-    def send(self, record: PublishedRecord) -> None:
-        """Queues a record after the earlier ones; waits while too many bytes are in flight.
-
-        Raises: as `flush`; then the record was not sent.
-        """
-        self._wait_until(lambda: self._bytes + record.size <= MAX_IN_FLIGHT_BYTES or not self._unacknowledged)
-        with self._condition:
-            self._unacknowledged += 1
-            self._bytes += record.size
+        self._transactions = self._producer._transaction_manager
         try:
-            future = self._producer.send(
-                f"{self._prefix}.{record.topic}", value=record.value, key=record.key, headers=record.headers
-            )
-        except errors.KafkaError as error:
-            self._on_result(record, error)
-            assert self._failure is not None
-            raise self._failure from error  # an earlier failure if there is one: it closed the client
-        future.add_both(lambda got: self._on_result(record, got if isinstance(got, Exception) else None))
+            self._wait_for(self._transactions.initialize_transactions())
+        except BaseException:
+            self.close()
+            raise
 
-    def flush(self) -> None:
-        """Returns when everything sent is acknowledged by all in-sync replicas.
+    def begin(self) -> None:
+        """Begins a transaction. Raises: KafkaError."""
+        with self._precise_errors():
+            self._transactions.begin_transaction()
 
-        Raises: RecordFailed; PublishingStopped; KafkaError when a credential is refused; TimeoutError when nothing is
-        acknowledged for ACKNOWLEDGE_SECONDS, after which it may be called again.
+    def send(self, records: Iterable[PublishedRecord]) -> LastOffsets:
+        """Returns when all in-sync replicas have acknowledged the records; readers do not see them before `commit`.
+
+        Raises: RecordRefused; PublishingStopped; KafkaError.
         """
-        self._wait_until(lambda: not self._unacknowledged)
+        sent: list[tuple[PublishedRecord, Any]] = []
+        try:
+            with self._precise_errors():
+                for record in records:
+                    sent.append((record, self._send(record)))
+                for _, future in sent:
+                    self._wait_until(partial(_wait_for_acknowledgement, future))
+        except errors.KafkaError:
+            _raise_refused(sent)
+            raise
+        return {(record.topic, record.partition): future.value.offset for record, future in sent}
+
+    def commit(self) -> None:
+        """Makes the transaction's records visible. After an error, only the topics show whether they are.
+
+        Raises: PublishingStopped; KafkaError.
+        """
+        with self._precise_errors():
+            self._wait_for(self._transactions.begin_commit())
 
     def close(self) -> None:
-        """Ends connections and threads; unacknowledged records may or may not arrive."""
+        """Ends connections and threads. An open transaction is aborted by the next producer, or after a minute."""
         sender = self._producer._sender
         # The client's own `close` waits for records that cannot be sent.
         sender.force_close()
@@ -101,37 +114,60 @@ class Producer:
         with contextlib.suppress(errors.KafkaError):
             self._producer.close(timeout=0)
 
-    def _wait_until(self, is_done: Callable[[], bool]) -> None:
-        with self._condition:
-            waiting_count, changed_at = self._unacknowledged, time.monotonic()
-            while True:
-                if self._failure is not None:
-                    raise self._failure
-                if is_done():
-                    return
-                if self._connection_error is not None:
-                    raise self._connection_error
-                if self._is_stopped():
-                    raise PublishingStopped
-                if waiting_count != self._unacknowledged:
-                    waiting_count, changed_at = self._unacknowledged, time.monotonic()
-                elif time.monotonic() - changed_at > ACKNOWLEDGE_SECONDS:
-                    raise TimeoutError
-                self._condition.wait(_CHECK_SECONDS)
+    def _send(self, record: PublishedRecord) -> Any:
+        return self._producer.send(
+            f"{self._prefix}.{record.topic}",
+            key=record.key,
+            value=record.value,
+            headers=record.headers,
+            partition=record.partition,
+        )
+
+    @contextlib.contextmanager
+    def _precise_errors(self) -> Iterator[None]:
+        """After the first error the client fails every operation with one that does not say the reason."""
+        try:
+            yield
+        except errors.KafkaError as error:
+            raise (self._transactions.last_error or error) from None
+
+    def _wait_for(self, result: Any) -> None:
+        self._producer._sender.wakeup()
+        self._wait_until(lambda seconds: bool(result.wait(int(1000 * seconds))))
+
+    def _wait_until(self, wait: Callable[[float], bool]) -> None:
+        """Waits for the brokers. wait: waits for some seconds, and returns whether all is done.
+
+        Raises: PublishingStopped; KafkaError, which is KafkaTimeoutError after ACKNOWLEDGE_SECONDS.
+        """
+        deadline = time.monotonic() + ACKNOWLEDGE_SECONDS
+        while not wait(_CHECK_SECONDS):
+            if self._connection_error is not None:
+                raise self._connection_error
+            if self._is_stopped():
+                raise PublishingStopped
+            if time.monotonic() > deadline:
+                raise errors.KafkaTimeoutError("the brokers do not acknowledge records")
 
     # Runs in the client's thread.
-
-    def _on_result(self, record: PublishedRecord, error: Exception | None) -> None:
-        with self._condition:
-            self._unacknowledged -= 1
-            self._bytes -= record.size
-            if error is not None and self._failure is None:
-                self._failure = RecordFailed(record, error)
-                # Called inside the client's thread, so before it starts the next batch.
-                self._producer._sender.force_close()
-            if self._failure is not None or not self._unacknowledged or self._bytes < MAX_IN_FLIGHT_BYTES // 2:
-                self._condition.notify_all()
 
     def _connection_failed(self, error: Exception) -> None:
         if is_final(error):  # the library would retry forever
             self._connection_error = error
+
+
+def _wait_for_acknowledgement(future: Any, seconds: float) -> bool:
+    """Whether a record is acknowledged after some seconds at most. Raises: KafkaError when it failed."""
+    if not future.is_done:
+        with contextlib.suppress(errors.KafkaTimeoutError):
+            future.get(seconds)
+    if future.failed():
+        raise future.exception
+    return bool(future.is_done)
+
+
+def _raise_refused(sent: Iterable[tuple[PublishedRecord, Any]]) -> None:
+    """Raises: RecordRefused if one of the records was refused for good; the others failed because of it."""
+    for record, future in sent:
+        if future.failed() and error_outcome(future.exception).result is DeliveryResult.REJECTED:
+            raise RecordRefused(record, future.exception)

@@ -2,36 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from functools import partial
 from threading import Event
 from typing import Final
 
 from kafka import errors
 
-from annals.projections.kafka.cluster import KafkaCluster
-from annals.projections.kafka.log_agreement import find_start
-from annals.projections.kafka.producer import Producer, PublishingStopped, RecordFailed
-from annals.projections.kafka.progress import PublishingProgress
-from annals.projections.kafka.records import TOPICS, PublishedCounts
+from annals.projections.kafka.cluster import COMPACTION_SETTINGS, KafkaCluster
+from annals.projections.kafka.log_agreement import TopicsDiverged, starting_positions
+from annals.projections.kafka.producer import LastOffsets, Producer, PublishingStopped, RecordRefused
+from annals.projections.kafka.records import PublishedRecord
+from annals.projections.kafka.topic_position import (
+    POSITIONS,
+    POSITIONS_KEY,
+    TopicPosition,
+    TopicPositions,
+    decode_positions,
+    encode_positions,
+)
+from annals.projections.kafka.windows import Window, WindowReader
 from annals.projections.subscriptions.contract import DeliveryResult
 from annals.projections.subscriptions.sinks.kafka.outcomes import error_outcome
 
 #: Seconds between polls of an unchanged log, and before reconnecting to brokers.
 POLL_SECONDS: Final = 0.2
 RETRY_SECONDS: Final = 2.0
+#: A later producer has shut this one out: one of another publisher, or the brokers, after a transaction took too long.
+_FENCED_ERRORS: Final = (errors.ProducerFencedError, errors.InvalidProducerEpochError)
+
+
+class AnotherPublisher(Exception):
+    """Another publisher of the same prefix has continued in the place of this one."""
 
 
 class Publisher:
-    """Publishes one pair of topics, `<prefix>.log` and `<prefix>.events`.
+    """Publishes some topics of one prefix, each window exactly once.
 
-    Two publishers at the same time only cause duplicate records: each writes the same ones, in the same order.
+    A window and the positions after it are one transaction. A publisher continues from the positions that the last
+    transaction left, wherever its predecessor ended.
     """
 
     def __init__(
         self,
-        progress: PublishingProgress,
+        reader: WindowReader,
         cluster: KafkaCluster,
         prefix: str,
         *,
@@ -44,76 +58,134 @@ class Publisher:
         partitions: of topics that do not exist yet; -1 for the brokers' default. report_progress: receives the
         published position and the last one. report_line: receives a line about each interruption.
         """
-        self._progress = progress
+        self._reader = reader
         self._cluster = cluster
         self._prefix = prefix
         self._partitions = partitions
         self._report_progress = report_progress
         self._report_line = report_line
+        #: The positions that this publisher has left in the topics; both while it is unknown whether a commit succeeded.
+        self._own_positions: tuple[TopicPositions, ...] = ()
+        self._stored: TopicPositions = {}
 
-    def publish_once(self, stop: Event) -> PublishedCounts:
-        """Publishes the rest of the log, unless stopped; returns the counts reached.
+    def publish_once(self, stop: Event) -> TopicPositions:
+        """Publishes the rest of the log, unless stopped; returns the positions reached.
 
-        Raises: TopicsDiverged; RecordFailed; KafkaError, or TimeoutError when nothing is acknowledged for a while.
+        Raises: TopicsDiverged; AnotherPublisher; RecordRefused; KafkaError.
         """
-        with self._open_producer(stop) as (producer, counts):
-            return self._catch_up(producer, counts, waits_forever=False)
+        return self._publish(stop, follows=False)
 
-    def run(self, stop: Event) -> None:
-        """Follows the log until stopped; waits for unreachable brokers.
+    def run(self, stop: Event) -> TopicPositions:
+        """Follows the log until stopped; waits for unreachable brokers. Returns the positions reached.
 
-        Raises: TopicsDiverged; RecordFailed for a record that brokers will never accept; KafkaError when a credential
-        is refused.
+        Raises: TopicsDiverged; AnotherPublisher; RecordRefused for a record that brokers will never accept; KafkaError
+        when a credential is refused.
         """
-        while not stop.is_set():
-            try:
-                with self._open_producer(stop) as (producer, counts):
-                    while not stop.is_set():
-                        counts = self._catch_up(producer, counts, waits_forever=True)
-                        stop.wait(POLL_SECONDS)
-            except (errors.KafkaError, RecordFailed) as error:
-                if not _is_transient(error):
-                    raise
-                self._report_line(f"{error or type(error).__name__}; trying again")
-                stop.wait(RETRY_SECONDS)
+        return self._publish(stop, follows=True)
 
-    @contextmanager
-    def _open_producer(self, stop: Event) -> Iterator[tuple[Producer, PublishedCounts]]:
-        """A producer, and the counts to continue from; closes the producer when the block ends."""
-        topic_names = {topic: f"{self._prefix}.{topic}" for topic in TOPICS}
-        self._cluster.create_topics([*topic_names.values()], self._partitions)
-        counts = find_start(
-            self._progress, lambda: {topic: self._cluster.topic_contents(name) for topic, name in topic_names.items()}
-        )
-        with closing(Producer(self._cluster, self._prefix, stop.is_set)) as producer:
-            yield producer, counts
-
-    def _catch_up(self, producer: Producer, counts: PublishedCounts, waits_forever: bool) -> PublishedCounts:
-        """Publishes up to the end of the log; returns the counts, which are stored after each acknowledged window."""
-        while (window := self._progress.next_window(counts)).counts != counts:
-            try:
-                for record in window.records:
-                    self._wait_for_brokers(partial(producer.send, record), waits_forever)
-                self._wait_for_brokers(producer.flush, waits_forever)
-            except PublishingStopped:
-                return counts
-            counts = window.counts
-            self._progress.save(counts)
-            self._report_progress(counts.log, window.log_end)
-        return counts
-
-    def _wait_for_brokers(self, operation: Callable[[], None], waits_forever: bool) -> None:
-        """Runs an operation that waits for brokers; if `waits_forever`, reports a timeout and continues to wait."""
+    def _publish(self, stop: Event, *, follows: bool) -> TopicPositions:
+        is_fenced, refused = False, None
         while True:
             try:
-                return operation()
-            except TimeoutError:
-                if not waits_forever:
+                with self._open_producer(stop, is_fenced) as producer:
+                    end = None if refused is None else refused.record.position - 1
+                    self._catch_up(producer, end)
+                    while refused is None and follows and not stop.wait(POLL_SECONDS):
+                        self._catch_up(producer)
+            except PublishingStopped:
+                pass
+            except RecordRefused as error:  # its transaction has failed as a whole, so the part before it is published
+                refused = error
+                continue
+            except errors.KafkaError as error:
+                is_fenced = isinstance(error, _FENCED_ERRORS)
+                if is_fenced:
+                    continue
+                if not follows or error_outcome(error).result is not DeliveryResult.RETRY:
                     raise
-                self._report_line("the brokers do not acknowledge records; waiting for them")
+                self._report_line(f"{error or type(error).__name__}; trying again")
+                if not stop.wait(RETRY_SECONDS):
+                    continue
+            if refused is not None:
+                raise refused
+            return self._topic_positions()
+
+    @contextmanager
+    def _open_producer(self, stop: Event, is_fenced: bool) -> Iterator[Producer]:
+        """A producer, after the positions to continue from are known; closes it when the block ends."""
+        names = {topic.name: f"{self._prefix}.{topic.name}" for topic in self._reader.topics}
+        self._cluster.create_topics([*names.values()], self._partitions)
+        positions_topic = f"{self._prefix}.{POSITIONS}"
+        self._cluster.create_topics([positions_topic], 1, COMPACTION_SETTINGS)
+        # The producer first: it ends the transactions of an earlier one, which could still move the positions.
+        with closing(Producer(self._cluster, self._prefix, stop.is_set)) as producer:
+            self._stored = self._read_positions(positions_topic)
+            if is_fenced and self._stored not in self._own_positions:
+                raise AnotherPublisher(f"another publisher continues {self._prefix}")
+            self._own_positions = (self._stored,)
+            end_offsets = self._cluster.end_offsets([*names.values()])
+            self._continue_from(
+                producer,
+                starting_positions(
+                    self._reader,
+                    self._prefix,
+                    self._stored,
+                    {topic: end_offsets[name] for topic, name in names.items()},
+                ),
+            )
+            self._report_unused_partitions({topic: len(end_offsets[name]) for topic, name in names.items()})
+            yield producer
+
+    def _read_positions(self, positions_topic: str) -> dict[str, TopicPosition]:
+        value = self._cluster.last_value(positions_topic)
+        try:
+            return {} if value is None else decode_positions(value)
+        except ValueError:
+            raise TopicsDiverged(f"the topic {positions_topic} is not one of a publisher") from None
+
+    def _continue_from(self, producer: Producer, positions: TopicPositions) -> None:
+        """Stores the beginning of new topics at once, so that a topic that lost its records never looks like one."""
+        if any(self._stored.get(topic) != position for topic, position in positions.items()):
+            self._commit(producer, [], {**self._stored, **positions})
+
+    def _report_unused_partitions(self, partition_counts: Mapping[str, int]) -> None:
+        for topic, position in self._topic_positions().items():
+            used, count = len(position.last_offsets), partition_counts[topic]
+            if used < count:
+                self._report_line(
+                    f"the topic {self._prefix}.{topic} has {count} partitions; the first {used} are in use, as before,"
+                    " so that records of an entity stay in order"
+                )
+
+    def _catch_up(self, producer: Producer, end: int | None = None) -> None:
+        """Publishes up to the end of the log, or up to a position."""
+        while (window := self._reader.next_window(positions := self._topic_positions(), end=end)).positions != positions:
+            self._commit(producer, window.records, {**self._stored, **window.positions})
+            self._report_progress(min(position.position for position in window.positions.values()), window.log_end)
+
+    def _commit(self, producer: Producer, records: Sequence[PublishedRecord], positions: TopicPositions) -> None:
+        """Publishes records, and the positions after them, in one transaction."""
+        producer.begin()
+        positions = _with_last_offsets(positions, producer.send(records))
+        producer.send([PublishedRecord(POSITIONS, 0, 0, POSITIONS_KEY, encode_positions(positions), [])])
+        self._own_positions = (self._stored, positions)
+        producer.commit()
+        self._stored, self._own_positions = positions, (positions,)
+
+    def _topic_positions(self) -> dict[str, TopicPosition]:
+        """The positions of the topics of this publisher."""
+        names = {topic.name for topic in self._reader.topics}
+        return {topic: position for topic, position in self._stored.items() if topic in names}
 
 
-def _is_transient(error: Exception) -> bool:
-    """Whether a later attempt can succeed."""
-    outcome = error_outcome(error.error if isinstance(error, RecordFailed) else error)
-    return outcome.result is DeliveryResult.RETRY
+def _with_last_offsets(positions: TopicPositions, offsets: LastOffsets) -> dict[str, TopicPosition]:
+    """The positions after records with these offsets."""
+    return {
+        topic: position._replace(
+            last_offsets=tuple(
+                offsets.get((topic, partition), last_offset)
+                for partition, last_offset in enumerate(position.last_offsets)
+            )
+        )
+        for topic, position in positions.items()
+    }

@@ -1,30 +1,18 @@
-"""The records of both topics: each is a function of the log, so a republished record is the same.
+"""Records of the topics: what all of them share.
 
 The records of a topic are numbered 1, 2, 3 without gaps, in the order of the log. A reader of several partitions
-restores that order from the numbers alone: the next record has the next number, and while it is missing, an earlier
-record is still to arrive.
-Spec: CloudEvents Kafka protocol binding 1.0; EV-77, EV-78, EV-79.
+restores that order from the numbers alone: the next record has the next number.
+Spec: EV-77, EV-78, EV-79.
 """
 
 from __future__ import annotations
 
-from base64 import b64encode
-from collections.abc import Callable, Iterable
-from typing import Any, Final, NamedTuple
-
-import orjson
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple, Protocol
 
 from annals.commands.store.hashes import Interaction, LogRow
 from annals.domain.values import xid as xids
-from annals.projections.events.xregistry_events import ChangeEvent, XRegistryEvents
-from annals.projections.log.documents import referenced_document
-from annals.projections.log.table_rows import SCHEMA_VERSION, LogTableRow, table_rows
-from annals.projections.subscriptions.sinks.kafka import records
-
-#: The topics, by the part of their names after the prefix.
-LOG: Final = "log"
-EVENTS: Final = "events"
-TOPICS: Final = (LOG, EVENTS)
+from annals.projections.log.reader import Log
 
 #: Headers of every record: the number in its topic, the position of the stored event in the log, the positions of its
 #: interaction's first and last event, its correlation id.
@@ -33,82 +21,68 @@ POSITION: Final = "annals_position"
 FIRST: Final = "annals_first"
 LAST: Final = "annals_last"
 INTERACTION: Final = "annals_interaction"
-#: Header of the log's records: the version of their columns.
-SCHEMA: Final = "annals_schema"
-#: Header of the log's records if documents are published: the bytes of the document that a Version refers to. A
-#: Resource refers to the document of a Version, which has its own event.
-DOCUMENT: Final = "annals_document"
-_VERSION_SEGMENTS: Final = 6
+
+#: How keys are built that name the Group; see `partition_key`.
+GROUP_KEYS: Final = "group"
 
 Headers = list[tuple[str, bytes]]
-#: Returns the bytes of a document by its hash, None if it is lost.
-FindDocument = Callable[[str], bytes | None]
 
 
-class PublishedCounts(NamedTuple):
-    """How much is published: the records of the log, which is a position, and the records of events."""
+class WindowPart(NamedTuple):
+    """An interaction, and those of its events that a window contains."""
 
-    log: int = 0
-    events: int = 0
+    interaction: Interaction
+    rows: Sequence[LogRow]
+
+
+class RecordContent(NamedTuple):
+    """The content of a record, before it has a number. value: None for a tombstone."""
+
+    interaction: Interaction
+    position: int
+    key: bytes
+    value: bytes | None
+    headers: Headers
+
+
+class TopicContent(Protocol):
+    """The content of one topic.
+
+    name: the part of the topic's name after the prefix. key_format: how keys are built; with another one, the records
+    of an entity would be in another partition than before.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def key_format(self) -> str: ...
+
+    def records(self, parts: Sequence[WindowPart], log: Log) -> Iterator[RecordContent]:
+        """The records of a part of the log, in its order."""
 
 
 class PublishedRecord(NamedTuple):
-    """A record to publish. topic: `LOG` or `EVENTS`. key: folded xid of the Group, or `/`."""
+    """A record to publish. topic: the part of its name after the prefix. value: None for a tombstone."""
 
     topic: str
+    partition: int
     position: int
     key: bytes
-    value: bytes
+    value: bytes | None
     headers: Headers
 
     @property
     def size(self) -> int:
         """Its approximate size in bytes."""
-        return len(self.key) + len(self.value) + sum(len(name) + len(value) for name, value in self.headers)
+        return len(self.key) + len(self.value or b"") + sum(len(name) + len(value) for name, value in self.headers)
 
 
-class RecordBuilder:
-    """Builds the records of interactions. contentmode: of events, `structured` or `binary`."""
-
-    def __init__(self, events: XRegistryEvents, contentmode: str = "structured") -> None:
-        self._events = events
-        self._contentmode = contentmode
-
-    def build(
-        self,
-        interaction: Interaction,
-        rows: Iterable[LogRow],
-        counts: PublishedCounts,
-        find_document: FindDocument | None = None,
-    ) -> tuple[list[PublishedRecord], PublishedCounts]:
-        """The records of an interaction, or of its next part, and the counts after them.
-
-        find_document: loads the documents to publish in the log; None for no documents.
-        """
-        log_rows = list(rows)
-        log_records = [_log_record(row) for row in table_rows(interaction, log_rows)]
-        if find_document is not None:
-            log_records = [
-                _with_document(record, row, find_document) for record, row in zip(log_records, log_rows, strict=True)
-            ]
-        messages = self._events.messages(interaction, log_rows)
-        event_records = [
-            self._event_record(interaction, message, number)
-            for number, message in enumerate(messages, counts.events + 1)
-        ]
-        return [*log_records, *event_records], PublishedCounts(
-            counts.log + len(log_records), counts.events + len(event_records)
-        )
-
-    def _event_record(self, interaction: Interaction, message: ChangeEvent, number: int) -> PublishedRecord:
-        kafka_record = records.encode_record(message.cloudevent(), self._contentmode, records.KEYLESS)
-        position_headers = _position_headers(
-            number, message.position, interaction.first, interaction.last, message.xregcorrelationid
-        )
-        key = partition_key(xids.stream(message.subject))
-        return PublishedRecord(
-            EVENTS, message.position, key, kafka_record.value, [*kafka_record.headers, *position_headers]
-        )
+def position_headers(content: RecordContent, number: int) -> Headers:
+    """The headers that every record has. number: of the record in its topic."""
+    interaction = content.interaction
+    numbers = {NUMBER: number, POSITION: content.position, FIRST: interaction.first, LAST: interaction.last}
+    headers = [(name, encode_number(value)) for name, value in numbers.items()]
+    return [*headers, (INTERACTION, interaction.xregcorrelationid.encode())]
 
 
 def partition_key(stream: str) -> bytes:
@@ -121,31 +95,9 @@ def partition_key(stream: str) -> bytes:
     return (xids.join(*parts[:2]) if is_in_group else xids.REGISTRY).encode()
 
 
-def _log_record(row: LogTableRow) -> PublishedRecord:
-    position_headers = _position_headers(row.position, row.position, row.first, row.last, row.xregcorrelationid)
-    headers = [("content-type", b"application/json"), (SCHEMA, _encode_number(SCHEMA_VERSION)), *position_headers]
-    return PublishedRecord(
-        LOG, row.position, partition_key(row.stream), orjson.dumps(row._asdict(), default=_base64), headers
-    )
-
-
-def _with_document(record: PublishedRecord, row: LogRow, find_document: FindDocument) -> PublishedRecord:
-    sha256 = referenced_document(row) if len(xids.segments(row.stream)) == _VERSION_SEGMENTS else None
-    content = find_document(sha256) if sha256 is not None else None
-    return record if content is None else record._replace(headers=[*record.headers, (DOCUMENT, content)])
-
-
-def _position_headers(number: int, position: int, first: int, last: int, interaction: str) -> Headers:
-    numbers = {NUMBER: number, POSITION: position, FIRST: first, LAST: last}
-    return [*((name, _encode_number(value)) for name, value in numbers.items()), (INTERACTION, interaction.encode())]
-
-
-def _encode_number(number: int) -> bytes:
+def encode_number(number: int) -> bytes:
+    """A number as the text that headers contain."""
     return str(number).encode()
-
-
-def _base64(value: Any) -> str:
-    return b64encode(value).decode()
 
 
 class RecordPosition(NamedTuple):

@@ -65,6 +65,10 @@ _SELECT_REVISIONS: Final = (
 )
 _SELECT_LATEST: Final = f"SELECT {_EVENT_COLUMNS} FROM log WHERE stream = ? ORDER BY revision DESC LIMIT ?"
 
+_SELECT_EXACT: Final = f"SELECT {_EVENT_COLUMNS} FROM log WHERE (stream, revision) IN (VALUES {{}})"
+#: The maximum number of events that one statement looks up.
+_LOOKUP_SIZE: Final = 250
+
 #: Beyond the end of any log.
 _MAX_POSITION: Final = 2**62
 #: Types of the columns, without those of bytes.
@@ -136,6 +140,14 @@ class Log:
     def latest(self, stream: str, limit: int) -> list[LogRow]:
         """The last events of one stream, in reverse order."""
         return [stored_event(row) for row in self._db.all(_SELECT_LATEST, (stream, limit))]
+
+    def predecessors(self, rows: Sequence[LogRow]) -> Iterator[LogRow]:
+        """The event before each of some events in its stream, in any order; none for the first of a stream."""
+        keys = [(row.stream, row.revision - 1) for row in rows if row.revision > 1]
+        for start in range(0, len(keys), _LOOKUP_SIZE):
+            page = keys[start : start + _LOOKUP_SIZE]
+            sql = _SELECT_EXACT.format(", ".join(["(?, ?)"] * len(page)))
+            yield from map(stored_event, self._db.all(sql, tuple(value for key in page for value in key)))
 
     def document(self, sha256: str) -> bytes | None:
         """The bytes of a document that events refer to; None if it does not exist."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
-from annals.projections.kafka.records import SCHEMA
+from annals.projections.kafka.log_topic import SCHEMA
 from annals.projections.log.table_rows import KNOWN_VERSIONS
 from annals.spark_projections.log_schema import LOG_SCHEMA, with_salt
 
@@ -53,7 +53,12 @@ def stream(spark: SparkSession, servers: str, topic: str, options: Mapping[str, 
 
 
 def _reader_options(servers: str, topic: str, options: Mapping[str, str] | None) -> dict[str, str]:
-    defaults = {"kafka.bootstrap.servers": servers, "subscribe": topic, "startingOffsets": "earliest"}
+    defaults = {
+        "kafka.bootstrap.servers": servers,
+        "subscribe": topic,
+        "startingOffsets": "earliest",
+        "kafka.isolation.level": "read_committed",
+    }
     return defaults | dict(options or {}) | {"includeHeaders": "true"}
 
 

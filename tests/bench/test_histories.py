@@ -20,21 +20,14 @@ from annals.domain.decisions.world import Context
 from annals.projections.entities.apply import EntityProjection
 from annals.projections.entities.rebuild import rebuild
 from annals.projections.entities.verify.verify_history import verify_history
-from annals.projections.kafka.records import EVENTS as TOLD
-from annals.projections.kafka.records import LOG
 from annals.projections.log.table_rows import LogTableRow, table_rows
 from annals.projections.segments.folder import open_folder
 from annals.projections.segments.verify import verify_segments
 from annals.projections.segments.write import SegmentSize, append_segments
-from bench.histories import CALLERS, REGISTRYID, URL, HistoryStep, fill, interactions, publish, salts, write_segments
+from bench.histories import CALLERS, REGISTRYID, URL, HistoryStep, fill, interactions, salts, write_segments
 from bench.stocking import stock
-from tests.projections.kafka.conftest import broker
-from tests.projections.kafka.publishing_rig import PARTITIONS, Rig
-from tests.support.brokers.kafka import Kafka
 from tests.support.read_model import read_model_rows
 from tests.support.segment_logs import files_below, log_rows, stored_documents
-
-__all__ = ["broker"]
 
 EVENTS = 1500
 
@@ -94,18 +87,6 @@ def test_a_store_that_took_its_log_over_from_segments_is_whole(
         rebuild(store)
         assert [*walk(store), *verify_row_hashes(store), *verify_history(store)] == []
         assert log_rows(store.engine) == _rows(history)
-
-
-@pytest.mark.long
-@pytest.mark.uses("Kafka")
-def test_a_published_history_has_the_records_that_would_be_published_from_a_store(
-    sqlite_url: str, broker: Kafka, history: list[HistoryStep]
-) -> None:
-    with closing(_filled(sqlite_url)) as store:
-        rig = Rig(store, broker)
-        place = publish(history, f"kafka://{broker.own()}", rig.prefix, PARTITIONS)
-        assert rig.publish() == place
-        assert rig.proven() == {LOG: place.log, TOLD: place.events}  # each there twice, and both the same
 
 
 def test_equal_seeds_give_equal_histories(history: list[HistoryStep]) -> None:

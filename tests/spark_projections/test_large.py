@@ -20,8 +20,10 @@ from annals.commands.store.hashes import Interaction, LogRow
 from annals.commands.store.log import Store
 from annals.projections.database import drivers
 from annals.projections.entities.tables import tables
-from annals.projections.events.xregistry_events import XRegistryEvents
-from annals.projections.kafka.records import LOG, PublishedCounts, RecordBuilder
+from annals.projections.kafka.log_topic import LogTopic
+from annals.projections.kafka.records import GROUP_KEYS, PublishedRecord, WindowPart
+from annals.projections.kafka.topic_position import TopicPosition
+from annals.projections.kafka.windows import numbered_records
 from annals.projections.log.table_rows import LogTableRow, interaction_of, log_row
 from annals.projections.segments.folder import open_folder
 from annals.projections.segments.write import append_segments
@@ -124,17 +126,19 @@ def publish(log: DataFrame, servers: str, topic: str) -> None:
 
 
 def _records(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    made = RecordBuilder(XRegistryEvents())
     for batch in batches:
         rows = map(LogTableRow, *(batch.column(name).to_pylist() for name in LogTableRow._fields))
-        found = [
-            made.build(interaction_of(row), [log_row(row)], PublishedCounts(row.position - 1))[0][0] for row in rows
-        ]
-        assert all(record.topic == LOG for record in found)
+        found = [record for row in rows for record in _published(row)]
         headers = [[{"key": name, "value": value} for name, value in record.headers] for record in found]
         columns = [record.key for record in found], [record.value for record in found], headers
         arrays = [pa.array(column, field.type) for column, field in zip(columns, _ARROW, strict=True)]
         yield pa.RecordBatch.from_arrays(arrays, schema=_ARROW)
+
+
+def _published(row: LogTableRow) -> Iterator[PublishedRecord]:
+    before = TopicPosition(row.position - 1, row.position - 1, "", (-1,), GROUP_KEYS)
+    log: Any = None  # only documents would be read from it
+    return numbered_records(LogTopic(), before, [WindowPart(interaction_of(row), [log_row(row)])], log)
 
 
 _SUMS = (

@@ -11,7 +11,7 @@ from annals.commands.store.mapper import UnreadableEvent
 from annals.domain.registry.events import EntityEvent
 from annals.domain.replication.foreign_interaction import ForeignInteraction
 from annals.domain.values.json_text import InvalidJson, loads_trusted
-from annals.projections.kafka.records import DOCUMENT, SCHEMA
+from annals.projections.kafka.log_topic import DOCUMENT, SCHEMA
 from annals.projections.log.table_rows import KNOWN_VERSIONS, event_of
 from annals.projections.replication.log.log_lines import BrokenFeed, foreign_interaction
 

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from threading import Event
 from typing import Any, Final, NamedTuple
 
+from kafka import errors
 from sqlalchemy import MetaData, insert, select
 
 from annals.commands.store.log import Store
-from annals.projections.events.xregistry_events import XRegistryEvents
+from annals.projections.compat.families import all_event_families
+from annals.projections.database import drivers
+from annals.projections.events import feed
 from annals.projections.kafka.cluster import KafkaCluster
-from annals.projections.kafka.progress import PublishingProgress
+from annals.projections.kafka.producer import Producer
 from annals.projections.kafka.publisher import Publisher
-from annals.projections.kafka.records import EVENTS, LOG, PublishedCounts, RecordBuilder
-from tests.support.brokers.kafka import Kafka, next_records, topic_consumer
+from annals.projections.kafka.records import TopicContent, WindowPart
+from annals.projections.kafka.topic_position import POSITIONS, TopicPosition, decode_positions
+from annals.projections.kafka.topics import TOPICS, topic_contents
+from annals.projections.kafka.windows import WindowReader, numbered_records
+from annals.projections.log.reader import Log
+from tests.support.brokers.kafka import Kafka, all_records
 from tests.support.registries.recorded import Registry
 from tests.support.serving import ROOT
 
@@ -31,7 +38,7 @@ class Read(NamedTuple):
 
     number: int
     key: bytes
-    value: bytes
+    value: bytes | None
     headers: list[tuple[str, bytes]]
 
 
@@ -43,53 +50,76 @@ class Rig:
     broker: Kafka
     prefix: str = field(default_factory=lambda: f"p{next(_NUMBERS)}")
     contentmode: str = "structured"
+    schemas: bool = True
+    topics: tuple[str, ...] = TOPICS
     told: list[str] = field(default_factory=list)
 
     @property
-    def progress(self) -> PublishingProgress:
-        return PublishingProgress(self.store, RecordBuilder(XRegistryEvents(), self.contentmode), self.prefix)
+    def contents(self) -> list[TopicContent]:
+        return topic_contents(
+            self.topics, self.prefix, all_event_families(), contentmode=self.contentmode, schemas=self.schemas
+        )
+
+    @property
+    def windows(self) -> WindowReader:
+        return WindowReader(self.store, self.contents)
 
     @property
     def cluster(self) -> KafkaCluster:
         return KafkaCluster(f"kafka://{self.broker.own()}")
 
     def publisher(self) -> Publisher:
-        return Publisher(self.progress, self.cluster, self.prefix, partitions=PARTITIONS, report_line=self.told.append)
+        return Publisher(self.windows, self.cluster, self.prefix, partitions=PARTITIONS, report_line=self.told.append)
 
-    def publish(self) -> PublishedCounts:
-        """Publishes all that there is."""
-        return self.publisher().publish_once(Event())
+    def publish(self) -> dict[str, int]:
+        """Publishes all that there is; how many records each topic has then."""
+        return {topic: position.number for topic, position in self.publisher().publish_once(Event()).items()}
+
+    def positions(self) -> dict[str, TopicPosition]:
+        """How far the topics are published; nothing as long as they do not exist."""
+        try:
+            value = self.cluster.last_value(f"{self.prefix}.{POSITIONS}")
+        except errors.KafkaError:
+            return {}
+        return {} if value is None else decode_positions(value)
+
+    def position(self) -> int:
+        """The position in the log up to which all is published."""
+        return min((position.position for position in self.positions().values()), default=0)
 
     def read(self, topic: str) -> dict[int, list[Read]]:
         """All that a topic holds, by partition."""
         found: dict[int, list[Read]] = {}
-        with topic_consumer(self.broker.own(), f"{self.prefix}.{topic}") as consumer:
-            count = sum(consumer.end_offsets(list(consumer.assignment())).values())
-            records = next_records(consumer, count, 60)
-        assert len(records) == count
-        for record in records:
+        for record in all_records(self.broker.own(), f"{self.prefix}.{topic}"):
             made = Read(int(dict(record.headers)["annals_number"]), record.key, record.value, record.headers)
             found.setdefault(record.partition, []).append(made)
         return found
 
-    def proven(self) -> dict[str, int]:
-        """How many records each topic holds beside those that are needed, once readers are shown to lose nothing.
+    def settle(self) -> None:
+        """Waits until consumers see what was committed, which is a moment after the commit. Ends other publishers."""
+        Producer(self.cluster, self.prefix, lambda: False).close()
 
-        Each partition is in order and jumps over nothing, what is there twice is the same, and no number is missing.
-        """
-        place = self.progress.published_counts()
-        return {LOG: _proven(self.read(LOG), place.log), EVENTS: _proven(self.read(EVENTS), place.events)}
-
-
-def _proven(partitions: Mapping[int, list[Read]], count: int) -> int:
-    for records in partitions.values():
-        firsts = list(dict.fromkeys(each.number for each in records))
-        assert firsts == sorted(firsts)
-    every = [each for records in partitions.values() for each in records]
-    once = {each.number: each for each in every}
-    assert all(once[each.number] == each for each in every)
-    assert sorted(once) == list(range(1, count + 1))
-    return len(every) - count
+    def check(self) -> None:
+        """Each topic holds exactly the records of the log, each once, each entity's in one partition and in order."""
+        self.settle()
+        contents, positions = self.contents, self.positions()
+        with self.store.engine.begin() as connection:
+            log = Log(drivers.database_of(connection))
+            end = log.head().last
+            parts = [WindowPart(each, list(rows)) for each, rows in feed.interactions(lambda: log, 0, end)]
+            expected = {
+                topic.name: list(
+                    numbered_records(topic, positions[topic.name]._replace(number=0, position=0), parts, log)
+                )
+                for topic in contents
+            }
+        for topic, records in expected.items():
+            by_partition: dict[int, list[Read]] = {}
+            for number, record in enumerate(records, 1):
+                made = Read(number, record.key, record.value, record.headers)
+                by_partition.setdefault(record.partition, []).append(made)
+            assert self.read(topic) == by_partition
+            assert (positions[topic].number, positions[topic].position) == (len(records), end)
 
 
 def reader() -> Callable[..., Iterator[tuple[int, Any]]]:
@@ -99,20 +129,6 @@ def reader() -> Callable[..., Iterator[tuple[int, Any]]]:
     exec(text, names)
     found: Callable[..., Iterator[tuple[int, Any]]] = names["in_order"]
     return found
-
-
-def forgotten(rig: Rig, registry: Registry, interactions: int, more: int) -> tuple[PublishedCounts, PublishedCounts]:
-    """Publishes a log, and what came to it twice, as after a crash between acknowledgement and remembering.
-
-    Gives the places of both ends.
-    """
-    fill(registry, interactions)
-    before = rig.publish()
-    fill(registry, more, start=interactions)
-    after = rig.publish()
-    rig.progress.save(before)
-    assert rig.publish() == after
-    return before, after
 
 
 def fill(registry: Registry, interactions: int, start: int = 0) -> int:

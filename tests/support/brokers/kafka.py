@@ -260,7 +260,9 @@ def reader(server: str, topic: str) -> Iterator[Receiver]:
 @contextmanager
 def topic_consumer(server: str, topic: str) -> Iterator[KafkaConsumer]:
     """A consumer of all of a topic, from its beginning."""
-    consumer = KafkaConsumer(bootstrap_servers=server, group_id=None, auto_offset_reset="earliest")
+    consumer = KafkaConsumer(
+        bootstrap_servers=server, group_id=None, auto_offset_reset="earliest", isolation_level="read_committed"
+    )
     try:
         consumer.assign([TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic)])
         yield consumer
@@ -275,6 +277,19 @@ def next_records(consumer: KafkaConsumer, count: int, seconds: float = 20.0) -> 
     while len(found) < count and (left := ends - time.monotonic()) > 0:
         polled = consumer.poll(timeout_ms=int(1000 * min(left, 1)), max_records=count - len(found))
         found += [record for records in polled.values() for record in records]
+    return found
+
+
+def all_records(server: str, topic: str, seconds: float = 60.0) -> list[Any]:
+    """Every committed record of a topic; those of one partition are in order."""
+    found: list[Any] = []
+    ends = time.monotonic() + seconds
+    with topic_consumer(server, topic) as consumer:
+        end_offsets = consumer.end_offsets(list(consumer.assignment()))
+        # An offset may be one of a transaction's end or of an aborted record, which consumers do not get.
+        while any(consumer.position(partition) < end for partition, end in end_offsets.items()):
+            assert time.monotonic() < ends, f"the end of {topic} is not reached"
+            found += [record for records in consumer.poll(timeout_ms=500).values() for record in records]
     return found
 
 

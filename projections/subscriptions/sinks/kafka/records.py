@@ -15,7 +15,7 @@ from annals.projections.subscriptions.sinks import cloudevents
 KEYLESS: Final = "none"
 STRUCTURED: Final = f"{cloudevents.STRUCTURED}; charset=UTF-8".encode()
 
-_CONTENT_TYPE: Final = "content-type"
+CONTENT_TYPE: Final = "content-type"
 
 
 class KafkaRecord(NamedTuple):
@@ -34,9 +34,9 @@ def encode_record(event: CloudEvent, contentmode: str, extractor: str) -> KafkaR
     """
     key = None if extractor == KEYLESS else _attribute_key(event, extractor)
     if contentmode != "binary" or event.get_data() is None:
-        return KafkaRecord(key, cloudevents.structured_json(event), [(_CONTENT_TYPE, STRUCTURED)])
+        return KafkaRecord(key, cloudevents.structured_json(event), [(CONTENT_TYPE, STRUCTURED)])
     headers = [
-        (_CONTENT_TYPE if name == "datacontenttype" else f"ce_{name}", value.encode())
+        (CONTENT_TYPE if name == "datacontenttype" else f"ce_{name}", value.encode())
         for name, value in cloudevents.text_attributes(event).items()
     ]
     return KafkaRecord(key, cloudevents.data_bytes(event), headers)
