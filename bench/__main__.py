@@ -25,6 +25,7 @@ from bench import (
     load,
     pasts,
     peers,
+    publishing,
     reading,
     rebuilding,
     replicating,
@@ -81,6 +82,7 @@ SUBJECTS: Final[dict[str, Subject]] = {
     "cesql": cesql,
     "deliveries": deliveries,
     "sinks": sinks,
+    "publishing": publishing,
     "replicating": replicating,
     "formats": formats,
 }

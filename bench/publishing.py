@@ -1,92 +1,102 @@
-"""Brokers of MQTT and NATS with their bare clients, for the figures of sinks."""
+"""Records a second of `annals publish`, beside the bare client that sends the same bytes to the same broker."""
 
 from __future__ import annotations
 
-import asyncio
-import threading
+import sys
+import time
+from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from contextlib import closing
+from itertools import count
+from threading import Event
+from typing import Final
 
-from cloudevents.core.v1.event import CloudEvent
+import pytest
+from kafka import KafkaProducer
 
-from annals.projections.subscriptions.sinks.cloudevents import STRUCTURED, structured_json
+from annals.commands.store.log import Store
+from annals.projections.compat.families import all_event_families
+from annals.projections.kafka.cluster import KafkaCluster
+from annals.projections.kafka.publisher import Publisher
+from annals.projections.kafka.records import PublishedRecord
+from annals.projections.kafka.topic_position import NO_OFFSET, TopicPosition, TopicPositions
+from annals.projections.kafka.topics import topic_contents
+from annals.projections.kafka.windows import Window, WindowReader
+from bench.figures import Figure, Want
+from bench.histories import URL, fill, interactions
+from bench.places import Place
+from tests.support.brokers.kafka import Kafka, kafka
 
-if TYPE_CHECKING:
-    from bench.sinks import Course
-
-
-@contextmanager
-def mqtt(protocol: str) -> Iterator[Course]:
-    """A Mosquitto; each event is acknowledged (QoS 1). The bare client runs in its own thread, as it does by itself."""
-    from paho.mqtt.client import Client
-    from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
-
-    from bench.sinks import Course
-    from tests.support.brokers.mosquitto import TOPIC, mosquitto
-    from tests.support.brokers.suite import PASSWORD, USER
-
-    version = MQTTProtocolVersion.MQTTv5 if protocol == "MQTT5" else MQTTProtocolVersion.MQTTv311
-    with TemporaryDirectory(prefix="annals-bench-") as folder, mosquitto(Path(folder), protocol) as broker:
-        client = Client(CallbackAPIVersion.VERSION2, protocol=version)
-        client.username_pw_set(USER, PASSWORD)
-        connected, done = threading.Event(), threading.Semaphore(0)
-        client.on_connect = lambda *answer: connected.set()
-        client.on_publish = lambda *answer: done.release()
-        client.max_inflight_messages = 20  # as many as the broker takes from a client of MQTT 5
-        client.connect("127.0.0.1", broker.plain)
-        client.loop_start()
-        connected.wait(10)
-
-        def bare(events: Sequence[CloudEvent]) -> None:
-            for each in events:
-                client.publish(TOPIC, structured_json(each), 1)
-            for _ in events:
-                done.acquire()
-
-        yield Course(broker.target(), bare)
-        client.disconnect()
-        client.loop_stop()
+PARTITIONS: Final = 4
+#: The fastest of so many readings counts; they are taken in turns, because the machine's own pace changes.
+TURNS: Final = 3
+#: The share of the bare client's rate that is wanted.
+WANTED: Final = 0.6
+_SETS: Final = (("log", "events"), ("entities",))
+_NUMBERS: Final = count(1)
 
 
-@contextmanager
-def nats(stream: bool) -> Iterator[Course]:
-    """A NATS server. stream: whether one stores the events, and acknowledges each; else the bare client asks.
+def measure(place: Place, quick: bool) -> Iterator[Figure]:
+    """A figure for each set of topics."""
+    try:
+        with place.fresh() as (url, _), kafka() as broker, closing(Store(url, public_url=URL)) as store:
+            store.create()
+            deque(fill(store, interactions(3_000 if quick else 20_000)), maxlen=0)
+            for topics in _SETS:
+                yield _figure(place, broker, store, topics)
+    except pytest.skip.Exception as why:  # how brokers of the tests say that they are not installed
+        print(f"publishing: {why}", file=sys.stderr)
 
-    Either way no more events are unacknowledged at a time than with the sink.
-    """
-    import nats as client
 
-    from bench.sinks import WIDTH, Course
-    from tests.support.brokers.nats import SUBJECT, nats_server
-    from tests.support.brokers.suite import PASSWORD, USER
+def _figure(place: Place, broker: Kafka, store: Store, topics: tuple[str, ...]) -> Figure:
+    # What is before the end of the first window does not count: the publisher connects, and creates the topics.
+    windows = _windows(store, topics)
+    records = [record for window in windows[1:] for record in window.records]
+    turns = [(_bare_seconds(broker, records), _seconds(broker, store, topics)) for _ in range(TURNS)]
+    floor, seconds = min(bare for bare, _ in turns), min(ours for _, ours in turns)
+    rate, least = f"{len(records) / seconds:,.0f}/s", f"{len(records) / floor:,.0f}/s by the client alone"
+    size = f"{len(records):,} records, {sum(record.size for record in records) >> 20} MB"
+    what = f"Publishing {', '.join(topics)}"
+    return Figure(what, place.name, size, rate, least, floor / seconds, Want.AT_LEAST, WANTED, " x")
 
-    headers = {"Content-Type": STRUCTURED}
 
-    async def publish(connection: Any, events: Sequence[CloudEvent]) -> None:
-        for start in range(0, len(events), WIDTH):
-            for each in events[start : start + WIDTH]:
-                await connection.publish(SUBJECT, structured_json(each), headers=headers)
-            await connection.flush()
+def _windows(store: Store, topics: tuple[str, ...]) -> list[Window]:
+    """All records of a store."""
+    contents = topic_contents(topics, "bare", all_event_families())
+    reader = WindowReader(store, contents)
+    positions: TopicPositions = {
+        topic.name: TopicPosition(0, 0, "", (NO_OFFSET,) * PARTITIONS, topic.key_format) for topic in contents
+    }
+    windows: list[Window] = []
+    while (window := reader.next_window(positions)).positions != positions:
+        positions = window.positions
+        windows.append(window)
+    return windows
 
-    async def publish_stored(connection: Any, events: Sequence[CloudEvent]) -> None:
-        context = connection.jetstream(publish_async_max_pending=WIDTH)
-        for each in events:
-            await context.publish_async(SUBJECT, structured_json(each), headers=headers)
-        await context.publish_async_completed()
 
-    with TemporaryDirectory(prefix="annals-bench-") as folder:
-        further = f'jetstream: {{store_dir: "{folder}/store"}}' if stream else ""
-        with nats_server(Path(folder), further) as server:
-            if stream:
-                server.add_stream()
+def _bare_seconds(broker: Kafka, records: Sequence[PublishedRecord]) -> float:
+    """Seconds until all is acknowledged, with the large requests and the patience that make the client fastest."""
+    topic = broker.fresh(partitions=PARTITIONS)
+    settings = {"linger_ms": 5, "batch_size": 64 << 10, "max_request_size": 8 << 20}
+    with closing(KafkaProducer(bootstrap_servers=broker.own(), acks="all", **settings)) as producer:
+        producer.partitions_for(topic)
+        began = time.perf_counter()
+        for record in records:
+            producer.send(topic, record.value, record.key, record.headers)
+        producer.flush()
+        return time.perf_counter() - began
 
-            async def all_of(events: Sequence[CloudEvent]) -> None:
-                url = f"nats://127.0.0.1:{server.plain}"
-                connection = await client.connect(url, user=USER, password=PASSWORD)
-                await (publish_stored if stream else publish)(connection, events)
-                await connection.close()
 
-            yield Course(server.target(), lambda events: asyncio.run(all_of(events)))
+def _seconds(broker: Kafka, store: Store, topics: tuple[str, ...]) -> float:
+    """Seconds from the end of the first window to the last commit, on new topics."""
+    prefix = f"bench{next(_NUMBERS)}"
+    times: list[float] = []
+    publisher = Publisher(
+        WindowReader(store, topic_contents(topics, prefix, all_event_families())),
+        KafkaCluster(f"kafka://{broker.own()}"),
+        prefix,
+        partitions=PARTITIONS,
+        report_progress=lambda done, total: times.append(time.perf_counter()),
+    )
+    publisher.publish_once(Event())
+    return times[-1] - times[0]

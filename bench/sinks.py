@@ -17,7 +17,7 @@ from cloudevents.core.v1.event import CloudEvent
 
 from annals.projections.subscriptions.contract import DeliveryResult, SinkTarget
 from annals.projections.subscriptions.sinks import load_sinks
-from bench import publishing, webhooks
+from bench import sink_clients, webhooks
 from bench.figures import Figure, Want
 from bench.places import Place
 
@@ -165,8 +165,8 @@ COURSES: Final[dict[str, Callable[[], AbstractContextManager[Course]]]] = {
     "HTTP": _http,
     "KAFKA": _kafka,
     "AMQP": _amqp,
-    "MQTT3": partial(publishing.mqtt, "MQTT3"),
-    "MQTT5": partial(publishing.mqtt, "MQTT5"),
-    "NATS": partial(publishing.nats, False),
-    "NATS, with a stream": partial(publishing.nats, True),
+    "MQTT3": partial(sink_clients.mqtt, "MQTT3"),
+    "MQTT5": partial(sink_clients.mqtt, "MQTT5"),
+    "NATS": partial(sink_clients.nats, False),
+    "NATS, with a stream": partial(sink_clients.nats, True),
 }

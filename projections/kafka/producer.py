@@ -21,10 +21,8 @@ from annals.projections.subscriptions.sinks.kafka.outcomes import error_outcome,
 
 #: The maximum bytes of a record: more than brokers accept, so that they decide.
 _MAX_RECORD_BYTES: Final = 1 << 30
-#: Bytes of records that share a request to one partition. A transaction has many records for each.
-_BATCH_BYTES: Final = 256 << 10
 #: Milliseconds after which the brokers abort a transaction whose publisher has vanished: longer than any wait here.
-_TRANSACTION_TIMEOUT_MS: Final = 60_000
+TRANSACTION_TIMEOUT_MS = 60_000
 _CHECK_SECONDS: Final = 0.2
 
 #: The last offset in each partition, by the topic's name after the prefix and the partition.
@@ -59,9 +57,9 @@ class Producer:
         self._producer = cluster.open_client(
             KafkaProducer,
             self._connection_failed,
-            **{**cluster.producer_settings, "enable_idempotence": True, "batch_size": _BATCH_BYTES},
+            **{**cluster.producer_settings, "enable_idempotence": True},
             transactional_id=f"annals.{prefix}",
-            transaction_timeout_ms=_TRANSACTION_TIMEOUT_MS,
+            transaction_timeout_ms=TRANSACTION_TIMEOUT_MS,
             max_block_ms=int(1000 * ACKNOWLEDGE_SECONDS),
             delivery_timeout_ms=int(1000 * ACKNOWLEDGE_SECONDS),
             request_timeout_ms=int(1000 * ACKNOWLEDGE_SECONDS),

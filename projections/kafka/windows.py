@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from annals.commands.store.hashes import Interaction
 from annals.commands.store.log import Store
@@ -14,8 +14,8 @@ from annals.projections.kafka.topic_position import TopicPosition, TopicPosition
 from annals.projections.log.reader import Log
 
 #: The maximum number of stored events in one window, and the bytes of one topic's records after which it ends.
-WINDOW_EVENTS: Final = 2000
-WINDOW_BYTES: Final = 8 << 20
+WINDOW_EVENTS = 2000
+WINDOW_BYTES = 8 << 20
 
 
 class Window(NamedTuple):
@@ -33,10 +33,8 @@ class WindowReader:
         self._store = store
         self.topics = tuple(topics)
 
-    def next_window(
-        self, positions: TopicPositions, *, end: int | None = None, limit: int = WINDOW_EVENTS
-    ) -> Window:
-        """The next window after some positions: up to `limit` stored events, none at the end of the log.
+    def next_window(self, positions: TopicPositions, *, end: int | None = None) -> Window:
+        """The next window after some positions: up to WINDOW_EVENTS stored events, none at the end of the log.
 
         Topics that are behind others catch up first. A large interaction is split into parts. positions: of each topic.
         end: the last position that may be in the window.
@@ -48,7 +46,7 @@ class WindowReader:
         with self._store.engine.begin() as connection:
             log = Log(drivers.database_of(connection))
             log_end = log.head().last
-            window_end = min([feed.page_end(lambda: log, start, limit), *further, *([] if end is None else [end])])
+            window_end = min([feed.page_end(lambda: log, start, WINDOW_EVENTS), *further, *([] if end is None else [end])])
             parts = list(_read_parts(log, start, window_end))
             records, last = _build_records(behind, positions, parts, log)
         return Window(records, _positions_after(behind, positions, parts, records, last), log_end)

@@ -4,47 +4,55 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from copy import deepcopy
 from pathlib import Path
+from random import Random
 from threading import Event
+from typing import Any
 
 import pytest
-from kafka import KafkaAdminClient
+from kafka import KafkaAdminClient, KafkaProducer
 from kafka.admin import ConfigResource, ConfigResourceType
 
-from annals.projections.kafka.cluster import TopicContents
-from annals.projections.kafka.log_agreement import TopicsDiverged, find_start
-from annals.projections.kafka.producer import Producer, RecordFailed
-from annals.projections.kafka.records import EVENTS, LOG, PublishedCounts
-from tests.projections.kafka.publishing_rig import PARTITIONS, Rig, backup, fill, forgotten
+from annals.projections.kafka import producer as producing
+from annals.projections.kafka.entity_topic import ENTITIES
+from annals.projections.kafka.event_topic import EVENTS
+from annals.projections.kafka.log_agreement import TopicsDiverged
+from annals.projections.kafka.log_topic import LOG
+from annals.projections.kafka.producer import Producer, RecordRefused
+from annals.projections.kafka.publisher import AnotherPublisher
+from annals.projections.kafka.topic_position import POSITIONS
+from annals.projections.kafka.topics import TOPICS
+from annals.projections.kafka.windows import WindowReader
+from tests.projections.kafka.publishing_rig import PARTITIONS, Rig, backup, fill
 from tests.support.brokers.kafka import LARGEST, Kafka
 from tests.support.polling import until
 from tests.support.registries.recorded import Registry
 from tests.support.serving import environment
 
 #: A broker takes a few seconds to start, and many more on a busy machine.
-pytestmark = [pytest.mark.long, pytest.mark.uses("Kafka"), pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.uses("Kafka"), pytest.mark.timeout(300)]
 
 
-def written(rig: Rig) -> int:
-    """Records on the log's topic so far."""
-    return rig.cluster.topic_contents(f"{rig.prefix}.log").records
-
-
-def growing(rig: Rig) -> Callable[[], bool]:
-    """Whether more records are there than now."""
-    before = written(rig)
-    return lambda: written(rig) > before
+#: The console command with transactions that are small, so that a kill hits any step of one.
+_SMALL_WINDOWS = """
+from annals.api.cli.main import main
+from annals.projections.kafka import windows
+windows.WINDOW_EVENTS = 10
+main()
+"""
 
 
 @contextmanager
 def child(rig: Rig, url: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A publisher that follows the log in a process of its own; killed at the end."""
-    command = [sys.executable, "-m", "annals", "publish", "--kafka", rig.broker.own(), "--prefix", rig.prefix]
-    with subprocess.Popen(command, cwd=folder, env=environment(ANNALS_DATABASE=url)) as process:
+    options = ("--partitions", str(PARTITIONS), "--topics", ",".join(rig.topics))
+    command = [sys.executable, "-c", _SMALL_WINDOWS, "publish", "--kafka", rig.broker.own(), "--prefix", rig.prefix]
+    with subprocess.Popen([*command, *options], cwd=folder, env=environment(ANNALS_DATABASE=url)) as process:
         try:
             yield process
         finally:
@@ -64,52 +72,85 @@ def following(rig: Rig) -> Iterator[None]:
         running.result(60)
 
 
-def test_publish_resumes_after_kill(registry: Registry, broker: Kafka, tmp_path: Path) -> None:
-    # EV-79: nothing is lost, what is there twice has the same number and is the same
-    end = fill(registry, 1500)
-    rig = Rig(registry.store, broker)
-    rig.cluster.create_topics([f"{rig.prefix}.{topic}" for topic in (LOG, EVENTS)], PARTITIONS)
-    killed: list[int] = []
-    while written(rig) < end and len(killed) < 3:
-        more = growing(rig)
+@pytest.mark.parametrize("kills", [2, pytest.param(10, marks=pytest.mark.long)])
+def test_publish_resumes_after_kill(registry: Registry, broker: Kafka, tmp_path: Path, kills: int) -> None:
+    # EV-79: wherever it is killed, nothing is lost and nothing is there twice
+    end = fill(registry, 400 * kills)
+    rig, chance = Rig(registry.store, broker), Random(kills)
+    for _ in range(kills):
+        before = rig.position()
         with child(rig, registry.url, tmp_path):
-            until(more, 120)
-        killed.append(written(rig))
-    assert killed[0] < end  # it was on its way
-    assert rig.publish().log == end
-    rig.proven()
+            until(lambda before=before: rig.position() > before, 120)
+            time.sleep(chance.random())  # in whatever step it is then
+    assert rig.position() < end  # it was on its way
+    assert rig.publish()[LOG] == end
+    rig.check()
 
 
-def test_records_published_before_a_crash_are_recognized(registry: Registry, broker: Kafka) -> None:
-    # EV-79: the window between acknowledgement and remembering is published again, and recognised
+@pytest.mark.parametrize("step", ["begin", "send", "commit"])
+@pytest.mark.parametrize("is_done", [False, True], ids=["before", "after"])
+def test_a_failure_at_each_step(
+    registry: Registry, broker: Kafka, monkeypatch: pytest.MonkeyPatch, step: str, is_done: bool
+) -> None:
+    # EV-79: the topics are those of one that never failed, whether the step took effect or not
+    fill(registry, 30)
     rig = Rig(registry.store, broker)
-    before, after = forgotten(rig, registry, 10, 10)
-    assert rig.proven() == {LOG: after.log - before.log, EVENTS: after.events - before.events}
+    rig.publish()
+    fill(registry, 30, start=30)
+    original = getattr(Producer, step)
+
+    class Killed(BaseException):
+        pass
+
+    def fail(*arguments: Any) -> None:
+        if is_done:
+            original(*arguments)
+        raise Killed
+
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(Producer, step, fail)
+        rig.publish()
+    rig.publish()
+    rig.check()
 
 
 def test_two_publishers_at_once(registry: Registry, broker: Kafka) -> None:
-    end = fill(registry, 300)
+    # The later one shuts out the earlier one, which says so; nothing is there twice
+    fill(registry, 300)
     rig = Rig(registry.store, broker)
-    with following(rig), following(rig):
-        until(lambda: rig.progress.published_counts().log == end, 120)
+    stop = Event()
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(rig.publisher().run, stop)
+        until(lambda: rig.position() > 0, 120)
+        second = pool.submit(rig.publisher().run, stop)
+        number = 300
+        while not (first.done() or second.done()):
+            number += 1
+            end = fill(registry, 1, start=number)
+            time.sleep(0.1)
+        until(lambda: rig.position() == end, 120)
+        stop.set()
+    [error] = [each.exception() for each in (first, second) if each.exception() is not None]
+    assert (type(error), str(error)) == (AnotherPublisher, f"another publisher continues {rig.prefix}")
+    rig.check()
+
+
+def test_a_transaction_that_takes_too_long(
+    registry: Registry, broker: Kafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The brokers abort it and shut the publisher out, which then is no other publisher's doing
+    monkeypatch.setattr(producing, "TRANSACTION_TIMEOUT_MS", 1000)
+    fill(registry, 30)
+    rig, original, delays = Rig(registry.store, broker), Producer.commit, iter((0.0, 20.0))
+
+    def commit(producer: Producer) -> None:
+        time.sleep(next(delays, 0.0))
+        original(producer)
+
+    monkeypatch.setattr(Producer, "commit", commit)
     rig.publish()
-    rig.proven()
-
-
-def test_another_publisher_goes_on_while_one_starts(registry: Registry, broker: Kafka) -> None:
-    # What the other sends after this one has looked at the topics is not taken for lost
-    end = fill(registry, 3)
-    rig = Rig(registry.store, broker)
-    rig.publish()
-
-    def look() -> dict[str, TopicContents]:
-        held = {topic: rig.cluster.topic_contents(f"{rig.prefix}.{topic}") for topic in (LOG, EVENTS)}
-        fill(registry, 3, start=3)
-        rig.publish()
-        return held
-
-    assert find_start(rig.progress, look).log == end
-    rig.proven()
+    assert next(delays, None) is None
+    rig.check()
 
 
 def test_a_broker_that_goes_away_and_comes_back(registry: Registry, broker: Kafka) -> None:
@@ -117,14 +158,14 @@ def test_a_broker_that_goes_away_and_comes_back(registry: Registry, broker: Kafk
     fill(registry, 600)
     rig = Rig(registry.store, broker)
     with following(rig):
-        until(lambda: rig.progress.published_counts().log > 0, 120)
+        until(lambda: rig.position() > 0, 120)
         broker.stop()
         try:
             end = fill(registry, 50, start=600)
         finally:
             broker.start()
-        until(lambda: rig.progress.published_counts().log == end, 120)
-    rig.proven()
+        until(lambda: rig.position() == end, 120)
+    rig.check()
 
 
 def test_a_broker_that_is_not_there_at_first(registry: Registry, broker: Kafka) -> None:
@@ -135,12 +176,12 @@ def test_a_broker_that_is_not_there_at_first(registry: Registry, broker: Kafka) 
         with following(rig):
             until(lambda: bool(rig.told), 120)
             broker.start()
-            until(lambda: rig.progress.published_counts().log == 9, 120)
+            until(lambda: rig.position() == 9, 120)
     finally:
-        if rig.progress.published_counts().log != 9:
+        if rig.position() != 9:
             broker.stop()
             broker.start()
-    rig.proven()
+    rig.check()
 
 
 def test_it_stops_while_it_waits_for_a_broker(registry: Registry, broker: Kafka) -> None:
@@ -148,32 +189,34 @@ def test_it_stops_while_it_waits_for_a_broker(registry: Registry, broker: Kafka)
     rig = Rig(registry.store, broker)
     try:
         with following(rig):
-            until(lambda: rig.progress.published_counts().log > 0, 120)
+            until(lambda: rig.position() > 0, 120)
             broker.stop()
             fill(registry, 5, start=600)
     finally:
         broker.start()
     rig.publish()
-    rig.proven()
+    rig.check()
 
 
 def test_a_record_that_is_too_large(registry: Registry, broker: Kafka) -> None:
-    # It is not jumped over: all before it is there, nothing behind it in its partition, and it goes in once it may.
-    fill(registry, 20)
+    # It is not jumped over: all before it is there, nothing after it, and it goes in once it may.
+    before = fill(registry, 20)
     large = registry.record(("/dirs/large", {"name": "x" * LARGEST}))
     fill(registry, 20, start=20)
     rig = Rig(registry.store, broker)
-    with pytest.raises(RecordFailed) as failed:
+    with pytest.raises(RecordRefused) as refused:
         rig.publish()
-    assert failed.value.record.position == large
-    assert rig.progress.published_counts() == PublishedCounts()
-    key = b"/dirs/large"
-    assert all(each.key != key for records in rig.read(LOG).values() for each in records)
+    assert refused.value.record.position == large
+    rig.settle()
+    assert {position.position for position in rig.positions().values()} == {before}
+    assert sum(map(len, rig.read(LOG).values())) == before
     with closing(KafkaAdminClient(bootstrap_servers=broker.own())) as admin:
         more = {"max.message.bytes": str(4 * LARGEST)}
-        admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, f"{rig.prefix}.log", more)])
+        admin.alter_configs(
+            [ConfigResource(ConfigResourceType.TOPIC, f"{rig.prefix}.{name}", more) for name in (LOG, ENTITIES)]
+        )
     rig.publish()
-    rig.proven()
+    rig.check()
 
 
 # --- the database is another one ---------------------------------------------------------------------------------
@@ -200,18 +243,15 @@ def test_a_database_that_was_restored_is_refused(registry: Registry, broker: Kaf
     assert {topic: rig.read(topic) for topic in (LOG, EVENTS)} == before
 
 
-def test_an_older_place_in_a_database_that_was_restored(registry: Registry, broker: Kafka) -> None:
-    # The log is what it was, so what is published again is recognised.
+def test_a_database_that_was_restored_to_what_is_published(registry: Registry, broker: Kafka) -> None:
+    # The log is what it was, and the position is in the topics
     fill(registry, 5)
     rig = Rig(registry.store, broker)
     rig.publish()
-    fill(registry, 5, start=5)
     restore = backup(registry.store)
-    place = rig.publish()
     restore()
-    assert rig.progress.published_counts().log == 15
-    assert rig.publish() == place
-    assert rig.proven() == {LOG: 15, EVENTS: 15}
+    rig.publish()
+    rig.check()
 
 
 def test_another_registry(registry: Registry, broker: Kafka, tmp_path: Path) -> None:
@@ -224,43 +264,72 @@ def test_another_registry(registry: Registry, broker: Kafka, tmp_path: Path) -> 
             Rig(other.store, broker, rig.prefix).publish()
 
 
-@pytest.mark.parametrize("deleted", [(LOG,), (EVENTS,), (LOG, EVENTS)], ids=str)
+@pytest.mark.parametrize("deleted", [(LOG,), (EVENTS,), (LOG, EVENTS), (*TOPICS, POSITIONS)], ids=str)
 def test_topics_that_were_deleted(registry: Registry, broker: Kafka, deleted: tuple[str, ...]) -> None:
-    # They are filled from the beginning; a topic that stayed has all of it a second time.
-    fill(registry, 5)
-    rig = Rig(registry.store, broker)
-    place = rig.publish()
-    for topic in deleted:
-        broker.delete(f"{rig.prefix}.{topic}")
-    assert rig.publish() == place
-    twice = dict(zip((LOG, EVENTS), place, strict=True))
-    assert rig.proven() == {topic: 0 if topic in deleted else twice[topic] for topic in (LOG, EVENTS)}
-
-
-def test_killed_publishers_can_recreate_topics(registry: Registry, broker: Kafka) -> None:
-    # What it leaves is a beginning, and no topic that has lost its records.
-    fill(registry, 5)
-    rig = Rig(registry.store, broker)
-    place = rig.publish()
-    names = {topic: f"{rig.prefix}.{topic}" for topic in (LOG, EVENTS)}
-    for name in names.values():
-        broker.delete(name)
-    rig.cluster.create_topics([*names.values()], PARTITIONS)
-    begun = find_start(rig.progress, lambda: {topic: rig.cluster.topic_contents(name) for topic, name in names.items()})
-    with closing(Producer(rig.cluster, rig.prefix, lambda: False)) as producer:
-        for record in rig.progress.next_window(begun).records[:3]:
-            producer.send(record)
-        producer.flush()
-    assert rig.publish() == place
-    assert rig.proven() == {LOG: 3, EVENTS: 0}
-
-
-def test_records_that_were_lost(registry: Registry, broker: Kafka) -> None:
-    # EV-79: what was acknowledged has to be there, else a reader would wait for its numbers for ever
+    # They are filled from the beginning; those that stayed have nothing twice.
     fill(registry, 5)
     rig = Rig(registry.store, broker)
     rig.publish()
-    end = fill(registry, 5, start=5)
-    rig.progress.save(PublishedCounts(end, 30))
-    with pytest.raises(TopicsDiverged, match=rf"ends at number 15, but {end} were acknowledged"):
+    for topic in deleted:
+        broker.delete(f"{rig.prefix}.{topic}")
+    rig.publish()
+    rig.check()
+
+
+def test_killed_publishers_can_recreate_topics(
+    registry: Registry, broker: Kafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # What it leaves is a beginning, and no topic that has lost its records.
+    fill(registry, 5)
+    rig = Rig(registry.store, broker)
+    rig.publish()
+    broker.delete(f"{rig.prefix}.{LOG}")
+
+    def fail(*arguments: Any, **options: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(WindowReader, "next_window", fail)  # the topics are there, and empty
         rig.publish()
+    with closing(Producer(rig.cluster, rig.prefix, lambda: False)) as producer:  # a part of a window, not committed
+        producer.begin()
+        beginning = {name: each._replace(number=0, position=0) for name, each in rig.positions().items()}
+        producer.send(rig.windows.next_window(beginning).records[:3])
+    rig.publish()
+    rig.check()
+
+
+def test_records_that_were_lost(registry: Registry, broker: Kafka) -> None:
+    # EV-79: what was published has to be there, else a reader would wait for its numbers for ever
+    fill(registry, 5)
+    rig = Rig(registry.store, broker, topics=(LOG,))
+    rig.publish()
+    broker.delete(f"{rig.prefix}.{LOG}")
+    broker.make(f"{rig.prefix}.{LOG}", PARTITIONS)
+    with closing(KafkaProducer(bootstrap_servers=broker.own())) as producer:
+        producer.send(f"{rig.prefix}.{LOG}", b"other", partition=0).get(60)
+    with pytest.raises(TopicsDiverged, match=r"partition [0-2] of the topic .* but its last published record has"):
+        rig.publish()
+
+
+def test_a_topic_of_others(registry: Registry, broker: Kafka) -> None:
+    # Nothing says how much of the log it has
+    fill(registry, 5)
+    rig = Rig(registry.store, broker)
+    broker.make(f"{rig.prefix}.{EVENTS}", 1)
+    with closing(KafkaProducer(bootstrap_servers=broker.own())) as producer:
+        producer.send(f"{rig.prefix}.{EVENTS}", b"other").get(60)
+    with pytest.raises(TopicsDiverged, match=rf"the topic {rig.prefix}.events has records, but {rig.prefix}.positions"):
+        rig.publish()
+
+
+def test_keys_of_another_form(registry: Registry, broker: Kafka) -> None:
+    # The records of an entity would be in two partitions
+    fill(registry, 5)
+    rig = Rig(registry.store, broker)
+    rig.publish()
+    before = rig.read(ENTITIES)
+    other = Rig(registry.store, broker, rig.prefix, schemas=False)
+    with pytest.raises(TopicsDiverged, match="use --schemas or --no-schemas as before, or another prefix"):
+        other.publish()
+    assert rig.read(ENTITIES) == before

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from annals.domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
-from annals.projections.events.xregistry_events import XRegistryEvents
-from annals.projections.kafka.records import EVENTS, LOG, PublishedCounts, PublishedRecord, RecordBuilder, partition_key
+from annals.projections.compat.families import all_event_families
+from annals.projections.kafka.event_topic import EVENTS
+from annals.projections.kafka.log_topic import LOG, LogTopic
+from annals.projections.kafka.records import GROUP_KEYS, PublishedRecord, WindowPart, partition_key
+from annals.projections.kafka.topic_position import TopicPosition
+from annals.projections.kafka.topics import topic_contents
+from annals.projections.kafka.windows import numbered_records
 from tests.projections.events.test_xregistry_events import CAUGHT_UP, NOON, event, row
 
+#: Neither topic looks anything up in the log.
+NO_LOG: Any = None
 GIVEN = [
     event(EntityUpdated, "/", changed=("dirs",)),
     event(EntityCreated, "/dirs/D", deprecated_changed=()),
@@ -21,8 +30,25 @@ GIVEN = [
 
 
 def made(*events: EntityEvent, contentmode: str = "structured") -> list[PublishedRecord]:
+    """The records of the log and of events, after four and seven earlier ones."""
     rows = [row(position, each) for position, each in enumerate(events, CAUGHT_UP.first)]
-    return RecordBuilder(XRegistryEvents(), contentmode).build(CAUGHT_UP, rows, PublishedCounts(4, 7))[0]
+    return build([WindowPart(CAUGHT_UP, rows)], contentmode)
+
+
+def build(
+    parts: list[WindowPart], contentmode: str = "structured", log: int = 4, events: int = 7
+) -> list[PublishedRecord]:
+    contents = topic_contents((LOG, EVENTS), "p", all_event_families(), contentmode=contentmode)
+    numbers = {LOG: log, EVENTS: events}
+    return [
+        record
+        for topic in contents
+        for record in numbered_records(topic, at(numbers[topic.name]), parts, NO_LOG)
+    ]
+
+
+def at(number: int) -> TopicPosition:
+    return TopicPosition(number, 4, "", (-1,), GROUP_KEYS)
 
 
 def facts(number: int, position: int) -> dict[str, bytes]:
@@ -55,7 +81,7 @@ def test_a_record_of_the_log() -> None:  # EV-79: the row as it is, its interact
     assert found.key == b"/"
     assert dict(found.headers) == {"content-type": b"application/json", "annals_schema": b"2", **facts(5, 5)}
     nothing = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
-    assert json.loads(found.value) == {
+    assert json.loads(found.value or b"") == {
         **{"position": 5, "stream": "/", "revision": 1, "topic": stored.topic, "state": stored.state.decode()},
         **{"first": 5, "last": 9, "xregcorrelationid": "c", "time": NOON, "caller": "", "command": ""},
         **{"registry_url": "https://registry.example", "chain": nothing, "statehash": nothing, "salt": ""},
@@ -77,7 +103,7 @@ def test_an_event_in_both_modes() -> None:  # EV-78: keyed by the Group, whateve
     assert (structured.topic, structured.key) == (EVENTS, b"/dirs/d")
     assert dict(structured.headers) == {"content-type": b"application/cloudevents+json; charset=UTF-8", **facts(8, 5)}
     data = {"datacontenttype": "application/json", "data": {"changed": ["epoch"]}}
-    assert json.loads(structured.value) == attributes | data
+    assert json.loads(structured.value or b"") == attributes | data
     _, binary = made(given, contentmode="binary")
     named = {f"ce_{name}": value.encode() for name, value in attributes.items()}
     assert dict(binary.headers) == {"content-type": b"application/json", **named, **facts(8, 5)}
@@ -99,9 +125,10 @@ def test_documents(
     xid: str, private: dict[str, Any], documents: dict[str, bytes] | None, header: list[tuple[str, bytes]]
 ) -> None:  # LEG-902: they travel with the Version whose they are, where they are wanted
     given = row(5, event(EntityUpdated, xid).model_copy(update={"private": private}))
-    find = documents.get if documents is not None else None
-    (bare, *_), _ = RecordBuilder(XRegistryEvents()).build(CAUGHT_UP, [given], PublishedCounts(4, 7))
-    (found, *_), _ = RecordBuilder(XRegistryEvents()).build(CAUGHT_UP, [given], PublishedCounts(4, 7), find)
+    parts = [WindowPart(CAUGHT_UP, [given])]
+    log: Any = SimpleNamespace(document=(documents or {}).get)
+    [bare] = LogTopic().records(parts, log)
+    [found] = LogTopic(documents=documents is not None).records(parts, log)
     assert found == bare._replace(headers=[*bare.headers, *header])
 
 
@@ -114,12 +141,12 @@ def test_numbers() -> None:  # EV-47, EV-72, EV-77: none for a refresh, two for 
 
 
 def test_an_interaction_in_parts_comes_to_the_same() -> None:  # EV-79: wherever a window ends
-    whole, records = made(*GIVEN), RecordBuilder(XRegistryEvents())
+    whole = made(*GIVEN)
     rows = [row(position, each) for position, each in enumerate(GIVEN, CAUGHT_UP.first)]
     for cut in range(len(rows) + 1):
-        first, place = records.build(CAUGHT_UP, rows[:cut], PublishedCounts(4, 7))
-        second, place = records.build(CAUGHT_UP, rows[cut:], place)
-        assert place == PublishedCounts(8, 11)
+        first = build([WindowPart(CAUGHT_UP, rows[:cut])])
+        counts = Counter(each.topic for each in first)
+        second = build([WindowPart(CAUGHT_UP, rows[cut:])], log=4 + counts[LOG], events=7 + counts[EVENTS])
         for topic in (LOG, EVENTS):
             assert [each for each in first + second if each.topic == topic] == [
                 each for each in whole if each.topic == topic
