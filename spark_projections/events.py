@@ -1,4 +1,4 @@
-"""The xRegistry events of a log as a table, byte for byte those of the feed `/-/events`.
+"""The change events of a log as tables, one for each event family, byte for byte those of the feed `/-/events`.
 
 Each is a function of one stored event and its interaction, whose data is in the same row of the log. So no look-up of
 earlier events is needed, no row depends on another, and even a large interaction is processed in parallel.
@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import functions as f
 
-from annals.projections.events.xregistry_events import XRegistryEvents
+from annals.projections.compat.families import all_event_families
+from annals.projections.events.event_families import EventFamily
 from annals.projections.log.table_rows import LogTableRow, interaction_of, log_row
 from annals.spark_projections.arrow_batches import Batches, arrow_schema, record_batch, spark_columns
 from annals.spark_projections.hadoop_paths import hadoop_folder, with_s3a_scheme
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class EventRow(NamedTuple):
-    """One event as columns.
+    """One change event as columns.
 
     position: of the stored event that caused it. sequence: increases within an interaction, with gaps; the order of the
     feed is (position, sequence). id to xregcorrelationid: attributes of the event. event: the whole event as JSON text.
@@ -52,8 +53,24 @@ def xregistry_events(log: DataFrame, changed: bool = True) -> DataFrame:
     changed: whether events list the changed attributes, like the setting `ANNALS_EVENT_CHANGES` of the feed.
     Raises, when it is read: an error of Spark for an event that a newer program wrote.
     """
+    return _family_events(log, "xregistry", changed)
+
+
+def schemaregistry_events(log: DataFrame) -> DataFrame:
+    """One row for each event of the legacy API Schema Registry 0.2, as `xregistry_events` has them."""
+    return _family_events(log, "schemaregistry")
+
+
+def messagecatalog_events(log: DataFrame) -> DataFrame:
+    """One row for each event of the legacy API Message Catalog 0.1, as `xregistry_events` has them."""
+    return _family_events(log, "messagecatalog")
+
+
+def _family_events(log: DataFrame, family: str, changed: bool = True) -> DataFrame:
     event_rows = (
-        upcast_log(log).select(*LOG_SCHEMA.names).mapInArrow(partial(_to_events, changed), spark_columns(_SCHEMA))
+        upcast_log(log)
+        .select(*LOG_SCHEMA.names)
+        .mapInArrow(partial(_to_events, family, changed), spark_columns(_SCHEMA))
     )
     return event_rows.withColumn("time", f.col("time").cast("timestamp"))
 
@@ -83,14 +100,14 @@ def refuse_existing(spark: SparkSession, folder: str) -> None:
         raise FileExistsError(f"{folder} exists already; name a new folder")
 
 
-def _to_events(changed: bool, batches: Batches) -> Batches:
-    events = XRegistryEvents(changed)
+def _to_events(family: str, changed: bool, batches: Batches) -> Batches:
+    [events] = [each for each in all_event_families(changed) if each.name == family]
     for batch in batches:
         rows = map(LogTableRow, *(batch.column(name).to_pylist() for name in LogTableRow._fields))
         yield record_batch(list(_event_rows(events, rows)), _SCHEMA)
 
 
-def _event_rows(events: XRegistryEvents, rows: Iterable[LogTableRow]) -> Iterator[EventRow]:
+def _event_rows(events: EventFamily, rows: Iterable[LogTableRow]) -> Iterator[EventRow]:
     for first, row_group in groupby(rows, lambda row: row.first):
         interaction_rows, previous_position = list(row_group), 0
         for message in events.messages(interaction_of(interaction_rows[0]), map(log_row, interaction_rows)):

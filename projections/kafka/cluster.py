@@ -32,7 +32,11 @@ _LOOPBACK: Final = "localhost"
 RETENTION_SETTINGS: Final = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
 #: The settings of a topic of which only the last record counts.
 COMPACTION_SETTINGS: Final = {"cleanup.policy": "compact", "segment.bytes": str(16 << 20)}
-_READ_COMMITTED: Final = {"group_id": None, "enable_auto_commit": False, "isolation_level": "read_committed"}
+_READ_COMMITTED: Final[dict[str, Any]] = {
+    "group_id": None,
+    "enable_auto_commit": False,
+    "isolation_level": "read_committed",
+}
 
 
 class InsecureCredential(Exception):

@@ -6,7 +6,6 @@ object of `schema` and `payload`; without them, the payload alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
@@ -35,7 +34,9 @@ def _schema(type: str, *, optional: bool = False, **members: Any) -> Schema:
 
 
 def _struct(name: str, fields: dict[str, Schema], **members: Any) -> Schema:
-    return _schema("struct", fields=[schema | {"field": field} for field, schema in fields.items()], name=name, **members)
+    return _schema(
+        "struct", fields=[schema | {"field": field} for field, schema in fields.items()], name=name, **members
+    )
 
 
 _STRING: Final = _schema("string")

@@ -21,7 +21,7 @@ from annals.projections.kafka.topic_position import (
     decode_positions,
     encode_positions,
 )
-from annals.projections.kafka.windows import Window, WindowReader
+from annals.projections.kafka.windows import WindowReader
 from annals.projections.subscriptions.contract import DeliveryResult
 from annals.projections.subscriptions.sinks.kafka.outcomes import error_outcome
 
@@ -64,7 +64,7 @@ class Publisher:
         self._partitions = partitions
         self._report_progress = report_progress
         self._report_line = report_line
-        #: The positions that this publisher has left in the topics; both while it is unknown whether a commit succeeded.
+        #: The positions that this publisher left in the topics; two while it is unknown whether a commit succeeded.
         self._own_positions: tuple[TopicPositions, ...] = ()
         self._stored: TopicPositions = {}
 
@@ -159,7 +159,9 @@ class Publisher:
 
     def _catch_up(self, producer: Producer, end: int | None = None) -> None:
         """Publishes up to the end of the log, or up to a position."""
-        while (window := self._reader.next_window(positions := self._topic_positions(), end=end)).positions != positions:
+        while (
+            window := self._reader.next_window(positions := self._topic_positions(), end=end)
+        ).positions != positions:
             self._commit(producer, window.records, {**self._stored, **window.positions})
             self._report_progress(min(position.position for position in window.positions.values()), window.log_end)
 

@@ -29,7 +29,7 @@ def topic_contents(
     families: all event families. contentmode: of events. documents: whether the log contains documents. schemas:
     whether changes of entities contain schemas.
     """
-    every_topic = (
+    every_topic: tuple[TopicContent, ...] = (
         LogTopic(documents=documents),
         *(EventTopic(family, contentmode) for family in families),
         EntityTopic(prefix, schemas=schemas),

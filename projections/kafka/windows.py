@@ -46,7 +46,9 @@ class WindowReader:
         with self._store.engine.begin() as connection:
             log = Log(drivers.database_of(connection))
             log_end = log.head().last
-            window_end = min([feed.page_end(lambda: log, start, WINDOW_EVENTS), *further, *([] if end is None else [end])])
+            window_end = min(
+                [feed.page_end(lambda: log, start, WINDOW_EVENTS), *further, *([] if end is None else [end])]
+            )
             parts = list(_read_parts(log, start, window_end))
             records, last = _build_records(behind, positions, parts, log)
         return Window(records, _positions_after(behind, positions, parts, records, last), log_end)

@@ -15,7 +15,7 @@ from annals.spark_projections.analysis.deprecations import deprecations
 from annals.spark_projections.analysis.events import events, interactions
 from annals.spark_projections.analysis.states import entities, entities_history
 from annals.spark_projections.analysis.versions import versions
-from annals.spark_projections.events import xregistry_events
+from annals.spark_projections.events import messagecatalog_events, schemaregistry_events, xregistry_events
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 #: The tables by the names of their views.
 TABLES: Final[dict[str, Callable[[DataFrame], DataFrame]]] = {
     table.__name__: table
-    for table in (interactions, events, entities, entities_history, versions, changes, deprecations, xregistry_events)
+    for table in (
+        *(interactions, events, entities, entities_history, versions, changes, deprecations),
+        *(xregistry_events, schemaregistry_events, messagecatalog_events),
+    )
 }
 
 __all__ = ["TABLES", *TABLES, "register"]

@@ -79,6 +79,17 @@ def test_the_table(spark: SparkSession, log: DataFrame, registry: ServedLog) -> 
     assert events_of_table(found) == [line for line in live if json.loads(line)["subject"].startswith("/schemagroups/")]
 
 
+@pytest.mark.parametrize("family", ["schemaregistry", "messagecatalog"])
+def test_the_tables_of_the_legacy_families(
+    spark: SparkSession, log: DataFrame, registry: ServedLog, family: str
+) -> None:
+    # LEG-1001: byte for byte those of the feed
+    analysis.register(spark, log)
+    live = feed(registry.url, f"?family={family}")
+    assert events_of_table(spark.sql(f"SELECT * FROM {family}_events")) == live
+    assert bool(live) == (family == "schemaregistry")  # this registry has no messages
+
+
 def test_files_are_written_once(spark: SparkSession, log: DataFrame, registry: ServedLog, tmp_path: Path) -> None:
     # what was written is never written over
     folder = (tmp_path / "events").as_uri()

@@ -36,7 +36,12 @@ BROKER_MILLISECONDS: Final = 10_000
 MAX_WAITING_BYTES: Final = 64 << 20
 #: Seconds between two writes of the offsets.
 SAVE_OFFSETS_SECONDS: Final = 5.0
-_CONSUMER_SETTINGS: Final = {"group_id": None, "enable_auto_commit": False, "auto_offset_reset": "earliest", "isolation_level": "read_committed"}
+_CONSUMER_SETTINGS: Final = {
+    "group_id": None,
+    "enable_auto_commit": False,
+    "auto_offset_reset": "earliest",
+    "isolation_level": "read_committed",
+}
 
 
 class KafkaPull:

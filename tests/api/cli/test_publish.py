@@ -14,7 +14,7 @@ from typing import Any, Final
 import pytest
 
 from annals.api.cli.progress import LINE_SECONDS
-from tests.support.brokers.kafka import READER, Kafka, kafka, next_records, token, topic_consumer
+from tests.support.brokers.kafka import READER, Kafka, all_records, kafka, next_records, token, topic_consumer
 from tests.support.brokers.suite import HOST, PASSWORD, USER, WRONG
 from tests.support.console import Annals
 from tests.support.ports import free_port
@@ -57,6 +57,28 @@ def test_once(annals: Annals, store: str, broker: Kafka) -> None:
     for _ in range(2):  # the second time there is nothing to do
         ended = annals("publish", "--kafka", broker.own(), "--prefix", f"{broker.topic}-once", "--once")
         assert ended == (0, f"position 7: 7 records on {broker.topic}-once.log, 4 on {broker.topic}-once.events\n", "")
+
+
+def test_topics(annals: Annals, store: str, broker: Kafka) -> None:
+    broker.fresh()
+    prefix = f"{broker.topic}-topics"
+    ended = annals(
+        *("publish", "--kafka", broker.own(), "--prefix", prefix, "--once"),
+        *("--topics", "events.schemaregistry, entities", "--no-schemas"),
+    )
+    counts = f"3 records on {prefix}.events.schemaregistry, 7 on {prefix}.entities"
+    assert ended == (0, f"position 7: {counts}\n", "")
+    [first, *_] = all_records(broker.own(), f"{prefix}.entities")
+    assert json.loads(first.value).keys() == {
+        "before",
+        "after",
+        "source",
+        "transaction",
+        "op",
+        "ts_ms",
+        "ts_us",
+        "ts_ns",
+    }
 
 
 def test_its_progress(annals: Annals, store: str, broker: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,6 +159,7 @@ def test_an_untrusted_certificate_is_refused(annals: Annals, store: str, broker:
         (["--kafka", "http://127.0.0.1:9092"], {}, "KAFKA takes URIs with"),
         (["--kafka", "127.0.0.1:0"], {}, "the port is not from 1 to 65535"),
         (["--kafka", "127.0.0.1:9092", "--prefix", "with space"], {}, "--prefix"),
+        (["--kafka", "127.0.0.1:9092", "--topics", "log,event"], {}, "--topics: 'event' is none of log, events, "),
         (["--kafka", "192.0.2.1:9092"], {"USERNAME": "u"}, "credentials are sent over TLS only"),
         (["--kafka", "127.0.0.1:9092"], {"CA": "nowhere.pem"}, "ANNALS_KAFKA_CA: nowhere.pem is not a PEM file"),
     ],

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from copy import deepcopy
+from functools import partial
 from pathlib import Path
 from random import Random
 from threading import Event
@@ -80,7 +81,7 @@ def test_publish_resumes_after_kill(registry: Registry, broker: Kafka, tmp_path:
     for _ in range(kills):
         before = rig.position()
         with child(rig, registry.url, tmp_path):
-            until(lambda before=before: rig.position() > before, 120)
+            until(partial(lambda before: rig.position() > before, before), 120)
             time.sleep(chance.random())  # in whatever step it is then
     assert rig.position() < end  # it was on its way
     assert rig.publish()[LOG] == end
@@ -114,6 +115,7 @@ def test_a_failure_at_each_step(
     rig.check()
 
 
+@pytest.mark.long
 def test_two_publishers_at_once(registry: Registry, broker: Kafka) -> None:
     # The later one shuts out the earlier one, which says so; nothing is there twice
     fill(registry, 300)
@@ -135,9 +137,8 @@ def test_two_publishers_at_once(registry: Registry, broker: Kafka) -> None:
     rig.check()
 
 
-def test_a_transaction_that_takes_too_long(
-    registry: Registry, broker: Kafka, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.long
+def test_a_transaction_that_takes_too_long(registry: Registry, broker: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
     # The brokers abort it and shut the publisher out, which then is no other publisher's doing
     monkeypatch.setattr(producing, "TRANSACTION_TIMEOUT_MS", 1000)
     fill(registry, 30)
@@ -153,6 +154,7 @@ def test_a_transaction_that_takes_too_long(
     rig.check()
 
 
+@pytest.mark.long
 def test_a_broker_that_goes_away_and_comes_back(registry: Registry, broker: Kafka) -> None:
     # EV-79: it is waited for, nothing is lost and nothing overtakes
     fill(registry, 600)
@@ -168,6 +170,7 @@ def test_a_broker_that_goes_away_and_comes_back(registry: Registry, broker: Kafk
     rig.check()
 
 
+@pytest.mark.long
 def test_a_broker_that_is_not_there_at_first(registry: Registry, broker: Kafka) -> None:
     fill(registry, 3)
     rig = Rig(registry.store, broker)
@@ -184,6 +187,7 @@ def test_a_broker_that_is_not_there_at_first(registry: Registry, broker: Kafka) 
     rig.check()
 
 
+@pytest.mark.long
 def test_it_stops_while_it_waits_for_a_broker(registry: Registry, broker: Kafka) -> None:
     fill(registry, 600)
     rig = Rig(registry.store, broker)
@@ -198,6 +202,7 @@ def test_it_stops_while_it_waits_for_a_broker(registry: Registry, broker: Kafka)
     rig.check()
 
 
+@pytest.mark.long
 def test_a_record_that_is_too_large(registry: Registry, broker: Kafka) -> None:
     # It is not jumped over: all before it is there, nothing after it, and it goes in once it may.
     before = fill(registry, 20)
@@ -222,6 +227,7 @@ def test_a_record_that_is_too_large(registry: Registry, broker: Kafka) -> None:
 # --- the database is another one ---------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_database_that_was_restored_is_refused(registry: Registry, broker: Kafka) -> None:
     # EV-79: topics that are further than the log, or hold what it does not, get no second past
     fill(registry, 5)
@@ -243,6 +249,7 @@ def test_a_database_that_was_restored_is_refused(registry: Registry, broker: Kaf
     assert {topic: rig.read(topic) for topic in (LOG, EVENTS)} == before
 
 
+@pytest.mark.long
 def test_a_database_that_was_restored_to_what_is_published(registry: Registry, broker: Kafka) -> None:
     # The log is what it was, and the position is in the topics
     fill(registry, 5)
@@ -254,6 +261,7 @@ def test_a_database_that_was_restored_to_what_is_published(registry: Registry, b
     rig.check()
 
 
+@pytest.mark.long
 def test_another_registry(registry: Registry, broker: Kafka, tmp_path: Path) -> None:
     fill(registry, 5)
     rig = Rig(registry.store, broker)
@@ -264,6 +272,7 @@ def test_another_registry(registry: Registry, broker: Kafka, tmp_path: Path) -> 
             Rig(other.store, broker, rig.prefix).publish()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("deleted", [(LOG,), (EVENTS,), (LOG, EVENTS), (*TOPICS, POSITIONS)], ids=str)
 def test_topics_that_were_deleted(registry: Registry, broker: Kafka, deleted: tuple[str, ...]) -> None:
     # They are filled from the beginning; those that stayed have nothing twice.
@@ -276,6 +285,7 @@ def test_topics_that_were_deleted(registry: Registry, broker: Kafka, deleted: tu
     rig.check()
 
 
+@pytest.mark.long
 def test_killed_publishers_can_recreate_topics(
     registry: Registry, broker: Kafka, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -299,6 +309,7 @@ def test_killed_publishers_can_recreate_topics(
     rig.check()
 
 
+@pytest.mark.long
 def test_records_that_were_lost(registry: Registry, broker: Kafka) -> None:
     # EV-79: what was published has to be there, else a reader would wait for its numbers for ever
     fill(registry, 5)
@@ -312,6 +323,7 @@ def test_records_that_were_lost(registry: Registry, broker: Kafka) -> None:
         rig.publish()
 
 
+@pytest.mark.long
 def test_a_topic_of_others(registry: Registry, broker: Kafka) -> None:
     # Nothing says how much of the log it has
     fill(registry, 5)
@@ -323,6 +335,7 @@ def test_a_topic_of_others(registry: Registry, broker: Kafka) -> None:
         rig.publish()
 
 
+@pytest.mark.long
 def test_keys_of_another_form(registry: Registry, broker: Kafka) -> None:
     # The records of an entity would be in two partitions
     fill(registry, 5)

@@ -90,7 +90,7 @@ def test_every_event_family(store_url: str, broker: Kafka, contentmode: str) -> 
         for family, topic in EVENT_TOPICS.items():
             records = all_records(broker.own(), f"{rig.prefix}.{topic}")
             found = [as_cloudevent(each) for _, each in reader()(records)]
-            feed = api.done("GET", f"/-/events?family={family}")
+            feed = api.get(f"/-/events?family={family}")
             assert [JSONFormat().write(each.event) for each in found] == [
                 JSONFormat().write(JSONFormat().read(CloudEvent, json.dumps(each))) for each in feed
             ]

@@ -40,11 +40,7 @@ def build(
 ) -> list[PublishedRecord]:
     contents = topic_contents((LOG, EVENTS), "p", all_event_families(), contentmode=contentmode)
     numbers = {LOG: log, EVENTS: events}
-    return [
-        record
-        for topic in contents
-        for record in numbered_records(topic, at(numbers[topic.name]), parts, NO_LOG)
-    ]
+    return [record for topic in contents for record in numbered_records(topic, at(numbers[topic.name]), parts, NO_LOG)]
 
 
 def at(number: int) -> TopicPosition:

@@ -14,6 +14,7 @@ from threading import Event
 from typing import Any
 
 import pytest
+from kafka import KafkaProducer
 
 from annals.api.registry.open_registry import open_registry
 from annals.api.replication.wiring import build_link_context

@@ -39,7 +39,7 @@ def jdbc_sink(folder: Path, server: str, topic: str, settings: Mapping[str, str]
     for name, properties in (("worker", worker), ("sink", sink)):
         (folder / name).write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
     classpath = os.pathsep.join(map(str, jars(*_ARTIFACTS)))
-    main = ["org.apache.kafka.connect.cli.ConnectStandalone", folder / "worker", folder / "sink"]
+    main: list[str | Path] = ["org.apache.kafka.connect.cli.ConnectStandalone", folder / "worker", folder / "sink"]
     with (folder / "log").open("ab") as log:
         process = subprocess.Popen([java(), *_OPTIONS, "-cp", classpath, *main], stdout=log, stderr=log, cwd=folder)
     try:
