@@ -87,7 +87,8 @@ class Producer:
         try:
             with self._precise_errors():
                 for record in records:
-                    sent.append((record, self._send(record)))
+                    future = self._send(record)
+                    sent.append((record, future))
                 for _, future in sent:
                     self._wait_until(partial(_wait_for_acknowledgement, future))
         except errors.KafkaError:

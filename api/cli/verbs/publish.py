@@ -45,13 +45,14 @@ Schemas = Annotated[
 ]
 Documents = Annotated[bool, typer.Option("--documents", help="Include documents, in headers of the log's records.")]
 
+_DEFAULT_TOPICS: Final = ",".join(DEFAULT_TOPICS)
 _TOPIC_PREFIX: Final = re.compile(r"[A-Za-z0-9._-]{1,200}\Z")
 
 
 def publish(
     brokers: Brokers,
     prefix: Prefix = "annals",
-    topics: Topics = ",".join(DEFAULT_TOPICS),
+    topics: Topics = _DEFAULT_TOPICS,
     once: Once = False,
     contentmode: Mode = "structured",
     partitions: Partitions = None,
@@ -63,7 +64,8 @@ def publish(
 
     Other topics are PREFIX.events.schemaregistry and PREFIX.events.messagecatalog with the events of the legacy APIs,
     and PREFIX.entities with changes in the form of Debezium. The command continues where it stopped, and publishes each
-    record once, in a transaction. Credentials and certificate authorities are in ANNALS_KAFKA_USERNAME, ANNALS_KAFKA_PASSWORD, ANNALS_KAFKA_TOKEN and ANNALS_KAFKA_CA.
+    record once, in a transaction. Credentials and certificate authorities are in ANNALS_KAFKA_USERNAME,
+    ANNALS_KAFKA_PASSWORD, ANNALS_KAFKA_TOKEN and ANNALS_KAFKA_CA.
 
     Example: annals publish --kafka 127.0.0.1:9092 --prefix registry --once
     """
