@@ -116,7 +116,7 @@ def test_schemas_describe_payloads(end: str) -> None:
     assert found["schema"]["name"] == names[end]
 
 
-_TYPES: Final[dict[str, type]] = {"string": str, "int64": int, "struct": dict}
+_TYPES: Final[dict[str, Any]] = {"string": str, "int64": int, "struct": dict}
 
 
 def check(schema: dict[str, Any], payload: Any) -> None:
