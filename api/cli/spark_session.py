@@ -132,7 +132,11 @@ def read_log(spark: SparkSession, location: LogLocation) -> DataFrame:
 
 
 def stream_log(spark: SparkSession, location: LogLocation) -> DataFrame:
-    """The log of a registry or of a topic, as a stream. Raises: UsageError."""
+    """The log of a registry, of a topic or of segments, as a stream. Raises: UsageError."""
+    if location.source == "segments":
+        from annals.spark_projections.sources import segments
+
+        return segments.stream(spark, _required_location(location))
     if location.source == "kafka":
         from annals.spark_projections.sources import kafka
 

@@ -49,6 +49,16 @@ def read_verified(spark: SparkSession, folder: str) -> DataFrame:
     return log
 
 
+def stream(spark: SparkSession, folder: str) -> DataFrame:
+    """Events as segments appear, from the first segment on.
+
+    It also returns the events of files that no manifest names yet, and those that concurrent writers wrote twice. An
+    interaction may be split over several micro-batches, and files may arrive in any order.
+    """
+    files = spark.readStream.schema(LOG_SCHEMA).option("pathGlobFilter", "*.parquet")
+    return with_salt(files.parquet(f"{spark_uri(folder)}/log"))
+
+
 def _read_entries(spark: SparkSession, folder: str, entries: Sequence[ManifestEntry]) -> DataFrame:
     paths = [f"{spark_uri(folder)}/{entry.log.path}" for entry in entries]
     return with_salt(spark.read.schema(LOG_SCHEMA).parquet(*paths)) if paths else spark.createDataFrame([], LOG_SCHEMA)

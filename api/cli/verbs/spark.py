@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
-from annals.api.cli.options import bearer_token, load_settings
+from annals.api.cli.options import bearer_token, load_console_settings, load_settings
 from annals.api.cli.progress import ReportProgress, work_progress
 from annals.api.cli.spark_session import LogLocation, open_session, parse_location, read_log, stream_log
 from annals.api.cli.stop_signals import stop_event
@@ -38,11 +38,16 @@ Token = Annotated[str | None, typer.Option(envvar="ANNALS_TOKEN", help="A bearer
 Rows = Annotated[int, typer.Option(min=1, help="Maximum number of rows of a table.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object per line, all rows; omits null.")]
 
-LiveSource = Annotated[Literal["annals", "kafka"], typer.Option("--from", help="Kind of the source of the log.")]
+LiveSource = Annotated[
+    Literal["annals", "kafka", "segments"], typer.Option("--from", help="Kind of the source of the log.")
+]
 To = Annotated[str, typer.Option("--to", metavar="URI", help="The folder of the tables.")]
 Checkpoint = Annotated[str, typer.Option("--checkpoint", metavar="URI", help="Folder of the progress of this stream.")]
 Registry = Annotated[str | None, typer.Option("--registry", metavar="URL", help="The registry of --from annals.")]
 Brokers = Annotated[str | None, typer.Option("--kafka", metavar="HOST:PORT,...", help="Brokers of --from kafka.")]
+Folder = Annotated[
+    str | None, typer.Option("--folder", envvar="ANNALS_SEGMENTS", metavar="URI", help="The folder of --from segments.")
+]
 Prefix = Annotated[str, typer.Option("--prefix", help="Prefix of the topic name.")]
 Once = Annotated[bool, typer.Option("--once", help="Stop at the end of the log instead of following it.")]
 Seconds = Annotated[float, typer.Option("--seconds", min=0, help="Seconds between two polls of the log.")]
@@ -86,6 +91,7 @@ def live(
     token: Token = None,
     brokers: Brokers = None,
     prefix: Prefix = "annals",
+    folder: Folder = None,
     once: Once = False,
     seconds: Seconds = 10,
 ) -> None:
@@ -96,7 +102,14 @@ def live(
     Example: annals spark live --from kafka --kafka 127.0.0.1:9092 --to s3a://lake/live --checkpoint s3a://lake/place
     """
     load_settings()  # they say how log lines look
-    location = LogLocation(source, brokers=brokers, prefix=prefix, registry=registry, token=bearer_token(token))
+    location = LogLocation(
+        source,
+        folder=folder or load_console_settings().segments,
+        brokers=brokers,
+        prefix=prefix,
+        registry=registry,
+        token=bearer_token(token),
+    )
     with open_session(location) as session, stop_event() as stop:
         from annals.spark_projections import live as tables
 
