@@ -38,6 +38,7 @@ SITES: Final = {
     "projections/kafka/cluster.py": GUARDED,  # but for `annals publish --kafka`
     "projections/kafka/producer.py": NOWHERE,
     "projections/kafka/publisher.py": NOWHERE,
+    "projections/kafka/topic_position.py": NOWHERE,
     "projections/replication/remote/bounded_responses.py": NOWHERE,
     "projections/replication/remote/guarded_connections.py": GUARDED,
     "projections/replication/compat/client.py": NOWHERE,

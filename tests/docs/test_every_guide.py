@@ -32,7 +32,7 @@ TESTS: Final = {
     "spark/sources.md": "spark_projections/test_guide.py",
 }
 #: Languages of blocks that are only shown; `console` and `py` are commands and programs that need more than a test has.
-SHOWN: Final = {"console", "json", "py", "sql", "text"}
+SHOWN: Final = {"console", "json", "properties", "py", "sql", "text"}
 _INDENTED: Final = re.compile(r"(?:\A|\n)\n    \S.*")
 _FENCED: Final = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 
