@@ -255,9 +255,10 @@ class View:
 
     def _changed_images(self, after: int, position: int | None, low: str, high: str) -> dict[str, EntityRow | None]:
         """The entities between two keys with events after a position, as of another position; None for now."""
-        if after >= self.position():
+        current_position = self.position()
+        if after >= current_position:
             return {}
-        keys = [key for key in changed_keys(self._db, after) if low < key < high]
+        keys = [key for key in changed_keys(self._db, after, current_position) if low < key < high]
         return {**dict.fromkeys(keys), **(rows_as_of(self._db, keys, position) if keys else {})}
 
     def resolved_entity(self, xid: str) -> EntityRow | None:

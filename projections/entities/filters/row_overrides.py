@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from annals.projections.database.drivers import Database
 from annals.projections.entities.filters.sql import ALWAYS, SqlFragment, in_list
-from annals.projections.entities.id_keys import id_key
+from annals.projections.entities.id_keys import id_keys_of_type
 from annals.projections.entities.rows import EntityRow
 
 
@@ -29,7 +29,7 @@ class RowOverrides:
 
     def changed_keys_of_type(self, type: str) -> list[str]:
         """The id keys of all streams of a type, also of those without an entity."""
-        return [id_key(key) for key in self.images if ".".join(key[1:].split("!")[::2]) == type]
+        return id_keys_of_type(self.images, type)
 
 
 def unchanged_condition(db: Database, overrides: RowOverrides | None, column: str, type: str) -> SqlFragment:
