@@ -18,12 +18,11 @@ from annals.projections.entities.filters.by_document import matches
 from annals.projections.entities.filters.expression_paths import find_expression_paths
 from annals.projections.entities.filters.omitted_entities import OmittedEntities
 from annals.projections.entities.filters.row_overrides import RowOverrides
-from annals.projections.entities.filters.sql import SqlFragment, and_, between, in_list
+from annals.projections.entities.filters.sql import SqlFragment, and_, between, entities_by_key, in_list
 from annals.projections.entities.filters.value_conditions import ValueConditions, value_conditions
 from annals.projections.entities.id_keys import id_key_bound
-from annals.projections.entities.rows import ROW_COLUMNS, EntityRow, may_contain, stored_row
+from annals.projections.entities.rows import EntityRow, may_contain, stored_row
 
-_ENTITY_COLUMNS: Final = ", ".join(f"e.{name}" for name in ROW_COLUMNS)
 #: Characters that both JSON and case folding leave unchanged.
 _PLAIN_TEXT: Final = re.compile(r"[a-z0-9 ._:-]+")
 
@@ -97,19 +96,14 @@ class LeafConditionCompiler:
         if not paths or doubtful_condition is None:
             return []
         low, high = (id_key_bound(expression.type, bound) for bound in self._key_range)
-        # A subquery without DISTINCT is part of the join; SQLite then applies the range of keys to both tables, and
-        # prefers it to the equality of keys.
         doubtful_keys = and_(
             SqlFragment("SELECT DISTINCT a.id_key FROM attribute AS a WHERE 1 = 1"),
             path_condition(self._db, paths),
             doubtful_condition,
             between("a.id_key", low, high),
         )
-        query = doubtful_keys.wrap(
-            f"SELECT {_ENTITY_COLUMNS} FROM ({{}}) AS d CROSS JOIN entity AS e"
-            f" WHERE e.type = '{expression.type}' AND e.id_key = d.id_key"
-        )
-        rows, hint = self._db.stream(*query), _hint(expression.value)
+        rows = self._db.stream(*entities_by_key(expression.type, doubtful_keys))
+        hint = _hint(expression.value)
         return self._matching_keys(expression, map(stored_row, (row for row in rows if may_contain(row, hint))))
 
     def _matching_keys(self, expression: FilterExpression, rows: Iterable[EntityRow]) -> list[str]:

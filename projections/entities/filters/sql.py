@@ -6,6 +6,9 @@ from collections.abc import Collection, Iterable
 from typing import Any, Final, NamedTuple
 
 from annals.projections.database.drivers import Database
+from annals.projections.entities.rows import ROW_COLUMNS
+
+_ENTITY_COLUMNS: Final = ", ".join(f"e.{name}" for name in ROW_COLUMNS)
 
 
 class SqlFragment(NamedTuple):
@@ -62,3 +65,16 @@ def among_types(types: Collection[str]) -> SqlFragment:
     """The condition that a row is of one of several types, where the rows are read in the order of tree keys."""
     # The concatenation hides the column from the index by type, whose many ranges would have to be merged.
     return SqlFragment(f"type || '' IN ({', '.join('?' for _ in types)})", tuple(types))
+
+
+def entities_by_key(type: str, keys: SqlFragment) -> SqlFragment:
+    """The rows of a type's entities with some id keys.
+
+    keys: SELECT DISTINCT of the column `id_key`. Without DISTINCT it would be part of the join; SQLite would then apply
+    its range of keys to the entities too, and prefer that range to the equality of keys.
+    """
+    select = (
+        f"SELECT {_ENTITY_COLUMNS} FROM ({{}}) AS k CROSS JOIN entity AS e WHERE e.id_key = k.id_key AND e.type = ?"
+    )
+    query = keys.wrap(select)
+    return SqlFragment(query.text, (*query.values, type))

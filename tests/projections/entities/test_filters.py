@@ -231,7 +231,7 @@ def test_the_last_character_of_all_begins_a_pattern(registry: Registry, length: 
     ],
 )
 def test_leaves_with_long_paths(registry: Registry, asked: str) -> None:
-    leaf_values = (
+    leaf_values: tuple[Any, ...] = (
         "a",
         "b",
         5,
