@@ -17,7 +17,7 @@ from annals.domain.registry.events import EntityDeleted
 from annals.domain.values import xid as xids
 from annals.domain.values.json_text import loads_trusted
 from annals.projections.entities.leaves import UNINDEXED_TYPES, leaves
-from annals.projections.entities.rows import EntityRow, entity_row
+from annals.projections.entities.rows import EntityRow, EntityTimes, entity_row, own_times
 from annals.projections.log.table_rows import event_of
 from annals.spark_projections.arrow_batches import Batches, record_batch, spark_columns
 from annals.spark_projections.upcast_log import upcast_log
@@ -26,11 +26,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _NUMBER_COLUMNS: Final = ("epoch", "since", "born", "meta")
-#: The columns of `EntityRow`, and `until`: the position of the event that replaced the row, null for live rows.
+#: The columns of `EntityRow`, and `until`: the position of the event that replaced the row, null for live rows. The
+#: entity's own times follow, which the tables of the read model do not have.
 _ROW_SCHEMA: Final = pa.schema(
     [
         *(pa.field(name, pa.int64() if name in _NUMBER_COLUMNS else pa.string()) for name in EntityRow._fields),
         pa.field("until", pa.int64()),
+        *(pa.field(name, pa.string()) for name in EntityTimes._fields),
     ]
 )
 _LEAF_SCHEMA: Final = pa.schema(
@@ -44,7 +46,7 @@ _LEAF_SCHEMA: Final = pa.schema(
 
 
 def entity_rows(log: DataFrame) -> DataFrame:
-    """All rows of the current state and the history at the end of a log.
+    """All rows of the current state and the history at the end of a log, each with the entity's own times.
 
     log: rows of `annals.projections.log.table_rows`, from the first position on without a gap, whole interactions.
     """
@@ -52,13 +54,12 @@ def entity_rows(log: DataFrame) -> DataFrame:
 
 
 def ordered_entity_rows(log: DataFrame) -> DataFrame:
-    """`entity_rows` in the order of the tables' primary keys, within and across partitions."""
+    """The rows of the tables, in the order of their primary keys, within and across partitions."""
     # Sorted before events become rows, because Spark computes the input of a range partitioning twice. The key is a
     # column, because Spark would evaluate an expression for every comparison of two rows.
     events_with_key = _live_events(log).withColumn("key", f.translate("stream", "/", "!"))
-    return _map_rows(
-        events_with_key.repartitionByRange("key", "position").sortWithinPartitions("key", "position").drop("key")
-    )
+    events_in_order = events_with_key.repartitionByRange("key", "position").sortWithinPartitions("key", "position")
+    return _map_rows(events_in_order.drop("key")).drop(*EntityTimes._fields)
 
 
 def _live_events(log: DataFrame) -> DataFrame:
@@ -89,7 +90,7 @@ def _to_rows(batches: Batches) -> Batches:
     for batch in batches:
         columns = [batch.column(name).to_pylist() for name in ("topic", "revision", "state", "position", "until")]
         rows = [
-            (*entity_row(event, position), until)
+            (*entity_row(event, position), until, *own_times(event.type, event.attributes))
             for topic, revision, state, position, until in zip(*columns, strict=True)
             if not xids.is_outside_tree((event := event_of(topic, revision, state)).stream)
         ]

@@ -87,9 +87,9 @@ def attribute_headers(definition: CompatDefinition, root: str, asof_suffix: str)
         "Authority": definition.authority,
         "Description": definition.definition_description,
         "Version-Description": definition.description,
-        "Createdtimeutc": definition.createdat,
-        "Updatedtimeutc": definition.modifiedat,
-        "Version-Createdtimeutc": compat_version.row.createdat,
+        "Createdtimeutc": definition.times.createdat,
+        "Updatedtimeutc": definition.times.modifiedat,
+        "Version-Createdtimeutc": definition.createdat,
     }
     prefix = family.headers.lower()
     headers = [(f"{prefix}-{name.lower()}".encode(), encode(value).encode()) for name, value in values.items() if value]

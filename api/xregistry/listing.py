@@ -20,8 +20,8 @@ from annals.api.xregistry.request.paths import PathKind, RequestTarget
 from annals.domain.filters import EntityFilter, PathScope, Sort, parse_filter, parse_sort
 from annals.domain.model import Model
 from annals.domain.values import xid as xids
-from annals.projections.entities.filters.by_index import RowOverrides
 from annals.projections.entities.filters.pages import BY_ID, CollectionMembers, PageKey
+from annals.projections.entities.filters.row_overrides import RowOverrides
 from annals.projections.entities.query import View
 from annals.projections.entities.rows import EntityRow
 from annals.projections.entities.xref import resource_types

@@ -38,7 +38,7 @@ from annals.domain.errors import problems
 from annals.domain.values import xid as xids
 from annals.domain.values.json_text import dumps
 from annals.projections.entities.document_batches import DocumentBatches
-from annals.projections.entities.filters.by_index import RowOverrides
+from annals.projections.entities.filters.row_overrides import RowOverrides
 from annals.projections.entities.query import FoundEntity, ListSubtree, View, ViewPool
 from annals.projections.entities.rows import EntityRow
 from annals.projections.entities.xref import without_resolved, xref_of

@@ -39,8 +39,8 @@ from annals.commands.store.log import WriteTransaction as Transaction
 from annals.domain.filters import Sort
 from annals.domain.registry.events import EntityCreated
 from annals.projections.entities.filters.by_document import sort_key_of
-from annals.projections.entities.filters.by_index import RowOverrides
 from annals.projections.entities.filters.pages import BY_ID
+from annals.projections.entities.filters.row_overrides import RowOverrides
 from annals.projections.entities.query import ListSubtree, View, ViewPool
 from annals.projections.entities.rows import EntityRow
 from annals.projections.entities.transaction_view import TransactionView

@@ -20,7 +20,7 @@ from annals.domain.values import xid as xids
 from annals.domain.values.json_text import dumps, loads_trusted
 from annals.projections.compat.versions import CompatVersion, CompatVersions
 from annals.projections.entities.query import View
-from annals.projections.entities.rows import EntityRow
+from annals.projections.entities.rows import EntityRow, EntityTimes, own_times
 
 _JSON: Final = "application/json"
 
@@ -29,9 +29,9 @@ _JSON: Final = "application/json"
 class CompatDefinition:
     """One Version of a schema or message definition, with everything that a response shows of it.
 
-    group, child: decoded ids. format: in the clients' spelling. definition_description, createdat, modifiedat, epoch:
-    of the schema or definition. content, contenttype: the document and its media type. remote_url: URL of a document
-    that is not stored here. None for values that are not set.
+    group, child: decoded ids. format: in the clients' spelling. definition_description, times, epoch: of the schema or
+    definition. createdat: of the Version. content, contenttype: the document and its media type. remote_url: URL of a
+    document that is not stored here. None for values that are not set.
     """
 
     family: LegacyApi
@@ -42,8 +42,8 @@ class CompatDefinition:
     authority: str | None
     definition_description: str | None
     description: str | None
+    times: EntityTimes
     createdat: str
-    modifiedat: str
     epoch: int
     content: bytes
     contenttype: str | None
@@ -65,12 +65,13 @@ def member_ids(view: View, collection: str) -> list[str]:
 def group_object(row: EntityRow, family: LegacyApi) -> dict[str, Any]:
     """A Group as the API's clients see it, with exactly the attributes that are set (LEG-301)."""
     attributes = loads_trusted(row.attributes)
+    times = own_times(row.type, attributes)
     members = {
         "id": encode_segment(to_legacy_id(row.id)),
         "format": group_format(row, family),
         "description": attributes.get("description"),
-        "createdtimeutc": row.createdat,
-        "updatedtimeutc": row.modifiedat,
+        "createdtimeutc": times.createdat,
+        "updatedtimeutc": times.modifiedat,
         "groupProperties": attributes.get("labels") if family is SCHEMAREGISTRY else None,
     }
     return {name: value for name, value in members.items() if value is not None}
@@ -112,8 +113,8 @@ def read_definition(
         if "description" in facade
         else _latest_description(view, xid, compat_version, version_attributes),
         description=version_attributes.get("description"),
-        createdat=resource.createdat,
-        modifiedat=resource.modifiedat,
+        times=resource.times,
+        createdat=own_times(compat_version.row.type, version_attributes).createdat,
         epoch=resource.epoch,
         content=content,
         contenttype=contenttype,

@@ -66,8 +66,6 @@ class EntityProjection:
             self._tables.create(connection)
             delete_position(db, self._position_name)
             self._index.save_position(db, 0)
-        elif self._index.position(db) is None:  # of a program that indexed each event at once
-            self._index.save_position(db, read_position(db, self._position_name))
 
     def apply(
         self,
@@ -87,21 +85,19 @@ class EntityProjection:
         events = [
             positioned_event for positioned_event in recorded if not xids.is_outside_tree(positioned_event[1].xid)
         ]
-        is_indexed = len(recorded) > self._max_behind  # their leaves are in memory now
-        if is_indexed:
+        indexes_now = len(recorded) > self._max_behind  # because their leaves are in memory
+        if indexes_now:
             self._index.take_in(db, recorded[0][0] - 1)  # one statement cannot save two positions
-        counter, has_xrefs, known_heads = (
-            PhaseCounter(report_phase, "indexed", len(events)),
-            False,
-            dict(replaced or {}),
-        )
-        removed_keys = remove_ranges(db, self._tables, events) if is_indexed else None
+        removed_keys = remove_ranges(db, self._tables, events) if indexes_now else None
+        counter = PhaseCounter(report_phase, "indexed", len(events))
+        known_heads = dict(replaced or {})
+        has_xrefs = False
         for start in range(0, len(events), BATCH_EVENTS):
             batch = events[start : start + BATCH_EVENTS]
             has_xrefs |= self._apply_batch(db, batch, known_heads, removed_keys)
             counter.add(len(batch))
         save_position(db, self._position_name, position)
-        if is_indexed:
+        if indexes_now:
             self._index.save_position(db, position)
         elif has_xrefs or self._index.is_far_behind(position):  # reads find Resources with an xref by the index
             self._index.catch_up(db, position)

@@ -63,7 +63,7 @@ class AttributeIndex:
         start = self.position(db) or 0
         if start >= position:
             return False
-        for keys in sql.chunks(changed_keys(db, start)):
+        for keys in sql.chunks(changed_keys(db, start, position)):
             self._replace_leaves(db, keys, start)
         return True
 
@@ -117,8 +117,8 @@ class LeafChanges:
     def write(self, db: Database, tables: ReadModelTables) -> None:
         """Writes the difference, in the order of the primary key: SQLite then changes each page once."""
         old_leaves = self._old_leaves(db, tables)
-        removed = {entity: _other_leaves(leaves, self._new_leaves.get(entity)) for entity, leaves in old_leaves.items()}
-        added = {entity: _other_leaves(leaves, old_leaves.get(entity)) for entity, leaves in self._new_leaves.items()}
+        removed = {entity: _difference(leaves, self._new_leaves.get(entity)) for entity, leaves in old_leaves.items()}
+        added = {entity: _difference(leaves, old_leaves.get(entity)) for entity, leaves in self._new_leaves.items()}
         paths: dict[str, set[str]] = {}
         for (type, _), changed_leaves in (*removed.items(), *added.items()):
             paths.setdefault(type, set()).update(path for path, _ in changed_leaves)
@@ -154,6 +154,6 @@ class LeafChanges:
         }
 
 
-def _other_leaves(leaves: Mapping[str, bytes], others: Mapping[str, bytes] | None) -> _LeafItems:
-    """The leaves that others of the same entity do not have."""
+def _difference(leaves: Mapping[str, bytes], others: Mapping[str, bytes] | None) -> _LeafItems:
+    """The leaves that are not among the others of the same entity."""
     return leaves.items() - others.items() if others else leaves.items()

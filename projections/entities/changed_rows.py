@@ -10,13 +10,13 @@ from annals.projections.database.drivers import Database
 from annals.projections.entities.rows import ROW_COLUMNS, EntityRow, stored_row
 from annals.projections.entities.tables import ReadModelTables, tables
 
-_SELECT_STREAMS: Final = "SELECT DISTINCT stream FROM log WHERE position > ?"
+_SELECT_STREAMS: Final = "SELECT DISTINCT stream FROM log WHERE position > ? AND position <= ?"
 _COLUMNS: Final = ", ".join(ROW_COLUMNS)
 
 
-def changed_keys(db: Database, after: int) -> list[str]:
-    """The tree keys of the entities with events after a position, in order. Cost: O(events after it)."""
-    streams = (stream for (stream,) in db.all(_SELECT_STREAMS, (after,)))
+def changed_keys(db: Database, after: int, until: int) -> list[str]:
+    """The tree keys of the entities with events after a position, up to another, in order. Cost: O(these events)."""
+    streams = (stream for (stream,) in db.all(_SELECT_STREAMS, (after, until)))
     return sorted(stream.replace("/", "!") for stream in streams if not xids.is_outside_tree(stream))
 
 

@@ -6,6 +6,7 @@ The id key is the tree key without the names of the collections, which all entit
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from annals.domain.filters import depth
@@ -26,6 +27,11 @@ def id_key(tree_key: str) -> str:
     """The id key of an entity; empty for the registry and its definitions."""
     group, *deeper_ids = tree_key[1:].split("!")[1::2] or [""]
     return group + "".join(map(str.__add__, _SEPARATORS[1:], deeper_ids))
+
+
+def id_keys_of_type(tree_keys: Iterable[str], type: str) -> list[str]:
+    """The id keys of those of some tree keys that belong to entities of a type."""
+    return [id_key(key) for key in tree_keys if ".".join(key[1:].split("!")[::2]) == type]
 
 
 def tree_key_of(type: str, key: str) -> str:

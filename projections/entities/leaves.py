@@ -31,6 +31,8 @@ from annals.projections.entities.index_values import (
 #: Types without leaves, because no filter reaches them.
 UNINDEXED_TYPES: Final = frozenset((xids.MODEL, xids.CAPABILITIES))
 PATH_LIMIT: Final = 256
+#: The number of characters that a cut path keeps; `#` and 64 hexadecimal digits follow.
+CUT_LENGTH: Final = PATH_LIMIT - 65
 #: The maximum number of an entity's leaves in the index, unless configured.
 MAX_LEAVES: Final = 1000
 
@@ -38,6 +40,7 @@ MAX_LEAVES: Final = 1000
 OMITTED_PATH: Final = ""
 OMITTED_LEAVES: Final = {OMITTED_PATH: EMPTY_VALUE}
 
+_CUT_PATH: Final = re.compile(rf".{{{CUT_LENGTH}}}#[0-9a-f]{{64}}", re.DOTALL)
 _PLAIN_KEY: Final = re.compile(r"(?!\d+\Z)[^.\[\]'\"*]+\Z")
 
 
@@ -63,8 +66,12 @@ def path_key(path: str) -> str:
     """A path in the form that the table holds."""
     if len(path) <= PATH_LIMIT:
         return path
-    digest = sha256(path.encode()).hexdigest()
-    return f"{path[: PATH_LIMIT - len(digest) - 1]}#{digest}"
+    return f"{path[:CUT_LENGTH]}#{sha256(path.encode()).hexdigest()}"
+
+
+def is_cut_path(key: str) -> bool:
+    """Whether the form of a path in the table may stand for a longer one; few whole paths look like a cut one."""
+    return _CUT_PATH.fullmatch(key) is not None
 
 
 def path_text(path: Sequence[Step]) -> str:

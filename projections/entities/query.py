@@ -37,11 +37,12 @@ from annals.projections.entities import xref
 from annals.projections.entities.attribute_index import INDEX_NAME
 from annals.projections.entities.changed_rows import changed_keys, rows_as_of
 from annals.projections.entities.collection_stream import ENTITY_SINCE, CollectionStream, stream_collection
-from annals.projections.entities.filters.by_index import RowOverrides
 from annals.projections.entities.filters.missing_attributes import MissingAttributeCache
 from annals.projections.entities.filters.pages import CollectionMembers
+from annals.projections.entities.filters.row_overrides import RowOverrides
 from annals.projections.entities.filters.scan import ScannedMembers, ScanSelection
 from annals.projections.entities.filters.selection import Selection
+from annals.projections.entities.filters.sql import ALWAYS, SqlFragment, among_types, and_, between
 from annals.projections.entities.id_keys import id_key_bound
 from annals.projections.entities.past_database import PastDatabase
 from annals.projections.entities.publications import StoredPublications
@@ -76,7 +77,7 @@ MANY_WITH_DOCUMENTS: Final = (
     f"SELECT k.key, entity.*, {_DEFINITIONS}, {_POSITION}, document.bytes FROM {{}} AS k"
     " LEFT JOIN entity ON entity.tree_key = k.key LEFT JOIN document ON document.sha256 = entity.document"
 )
-_SELECT_SUBTREE: Final = f"SELECT {_COLUMNS} FROM entity WHERE tree_key > ? AND tree_key < ?{{}} ORDER BY tree_key"
+_SELECT_SUBTREE: Final = f"SELECT {_COLUMNS} FROM entity WHERE {{}} ORDER BY tree_key"
 _IN_COLLECTION: Final = "FROM entity WHERE type = ? AND id_key > ? AND id_key < ? ORDER BY id_key"
 _SELECT_OF_TYPE: Final = f"SELECT {_COLUMNS} {_IN_COLLECTION}"
 _SELECT_PRIVATES: Final = f"SELECT xid, private {_IN_COLLECTION}"
@@ -202,8 +203,8 @@ class View:
             return iter(())
         if len(type_names) == 1:
             return map(stored_row, self._db.stream(_SELECT_OF_TYPE, _key_range(xid, *type_names)))
-        sql = _SELECT_SUBTREE.format(_type_condition(xid, len(type_names)))
-        return map(stored_row, self._db.stream(sql, (*subtree(xid), *type_names)))
+        query = and_(between("tree_key", *subtree(xid)), _type_condition(xid, type_names)).wrap(_SELECT_SUBTREE)
+        return map(stored_row, self._db.stream(*query))
 
     def private_members(self, collection: str) -> list[tuple[str, str]]:
         """The id and the private members, as text, of each member of a collection, in order."""
@@ -255,9 +256,10 @@ class View:
 
     def _changed_images(self, after: int, position: int | None, low: str, high: str) -> dict[str, EntityRow | None]:
         """The entities between two keys with events after a position, as of another position; None for now."""
-        if after >= self.position():
+        current_position = self.position()
+        if after >= current_position:
             return {}
-        keys = [key for key in changed_keys(self._db, after) if low < key < high]
+        keys = [key for key in changed_keys(self._db, after, current_position) if low < key < high]
         return {**dict.fromkeys(keys), **(rows_as_of(self._db, keys, position) if keys else {})}
 
     def resolved_entity(self, xid: str) -> EntityRow | None:
@@ -485,8 +487,7 @@ def _key_range(xid: str, type: str) -> tuple[str, str, str]:
     return type, id_key_bound(type, low), id_key_bound(type, high)
 
 
-def _type_condition(xid: str, count: int) -> str:
-    if count:
-        # The concatenation hides the column from the index by type, whose many ranges would have to be sorted.
-        return f" AND type || '' IN ({', '.join('?' * count)})"
-    return f" AND type NOT IN ('{MODEL}', '{CAPABILITIES}')" if xid == REGISTRY else ""
+def _type_condition(xid: str, types: Collection[str]) -> SqlFragment:
+    if types:
+        return among_types(types)
+    return SqlFragment(f"type NOT IN ('{MODEL}', '{CAPABILITIES}')") if xid == REGISTRY else ALWAYS

@@ -8,16 +8,13 @@ index.
 
 from __future__ import annotations
 
-import fcntl
-import os
 import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from secrets import token_hex
-from typing import IO, Final
+from typing import Final
 
 from sqlalchemy import Connection, inspect
 from sqlalchemy.exc import OperationalError
@@ -33,6 +30,7 @@ from annals.projections.database.drivers import Values
 from annals.projections.entities.apply import EntityProjection
 from annals.projections.entities.attribute_index import index_name
 from annals.projections.entities.leaves import MAX_LEAVES
+from annals.projections.entities.rebuild_lock import rebuild_lock
 from annals.projections.entities.rows import decompress_attributes
 from annals.projections.entities.tables import ReadModelTables, tables
 from annals.projections.log import positions
@@ -56,8 +54,6 @@ _LOCK_NOT_AVAILABLE: Final = "55P03"
 _LEFTOVER_TABLE: Final = re.compile(
     r"(?:entity|entity_history|attribute|attribute_path|published)_r[0-9a-f]{8}(?:_old)?\Z"
 )
-# The oid of the log's table is the write lock, so its negative is used here.
-_REBUILD_LOCK_KEY: Final = "-('log'::regclass::oid::bigint)"
 _SELECT_IMAGES: Final = "SELECT xid, type, epoch, compressed_attributes, private FROM {}"
 _SELECT_STATE_HASH: Final = "SELECT state FROM interaction WHERE last = ?"
 
@@ -99,7 +95,7 @@ def rebuild(
     `EntityProjection`.
     Raises: RebuildDiverged; TimeoutError when readers hold the old tables for `SWAP_ATTEMPTS` times `SWAP_PAUSE`.
     """
-    with _rebuild_lock(store):
+    with rebuild_lock(store):
         return _run_rebuild(store, progress, precomputed, max_leaves)
 
 
@@ -112,7 +108,7 @@ def rebuild_if_stale(
     if there was nothing to do. Raises: as `rebuild`.
     """
     if not _is_current(store):
-        with _rebuild_lock(store):
+        with rebuild_lock(store):
             if not _is_current(store):
                 return _run_rebuild(store, progress, None, max_leaves)
     return None
@@ -125,42 +121,6 @@ def _is_current(store: Store) -> bool:
             positions.read_position(drivers.database_of(transaction.connection), EntityProjection.name)
             == transaction.log_end.position
         )
-
-
-@contextmanager
-def _rebuild_lock(store: Store) -> Iterator[None]:
-    """Held by one rebuild at a time, because each drops leftover tables."""
-    if store.engine.dialect.name != "postgresql":
-        with _file_lock(Path(f"{store.engine.url.database}-rebuild")):
-            yield
-        return
-    with store.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        connection.exec_driver_sql(f"SELECT pg_advisory_lock({_REBUILD_LOCK_KEY})")
-        try:
-            yield
-        finally:
-            connection.exec_driver_sql(f"SELECT pg_advisory_unlock({_REBUILD_LOCK_KEY})")
-
-
-@contextmanager
-def _file_lock(path: Path) -> Iterator[None]:
-    """The lock of a file, which exists while the lock is held. It is free if the process that held it dies."""
-    is_held = False
-    while not is_held:
-        with path.open("a") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            if is_held := _is_at(path, file):  # otherwise the last holder has removed it
-                try:
-                    yield
-                finally:
-                    path.unlink()
-
-
-def _is_at(path: Path, file: IO[str]) -> bool:
-    """Whether a path leads to an open file."""
-    with suppress(FileNotFoundError):
-        return os.path.samestat(path.stat(), os.fstat(file.fileno()))
-    return False
 
 
 def _run_rebuild(

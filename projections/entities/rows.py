@@ -7,7 +7,7 @@ Programs see the attributes of an entity as JSON text. The database has them com
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
@@ -16,15 +16,21 @@ from annals.commands.store.state_compression import compress_state, decompress_s
 from annals.domain.compat.publications import Publication
 from annals.domain.registry.events import EntityEvent
 from annals.domain.values import xid as xids
-from annals.domain.values.json_text import dumps
+from annals.domain.values.json_text import dumps, loads_trusted
 from annals.projections.entities.id_keys import id_key
+
+
+class EntityTimes(NamedTuple):
+    """An entity's own times, a Resource's from its meta: RFC 3339 in UTC, empty where it has none."""
+
+    createdat: str
+    modifiedat: str
 
 
 class EntityRow(NamedTuple):
     """One entity as of one event.
 
-    tree_key: `xid.tree_key`; id_key: `id_keys.id_key`; type, epoch: see Entity. createdat, modifiedat: RFC 3339 in UTC,
-    empty if the entity has none of its own (a Resource's are its meta's). attributes, private: JSON text in
+    tree_key: `xid.tree_key`; id_key: `id_keys.id_key`; type, epoch: see Entity. attributes, private: JSON text in
     serialization order.
     document: SHA-256 in hex of a Version's document, and of the default Version's for a Resource.
     since: position of the event. born: position of the event that created the entity; None if the log does not say.
@@ -37,8 +43,6 @@ class EntityRow(NamedTuple):
     type: str
     id_key: str
     epoch: int
-    createdat: str
-    modifiedat: str
     attributes: str
     private: str
     document: str | None
@@ -56,12 +60,14 @@ class EntityRow(NamedTuple):
         """The xid of the owner; None for the registry."""
         return xids.parent(self.xid)
 
+    @property
+    def times(self) -> EntityTimes:
+        """The entity's own times. Cost: reads the attributes."""
+        return own_times(self.type, loads_trusted(self.attributes))
+
 
 def entity_row(event: EntityEvent, position: int) -> EntityRow:
     """The read-model row of an event, which must not be a deletion."""
-    timed_attributes = (
-        event.attributes.get("meta", event.attributes) if event.type.count(".") == 1 else event.attributes
-    )
     attributes, tree_key = dumps(event.attributes).decode(), xids.tree_key(event.xid)
     return EntityRow(
         tree_key=tree_key,
@@ -69,8 +75,6 @@ def entity_row(event: EntityEvent, position: int) -> EntityRow:
         type=event.type,
         id_key=id_key(tree_key),
         epoch=event.epoch,
-        createdat=timed_attributes.get("createdat", ""),
-        modifiedat=timed_attributes.get("modifiedat", ""),
         attributes=attributes,
         private=dumps(event.private).decode(),
         document=event.private.get("document"),
@@ -78,6 +82,12 @@ def entity_row(event: EntityEvent, position: int) -> EntityRow:
         born=event.creation_position(position),
         meta=_meta_offset(event, attributes),
     )
+
+
+def own_times(type: str, attributes: Mapping[str, Any]) -> EntityTimes:
+    """The own times of an entity with some attributes."""
+    timed_attributes = attributes.get("meta", attributes) if type.count(".") == 1 else attributes
+    return EntityTimes(timed_attributes.get("createdat", ""), timed_attributes.get("modifiedat", ""))
 
 
 #: The column with the attributes, see `commands.store.state_compression`.

@@ -163,8 +163,6 @@ def _row_columns() -> list[Column[object]]:
         Column("type", TEXT, nullable=False),
         Column("id_key", TEXT, nullable=False),
         Column("epoch", BigInteger, nullable=False),
-        Column("createdat", Text, nullable=False),
-        Column("modifiedat", Text, nullable=False),
         Column(COMPRESSED_ATTRIBUTES, LargeBinary, nullable=False),
         Column("private", Text, nullable=False),
         Column("document", Text),

@@ -13,7 +13,7 @@ from typing import Final
 from annals.domain.values import xid as xids
 from annals.domain.values.json_text import Json, dumps, loads
 from annals.projections.database.drivers import Database
-from annals.projections.entities.filters.sql import SqlFragment, and_, between
+from annals.projections.entities.filters.sql import SqlFragment, and_, between, entities_by_key
 from annals.projections.entities.id_keys import id_key, id_key_bound
 from annals.projections.entities.index_paths import PATH_NUMBER
 from annals.projections.entities.rows import ROW_COLUMNS, EntityRow, stored_row
@@ -22,13 +22,9 @@ from annals.projections.entities.rows import ROW_COLUMNS, EntityRow, stored_row
 RESOLVED_XREF: Final = '{"pointed":true}'
 
 _COLUMNS: Final = ", ".join(ROW_COLUMNS)
-_ENTITY_COLUMNS: Final = ", ".join(f"e.{name}" for name in ROW_COLUMNS)
 #: The path of an xref in the attribute index.
 XREF_PATH: Final = "meta.xref"
-_SELECT_XREFS: Final = (
-    f"SELECT {_ENTITY_COLUMNS} FROM attribute AS a CROSS JOIN entity AS e WHERE e.type = ? AND e.id_key = a.id_key"
-    f" AND a.path = {PATH_NUMBER}"
-)
+_SELECT_XREF_KEYS: Final = f"SELECT DISTINCT a.id_key FROM attribute AS a WHERE a.path = {PATH_NUMBER}"
 _SELECT_TREE: Final = f"SELECT {_COLUMNS} FROM entity WHERE tree_key >= ? AND tree_key < ?"
 _SELECT_PAST_TREE: Final = (
     f"{_SELECT_TREE} AND since <= ? UNION ALL SELECT {_COLUMNS} FROM entity_history"
@@ -45,10 +41,18 @@ def xref_of(row: EntityRow | None) -> str | None:
 
 
 def find_xrefs(db: Database, types: Iterable[str], low: str, high: str) -> Iterator[EntityRow]:
-    """The Resources with an xref of some types between two keys. Cost: one index lookup for each type."""
+    """The Resources with an xref of some types between two keys.
+
+    Cost: one look-up in the index for each type, and one for each of these Resources.
+    """
     for type in types:
-        key_range = between("a.id_key", id_key_bound(type, low), id_key_bound(type, high))
-        yield from map(stored_row, db.all(*and_(SqlFragment(_SELECT_XREFS, (type, type, XREF_PATH)), key_range)))
+        yield from map(stored_row, db.all(*xref_query(type, low, high)))
+
+
+def xref_query(type: str, low: str, high: str) -> SqlFragment:
+    """A query for the rows of the Resources with an xref of a type between two keys."""
+    key_range = between("a.id_key", id_key_bound(type, low), id_key_bound(type, high))
+    return entities_by_key(type, and_(SqlFragment(_SELECT_XREF_KEYS, (type, XREF_PATH)), key_range))
 
 
 def resolve_xrefs(db: Database, rows: Iterable[EntityRow], position: int | None = None) -> dict[str, EntityRow]:

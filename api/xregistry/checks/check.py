@@ -207,7 +207,7 @@ def _stored_versions(view: View, resource: str, enabled_formats: EnabledFormats,
         is_validated = enabled_formats.is_validated(name) and url not in attributes
         document = FormatCheck(name.lower(), row.document)
         stored_versions[row.id.lower()] = StoredVersion(
-            row.id, str(attributes["ancestorid"]), row.createdat, document, is_validated
+            row.id, str(attributes["ancestorid"]), row.times.createdat, document, is_validated
         )
     return stored_versions
 

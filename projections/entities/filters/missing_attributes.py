@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import Final, NamedTuple
 
-from annals.domain.values import xid as xids
 from annals.projections.database.drivers import Database
 from annals.projections.entities.attribute_index import INDEX_NAME
-from annals.projections.entities.id_keys import id_key
+from annals.projections.entities.changed_rows import changed_keys
+from annals.projections.entities.id_keys import id_keys_of_type
 from annals.projections.log.positions import find_position
 
 #: The number of cached queries, and of cached members of each.
@@ -22,8 +22,6 @@ CACHE_SIZE: Final = 256
 MAX_KEYS: Final = 1000
 #: After this number of events, the query runs again in full.
 MAX_NEW_EVENTS: Final = 20_000
-
-_CHANGED_STREAMS: Final = "SELECT DISTINCT stream FROM log WHERE position > ? AND position <= ?"
 
 IdKeys = frozenset[str]
 
@@ -69,8 +67,8 @@ class MissingAttributeCache:
         elif cached is None or cached.keys is None or not 0 <= position - cached.position <= MAX_NEW_EVENTS:
             keys = find_all()
         else:
-            changed_keys = _changed_keys(db, query.type, cached.position, position)
-            changed = [key for key in changed_keys if query.low < key < query.high]
+            type_keys = id_keys_of_type(changed_keys(db, cached.position, position), query.type)
+            changed = [key for key in type_keys if query.low < key < query.high]
             keys = (cached.keys - frozenset(changed)) | (find_among(changed) if changed else frozenset())
         if keys is not None and len(keys) > MAX_KEYS:
             keys = None
@@ -85,9 +83,3 @@ class MissingAttributeCache:
             self._entries.move_to_end(query)
             while len(self._entries) > CACHE_SIZE:
                 self._entries.popitem(last=False)
-
-
-def _changed_keys(db: Database, type: str, after: int, until: int) -> list[str]:
-    """Id keys of the entities of a type that changed between two positions."""
-    streams = (stream for (stream,) in db.all(_CHANGED_STREAMS, (after, until)))
-    return [id_key(xids.tree_key(stream)) for stream in streams if xids.type_of(stream) == type]

@@ -18,13 +18,12 @@ from annals.projections.entities.filters.by_document import sort_key_of
 from annals.projections.entities.filters.by_index import COLUMNS
 from annals.projections.entities.filters.pages import CollectionMembers, PageKey
 from annals.projections.entities.filters.selection import FilterState, Selection, split_batches
+from annals.projections.entities.filters.sql import SqlFragment, among_types, and_
 from annals.projections.entities.id_keys import id_key_bound
 from annals.projections.entities.past_database import PastDatabase
 from annals.projections.entities.rows import EntityRow, stored_row
 
-_SELECT_RANGE: Final = (
-    f"SELECT {COLUMNS} FROM entity WHERE tree_key >= ? AND tree_key < ? AND type || '' IN ({{}}) ORDER BY tree_key"
-)
+_SELECT_RANGE: Final = f"SELECT {COLUMNS} FROM entity WHERE tree_key >= ? AND tree_key < ?"
 _SELECT_TYPE_RANGE: Final = (
     f"SELECT {COLUMNS} FROM entity WHERE type = ? AND id_key >= ? AND id_key < ? ORDER BY id_key"
 )
@@ -93,9 +92,8 @@ class ScanSelection(Selection):
             (type,) = types
             bounds = id_key_bound(type, low), id_key_bound(type, high)
             return map(stored_row, self._db.stream(_SELECT_TYPE_RANGE, (type, *bounds)))
-        # The concatenation hides the column from the index by type, whose ranges would have to be merged.
-        placeholders = ", ".join("?" for _ in types)
-        return map(stored_row, self._db.stream(_SELECT_RANGE.format(placeholders), (low, high, *types)))
+        query = and_(SqlFragment(_SELECT_RANGE, (low, high)), among_types(types)).wrap("{} ORDER BY tree_key")
+        return map(stored_row, self._db.stream(*query))
 
     def _rows_of_key(self, tree_key: str) -> list[EntityRow]:
         values = self._past_database.entity(tree_key)

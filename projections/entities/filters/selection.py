@@ -15,8 +15,17 @@ from annals.domain.filters import Conjunction, EntityFilter, depth, is_above
 from annals.domain.values import xid as xids
 from annals.projections.database.drivers import Database
 from annals.projections.entities.filters.by_document import matches
-from annals.projections.entities.filters.by_index import COLUMNS, FilterCompiler, RowOverrides
-from annals.projections.entities.filters.sql import ALWAYS, SqlFragment, and_, between, join_fragments
+from annals.projections.entities.filters.by_index import COLUMNS, FilterCompiler
+from annals.projections.entities.filters.row_overrides import RowOverrides
+from annals.projections.entities.filters.sql import (
+    ALWAYS,
+    SqlFragment,
+    among_types,
+    and_,
+    between,
+    in_list,
+    join_fragments,
+)
 from annals.projections.entities.id_keys import id_key_bound, owner_expression, tree_key_expression, tree_key_of
 from annals.projections.entities.rows import EntityRow, stored_row
 
@@ -200,16 +209,13 @@ class Selection:
             key_range = between("id_key", id_key_bound(type, low), id_key_bound(type, high))
             unchanged = self.compiler.unchanged_condition("id_key", type)
             return and_(select, key_range, unchanged).wrap("{} ORDER BY id_key")
-        # The concatenation hides the column from the index by type, whose ranges would have to be merged.
-        placeholders = ", ".join("?" for _ in types)
-        select = SqlFragment(f"SELECT {COLUMNS} FROM entity WHERE type || '' IN ({placeholders})", tuple(types))
+        select = among_types(types).wrap(f"SELECT {COLUMNS} FROM entity WHERE {{}}")
         return and_(select, between("tree_key", low, high), self._unchanged_condition()).wrap("{} ORDER BY tree_key")
 
     def _unchanged_condition(self) -> SqlFragment:
         if not self.overrides.images:
             return ALWAYS
-        changed = self._db.list_parameter(self.overrides.images)
-        return SqlFragment(f"NOT ({self._db.in_list('tree_key')})", (changed,))
+        return in_list(self._db, "tree_key", self.overrides.images).wrap("NOT ({})")
 
     def _all_descendants(self, members: Sequence[EntityRow], types: Collection[str]) -> Iterator[Iterator[EntityRow]]:
         """The descendants of each member, streamed by one statement: those of one are read before those of the next."""
@@ -228,14 +234,12 @@ class Selection:
 
     def _all_descendants_query(self, members: Sequence[EntityRow], types: Collection[str]) -> SqlFragment:
         keys = self._db.list_parameter(row.tree_key for row in members)
-        # The concatenation hides the column from the index by type, whose ranges would have to be merged.
         select = SqlFragment(
             f"SELECT {COLUMNS} FROM {self._db.numbered_list_table} AS k CROSS JOIN entity"
-            f" WHERE tree_key > k.key || '!' AND tree_key < k.key || '\"' AND type || '' IN"
-            f" ({', '.join('?' for _ in types)})",
-            (keys, *types),
+            " WHERE tree_key > k.key || '!' AND tree_key < k.key || '\"'",
+            (keys,),
         )
-        return and_(select, self._unchanged_condition()).wrap("{} ORDER BY k.number, tree_key")
+        return and_(select, among_types(types), self._unchanged_condition()).wrap("{} ORDER BY k.number, tree_key")
 
     def _descendants_by_member(
         self, members: Sequence[EntityRow], types: Collection[str]

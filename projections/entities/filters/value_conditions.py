@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from enum import IntEnum
 from functools import lru_cache
 from typing import Final, NamedTuple
 
 from annals.domain.filters import FilterExpression, FilterValue, Operator
-from annals.projections.entities.filters.sql import ALWAYS, SqlFragment, and_, or_
+from annals.projections.entities.filters.sql import ALWAYS, NEVER, SqlFragment, and_, or_
 from annals.projections.entities.index_values import (
     BOOLEAN,
     CUT,
@@ -32,24 +33,41 @@ COMPARISONS: Final = {
 }
 
 
+class DrivingRank(IntEnum):
+    """What an expression asks for, by how few entities it is likely to find: the lowest of a conjunction drives it."""
+
+    SINGLE_VALUE = 0
+    PREFIX = 1
+    COMPARISON = 2
+    PRESENCE = 3
+    PATTERN = 4
+    XID = 5
+    NEGATION = 6
+
+
 class ValueConditions(NamedTuple):
     """Conditions on the column `a.value` that together meet an expression, ignoring its negation.
 
     exact: single values. ranges: conditions on ranges of values. doubtful: a condition on values that do not decide.
-    rank: as what finds the first keys, low is good.
     """
 
     exact: tuple[bytes, ...] = ()
     ranges: tuple[SqlFragment, ...] = ()
     doubtful: SqlFragment | None = None
-    rank: int = 0
+    rank: DrivingRank = DrivingRank.SINGLE_VALUE
+
+    @property
+    def possible(self) -> SqlFragment:
+        """A condition on all values of which any may meet the expression."""
+        doubtful = (self.doubtful,) if self.doubtful else ()
+        return or_((*map(_is, self.exact), *self.ranges, *doubtful, NEVER))
 
 
 def value_conditions(expression: FilterExpression, like_condition: str) -> ValueConditions:
     """The conditions of an expression. like_condition: see `Database`."""
     operator, filter_value = expression.operator.positive, expression.value
     if operator is Operator.PRESENT:
-        return ValueConditions(ranges=(ALWAYS,), rank=3)
+        return ValueConditions(ranges=(ALWAYS,), rank=DrivingRank.PRESENCE)
     if filter_value.has_wildcards:
         return _pattern_conditions(filter_value.pieces, like_condition)
     values = _values(filter_value)
@@ -57,7 +75,9 @@ def value_conditions(expression: FilterExpression, like_condition: str) -> Value
     doubtful = or_(_is(value) for value in cut_values) if cut_values else None
     if operator is Operator.EQUAL:
         return ValueConditions(tuple(value for value in values if not is_cut(value)), doubtful=doubtful)
-    return ValueConditions(ranges=tuple(_comparison(operator, value) for value in values), doubtful=doubtful, rank=2)
+    return ValueConditions(
+        ranges=tuple(_comparison(operator, value) for value in values), doubtful=doubtful, rank=DrivingRank.COMPARISON
+    )
 
 
 def like_pattern(pieces: Sequence[str]) -> str:
@@ -99,11 +119,12 @@ def _pattern_conditions(pieces: tuple[str, ...], like_condition: str) -> ValueCo
     prefix = pieces[0][:KEY_LIMIT]
     has_prefix = SqlFragment("a.value >= ? AND a.value < ?", (TEXT + prefix.encode(), _prefix_end(prefix)))
     if not any(pieces[1:]) and len(pieces[0]) <= KEY_LIMIT:
-        return ValueConditions(ranges=(has_prefix,), rank=1)
+        return ValueConditions(ranges=(has_prefix,), rank=DrivingRank.PREFIX)
     last_byte = SqlFragment("substr(a.value, length(a.value)) = ?", (CUT,))
     pattern = TEXT + like_pattern(pieces).encode()
     is_match = and_(has_prefix, last_byte.wrap("NOT ({})"), SqlFragment(like_condition.format("a.value"), (pattern,)))
-    return ValueConditions(ranges=(is_match,), doubtful=and_(has_prefix, last_byte), rank=1 if prefix else 4)
+    rank = DrivingRank.PREFIX if prefix else DrivingRank.PATTERN
+    return ValueConditions(ranges=(is_match,), doubtful=and_(has_prefix, last_byte), rank=rank)
 
 
 @lru_cache(maxsize=256)

@@ -64,7 +64,7 @@ def verify_index(store: Store, progress: ProgressCallback = lambda done, total: 
             return
         stored_count, log_end = sql.run(connection, _SELECT_COUNT).fetchone()
         try:
-            rows = _IndexedRows(connection)
+            rows = _IndexedRows(connection, log_end)
         except UnreadableRow as error:
             yield VerificationFinding(log_end, f"the index over attributes: {error}")
             return
@@ -91,9 +91,9 @@ def verify_index(store: Store, progress: ProgressCallback = lambda done, total: 
 class _IndexedRows:
     """The rows of entities as of the position of the index. Raises: UnreadableRow."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, log_end: int) -> None:
         self._connection = connection
-        self._earlier_rows = _rows_before_index_end(drivers.database_of(connection))
+        self._earlier_rows = _rows_before_index_end(drivers.database_of(connection), log_end)
         self._omitted = set(sql.run(connection, _SELECT_OMITTED, (OMITTED_PATH,)).fetchall())
 
     def pages(self) -> Iterator[list[_Row]]:
@@ -126,10 +126,10 @@ class _IndexedRows:
             return {}
 
 
-def _rows_before_index_end(db: Database) -> dict[str, EntityRow | None]:
+def _rows_before_index_end(db: Database, log_end: int) -> dict[str, EntityRow | None]:
     """The entities whose last events the index does not have, with their rows as of its position."""
     position = find_position(db, INDEX_NAME)
-    keys = changed_keys(db, position) if position is not None else []
+    keys = changed_keys(db, position, log_end) if position is not None else []
     return {**dict.fromkeys(keys), **(rows_as_of(db, keys, position) if keys else {})}
 
 

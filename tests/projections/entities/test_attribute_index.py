@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from typing import Any
 
@@ -14,6 +15,7 @@ from annals.commands.pending_command import PendingCommand
 from annals.commands.store.log import Store
 from annals.domain.decisions.commands import DeleteEntities, WriteMethod, WriteTree
 from annals.domain.decisions.world import Decision
+from annals.projections.database.drivers import PostgresDatabase, SqliteDatabase
 from annals.projections.entities.apply import EntityProjection
 from annals.projections.entities.attribute_index import INDEX_NAME, MAX_BEHIND
 from annals.projections.entities.verify.verify_index import verify_index
@@ -106,3 +108,35 @@ def test_a_large_interaction_is_indexed_at_once(store_url: str) -> None:
         handle([PendingCommand(WriteTree("/dirs/d1/files", tree, WriteMethod.PATCH))], store, [entities])
         assert behind(store) == 0
         assert list(verify_index(store)) == []
+
+
+@pytest.mark.parametrize("is_behind", [False, True])
+def test_a_large_interaction_does_not_look_up_its_own_entities(
+    store_url: str, monkeypatch: pytest.MonkeyPatch, is_behind: bool
+) -> None:
+    """Under the write lock, the index takes in the few events that it lacks; those of an import are in memory."""
+    create(store_url)
+    entities = EntityProjection()
+    with closing(Store(store_url)) as store:
+        handle([PendingCommand(put("f1", name="before"))], store, [entities])
+        if not is_behind:
+            with store.writing() as transaction:
+                entities.catch_up(transaction.connection)
+        looked_up: list[str] = []
+        for driver in (SqliteDatabase, PostgresDatabase):
+            monkeypatch.setattr(driver, "list_parameter", _noting_keys(driver.list_parameter, looked_up))
+        tree = {f"g{number}": {"name": str(number)} for number in range(MAX_BEHIND)}
+        handle([PendingCommand(WriteTree("/dirs/d1/files", tree, WriteMethod.PATCH))], store, [entities])
+        assert behind(store) == 0
+        assert ("!dirs!d1!files!f1" in looked_up) is is_behind
+        assert [key for key in looked_up if "!files!g" in key] == []
+        assert list(verify_index(store)) == []
+
+
+def _noting_keys(list_parameter: Callable[..., Any], noted: list[str]) -> Callable[..., Any]:
+    def noting(db: Any, values: Iterable[str | int]) -> Any:
+        keys = list(values)
+        noted.extend(map(str, keys))
+        return list_parameter(db, keys)
+
+    return noting

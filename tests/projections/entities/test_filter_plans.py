@@ -12,6 +12,7 @@ from annals.projections.entities.filters.pages import CollectionMembers
 from annals.projections.entities.filters.selection import Selection
 from annals.projections.entities.filters.sql import SqlFragment
 from annals.projections.entities.leaves import OMITTED_PATH
+from annals.projections.entities.xref import xref_query
 from tests.projections.entities.test_filters import MODEL
 from tests.support.plans import Explained, explained
 from tests.support.registries.recorded import Registry
@@ -107,6 +108,19 @@ def test_equal_values_come_in_the_order_of_pages(large: Registry, expression: st
         plan = planned(db, query.wrap("SELECT s.key FROM ({}) AS s ORDER BY s.key LIMIT 10"))
         assert "PRIMARY KEY" in plan or "attribute_pkey" in plan, plan
         assert not any(words in plan for words in ("TEMP B-TREE", "Sort")), plan
+
+
+def test_resources_with_an_xref_are_looked_up_one_by_one(large: Registry) -> None:
+    # ENT-130: each list looks for them; a range of entities for each of them would take their number squared
+    pointers = ((f"/dirs/d1/files/x{n}", {"meta": {"xref": f"/dirs/d1/files/f{n}"}}) for n in range(FILES))
+    large.record(*pointers)
+    with explained(large) as db:
+        plan = planned(db, xref_query("dirs.files", "!", '"'))
+        assert reads_ranges(plan), plan
+        if db.is_postgresql:
+            assert "entity_by_type" in plan or "Hash Cond" in plan, plan
+        else:
+            assert "SEARCH e USING INDEX entity_by_type (type=? AND id_key=?)" in plan, plan
 
 
 def test_what_the_index_omits_is_found_by_its_mark(large: Registry) -> None:

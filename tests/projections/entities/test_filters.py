@@ -65,12 +65,15 @@ NUMBERS = (
     *map(Decimal, ("1.10", "1e400", "1e999", "-1e-400", "123456789012345678901234567890")),
 )
 TIMES = ("2025-01-01T00:00:00Z", "2025-01-01T00:00:00.5Z", "2025-01-01T00:00:00.50Z", "2024-12-31T23:00:00Z")
+#: A path through it is longer than those in the index.
+LONG_KEY = "l" * 190
 NAMES = ("p", "q", "m", "tags")
 
 scalars = st.sampled_from([*TEXTS, *NUMBERS, *TIMES, True, False])
 values = st.one_of(
     scalars,
-    st.dictionaries(st.sampled_from(["k", "a.b", "5", "it's"]), scalars, max_size=2),
+    st.dictionaries(st.sampled_from(["k", "a.b", "5", "it's", LONG_KEY]), scalars, max_size=2),
+    st.dictionaries(st.sampled_from(["k", LONG_KEY]), st.just({"k": "a", LONG_KEY: "a"}), max_size=2),
     st.lists(scalars, max_size=2),
     st.just({"k": {"k": "a"}}),
 )
@@ -90,6 +93,8 @@ paths = st.sampled_from(
         "m.*",
         "m['a.b']",
         "m.*.k",
+        "m.*.*",
+        f"m.{LONG_KEY}",
         "tags[0]",
         "tags[*]",
         "tags",
@@ -204,6 +209,61 @@ def test_the_last_character_of_all_begins_a_pattern(registry: Registry, length: 
         selection = view.selection("/dirs", filter, BASE)
         found = selection.rows(selection.state, ("dirs",), selection.low, selection.high)
         assert [row.xid for row in found] == expected(filter, all_rows(view))
+
+
+# FLAG-10, FLAG-14: the index cuts long paths, so their entities decide; each is selected once
+@pytest.mark.parametrize(
+    "asked",
+    [
+        *(
+            f"m.{'l' * length}{operator}"
+            for length in (100, 188, 189, 190, 191, 254, 255)
+            for operator in ("", "=null")
+        ),
+        *(f"m.{LONG_KEY}.{LONG_KEY}{operator}" for operator in ("", "=null", "=a", "!=a", "<b", ">a", "=*a*")),
+        *(f"m.*{operator}" for operator in ("", "=null", "=a", "!=a", "=long *")),
+        *(f"m.*.*{operator}" for operator in ("", "=null", "=a", "=A", "!=a", "<b", ">=5", "=a*", "=long *")),
+        *(f"m.{LONG_KEY}{step}{operator}" for step in (".*", "[*]", "[*].k", ".*.*") for operator in ("", "=a", "!=a")),
+        f"m.*.*={LONG}x",
+        f"m.{LONG_KEY}.*={LONG}x",
+        "*.*=a",
+        "*=a",
+    ],
+)
+def test_leaves_with_long_paths(registry: Registry, asked: str) -> None:
+    leaf_values: tuple[Any, ...] = (
+        "a",
+        "b",
+        5,
+        True,
+        LONG,
+        LONG + "x",
+        {},
+        None,
+        [],
+        ["a", "b"],
+        [{"k": "a"}],
+        {"k": "a"},
+        {LONG_KEY: "a"},
+    )
+    members = (
+        *({"l" * length: {LONG_KEY: "a"}} for length in (100, 188, 189, 190, 191, 254, 255)),
+        *({LONG_KEY: {LONG_KEY: value}} for value in leaf_values),
+        *({LONG_KEY: value} for value in leaf_values),
+        {LONG_KEY: {"x": "a", LONG_KEY: "a", "y": {"z": "a"}}, "k": {"k": "a"}},
+        {"k": {"k": "a"}, LONG_KEY + "x": {LONG_KEY: "b"}},
+        {LONG_KEY[:-1] + "#": {LONG_KEY: "a"}},
+        {f"{LONG_KEY[:-1]}#{'0' * 64}": "a"},
+        {f"{'l' * 189}#{'0' * 64}": {"k": "a"}},
+        {},
+    )
+    filter = parse_filter([[asked]], PathScope("dirs"), MODEL)
+    contents = {f"/dirs/d{n}": {"id": f"d{n}", "m": value} for n, value in enumerate(members)}
+    with emptied(registry, contents) as view:
+        selection = view.selection("/dirs", filter, BASE)
+        found = selection.rows(selection.state, ("dirs",), selection.low, selection.high)
+        assert [row.xid for row in found] == expected(filter, all_rows(view))
+        assert selection.count("dirs") == len(expected(filter, all_rows(view)))
 
 
 def _counts_are_consistent(view: View, filter: EntityFilter, rows: Sequence[EntityRow]) -> None:

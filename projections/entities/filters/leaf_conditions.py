@@ -1,0 +1,127 @@
+"""Compiles one expression of a filter to conditions on the leaves in the attribute index.
+
+The index holds the beginnings of texts and of paths. Where that leaves an expression undecided, the few entities in
+doubt are read and `by_document` decides. It also decides for entities that the index omits, and for those that read
+differently from it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from annals.domain.filters import FilterExpression, FilterValue
+from annals.projections.database.drivers import Database
+from annals.projections.entities.filters.by_document import matches
+from annals.projections.entities.filters.expression_paths import find_expression_paths
+from annals.projections.entities.filters.omitted_entities import OmittedEntities
+from annals.projections.entities.filters.row_overrides import RowOverrides
+from annals.projections.entities.filters.sql import SqlFragment, and_, between, entities_by_key, in_list
+from annals.projections.entities.filters.value_conditions import ValueConditions, value_conditions
+from annals.projections.entities.id_keys import id_key_bound
+from annals.projections.entities.rows import EntityRow, may_contain, stored_row
+
+#: Characters that both JSON and case folding leave unchanged.
+_PLAIN_TEXT: Final = re.compile(r"[a-z0-9 ._:-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class LeafConditions:
+    """What the leaves of the entities are that meet an expression, ignoring its negation.
+
+    paths: numbers. additional_keys: id keys of entities that meet it and that the leaves do not find.
+    finds_keys_twice: whether two leaves may find one entity, or a leaf an entity of the additional keys.
+    """
+
+    paths: tuple[int, ...]
+    values: ValueConditions
+    additional_keys: tuple[str, ...] = ()
+    finds_keys_twice: bool = False
+
+    @property
+    def needs_ranges(self) -> bool:
+        """Whether the index has no single values to look up."""
+        return bool(self.paths and self.values.ranges)
+
+
+class LeafConditionCompiler:
+    """Compiles expressions, each once. base_url, key_range, overrides: see `by_index.FilterCompiler`."""
+
+    def __init__(
+        self,
+        db: Database,
+        base_url: str,
+        key_range: tuple[str, str],
+        overrides: RowOverrides | None,
+        omitted: OmittedEntities,
+    ) -> None:
+        self._db = db
+        self._base_url = base_url
+        self._key_range = key_range
+        self._overrides = overrides
+        self._omitted = omitted
+        self._compiled: dict[FilterExpression, LeafConditions] = {}
+
+    def conditions(self, expression: FilterExpression) -> LeafConditions:
+        """The leaf conditions of an expression; entities in doubt are decided at the first call."""
+        conditions = self._compiled.get(expression)
+        if conditions is None:
+            conditions = self._compiled[expression] = self._compile(expression)
+        return conditions
+
+    def _compile(self, expression: FilterExpression) -> LeafConditions:
+        if expression.derived_attribute:
+            return LeafConditions((), ValueConditions())
+        paths = find_expression_paths(self._db, expression)
+        values = value_conditions(expression, self._db.like_condition)
+        additional_keys = [
+            *self._decide_doubtful(expression, paths.whole, values.doubtful),
+            *self._decide_doubtful(expression, paths.cut, values.possible),
+        ]
+        if self._overrides:
+            changed_keys = {*self._overrides.changed_keys_of_type(expression.type)}
+            additional_keys = [key for key in additional_keys if key not in changed_keys]
+            images = self._overrides.images.values()
+            additional_keys += self._matching_keys(expression, (row for row in images if row))
+        additional_keys += self._matching_keys(expression, self._omitted.rows(expression.type))
+        finds_keys_twice = len(paths.whole) > 1 or bool(paths.cut)
+        return LeafConditions(paths.whole, values, tuple(dict.fromkeys(additional_keys)), finds_keys_twice)
+
+    def _decide_doubtful(
+        self, expression: FilterExpression, paths: Sequence[int], doubtful_condition: SqlFragment | None
+    ) -> list[str]:
+        """The keys of the entities in doubt that meet the positive form of an expression."""
+        if not paths or doubtful_condition is None:
+            return []
+        low, high = (id_key_bound(expression.type, bound) for bound in self._key_range)
+        doubtful_keys = and_(
+            SqlFragment("SELECT DISTINCT a.id_key FROM attribute AS a WHERE 1 = 1"),
+            path_condition(self._db, paths),
+            doubtful_condition,
+            between("a.id_key", low, high),
+        )
+        rows = self._db.stream(*entities_by_key(expression.type, doubtful_keys))
+        hint = _hint(expression.value)
+        return self._matching_keys(expression, map(stored_row, (row for row in rows if may_contain(row, hint))))
+
+    def _matching_keys(self, expression: FilterExpression, rows: Iterable[EntityRow]) -> list[str]:
+        """The keys of the rows of an expression's type that meet its positive form."""
+        is_negative = expression.operator.is_negative
+        return [
+            row.id_key
+            for row in rows
+            if row.type == expression.type and matches(expression, row, self._base_url) is not is_negative
+        ]
+
+
+def path_condition(db: Database, paths: Sequence[int]) -> SqlFragment:
+    """A condition on `a`: it is a leaf of one of some paths, of which there is at least one."""
+    return SqlFragment("a.path = ?", (paths[0],)) if len(paths) == 1 else in_list(db, "a.path", paths)
+
+
+def _hint(filter_value: FilterValue) -> str:
+    """A text that the JSON of every entity contains that matches a filter's pattern; empty if none is known."""
+    pieces = filter_value.pieces if filter_value.has_wildcards else ()
+    return max((part for piece in pieces for part in _PLAIN_TEXT.findall(piece)), key=len, default="")
