@@ -20,7 +20,8 @@ from annals.commands.append_foreign import append_foreign
 from annals.commands.documents.check_scheduler import CheckScheduler
 from annals.commands.documents.document_checker import DocumentChecker
 from annals.commands.pending_command import BuildAnswer, PendingCommand, Precondition, RebuildCommand
-from annals.commands.store.log import InlineProjection, Recorded, Store, WriteTransaction
+from annals.commands.store.log import Store
+from annals.commands.store.write_transaction import InlineProjection, Recorded, WriteTransaction
 from annals.domain.access.roles import ANONYMOUS, Caller, Role
 from annals.domain.decisions.checks.document_checks import ChecksRequired
 from annals.domain.decisions.commands import Command, Follow, Restore, WriteTree

@@ -13,7 +13,8 @@ from annals.commands.command_bus import CommandBus, handle
 from annals.commands.pending_command import BuildAnswer, PendingCommand
 from annals.commands.store.damage import UnreadableRow
 from annals.commands.store.engine import WriterConnection
-from annals.commands.store.log import Recorded, Store, WriteTransaction
+from annals.commands.store.log import Store
+from annals.commands.store.write_transaction import Recorded, WriteTransaction
 from annals.commands.verify.verify_log import verify_log
 from annals.domain.decisions.commands import Command
 from annals.domain.decisions.world import Context, Decision, World

@@ -84,6 +84,18 @@ def test_an_old_store_is_upgraded_with_its_history(old: Store, schema: str) -> N
     assert old.create() == []
 
 
+def test_an_upgraded_store_has_the_tables_of_a_new_one(old: Store) -> None:
+    old.create()
+    found = inspect(old.engine)
+    for table in tables.METADATA.sorted_tables:
+        assert {column["name"] for column in found.get_columns(table.name)} == {*table.columns.keys()}
+        assert {index["name"] for index in found.get_indexes(table.name) if not index.get("duplicates_constraint")} == {
+            index.name for index in table.indexes
+        }
+    with old.writing() as tx:
+        assert [entity.xid for entity in tx.world.entities_of_type("dirs")] == ["/dirs/d1", "/dirs/d2"]
+
+
 def test_a_step_and_its_record_are_one(old: Store, schema: str) -> None:
     """An interruption leaves the store as it was, and a step that is taken again changes nothing."""
     before = settings(old)
