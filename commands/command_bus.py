@@ -67,7 +67,12 @@ def handle(
     if len(batch) > 1:
         try:
             return _handle_together(batch, store, inline, decide)
-        except _BatchFailed:  # one of them is the cause, and the others must not fail with it
+        except _BatchFailed as failure:  # one of them is the cause, and the others must not fail with it
+            _LOG.debug(
+                "%s commands could not be written together; each is carried out again alone",
+                len(batch),
+                exc_info=failure.__cause__,
+            )
             batch = [pending.rebuilt() for pending in batch]
     return [_handle_one(pending, store, inline, decide) for pending in batch]
 

@@ -181,6 +181,20 @@ def test_old_documents_are_compressed(old: Store) -> None:
     assert list(verify_log(old)) == []
 
 
+def test_a_transaction_reads_bounded_bytes(old: Store) -> None:
+    """Large states and documents are read fewer at a time than small ones; one that is larger is read alone."""
+    add_documents(old, *(b"%d" % number * 2000 for number in range(5)))
+    old.create()
+    sizes, reached = list(map(len, states(old))), list[int]()
+    assert compress_log(old, lambda done, total: reached.append(done), max_bytes=min(sizes)).compressed == EVENTS
+    assert reached == list(range(1, EVENTS + 1))
+    reached.clear()
+    documents = compress_documents(old, lambda done, total: reached.append(done), max_bytes=4000)
+    assert (documents.compressed, reached) == (5, [2, 4, 5])
+    assert all(map(is_frame, states(old)))
+    assert list(verify_log(old)) == []
+
+
 def test_a_damaged_document_stays_as_it_is(old: Store) -> None:
     old.create()
     damaged = zstandard.FRAME_HEADER + b"damaged" * 999
