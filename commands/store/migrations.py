@@ -1,7 +1,8 @@
 """Upgrades the stores of older programs, by named steps from one schema to the next.
 
-A step is quick, whatever the size of the store. It runs in one transaction with the record of it, which is the schema
-in the table `store`. So opening a store takes the steps that it lacks, and an interruption leaves none half done.
+A step takes at most some ten seconds for a million entities. It runs in one transaction with the record of it, which is
+the schema in the table `store`. So opening a store takes the steps that it lacks, and an interruption leaves none half
+done.
 Work that takes longer is only recorded by a step, and waits for `annals upgrade`; the program also works without it.
 """
 

@@ -26,6 +26,7 @@ from annals.domain.registry.entities import Entity
 from annals.domain.values import xid as xids
 from tests.support.registries.memory_world import MemoryWorld
 from tests.support.small_decider import decide, delete, write
+from tests.support.stores import analyze
 
 NAMES = [f"/dirs/{d}" for d in ("a", "a-b", "B")]
 NAMES += [f"{d}/files/{f}" for d in NAMES for f in ("x", "X.1")] + [f"{d}/scans/s" for d in NAMES]
@@ -180,7 +181,7 @@ def test_collections_are_found_by_index(
         tx.append(decide(command, tx.world, context), context, command)
     with store.writing() as tx:
         if is_analyzed:
-            sql.run(tx.connection, "ANALYZE")
+            analyze(tx.connection)
         values = tuple(
             sql.list_parameter(tx.connection, value) if isinstance(value, list) else value for value in parameters
         )
