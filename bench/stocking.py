@@ -57,10 +57,9 @@ def _heads(rows: Iterable[LogTableRow]) -> Iterator[tuple[Any, ...]]:
         state = row.state.encode()
         told = orjson.loads(state)
         live = row.topic != EntityDeleted.TOPIC
-        hash, owner = hashes.entity_hash(hashes.extract_image(state)) if live else b"", xids.parent(told["xid"])
-        parent = xids.tree_key(owner) if owner else ""
+        hash = hashes.entity_hash(hashes.extract_image(state)) if live else b""
         key = xids.tree_key(row.stream)
-        yield key, row.position, row.revision, told["xid"], told["type"], parent, live, hash, None
+        yield key, row.position, row.revision, told["xid"], told["type"], live, hash, None
 
 
 def _batches(items: Iterable[T]) -> Iterator[list[T]]:

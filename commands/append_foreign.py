@@ -8,7 +8,7 @@ from typing import Final
 from annals.commands.store import hashes, sql
 from annals.commands.store.clock import format_time
 from annals.commands.store.hashes import Interaction
-from annals.commands.store.log import Recorded, WriteTransaction, storable_text
+from annals.commands.store.write_transaction import Recorded, WriteTransaction, storable_text
 from annals.domain.compat.legacy_apis import document_hash
 from annals.domain.decisions.commands import Follow, ReplaceModel
 from annals.domain.decisions.replication.append_foreign import local_events, required_model_change

@@ -20,7 +20,8 @@ from annals.commands.append_foreign import append_foreign
 from annals.commands.documents.check_scheduler import CheckScheduler
 from annals.commands.documents.document_checker import DocumentChecker
 from annals.commands.pending_command import BuildAnswer, PendingCommand, Precondition, RebuildCommand
-from annals.commands.store.log import InlineProjection, Recorded, Store, WriteTransaction
+from annals.commands.store.log import Store
+from annals.commands.store.write_transaction import InlineProjection, Recorded, WriteTransaction
 from annals.domain.access.roles import ANONYMOUS, Caller, Role
 from annals.domain.decisions.checks.document_checks import ChecksRequired
 from annals.domain.decisions.commands import Command, Follow, Restore, WriteTree
@@ -66,7 +67,12 @@ def handle(
     if len(batch) > 1:
         try:
             return _handle_together(batch, store, inline, decide)
-        except _BatchFailed:  # one of them is the cause, and the others must not fail with it
+        except _BatchFailed as failure:  # one of them is the cause, and the others must not fail with it
+            _LOG.debug(
+                "%s commands could not be written together; each is carried out again alone",
+                len(batch),
+                exc_info=failure.__cause__,
+            )
             batch = [pending.rebuilt() for pending in batch]
     return [_handle_one(pending, store, inline, decide) for pending in batch]
 

@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from annals.commands.store.log import Recorded, WriteTransaction
+from annals.commands.store.write_transaction import Recorded, WriteTransaction
 from annals.domain.access.roles import ANONYMOUS, Caller, Role
 from annals.domain.decisions.checks.document_checks import CheckResults
 from annals.domain.decisions.commands import Command

@@ -9,7 +9,7 @@ from typing import Final
 from annals.api.http.base36 import base36
 from annals.api.http.conditional import NotModified
 from annals.api.http.request import Request
-from annals.commands.store.log import WriteTransaction
+from annals.commands.store.write_transaction import WriteTransaction
 from annals.domain.errors.http_errors import PreconditionFailed
 from annals.projections.entities.query import View
 from annals.projections.entities.rows import EntityRow

@@ -34,8 +34,8 @@ from annals.api.registry.definitions import DefinitionsCache
 from annals.api.registry.open_registry import Registry
 from annals.api.xregistry.dryrun import dry_run, findings_headers
 from annals.commands.pending_command import BuildAnswer as Built
-from annals.commands.store.log import Recorded
-from annals.commands.store.log import WriteTransaction as Transaction
+from annals.commands.store.write_transaction import Recorded
+from annals.commands.store.write_transaction import WriteTransaction as Transaction
 from annals.domain.compat.catalog.attributes import FindSchema
 from annals.domain.compat.errors import Conflict, invalid_definition, to_legacy_problem
 from annals.domain.compat.legacy_apis import SCHEMAREGISTRY

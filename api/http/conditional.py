@@ -21,7 +21,7 @@ from annals.api.http.compression import VARY
 from annals.api.http.problem_response import root_link
 from annals.api.http.request import Request
 from annals.api.http.response import Headers, Response
-from annals.commands.store.log import WriteTransaction
+from annals.commands.store.write_transaction import WriteTransaction
 from annals.domain.errors.http_errors import PreconditionFailed
 from annals.projections.entities.rows import EntityRow
 

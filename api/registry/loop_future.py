@@ -8,7 +8,7 @@ from contextlib import suppress
 from threading import Lock
 from typing import Any, Final
 
-from annals.commands.store.log import Recorded
+from annals.commands.store.write_transaction import Recorded
 
 _CALLBACKS_LOCK: Final = Lock()
 

@@ -29,7 +29,7 @@ from annals.api.replication.representations import (
     link_status_document,
 )
 from annals.api.xregistry.dryrun import dry_run
-from annals.commands.store.log import Recorded
+from annals.commands.store.write_transaction import Recorded
 from annals.domain.decisions.commands import ControlLink, DeleteLink, LinkCommand, WriteLink
 from annals.domain.errors import problems
 from annals.domain.errors.http_errors import InvalidLink, RemoteUnavailable

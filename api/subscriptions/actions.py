@@ -21,7 +21,7 @@ from annals.api.subscriptions.context import (
 from annals.api.subscriptions.request_params import read_optional_json, write_condition
 from annals.api.subscriptions.responses import json_response
 from annals.api.xregistry.dryrun import dry_run
-from annals.commands.store.log import WriteTransaction as Transaction
+from annals.commands.store.write_transaction import WriteTransaction as Transaction
 from annals.domain.decisions.commands import ControlSubscription
 from annals.domain.errors import problems
 from annals.domain.errors.http_errors import ReplayRunning

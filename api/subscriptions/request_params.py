@@ -12,7 +12,7 @@ from annals.api.http.json_bodies import parse_json, parse_required_json
 from annals.api.http.limits import read_body
 from annals.api.http.request import Request
 from annals.api.subscriptions.config import MEDIA_TYPES
-from annals.commands.store.log import WriteTransaction
+from annals.commands.store.write_transaction import WriteTransaction
 from annals.domain.access.roles import Caller
 from annals.domain.decisions.subscriptions import can_see_subscription
 from annals.domain.errors.http_errors import PreconditionFailed, UnsupportedMediaType

@@ -25,8 +25,8 @@ from annals.api.subscriptions.request_params import check_addresses, read_json, 
 from annals.api.subscriptions.responses import json_response, subscription_document, subscription_headers
 from annals.api.xregistry.dryrun import dry_run
 from annals.commands.pending_command import BuildAnswer as Built
-from annals.commands.store.log import Recorded
-from annals.commands.store.log import WriteTransaction as Transaction
+from annals.commands.store.write_transaction import Recorded
+from annals.commands.store.write_transaction import WriteTransaction as Transaction
 from annals.domain.access.roles import Caller
 from annals.domain.decisions.commands import DeleteSubscription, WriteSubscription
 from annals.domain.decisions.subscriptions import secret_pointer

@@ -19,7 +19,7 @@ from annals.api.http.response import Headers, Response
 from annals.commands.command_bus import CommandBus
 from annals.commands.pending_command import BuildAnswer as Built
 from annals.commands.pending_command import Precondition
-from annals.commands.store.log import Recorded, WriteTransaction
+from annals.commands.store.write_transaction import Recorded, WriteTransaction
 from annals.domain.access.roles import Caller
 from annals.domain.decisions.commands import Command
 from annals.projections.entities.transaction_view import TransactionView

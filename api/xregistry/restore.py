@@ -20,7 +20,7 @@ from annals.api.xregistry.dryrun import dry_run, findings_headers
 from annals.api.xregistry.request.flags import KNOWN_FLAGS
 from annals.api.xregistry.request.paths import PathKind, RequestTarget, availability_name, resolve_path
 from annals.commands.store.hashes import Interaction
-from annals.commands.store.log import Recorded
+from annals.commands.store.write_transaction import Recorded
 from annals.domain.decisions.commands import Restore as Command
 from annals.domain.errors import problems
 from annals.domain.errors.problems import Problem

@@ -34,8 +34,8 @@ from annals.api.xregistry.request.parse import parse_command
 from annals.api.xregistry.request.paths import COLLECTION_KINDS, PathKind, RequestTarget
 from annals.commands.command_bus import CommandBus
 from annals.commands.pending_command import PendingCommand
-from annals.commands.store.log import Recorded
-from annals.commands.store.log import WriteTransaction as Transaction
+from annals.commands.store.write_transaction import Recorded
+from annals.commands.store.write_transaction import WriteTransaction as Transaction
 from annals.domain.filters import Sort
 from annals.domain.registry.events import EntityCreated
 from annals.projections.entities.filters.by_document import sort_key_of

@@ -15,7 +15,7 @@ from annals.commands.store.hashes import Interaction, LogRow
 from annals.commands.store.mapper import after_image, stored_state
 from annals.commands.store.random_blocks import RandomBlocks
 from annals.commands.store.recorder import LogRecorder
-from annals.commands.store.sql_world import StreamHead
+from annals.commands.store.stream_head import StreamHead
 from annals.domain.registry.entities import xref_target
 from annals.domain.registry.events import SALT, EntityDeleted, EntityEvent
 from annals.domain.values import xid as xids
@@ -60,14 +60,13 @@ class EncodedEvent(NamedTuple):
 
     def head(self, position: int) -> tuple[Any, ...]:
         """The row of its stream in `head`."""
-        event, owner = self.event, xids.parent(self.event.xid)
+        event = self.event
         return (
             xids.tree_key(event.xid),
             position,
             event.revision,
             event.xid,
             event.type,
-            xids.tree_key(owner) if owner else "",
             bool(self.hash),
             self.hash,
             xref_target(event),

@@ -13,6 +13,8 @@ from annals.commands.store.random_blocks import RandomBlocks
 
 #: Returns a new correlation id; no two are equal, ignoring case.
 NewId = Callable[[], str]
+#: As NewId, given the last id of the log and the id's time.
+NextId = Callable[[str, datetime], str]
 
 # Crockford's digits in lower case only: two ids that fold to the same text are the same id.
 _DIGITS: Final = "0123456789abcdefghjkmnpqrstvwxyz"
@@ -57,7 +59,7 @@ class UlidGenerator:
             return self._last_id
 
 
-def adapt_new_id(new_id: NewId) -> Callable[[str, datetime], str]:
+def adapt_new_id(new_id: NewId) -> NextId:
     """A generator of ids that do not depend on the log."""
     return lambda after, now: new_id()
 

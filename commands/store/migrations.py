@@ -1,7 +1,8 @@
 """Upgrades the stores of older programs, by named steps from one schema to the next.
 
-A step is quick, whatever the size of the store. It runs in one transaction with the record of it, which is the schema
-in the table `store`. So opening a store takes the steps that it lacks, and an interruption leaves none half done.
+A step takes at most some ten seconds for a million entities. It runs in one transaction with the record of it, which is
+the schema in the table `store`. So opening a store takes the steps that it lacks, and an interruption leaves none half
+done.
 Work that takes longer is only recorded by a step, and waits for `annals upgrade`; the program also works without it.
 """
 
@@ -53,11 +54,24 @@ def _note_plain_documents(connection: Connection) -> None:
         sql.insert(connection, tables.store, [(PLAIN_DOCUMENTS_AFTER, "")], "ON CONFLICT DO NOTHING")
 
 
+def _drop_head_parents(connection: Connection) -> None:
+    if "parent" in {column["name"] for column in inspect(connection).get_columns("head")}:
+        sql.run(connection, "DROP INDEX head_members")  # SQLite drops no column that an index has
+        sql.run(connection, "ALTER TABLE head DROP COLUMN parent")
+        for index in tables.head.indexes:
+            index.create(connection, checkfirst=True)
+
+
+def _shrink_documents_and_heads(connection: Connection) -> None:
+    _note_plain_documents(connection)
+    _drop_head_parents(connection)
+
+
 #: The steps in their order; each one's schema is the one that the next one begins with.
 STEPS: Final = (
     UpgradeStep("3", "salts that hide callers in the chain hash", _add_salts),
     UpgradeStep("4", "compressed states of events", _note_plain_states),
-    UpgradeStep("5", "compressed documents", _note_plain_documents),
+    UpgradeStep("5", "compressed documents, heads without their owners", _shrink_documents_and_heads),
 )
 #: The first schema from which steps lead on, and the first with the tables of today, which can be read before a step.
 _FIRST_SCHEMA: Final = 2

@@ -1,6 +1,7 @@
 """Raw statements for both databases, for paths where building SQL each time would cost more than running it.
 
-Statements use `?`, and `{among}` for "is one of the values in the next parameter".
+Statements use `?`, `{among}` for "is one of the values in the next parameter", and `{keys}` for a table of these values
+with the column `key`. Both have the parameter that `list_parameter` returns.
 """
 
 from __future__ import annotations
@@ -28,7 +29,12 @@ MAX_COMBINED_ROWS: Final = 200
 
 #: The key of a connection's `info` with its `CombinedWrites`.
 _COMBINED_WRITES: Final = "annals_combined_writes"
-_IN_LIST: Final = {"sqlite": "IN (SELECT value FROM json_each(?))", "postgresql": "= ANY(%s)"}
+_IN_LIST: Final = {"sqlite": "IN (SELECT value FROM json_each(?))", "postgresql": "= ANY(?)"}
+#: The table of a `{keys}`.
+LIST_TABLES: Final = {
+    "sqlite": "(SELECT value AS key FROM json_each(?))",
+    "postgresql": '(SELECT unnest(?::text[]) COLLATE "C" AS key)',
+}
 _POSTGRESQL_DIALECT: Final = postgresql.dialect()
 
 T = TypeVar("T")
@@ -49,7 +55,7 @@ def scalar(connection: Connection, statement: str, parameters: tuple[Any, ...] =
 
 
 def list_parameter(connection: Connection, values: Collection[str]) -> Any:
-    """The parameter for an `{among}`."""
+    """The parameter for an `{among}` or a `{keys}`."""
     return dumps(list(values)).decode() if connection.dialect.name == "sqlite" else list(values)
 
 
@@ -141,7 +147,7 @@ def _driver_connection(connection: Connection) -> Any:
 
 @lru_cache(maxsize=256)
 def _native_statement(statement: str, dialect: str) -> str:
-    text = statement.replace("{among}", _IN_LIST[dialect])
+    text = statement.replace("{among}", _IN_LIST[dialect]).replace("{keys}", LIST_TABLES[dialect])
     return text if dialect == "sqlite" else text.replace("?", "%s")
 
 

@@ -8,10 +8,13 @@ from typing import Any, Final
 from sqlalchemy import Connection
 
 from annals.commands.store import sql
+from annals.commands.store.caches import LinkCache, ModelCache
 from annals.commands.store.document_compression import decompress_document
+from annals.commands.store.log_end import HAS_POINTERS, StartState
 from annals.commands.store.mapper import EventMapper, require_bytes
 from annals.commands.store.secrets import Vault
 from annals.commands.store.state_compression import decompress_state
+from annals.commands.store.stream_head import NO_STREAM_HEAD, StreamHead
 from annals.domain.compat.publications import NoPublications, Publications
 from annals.domain.decisions.checks.document_checks import CheckResults, ChecksRequired, DocumentCheck
 from annals.domain.decisions.world import Secret, StreamDifference
@@ -23,19 +26,27 @@ from annals.domain.replication import link as links
 from annals.domain.replication.link import Link
 from annals.domain.values import xid as xids
 
-SELECT_HEADS: Final = (
-    "SELECT h.tree_key, h.revision, h.hash, l.position, l.topic, l.state"
-    " FROM head h JOIN log l ON l.position = h.position WHERE "
+_HEAD_COLUMNS: Final = "SELECT h.tree_key, h.revision, h.hash, l.position, l.topic, l.state FROM "
+_WITH_LOG: Final = "head h JOIN log l ON l.position = h.position WHERE "
+HEADS_BY_KEY: Final = f"{_HEAD_COLUMNS}{_WITH_LOG}h.tree_key {{among}}"
+HEADS_OF_SUBTREE: Final = (
+    f"{_HEAD_COLUMNS}{_WITH_LOG}h.tree_key > ? AND h.tree_key < ? AND h.live ORDER BY h.tree_key LIMIT ?"
 )
-HEADS_BY_KEY: Final = SELECT_HEADS + "h.tree_key {among}"
-HEADS_OF_SUBTREE: Final = SELECT_HEADS + "h.tree_key > ? AND h.tree_key < ? AND h.live ORDER BY h.tree_key LIMIT ?"
+# Pairs, because only the index over both columns serves these. For a type and a range of keys, PostgreSQL may plan to
+# read the whole range from the primary key while a table is small, and keep the plan.
+#: The entities of a type within a range of tree keys; those in the range of a collection are its members.
 HEADS_OF_TYPE: Final = (
-    SELECT_HEADS + "h.type = ? AND h.live AND (h.parent, h.tree_key) > (?, ?) ORDER BY h.parent, h.tree_key LIMIT ?"
+    f"{_HEAD_COLUMNS}{_WITH_LOG}h.live AND (h.type, h.tree_key) > (?, ?) AND (h.type, h.tree_key) < (?, ?)"
+    " ORDER BY h.type, h.tree_key LIMIT ?"
 )
-HEADS_OF_COLLECTIONS: Final = SELECT_HEADS + "h.type = ? AND h.live AND h.parent {among} ORDER BY h.tree_key"
-_COUNT_MEMBERS: Final = "SELECT count(*) FROM head WHERE type = ? AND parent = ? AND live"
-HEADS_OF_MEMBERS: Final = (
-    SELECT_HEADS + "h.type = ? AND h.parent = ? AND h.live AND h.tree_key > ? ORDER BY h.tree_key LIMIT ?"
+COUNT_MEMBERS: Final = (
+    "SELECT count(*) FROM head WHERE live AND (type, tree_key) > (?, ?) AND (type, tree_key) < (?, ?)"
+)
+#: The members of collections of a type. The first parameter is the list of their tree keys.
+HEADS_OF_COLLECTIONS: Final = (
+    f"{_HEAD_COLUMNS}{{keys}} AS collection CROSS JOIN {_WITH_LOG}h.live"
+    " AND (h.type, h.tree_key) > (?, collection.key || '!') AND (h.type, h.tree_key) < (?, collection.key || '\"')"
+    " ORDER BY h.tree_key"
 )
 #: Streams with events after a position, each with the last event that it had at that position, if any.
 STREAM_DIFFERENCES: Final = (
@@ -46,118 +57,6 @@ STREAM_DIFFERENCES: Final = (
     " WHERE h.tree_key >= ? AND h.tree_key < ? AND h.position > ? ORDER BY h.tree_key LIMIT ?"
 )
 XREF_SOURCES: Final = "SELECT xref, xid FROM head WHERE xref {among} ORDER BY tree_key"
-#: The maximum number of cached heads.
-MAX_CACHED_HEADS: Final = 256
-#: The number of separators in the tree key of a Group.
-_GROUP_DEPTH: Final = 2
-#: The position of the newest event of a link; NULL if there never was one.
-LAST_LINK_POSITION: Final = "SELECT max(position) FROM head WHERE tree_key >= '{}' AND tree_key < '{}'".format(
-    *xids.subtree(links.COLLECTION)
-)
-_HEADS_OF_LINKS: Final = SELECT_HEADS + "h.tree_key >= ? AND h.tree_key < ? AND h.live ORDER BY h.tree_key"
-# Without statistics, PostgreSQL takes any row for one with an xref, so it would scan the table for the first one. The
-# maximum comes from the index.
-_HAS_POINTERS: Final = "SELECT max(xref) IS NOT NULL FROM head WHERE xref IS NOT NULL"
-#: Query columns with the values that nearly every command needs; see `SqlWorld.preload`.
-START_COLUMNS: Final = (
-    f"(SELECT hash FROM head WHERE tree_key = '{xids.tree_key(xids.MODEL)}'),"
-    f" (SELECT position FROM head WHERE tree_key = '{xids.tree_key(xids.MODEL)}'),"
-    f" (SELECT position FROM head WHERE tree_key = '{xids.tree_key(xids.CAPABILITIES)}'),"
-    f" ({LAST_LINK_POSITION}), ({_HAS_POINTERS})"
-)
-
-
-class StreamHead:
-    """The end of a stream.
-
-    hash: of the live entity's image, else empty; event, position: the last event of a live entity.
-    """
-
-    __slots__ = ("_entity", "event", "hash", "position", "revision")
-
-    def __init__(self, revision: int, hash: bytes, event: EntityEvent | None = None, position: int = 0) -> None:
-        self.revision = revision
-        self.hash = hash
-        self.event = event
-        self.position = position
-        self._entity: Entity | None = None
-
-    @property
-    def entity(self) -> Entity | None:
-        """The live entity, else None.
-
-        Built at the first access, because entities of an import are rarely read again.
-        """
-        if self._entity is None and self.event is not None:
-            self._entity = evolve(self.event, self.position)
-        return self._entity
-
-
-#: A stream without events.
-NO_STREAM_HEAD: Final = StreamHead(0, b"")
-
-
-class ModelCache:
-    """The model compiled last, keyed by the hash of its entity, so a model of an undone change is never used."""
-
-    def __init__(self) -> None:
-        self._models: tuple[bytes, Model] | None = None
-
-    @property
-    def last(self) -> Model | None:
-        """The cached model."""
-        return self._models[1] if self._models else None
-
-    def find(self, hash: bytes) -> Model | None:
-        """The compiled model for an entity hash, if it is the cached one."""
-        cached = self._models
-        return cached[1] if cached and cached[0] == hash else None
-
-    def put(self, hash: bytes, model: Model) -> Model:
-        """Caches a model in place of the previous one."""
-        self._models = hash, model
-        return model
-
-
-class LinkCache:
-    """The links read last, keyed by the position of the newest event of any link.
-
-    Only committed links belong here: an undone command frees its positions, and another event may get the same one.
-    """
-
-    def __init__(self) -> None:
-        self._links: tuple[int, tuple[Link, ...]] = (0, ())
-
-    def find(self, position: int) -> tuple[Link, ...] | None:
-        """The links as of a position, if they are the cached ones."""
-        return self._links[1] if self._links[0] == position else None
-
-    def put(self, position: int, current_links: tuple[Link, ...]) -> tuple[Link, ...]:
-        """Caches links in place of the previous ones."""
-        self._links = position, current_links
-        return current_links
-
-
-class HeadCache:
-    """The heads that nearly every command reads: of the registry, of its configuration and of Groups.
-
-    They are valid at the end of the log at which they were read, which the chain hash of the last interaction
-    identifies: as long as no other process writes, they need not be read again.
-    """
-
-    def __init__(self) -> None:
-        self._chain = b""
-        self._heads: dict[str, StreamHead] = {}
-
-    def find(self, chain: bytes) -> Mapping[str, StreamHead]:
-        """The heads by tree key at the end of a log; empty if the cached ones belong to another one."""
-        return self._heads if self._chain == chain else {}
-
-    def put(self, chain: bytes, heads: Mapping[str, StreamHead]) -> None:
-        """Caches those of some committed heads that are worth it, in place of the previous ones."""
-        cached_heads = {key: head for key, head in heads.items() if key.count("!") <= _GROUP_DEPTH}
-        self._heads = cached_heads if len(cached_heads) <= MAX_CACHED_HEADS else {}
-        self._chain = chain
 
 
 class SqlWorld:
@@ -187,7 +86,7 @@ class SqlWorld:
         self._replaced_heads: dict[str, StreamHead | None] = {}  # since the last `release`
         self._has_pointers: bool | None = None
         self._xref_sources: dict[str, list[str]] = {}
-        self._prefetched_members: dict[tuple[str, str], list[Entity]] = {}  # each is read once
+        self._prefetched_members: dict[str, list[Entity]] = {}  # by the collection's tree key; each is read once
         self._unwritten_collections: set[str] = set()
         self._write: Callable[[], None] = _write_nothing
         self._unwritten_document: Callable[[str], bytes | None] = _no_document
@@ -224,23 +123,15 @@ class SqlWorld:
         """The heads that are known, by tree key."""
         return self._stream_heads
 
-    def preload(
-        self,
-        model_hash: Any,
-        model_position: int | None,
-        capabilities_position: int | None,
-        links_position: int | None,
-        has_pointers: Any,
-    ) -> None:
-        """Sets the state at the start of the transaction, from START_COLUMNS.
-
-        These are the hash of the model's entity, the positions of the last events of the model, of the capabilities and
-        of any link, and whether any Resource has an xref.
-        """
-        self._model_hash = require_bytes(model_hash) if model_hash else None
-        self._definition_positions = {xids.MODEL: model_position or 0, xids.CAPABILITIES: capabilities_position or 0}
-        self._links_position = links_position or 0
-        self._has_pointers = bool(has_pointers)
+    def preload(self, start: StartState) -> None:
+        """Sets what is known at the start of the transaction."""
+        self._model_hash = require_bytes(start.model_hash) if start.model_hash else None
+        self._definition_positions = {
+            xids.MODEL: start.model_position or 0,
+            xids.CAPABILITIES: start.capabilities_position or 0,
+        }
+        self._links_position = start.links_position or 0
+        self._has_pointers = bool(start.has_pointers)
         self._released = self._cached_state()
 
     def definition_position(self, xid: str) -> int:
@@ -283,46 +174,43 @@ class SqlWorld:
 
     def members(self, collection: str) -> Sequence[Entity]:
         """See World. Cost: O(members), by index."""
-        fixed = _collection_key(collection)
-        if (prefetched := self._prefetched_members.pop(fixed, None)) is not None:
+        if (prefetched := self._prefetched_members.pop(xids.tree_key(collection), None)) is not None:
             return prefetched
         self._write_appended(collection)
-        return list(self._pages(HEADS_OF_MEMBERS, lambda last: (*fixed, xids.tree_key(last) if last else "")))
+        return list(self._pages(HEADS_OF_TYPE, xids.subtree(collection), xids.type_of(collection)))
 
     def prefetch_members(self, collections: Iterable[str]) -> None:
         """See World. Cost: one query for each thousand collections of a type."""
-        parents_by_type: dict[str, set[str]] = {}
-        for type, parent in map(_collection_key, collections):
-            parents_by_type.setdefault(type, set()).add(parent)
-        if parents_by_type:
+        keys_by_type: dict[str, set[str]] = {}
+        for collection in collections:
+            keys_by_type.setdefault(xids.type_of(collection), set()).add(xids.tree_key(collection))
+        if keys_by_type:
             self._write_appended()
-        for type, parents in parents_by_type.items():
-            for chunk in sql.chunks(sorted(parents)):
-                self._prefetched_members |= {(type, parent): [] for parent in chunk}
-                parameters = (type, sql.list_parameter(self._connection, chunk))
+        for type, keys in keys_by_type.items():
+            for chunk in sql.chunks(sorted(keys)):
+                self._prefetched_members |= {key: [] for key in chunk}
+                parameters = (sql.list_parameter(self._connection, chunk), type, type)
                 for row in sql.run(self._connection, HEADS_OF_COLLECTIONS, parameters).fetchall():
-                    entity = self._remember_row(row)
-                    assert entity is not None, "the statement asks for live ones"
-                    self._prefetched_members[type, _member_key(entity.xid)[0]].append(entity)
+                    self._prefetched_members[_collection_key(row[0])].append(self._remember_live(row))
 
     def count(self, collection: str) -> int:
         """See World. Cost: O(members), without reading any."""
         self._write_appended(collection)
-        total: int = sql.scalar(self._connection, _COUNT_MEMBERS, _collection_key(collection))
+        type, (start_key, end_key) = xids.type_of(collection), xids.subtree(collection)
+        total: int = sql.scalar(self._connection, COUNT_MEMBERS, (type, start_key, type, end_key))
         return total
 
     def subtree(self, xid: str) -> Iterator[Entity]:
         """See World. Cost: O(entities below, including deleted ones), a page at a time."""
         self._write_appended()
-        start_key, end_key = xids.subtree(xid)
-        for entity in self._pages(HEADS_OF_SUBTREE, lambda last: (xids.tree_key(last) if last else start_key, end_key)):
+        for entity in self._pages(HEADS_OF_SUBTREE, xids.subtree(xid)):
             if entity.xid not in xids.ROOT_STREAMS and not xids.is_outside_tree(xids.stream(entity.xid)):
                 yield entity
 
     def entities_of_type(self, type: str) -> Iterator[Entity]:
         """See World. Cost: O(entities of the type), a page at a time."""
         self._write_appended()
-        return self._pages(HEADS_OF_TYPE, lambda last: (type, *(_member_key(last) if last else ("", ""))))
+        return self._pages(HEADS_OF_TYPE, xids.subtree(xids.REGISTRY), type)
 
     def differences(self, xid: str, position: int) -> Iterator[StreamDifference]:
         """See World. Cost: O(streams there, including deleted ones), plus what was added to those that differ."""
@@ -347,7 +235,7 @@ class SqlWorld:
 
     def prefetch_xref_sources(self, names: Iterable[str]) -> None:
         if self._has_pointers is None:
-            self._has_pointers = bool(sql.scalar(self._connection, _HAS_POINTERS))
+            self._has_pointers = bool(sql.scalar(self._connection, HAS_POINTERS))
         if not self._has_pointers:
             return
         self._write_appended()
@@ -391,7 +279,7 @@ class SqlWorld:
         key = xids.tree_key(event.xid)
         self._replaced_heads.setdefault(key, self._stream_heads.get(key))
         self._stream_heads[key] = StreamHead(event.revision, hash, event if hash else None, position)
-        self._unwritten_collections.add(key.rpartition("!")[0])
+        self._unwritten_collections.add(_collection_key(key))
         if event.xid == xids.MODEL:
             self._model = None
         elif event.type == links.TYPE:
@@ -457,10 +345,8 @@ class SqlWorld:
 
     def _read_links(self) -> tuple[Link, ...]:
         self._write_appended()
-        entities = map(
-            self._remember_row, sql.run(self._connection, _HEADS_OF_LINKS, xids.subtree(links.COLLECTION)).fetchall()
-        )
-        return tuple(Link.from_entity(entity, entity.position) for entity in entities if entity is not None)
+        entities = self._pages(HEADS_OF_SUBTREE, xids.subtree(links.COLLECTION))
+        return tuple(Link.from_entity(entity, entity.position) for entity in entities)
 
     def _load(self, keys: set[str]) -> None:
         missing_keys = sorted(key for key in keys if key not in self._stream_heads)
@@ -477,18 +363,21 @@ class SqlWorld:
             None if revision is None else evolve(self._mapper.event(topic, revision, decompress_state(state)), position)
         )
 
-    def _pages(self, statement: str, parameters: Any) -> Iterator[Entity]:
-        """Live entities by key. parameters: returns all but the last parameter of the statement, given the last xid."""
-        last_xid: str | None = None
+    def _pages(self, statement: str, key_range: tuple[str, str], *type: str) -> Iterator[Entity]:
+        """Live entities in a range of tree keys. type: if the statement compares pairs of type and tree key."""
+        start_key, end_key = key_range
         while True:
-            page = sql.run(self._connection, statement, (*parameters(last_xid), sql.CHUNK)).fetchall()
-            for row in page:
-                entity = self._remember_row(row)
-                assert entity is not None, "the statement asks for live ones"
-                last_xid = entity.xid
-                yield entity
+            parameters = (*type, start_key, *type, end_key, sql.CHUNK)
+            page = sql.run(self._connection, statement, parameters).fetchall()
+            yield from map(self._remember_live, page)
             if len(page) < sql.CHUNK:
                 return
+            start_key = page[-1][0]
+
+    def _remember_live(self, row: Any) -> Entity:
+        entity = self._remember_row(row)
+        assert entity is not None, "the statement asks for live ones"
+        return entity
 
     def _remember_row(self, row: Any) -> Entity | None:
         key, revision, hash, position, topic, state = row
@@ -507,12 +396,6 @@ def _no_document(sha256: str) -> None:
     """The unwritten document of a world that belongs to no transaction."""
 
 
-def _collection_key(xid: str) -> tuple[str, str]:
-    """The type of a collection's members, and the tree key of their owner."""
-    owner, _, plural = xid.rpartition("/")
-    owner = owner or xids.REGISTRY
-    return plural if owner == xids.REGISTRY else f"{xids.type_of(owner)}.{plural}", xids.tree_key(owner)
-
-
-def _member_key(xid: str) -> tuple[str, str]:
-    return xids.tree_key(xids.parent(xid) or ""), xids.tree_key(xid)
+def _collection_key(key: str) -> str:
+    """The tree key of the collection that an entity is in."""
+    return key.rpartition("!")[0]

@@ -43,8 +43,8 @@ log: Final = Table(
     UniqueConstraint("stream", "revision", name="log_stream"),
 )
 
-#: The last event of each stream, including streams of deleted entities. parent: tree key of the owner, empty for the
-#: registry. hash: SHA-256 of the entity's image, empty once deleted. xref: xid of the Resource that an xref points to.
+#: The last event of each stream, including streams of deleted entities. hash: SHA-256 of the entity's image, empty once
+#: deleted. xref: xid of the Resource that an xref points to.
 head: Final = Table(
     "head",
     METADATA,
@@ -53,13 +53,12 @@ head: Final = Table(
     Column("revision", _POSITION, nullable=False),
     Column("xid", TEXT, nullable=False),
     Column("type", TEXT, nullable=False),
-    Column("parent", TEXT, nullable=False),
     Column("live", Boolean, nullable=False),
     Column("hash", LargeBinary, nullable=False),
     Column("xref", TEXT),
     Index("head_sources", "xref", sqlite_where=text("xref IS NOT NULL"), postgresql_where=text("xref IS NOT NULL")),
-    # For the members of a collection and, because a parent's key is a prefix, all entities of a type in tree order.
-    Index("head_members", "type", "parent", "tree_key", sqlite_where=text("live"), postgresql_where=text("live")),
+    # All entities of a type in tree order, so the members of a collection too: one range of tree keys.
+    Index("head_types", "type", "tree_key", sqlite_where=text("live"), postgresql_where=text("live")),
     sqlite_with_rowid=False,
 )
 

@@ -37,7 +37,7 @@ _INTERACTIONS: Final = f"{_SELECT_INTERACTION} WHERE last > ? ORDER BY last LIMI
 _LAST_INTERACTION: Final = f"{_SELECT_INTERACTION} ORDER BY last DESC LIMIT 1"
 _EVENTS: Final = (
     "SELECT l.position, l.stream, l.revision, l.topic, l.state, p.position, p.stream, p.revision, p.topic, p.state,"
-    " h.revision, h.xid, h.type, h.parent, h.live, h.hash, h.xref"
+    " h.revision, h.xid, h.type, h.live, h.hash, h.xref"
     " FROM log l LEFT JOIN log p ON p.stream = l.stream AND p.revision = l.revision - 1"
     " LEFT JOIN head h ON h.tree_key = replace(l.stream, '/', '!') AND h.position = l.position"
     " WHERE l.position > ? AND l.position <= ? ORDER BY l.position LIMIT ?"
@@ -232,10 +232,8 @@ class _CheckedContent(NamedTuple):
 
     @classmethod
     def from_event(cls, event: EntityEvent, row: LogRow) -> _CheckedContent:
-        owner = xids.parent(event.xid)
         hash = b"" if isinstance(event, EntityDeleted) else proof.entity_hash(extract_image(row.state))
-        parent = xids.tree_key(owner) if owner else ""
-        head = (event.revision, event.xid, event.type, parent, bool(hash), hash, xref_target(event))
+        head = (event.revision, event.xid, event.type, bool(hash), hash, xref_target(event))
         return cls(event.stream, event.xregcorrelationid, document_hash(event.private), head)
 
 

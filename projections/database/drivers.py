@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Table
 
 from annals.commands.store import binary_arrays
 from annals.commands.store.binary_arrays import PLACEHOLDER
-from annals.commands.store.sql import MAX_COMBINED_ROWS, CombinedWrites, combined_writes
+from annals.commands.store.sql import LIST_TABLES, MAX_COMBINED_ROWS, CombinedWrites, combined_writes
 from annals.domain.values.json_text import dumps
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class SqliteDatabase:
 
     find_function = "instr"
     like_condition = "CAST({0} AS TEXT) LIKE CAST(? AS TEXT) ESCAPE '\\'"
-    list_table = "(SELECT value AS key FROM json_each(?))"
+    list_table = LIST_TABLES["sqlite"]
     numbered_list_table = "(SELECT key AS number, value AS key FROM json_each(?))"
     table_prefix = "main."
 
@@ -142,7 +142,7 @@ class PostgresDatabase:
 
     find_function = "strpos"
     like_condition = "{0} LIKE ?"
-    list_table = '(SELECT unnest(?::text[]) COLLATE "C" AS key)'
+    list_table = LIST_TABLES["postgresql"]
     numbered_list_table = (
         '(SELECT number, text COLLATE "C" AS key FROM unnest(?::text[]) WITH ORDINALITY AS list (text, number))'
     )
@@ -187,6 +187,7 @@ class PostgresDatabase:
     def insert(self, table: Table, rows: Sequence[Values]) -> None:
         if len(rows) < MIN_COPY_ROWS:
             return self._with_arrays(f"INSERT INTO {table.name} SELECT * FROM {_unnest(table)}", table, rows)
+        self._send_writes()
         with self._connection.cursor() as cursor, cursor.copy(f"COPY {table.name} FROM STDIN") as copy:
             for row in rows:
                 copy.write_row(row)

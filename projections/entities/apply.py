@@ -11,7 +11,7 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from annals.commands.store.sql_world import StreamHead
+from annals.commands.store.stream_head import StreamHead
 from annals.domain.compat.legacy_apis import FACADE
 from annals.domain.compat.publications import LiveVersion, Publication, affects_publications, fold_publications
 from annals.domain.decisions.phases import PhaseCounter, ReportPhase

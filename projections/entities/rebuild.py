@@ -22,7 +22,8 @@ from sqlalchemy.schema import CreateIndex
 
 from annals.commands.store import hashes
 from annals.commands.store.engine import WRITING
-from annals.commands.store.log import LogEnd, Store
+from annals.commands.store.log import Store
+from annals.commands.store.log_end import LogEnd
 from annals.commands.store.mapper import assemble_after_image
 from annals.domain.values import xid as xids
 from annals.projections.database import drivers

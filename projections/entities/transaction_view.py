@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, cast
 
-from annals.commands.store.log import WriteTransaction
+from annals.commands.store.write_transaction import WriteTransaction
 from annals.domain.values.xid import CAPABILITIES, MODEL
 from annals.projections.database import drivers
 from annals.projections.database.drivers import Database

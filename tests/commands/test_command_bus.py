@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from concurrent.futures import Future, wait
 from threading import Event, Thread
@@ -12,8 +13,10 @@ from sqlalchemy import Connection, text
 from annals.commands.command_bus import CommandBus, handle
 from annals.commands.pending_command import BuildAnswer, PendingCommand
 from annals.commands.store.damage import UnreadableRow
+from annals.commands.store.driver_errors import driver_errors
 from annals.commands.store.engine import WriterConnection
-from annals.commands.store.log import Recorded, Store, WriteTransaction
+from annals.commands.store.log import Store
+from annals.commands.store.write_transaction import Recorded, WriteTransaction
 from annals.commands.verify.verify_log import verify_log
 from annals.domain.decisions.commands import Command
 from annals.domain.decisions.world import Context, Decision, World
@@ -141,8 +144,9 @@ def test_a_failed_commit_fails_all_its_commands(store: Store, monkeypatch: pytes
     command_bus.close()
 
 
-def test_a_lost_transaction_fails_only_what_lost_it(store: Store) -> None:
-    """Where commands cannot be written together, each is carried out alone."""
+def test_a_lost_transaction_fails_only_what_lost_it(store: Store, caplog: pytest.LogCaptureFixture) -> None:
+    """Where commands cannot be written together, each is carried out alone. The debug log says why they could not."""
+    caplog.set_level(logging.DEBUG, "annals.store")
 
     def breaks(tx: WriteTransaction, recorded: Recorded) -> None:
         driver = tx.connection.connection.driver_connection
@@ -162,6 +166,9 @@ def test_a_lost_transaction_fails_only_what_lost_it(store: Store) -> None:
     assert [isinstance(outcome, Recorded) for outcome in outcomes] == [True, False, True]
     assert [event.xid for _, event in store.events(0, 10)] == ["/dirs/a", "/dirs/c"]
     assert list(verify_log(store)) == []
+    [record] = caplog.records
+    assert record.levelname == "DEBUG" and record.getMessage().startswith("3 commands could not be written together")
+    assert record.exc_info and isinstance(record.exc_info[1], driver_errors())
 
 
 def test_many_callers(store: Store) -> None:

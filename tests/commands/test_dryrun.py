@@ -13,7 +13,8 @@ from sqlalchemy import MetaData
 from annals.commands.command_bus import CommandBus, handle
 from annals.commands.pending_command import PendingCommand
 from annals.commands.store.correlation_ids import adapt_new_id
-from annals.commands.store.log import Recorded, Store
+from annals.commands.store.log import Store
+from annals.commands.store.write_transaction import Recorded
 from annals.commands.verify.verify_log import verify_log, verify_row_hashes
 from annals.domain.decisions.commands import (
     Command,

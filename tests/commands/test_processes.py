@@ -10,7 +10,8 @@ from sqlalchemy import text
 
 from annals.commands.command_bus import handle
 from annals.commands.pending_command import PendingCommand
-from annals.commands.store.log import Recorded, Store
+from annals.commands.store.log import Store
+from annals.commands.store.write_transaction import Recorded
 from annals.commands.verify.verify_log import verify_log
 from tests.support.small_decider import decide, write
 

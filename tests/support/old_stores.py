@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Boolean, Connection, Table, inspect, make_url
+from sqlalchemy import Boolean, Connection, Table, make_url
 
 from annals.commands.store import tables
 from annals.commands.store.engine import open_engine
@@ -25,6 +25,9 @@ CHAINS = {
 }
 #: Events of each log.
 EVENTS = 17
+
+#: The statements that have made the indexes of a table; those of constraints have none.
+_INDEXES = "SELECT sql FROM sqlite_master WHERE tbl_name = ? AND type = 'index' AND sql IS NOT NULL"
 
 
 def write_old_store(url: str, schema: str) -> None:
@@ -45,15 +48,27 @@ def write_old_store(url: str, schema: str) -> None:
 
 
 def _copy(file: sqlite3.Connection, connection: Connection, table: Table) -> None:
-    """Copies the rows of a table, and gives the copy the columns that the old one has."""
+    """Copies the rows of a table, and gives the copy the columns and the indexes that the old one has."""
+    new_names = {column.name for column in table.columns}
     names = [name for _, name, *_ in file.execute(f"PRAGMA table_info({table.name})")]
-    rows = [dict(zip(names, row, strict=True)) for row in file.execute(f"SELECT * FROM {table.name}")]
-    if rows:
-        connection.execute(table.insert(), [_typed(table, row) for row in rows])
-    for column in inspect(connection).get_columns(table.name):
-        if column["name"] not in names:
-            connection.exec_driver_sql(f"ALTER TABLE {table.name} DROP COLUMN {column['name']}")
+    for name in names:
+        if name not in new_names:
+            connection.exec_driver_sql(f'ALTER TABLE {table.name} ADD COLUMN {name} text COLLATE "C" NOT NULL')
+    for name in new_names - {*names}:
+        connection.exec_driver_sql(f"ALTER TABLE {table.name} DROP COLUMN {name}")
+    for index in table.indexes:
+        index.drop(connection)
+    for (statement,) in file.execute(
+        "SELECT sql FROM sqlite_master WHERE tbl_name = ? AND type = 'index'", (table.name,)
+    ):
+        if statement:  # not that of a constraint
+            connection.exec_driver_sql(statement)
+    for row in file.execute(f"SELECT * FROM {table.name}"):
+        values = _typed(table, dict(zip(names, row, strict=True)))
+        marks = ", ".join(["%s"] * len(names))
+        connection.exec_driver_sql(f"INSERT INTO {table.name} ({', '.join(names)}) VALUES ({marks})", values)
 
 
-def _typed(table: Table, row: dict[str, Any]) -> dict[str, Any]:
-    return {name: bool(value) if isinstance(table.c[name].type, Boolean) else value for name, value in row.items()}
+def _typed(table: Table, row: dict[str, Any]) -> tuple[Any, ...]:
+    booleans = {column.name for column in table.columns if isinstance(column.type, Boolean)}
+    return tuple(bool(value) if name in booleans else value for name, value in row.items())

@@ -8,7 +8,7 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
-from annals.commands.store.log import Recorded
+from annals.commands.store.write_transaction import Recorded
 from annals.domain.compat.catalog.attributes import SchemaReference
 from annals.domain.compat.document_attributes import DocumentAttributes
 from annals.domain.compat.legacy_apis import MESSAGECATALOG, SCHEMAREGISTRY, LegacyApi

@@ -10,7 +10,7 @@ from threading import Thread
 import pytest
 
 from annals.api.registry.loop_future import LoopFuture
-from annals.commands.store.log import Recorded
+from annals.commands.store.write_transaction import Recorded
 
 RECORDED = Recorded((), (), None, 0, datetime(2030, 1, 1, tzinfo=UTC))
 

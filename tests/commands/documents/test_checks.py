@@ -12,7 +12,8 @@ import pytest
 from annals.commands.command_bus import CommandBus
 from annals.commands.documents import document_checker
 from annals.commands.documents.document_checker import CheckLimits, DocumentChecker
-from annals.commands.store.log import Recorded, Store
+from annals.commands.store.log import Store
+from annals.commands.store.write_transaction import Recorded
 from annals.commands.verify.verify_log import verify_log
 from annals.domain.decisions.changes.documents import digest
 from annals.domain.decisions.checks.document_checks import CheckResult, CompatibilityCheck, DocumentCheck, FormatCheck

@@ -84,6 +84,18 @@ def test_an_old_store_is_upgraded_with_its_history(old: Store, schema: str) -> N
     assert old.create() == []
 
 
+def test_an_upgraded_store_has_the_tables_of_a_new_one(old: Store) -> None:
+    old.create()
+    found = inspect(old.engine)
+    for table in tables.METADATA.sorted_tables:
+        assert {column["name"] for column in found.get_columns(table.name)} == {*table.columns.keys()}
+        assert {index["name"] for index in found.get_indexes(table.name) if not index.get("duplicates_constraint")} == {
+            index.name for index in table.indexes
+        }
+    with old.writing() as tx:
+        assert [entity.xid for entity in tx.world.entities_of_type("dirs")] == ["/dirs/d1", "/dirs/d2"]
+
+
 def test_a_step_and_its_record_are_one(old: Store, schema: str) -> None:
     """An interruption leaves the store as it was, and a step that is taken again changes nothing."""
     before = settings(old)
@@ -166,6 +178,20 @@ def test_old_documents_are_compressed(old: Store) -> None:
     assert compress_documents(old) == (0, 0, 0)
     assert expected.items() <= stored_documents(old.engine).items()
     assert {len(content) for content in column(old, "SELECT bytes FROM document")} < set(range(1000))
+    assert list(verify_log(old)) == []
+
+
+def test_a_transaction_reads_bounded_bytes(old: Store) -> None:
+    """Large states and documents are read fewer at a time than small ones; one that is larger is read alone."""
+    add_documents(old, *(b"%d" % number * 2000 for number in range(5)))
+    old.create()
+    sizes, reached = list(map(len, states(old))), list[int]()
+    assert compress_log(old, lambda done, total: reached.append(done), max_bytes=min(sizes)).compressed == EVENTS
+    assert reached == list(range(1, EVENTS + 1))
+    reached.clear()
+    documents = compress_documents(old, lambda done, total: reached.append(done), max_bytes=4000)
+    assert (documents.compressed, reached) == (5, [2, 4, 5])
+    assert all(map(is_frame, states(old)))
     assert list(verify_log(old)) == []
 
 

@@ -6,7 +6,8 @@ from typing import Any
 
 from annals.commands.command_bus import handle
 from annals.commands.pending_command import PendingCommand
-from annals.commands.store.log import Recorded, Store, WriteTransaction
+from annals.commands.store.log import Store
+from annals.commands.store.write_transaction import Recorded, WriteTransaction
 from annals.domain.decisions.commands import Command, CreateRegistry, ReplaceModel
 from annals.domain.decisions.decide import decide
 from tests.support.small_decider import Refused

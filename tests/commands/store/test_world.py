@@ -10,19 +10,23 @@ from contextlib import suppress
 
 import pytest
 
-from annals.commands.store.log import Store, WriteTransaction
+from annals.commands.store import sql
+from annals.commands.store.log import Store
+from annals.commands.store.log_end import START_COLUMNS
 from annals.commands.store.sql_world import (
-    HEADS_OF_MEMBERS,
+    COUNT_MEMBERS,
+    HEADS_OF_COLLECTIONS,
     HEADS_OF_SUBTREE,
     HEADS_OF_TYPE,
-    START_COLUMNS,
     XREF_SOURCES,
 )
+from annals.commands.store.write_transaction import WriteTransaction
 from annals.domain.decisions.commands import DeleteEntities, WriteTree
 from annals.domain.registry.entities import Entity
 from annals.domain.values import xid as xids
 from tests.support.registries.memory_world import MemoryWorld
 from tests.support.small_decider import decide, delete, write
+from tests.support.stores import analyze
 
 NAMES = [f"/dirs/{d}" for d in ("a", "a-b", "B")]
 NAMES += [f"{d}/files/{f}" for d in NAMES for f in ("x", "X.1")] + [f"{d}/scans/s" for d in NAMES]
@@ -129,27 +133,68 @@ def test_collections_are_read_together(store: Store) -> None:
         assert [entity.xid for entity in tx.world.members("/dirs/none/files")] == ["/dirs/none/files/f1"]
 
 
+#: Each statement with its search on SQLite, and the index on PostgreSQL.
+SEARCHES = [
+    (
+        HEADS_OF_TYPE,
+        ("dirs.files", "!dirs!a!files!", "dirs.files", '!dirs!a!files"', 9),
+        "h USING INDEX head_types ((type,tree_key)>(?,?) AND (type,tree_key)<(?,?))",
+        "head_types",
+    ),
+    (
+        COUNT_MEMBERS,
+        ("dirs.files", "!dirs!a!files!", "dirs.files", '!dirs!a!files"'),
+        "head USING INDEX head_types ((type,tree_key)>(?,?) AND (type,tree_key)<(?,?))",
+        "head_types",
+    ),
+    (
+        HEADS_OF_COLLECTIONS,
+        (["!dirs!a!files", "!dirs!b!files"], "dirs.files", "dirs.files"),
+        "h USING INDEX head_types ((type,tree_key)>(?,?) AND (type,tree_key)<(?,?))",
+        "head_types",
+    ),
+    (
+        HEADS_OF_SUBTREE,
+        ("!dirs!", '!dirs"', 9),
+        "h USING PRIMARY KEY (tree_key>? AND tree_key<?)",
+        "head_pkey",
+    ),
+]
+
+
+@pytest.mark.parametrize("is_analyzed", [False, True], ids=["new", "analyzed"])
 @pytest.mark.parametrize(
-    ("statement", "parameters", "index"),
-    [
-        (HEADS_OF_MEMBERS, ("dirs.files", "!dirs!a", "", 9), "head_members (type=? AND parent=? AND tree_key>?)"),
-        (HEADS_OF_TYPE, ("dirs.files", "", "", 9), "head_members (type=? AND (parent,tree_key)>(?,?))"),
-        (HEADS_OF_SUBTREE, ("!dirs!", '!dirs"', 9), "PRIMARY KEY (tree_key>? AND tree_key<?)"),
-    ],
+    ("statement", "parameters", "on_sqlite", "on_postgresql"), SEARCHES, ids=["type", "count", "collections", "subtree"]
 )
 def test_collections_are_found_by_index(
-    sqlite_url: str, statement: str, parameters: tuple[object, ...], index: str
+    store: Store,
+    statement: str,
+    parameters: tuple[object, ...],
+    on_sqlite: str,
+    on_postgresql: str,
+    is_analyzed: bool,
 ) -> None:
     """A collection costs what it holds, not what the registry holds, and comes in order without being sorted."""
-    store = Store(sqlite_url)
-    store.create()
-    with store.engine.connect() as connection:
-        plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters).all()
-    steps = [row[-1] for row in plan]
-    assert len(steps) == 2
-    assert steps[0].startswith("SEARCH h USING") and steps[0].endswith(index)
-    assert steps[1] == "SEARCH l USING INTEGER PRIMARY KEY (rowid=?)"
-    store.close()
+    with store.writing() as tx:
+        context = tx.context()
+        command = write(*(f"/dirs/{d}/{type}/f{n}" for d in "abc" for type in ("files", "scans") for n in range(90)))
+        tx.append(decide(command, tx.world, context), context, command)
+    with store.writing() as tx:
+        if is_analyzed:
+            analyze(tx.connection)
+        values = tuple(
+            sql.list_parameter(tx.connection, value) if isinstance(value, list) else value for value in parameters
+        )
+        if tx.connection.dialect.name == "sqlite":
+            plan = [row[-1] for row in sql.run(tx.connection, f"EXPLAIN QUERY PLAN {statement}", values)]
+            assert f"SEARCH {on_sqlite}" in plan
+            assert [step for step in plan if step.startswith("SCAN")] == plan[: "{keys}" in statement]
+            assert ("USE TEMP B-TREE FOR ORDER BY" in plan) == ("{keys}" in statement)
+        else:
+            plan = [row[0] for row in sql.run(tx.connection, f"EXPLAIN {statement}", values)]
+            assert [step for step in plan if "Index" in step and on_postgresql in step], plan
+            [condition] = [step for step in plan if "Index Cond" in step and "tree_key" in step]
+            assert condition.count("tree_key") == 2
 
 
 def test_pointers_are_found_by_index(sqlite_url: str) -> None:

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 from annals.commands.command_bus import handle
 from annals.commands.pending_command import PendingCommand
-from annals.commands.store.log import Recorded, Store
+from annals.commands.store.log import Store
+from annals.commands.store.write_transaction import Recorded
 from annals.commands.verify.verify_log import verify_log, verify_row_hashes
 from annals.domain.compat.legacy_apis import legacy_api_of, version_number
 from annals.domain.decisions.commands import (

@@ -8,11 +8,12 @@ import psycopg
 import pytest
 from sqlalchemy import text
 
+from annals.commands.store import sql
 from annals.commands.store.engine import open_engine
 from annals.commands.store.log import Store
 from annals.projections.database import drivers
 from annals.projections.database.connections import connect
-from annals.projections.database.drivers import CHUNK
+from annals.projections.database.drivers import CHUNK, MIN_COPY_ROWS
 from annals.projections.entities.tables import tables
 
 MANY = 10 * CHUNK
@@ -112,6 +113,24 @@ def test_a_stream_that_is_not_read_to_its_end_keeps_no_reader_in_the_past(
         assert reader.one("SELECT count(*) FROM counted") == (5,)
     reader.close()
     engine.dispose()
+
+
+def test_many_rows_follow_what_was_written_before(store_url: str) -> None:
+    """Statements that are sent together later must not be overtaken by rows that are sent at once."""
+    store = Store(store_url)
+    store.create()
+    rows = [(number, b"", "a") for number in range(MIN_COPY_ROWS)]
+    with store.writing() as transaction:
+        connection, attribute = transaction.connection, tables().attribute
+        tables().create(connection)
+        drivers.database_of(connection).insert(attribute, rows)
+        with sql.combining_writes(connection):
+            db = drivers.database_of(connection)
+            db.delete(attribute, rows[:3])
+            db.delete(attribute, rows[3:5])
+            db.insert(attribute, [*rows[:5], *((MIN_COPY_ROWS + number, b"", "a") for number in range(MIN_COPY_ROWS))])
+        assert db.one("SELECT count(*) FROM attribute")[0] == 2 * MIN_COPY_ROWS
+    store.close()
 
 
 def test_rows_are_deleted_by_their_keys(store_url: str) -> None:

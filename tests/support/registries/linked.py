@@ -28,9 +28,10 @@ from annals.commands.command_bus import handle
 from annals.commands.pending_command import PendingCommand
 from annals.commands.store import tables
 from annals.commands.store.hashes import Interaction
-from annals.commands.store.log import Recorded, Store
+from annals.commands.store.log import Store
 from annals.commands.store.mapper import EventMapper
 from annals.commands.store.state_compression import decompress_state
+from annals.commands.store.write_transaction import Recorded
 from annals.domain.access.roles import Caller, Role
 from annals.domain.decisions.commands import Command
 from annals.domain.registry.events import EntityEvent

@@ -1,0 +1,78 @@
+"""What a store remembers from one write transaction to the next: the model, the links, and some heads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from annals.commands.store.stream_head import StreamHead
+from annals.domain.model import Model
+from annals.domain.replication.link import Link
+
+#: The maximum number of cached heads.
+MAX_CACHED_HEADS: Final = 256
+#: The number of separators in the tree key of a Group.
+_GROUP_DEPTH: Final = 2
+
+
+class ModelCache:
+    """The model compiled last, keyed by the hash of its entity, so a model of an undone change is never used."""
+
+    def __init__(self) -> None:
+        self._models: tuple[bytes, Model] | None = None
+
+    @property
+    def last(self) -> Model | None:
+        """The cached model."""
+        return self._models[1] if self._models else None
+
+    def find(self, hash: bytes) -> Model | None:
+        """The compiled model for an entity hash, if it is the cached one."""
+        cached = self._models
+        return cached[1] if cached and cached[0] == hash else None
+
+    def put(self, hash: bytes, model: Model) -> Model:
+        """Caches a model in place of the previous one."""
+        self._models = hash, model
+        return model
+
+
+class LinkCache:
+    """The links read last, keyed by the position of the newest event of any link.
+
+    Only committed links belong here: an undone command frees its positions, and another event may get the same one.
+    """
+
+    def __init__(self) -> None:
+        self._links: tuple[int, tuple[Link, ...]] = (0, ())
+
+    def find(self, position: int) -> tuple[Link, ...] | None:
+        """The links as of a position, if they are the cached ones."""
+        return self._links[1] if self._links[0] == position else None
+
+    def put(self, position: int, current_links: tuple[Link, ...]) -> tuple[Link, ...]:
+        """Caches links in place of the previous ones."""
+        self._links = position, current_links
+        return current_links
+
+
+class HeadCache:
+    """The heads that nearly every command reads: of the registry, of its configuration and of Groups.
+
+    They are valid at the end of the log at which they were read, which the chain hash of the last interaction
+    identifies: as long as no other process writes, they need not be read again.
+    """
+
+    def __init__(self) -> None:
+        self._chain = b""
+        self._heads: dict[str, StreamHead] = {}
+
+    def find(self, chain: bytes) -> Mapping[str, StreamHead]:
+        """The heads by tree key at the end of a log; empty if the cached ones belong to another one."""
+        return self._heads if self._chain == chain else {}
+
+    def put(self, chain: bytes, heads: Mapping[str, StreamHead]) -> None:
+        """Caches those of some committed heads that are worth it, in place of the previous ones."""
+        cached_heads = {key: head for key, head in heads.items() if key.count("!") <= _GROUP_DEPTH}
+        self._heads = cached_heads if len(cached_heads) <= MAX_CACHED_HEADS else {}
+        self._chain = chain
