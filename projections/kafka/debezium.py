@@ -168,14 +168,15 @@ def _schema_start(schema: Schema) -> bytes:
 def _row_members(row: EntityRow | None) -> dict[str, Any] | None:
     if row is None:
         return None
+    times = row.times
     return {
         "xid": row.xid,
         "type": row.type,
         "parent": row.parent,
         "id": row.id,
         "epoch": row.epoch,
-        "createdat": row.createdat or None,
-        "modifiedat": row.modifiedat or None,
+        "createdat": times.createdat or None,
+        "modifiedat": times.modifiedat or None,
         "attributes": row.attributes,
         "document": row.document,
         "since": row.since,
