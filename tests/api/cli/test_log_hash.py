@@ -57,7 +57,7 @@ DAMAGE = [
     (
         "missing here",
         "/dirs/d0",
-        "INSERT INTO head VALUES ('!dirs!d0', 1, 1, '/dirs/d0', 'dirs', '!', 1, ?, NULL)",
+        "INSERT INTO head VALUES ('!dirs!d0', 1, 1, '/dirs/d0', 'dirs', 1, ?, NULL)",
         (OTHER,),
     ),
 ]
