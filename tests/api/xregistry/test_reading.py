@@ -36,8 +36,8 @@ VERSION_HEADERS = {
 
 
 def untagged(answer: httpx.Response) -> dict[str, str]:
-    """The headers of an answer without its entity tag."""
-    return {name: value for name, value in answer.headers.items() if name != "etag"}
+    """The headers of an answer without its entity tag and the log position that it shows."""
+    return {name: value for name, value in answer.headers.items() if name not in ("etag", "annals-position")}
 
 
 def attributes(xid: str, self: str, **more: Any) -> dict[str, Any]:
