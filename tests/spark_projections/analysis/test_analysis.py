@@ -16,6 +16,7 @@ from annals.domain.registry.events import EntityEvent
 from annals.projections.audit.entity_diff import diff_entity, unless_deleted
 from annals.projections.entities.rows import EntityRow
 from annals.projections.log.table_rows import LogTableRow, log_row, table_rows
+from annals.spark_projections import read_model
 from annals.spark_projections.analysis import TABLES
 from annals.spark_projections.analysis.changes import changes
 from annals.spark_projections.analysis.deprecations import deprecations
@@ -32,6 +33,10 @@ Row = tuple[Any, ...]
 BIG = "9" * 1500
 
 
+VERSION_TIMES = {"createdat": "2025-01-01T00:00:00Z", "modifiedat": "2025-01-02T00:00:00Z"}
+META_TIMES = {"createdat": "2024-01-01T00:00:00Z", "modifiedat": "2025-01-03T00:00:00.5Z"}
+
+
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterable[Registry]:
     """Entities of every type, deletions, an id that comes back in other letters, streams that are apart."""
@@ -39,7 +44,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterable[Registry]:
         registry.record(("/", {"registryid": "r"}), ("/model", {"model": {}}), ("/subscriptions/s", {"id": "s"}))
         registry.record(
             ("/dirs/a", {"dirid": "a", "labels": {"a.b": "é\x00", "n": "1"}}),
-            ("/dirs/a/files/f", {"fileid": "f", "meta": {"epoch": 1}}),
+            ("/dirs/a/files/f", {"fileid": "f", **VERSION_TIMES, "meta": {"epoch": 1, **META_TIMES}}),
             ("/dirs/a/files/f/versions/v", {"versionid": "v", "tags": [1, 2.50], "doc": "0" * 64}),
         )
         registry.record(("/dirs/a", {"dirid": "a", "labels": {"n": "2", "a.b": "é\x00"}}))
@@ -97,6 +102,15 @@ def states(registry: Registry) -> list[Row]:
 # P-14: Spark comes to the same rows as the projection that each request updates
 def test_states_are_those_of_the_read_model(log: DataFrame, filled: Registry) -> None:
     assert sorted_rows(entities_history(log), *_STATE) == states(filled)
+
+
+# ENT-60: the read model has the times in the attributes alone
+def test_states_have_their_own_times(log: DataFrame, filled: Registry) -> None:
+    living, past, _ = filled.tables()
+    rows = [EntityRow._make(row[: len(EntityRow._fields)]) for row in (*living, *past)]
+    found = sorted_rows(read_model.entity_rows(log), "xid", "since", "createdat", "modifiedat")
+    assert found == sorted(((row.xid, row.since, *row.times) for row in rows), key=str)
+    assert {tuple(times) for xid, _, *times in found if xid == "/dirs/a/files/f"} == {tuple(META_TIMES.values())}
 
 
 # FLAG-80: within an interaction it is as it was before it
