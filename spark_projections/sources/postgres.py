@@ -27,11 +27,14 @@ SELECT log.position, log.stream, log.revision, log.topic, log.state,
   i.first, i.last, i.xregcorrelationid, i.time, i.caller, i.command, i.registry_url, i.chain, i.state AS statehash,
   i.salt
 FROM log CROSS JOIN LATERAL (SELECT * FROM interaction WHERE last >= log.position ORDER BY last LIMIT 1) AS i
-WHERE log.position <= {last}) AS rows"""
+WHERE log.position > {after} AND log.position <= {last}) AS rows"""
+_DOCUMENTS: Final = "SELECT sha256, bytes AS content FROM document"
 
 
-def read(spark: SparkSession, database: str, asof: int | None = None, partition: int = PARTITION_SIZE) -> DataFrame:
-    """The events of whole interactions up to a position, by default the end of the log.
+def read(
+    spark: SparkSession, database: str, asof: int | None = None, partition: int = PARTITION_SIZE, after: int = 0
+) -> DataFrame:
+    """The events of whole interactions after a position up to another, by default the end of the log.
 
     The position is resolved once. The log up to it never changes, so all tasks read the same state.
     database: a URL as in the server's settings, `postgresql://user:password@host/name`. partition: positions per task.
@@ -40,16 +43,21 @@ def read(spark: SparkSession, database: str, asof: int | None = None, partition:
     end_condition = "" if asof is None else f" WHERE last <= {int(asof)}"
     log_end: int = reader.option("dbtable", _LOG_END.format(until=end_condition)).load().collect()[0]["last"]
     read_options: dict[str, str | int] = {
-        "dbtable": _LOG_ROWS.format(last=log_end),
+        "dbtable": _LOG_ROWS.format(after=int(after), last=log_end),
         "partitionColumn": "position",
-        "lowerBound": 1,
-        "upperBound": log_end + 1,
-        "numPartitions": max(1, -(-log_end // partition)),
+        "lowerBound": after + 1,
+        "upperBound": max(after, log_end) + 1,
+        "numPartitions": max(1, -(-(log_end - after) // partition)),
         "fetchsize": FETCH_SIZE,
     }
     log = _reader(spark, database).options(**read_options).load().select(*LOG_SCHEMA.names)
     # A function of one column: a query without that column neither reads nor decompresses it.
     return log.withColumn("state", f.udf(state_text, StringType(), useArrow=True)("state"))
+
+
+def documents(spark: SparkSession, database: str) -> DataFrame:
+    """Every document of the registry, as `sha256` and `content`."""
+    return query(spark, database, _DOCUMENTS)
 
 
 def query(spark: SparkSession, database: str, sql: str) -> DataFrame:

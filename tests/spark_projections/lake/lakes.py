@@ -1,0 +1,81 @@
+"""Lakes for tests: sources in memory, and what each table has to contain."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+from annals.projections.log.table_rows import LogTableRow
+from annals.spark_projections.lake.append import Lake
+from annals.spark_projections.lake.rows import ROWS, LogPart
+from annals.spark_projections.lake.source import LogSource
+from annals.spark_projections.lake.tables import DOCUMENTS, TABLES
+from annals.spark_projections.log_schema import LOG_SCHEMA
+from tests.spark_projections.served_registry import log_rows
+
+FORMATS: Final = ("delta", "parquet", "iceberg")
+
+
+class Story:
+    """The log and the documents of a SQLite store, in memory."""
+
+    def __init__(self, spark: SparkSession, rows: Iterable[LogTableRow], documents: Iterable[tuple[str, bytes]]) -> None:
+        self.spark = spark
+        self.rows = list(rows)
+        self.documents = spark.createDataFrame(list(documents), "sha256 string, content binary")
+
+    @classmethod
+    def of(cls, spark: SparkSession, path: Path) -> Story:
+        """Of the store in a file."""
+        with sqlite3.connect(path) as connection:
+            documents = connection.execute("SELECT sha256, bytes FROM document").fetchall()
+        return cls(spark, log_rows(f"sqlite:///{path}"), documents)
+
+    def log(self, after: int = 0, end: int | None = None) -> DataFrame:
+        """The events between two positions."""
+        wanted = [tuple(row) for row in self.rows if after < row.position <= (end or self.rows[-1].position)]
+        return self.spark.createDataFrame(wanted, LOG_SCHEMA)
+
+    def ends(self) -> list[int]:
+        """The positions at which interactions end."""
+        return sorted({row.last for row in self.rows})
+
+    def source(self, end: int | None = None) -> LogSource:
+        """A source that ends at a position."""
+        return LogSource(
+            lambda after: self.log(after, end),
+            lambda hashes: self.documents.join(hashes, "sha256", "left_semi"),
+            is_stable=True,
+        )
+
+    def table(self, name: str, end: int | None = None) -> list[tuple[Any, ...]]:
+        """The rows of a table at a position, computed at once."""
+        log = self.log(0, end)
+        rows = ROWS[name](LogPart(log, log, with_sizes(self.documents)))
+        if "_removed" in rows.columns:
+            rows = rows.where("NOT _removed")
+        return plain(rows.select(*TABLES[name].names))
+
+
+def with_sizes(documents: DataFrame) -> DataFrame:
+    """Documents as the lake has them."""
+    return documents.selectExpr("sha256", "cast(length(content) as bigint) AS size", "content")
+
+
+def plain(rows: DataFrame) -> list[tuple[Any, ...]]:
+    """Rows that can be compared, in any order."""
+    return sorted((tuple(row) for row in rows.collect()), key=str)
+
+
+def check_lake(lake: Lake, story: Story, end: int | None = None) -> None:
+    """Compares each table with the one that is computed at once."""
+    for name, table in TABLES.items():
+        stored = lake.table(name)
+        assert stored.position() == (end or story.rows[-1].position), name
+        found = plain(stored.read().select(*table.names))
+        if name != DOCUMENTS:
+            assert found == story.table(name, end), name
