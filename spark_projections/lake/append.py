@@ -7,13 +7,15 @@ process may end between any two steps: what it did not finish is done by the nex
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Collection, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import functions as f
 
 from annals.spark_projections.lake.formats import FormatName, stored_table
 from annals.spark_projections.lake.formats.contract import LakeError, ReportStep, StoredTable
+from annals.spark_projections.lake.observations import OBSERVATIONS
 from annals.spark_projections.lake.rows import REMOVED, ROWS, LogPart, document_hashes
 from annals.spark_projections.lake.source import LogSource
 from annals.spark_projections.lake.tables import DOCUMENTS, LOG, TABLES
@@ -23,6 +25,9 @@ from annals.spark_projections.verify_log import LOG_START, verify_log
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+#: Every table by name: those of the log, and those of what it does not say.
+ALL_TABLES: Final = TABLES | OBSERVATIONS
+
 
 class Lake:
     """The tables at a place. uri: a folder that Spark can write to."""
@@ -30,11 +35,16 @@ class Lake:
     def __init__(self, spark: SparkSession, format: FormatName, uri: str) -> None:
         self.spark = spark
         self._format = format
-        self._uri = uri
+        self.uri = uri
 
     def table(self, name: str) -> StoredTable:
         """A table, which need not exist yet."""
-        return stored_table(self.spark, self._format, self._uri, TABLES[name])
+        return stored_table(self.spark, self._format, self.uri, ALL_TABLES[name])
+
+    def add_observations(self, rows: Mapping[str, DataFrame], taken: datetime) -> None:
+        """Adds rows of `observations` by table. taken: their time, which is the position of these tables."""
+        for name, found in rows.items():
+            self.table(name).commit(found, int(taken.timestamp() * 1_000_000), lambda step: None)
 
     def log(self, after: int, end: int) -> DataFrame:
         """The events between two positions, as a log has them."""

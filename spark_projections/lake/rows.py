@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from pyspark.sql import functions as f
 
 from annals.domain.registry.events import EntityDeleted
-from annals.spark_projections import analysis
+from annals.spark_projections.analysis.changes import changes as changes_of
+from annals.spark_projections.analysis.events import interactions as interactions_of
 from annals.spark_projections.analysis.events import is_outside_tree, owner_columns, xid_depth
 from annals.spark_projections.analysis.states import states
+from annals.spark_projections.analysis.versions import versions as versions_of
 from annals.spark_projections.lake.documents import fields, verdicts
 from annals.spark_projections.log_schema import LOG_SCHEMA
 
@@ -55,7 +57,7 @@ def document_hashes(new: DataFrame) -> DataFrame:
 
 def interactions(part: LogPart) -> DataFrame:
     """One row for each interaction."""
-    return with_month(analysis.interactions(part.new))
+    return with_month(interactions_of(part.new))
 
 
 def entities(part: LogPart) -> DataFrame:
@@ -77,7 +79,7 @@ def entity_history(part: LogPart) -> DataFrame:
 def changes(part: LogPart) -> DataFrame:
     """One row for each value that the part changed."""
     before = predecessors(part).unionByName(part.new)
-    found = analysis.changes(part.new, before)
+    found = changes_of(part.new, before)
     documents = _document_steps(part.new, before)
     judged = _judged(documents, part.documents).select("position", "breaking", "breaking_reason")
     verdict = judged.withColumn("of", f.lit("document"))
@@ -88,7 +90,7 @@ def versions(part: LogPart) -> DataFrame:
     """The Versions of the Resources that the part touched: all of them, because they refer to their ancestors."""
     touched = part.new.where(xid_depth("stream") == _VERSION_DEPTH).select(_resource("stream")).distinct()
     log_rows = part.log.where(xid_depth("stream") == _VERSION_DEPTH).withColumn("resource", _resource("stream"))
-    found = analysis.versions(log_rows.join(f.broadcast(touched), "resource", "left_semi").drop("resource"))
+    found = versions_of(log_rows.join(f.broadcast(touched), "resource", "left_semi").drop("resource"))
     found = found.withColumn("stream", f.lower("xid")).join(_sizes(part.documents), "document", "left")
     ancestors = found.groupBy(f.lower("resourcexid").alias("resource"), f.lower("versionid").alias("ancestor")).agg(
         f.max_by(f.struct(f.col("document").alias("before"), f.col("format").alias("before_format")), "born").alias("a")
@@ -171,6 +173,5 @@ def _is_deletion() -> Column:
 
 #: The tables that are functions of a part of the log, by name.
 ROWS: Final[dict[str, Callable[[LogPart], DataFrame]]] = {
-    table.__name__: table
-    for table in (log, interactions, entities, entity_history, changes, versions, schema_fields)
+    table.__name__: table for table in (log, interactions, entities, entity_history, changes, versions, schema_fields)
 }

@@ -82,9 +82,7 @@ def from_postgres(spark: SparkSession, database: str) -> LogSource:
     return LogSource(read, documents)
 
 
-def from_kafka(
-    spark: SparkSession, servers: str, topic: str, options: Mapping[str, str] | None = None
-) -> LogSource:
+def from_kafka(spark: SparkSession, servers: str, topic: str, options: Mapping[str, str] | None = None) -> LogSource:
     """The log in the topic that `annals publish` writes; documents where it publishes those as well."""
 
     def read(after: int) -> DataFrame:

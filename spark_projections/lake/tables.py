@@ -5,7 +5,7 @@ Columns are only ever added, at the end of a table and with a new meaning; reade
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -44,7 +44,7 @@ class LakeTable(NamedTuple):
         """The columns as Spark has them; all may be null."""
         from pyspark.sql.types import StructType
 
-        return StructType.fromDDL(", ".join(f"`{column.name}` {column.type}" for column in self.columns))
+        return cast(StructType, StructType.fromDDL(", ".join(f"`{one.name}` {one.type}" for one in self.columns)))
 
 
 _POSITION: Final = Column("position", "bigint", "position of the event in the log")
@@ -231,7 +231,5 @@ DOCUMENTS: Final = _DOCUMENTS.name
 #: The tables that the log and its documents determine, in the order in which they are filled.
 TABLES: Final = {
     table.name: table
-    for table in (
-        *(_LOG, _DOCUMENTS, _INTERACTIONS, _ENTITIES, _ENTITY_HISTORY, _CHANGES, _VERSIONS, _SCHEMA_FIELDS),
-    )
+    for table in (*(_LOG, _DOCUMENTS, _INTERACTIONS, _ENTITIES, _ENTITY_HISTORY, _CHANGES, _VERSIONS, _SCHEMA_FIELDS),)
 }

@@ -42,9 +42,7 @@ POLL_SECONDS: Final = 0.2
 _OPTIONS: Final = frozenset(("path", "token", "after", "asof", "partitionsize"))
 
 
-def read(
-    spark: SparkSession, url: str, token: str | None = None, asof: str | None = None, after: int = 0
-) -> DataFrame:
+def read(spark: SparkSession, url: str, token: str | None = None, asof: str | None = None, after: int = 0) -> DataFrame:
     """The events of whole interactions after a position up to a moment, by default the current end of the log.
 
     The moment is resolved once, like in `load`, so reading the DataFrame twice gives the same rows.

@@ -33,9 +33,7 @@ def read_rows(spark: SparkSession, servers: str, topic: str, options: Mapping[st
     return _parse_rows(records).dropDuplicates(["position"])
 
 
-def documents(
-    spark: SparkSession, servers: str, topic: str, options: Mapping[str, str] | None = None
-) -> DataFrame:
+def documents(spark: SparkSession, servers: str, topic: str, options: Mapping[str, str] | None = None) -> DataFrame:
     """The documents that the records carry, as `sha256` and `content`; none unless the registry publishes them."""
     records = spark.read.format("kafka").options(**_reader_options(servers, topic, options)).load()
     carried = records.select(f.explode(f.filter("headers", lambda header: header["key"] == DOCUMENT)).alias("header"))

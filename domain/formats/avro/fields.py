@@ -51,9 +51,7 @@ class _Walker:
             case "array" | "map":
                 return f"{type.kind}<{self._label(type.parts[0])}>"
             case "union":
-                return " | ".join(
-                    self._label(part) for part in type.parts if self._types[part.type].kind != "null"
-                )
+                return " | ".join(self._label(part) for part in type.parts if self._types[part.type].kind != "null")
         return f"{type.label} ({logical})" if logical else type.label
 
     def _is_nullable(self, reference: TypeReference) -> bool:

@@ -112,7 +112,11 @@ def session_settings(spark: SparkSession, values: dict[str, str]) -> Iterator[No
 def column_list(table: LakeTable, names: list[str] | None = None) -> str:
     """The columns as SQL declares them, with their meanings as comments."""
     return ", ".join(
-        f"`{column.name}` {column.type} COMMENT '{column.about.replace(chr(39), chr(39) * 2)}'"
+        f"`{column.name}` {column.type} COMMENT '{_escaped(column.about)}'"
         for column in table.columns
         if names is None or column.name in names
     )
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("'", "\\'")

@@ -73,7 +73,7 @@ class IcebergLakeTable:
             # Only this call gives properties to the snapshot of a MERGE.
             jvm: Any = self._spark._jvm
             gateway = self._spark.sparkContext._gateway
-            ensure_callback_server_started(gateway)
+            ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
             properties = jvm.java.util.HashMap()
             properties.put(POSITION, str(position))
             error_class = jvm.java.lang.Class.forName("java.lang.RuntimeException")

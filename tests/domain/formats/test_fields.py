@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +36,9 @@ def test_each_format_has_fields() -> None:
 
 def test_large_and_deep_documents_are_cut() -> None:
     # what somebody stored must not fill the memory of those who only read
-    wide = '{"properties": {%s}}' % ",".join(f'"p{number}": {{}}' for number in range(MAX_FIELDS + 5))
+    wide = json.dumps({"properties": {f"p{number}": {} for number in range(MAX_FIELDS + 5)}})
     assert len(fields_of("JsonSchema/draft-07", wide)) == MAX_FIELDS
-    deep = "{}"
+    deep: dict[str, Any] = {}
     for _ in range(MAX_DEPTH + 20):
-        deep = '{"properties": {"p": %s}}' % deep
-    assert MAX_DEPTH <= len(fields_of("JsonSchema/draft-07", deep)) < MAX_DEPTH + 5
+        deep = {"properties": {"p": deep}}
+    assert MAX_DEPTH <= len(fields_of("JsonSchema/draft-07", json.dumps(deep))) < MAX_DEPTH + 5
