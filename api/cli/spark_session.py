@@ -134,20 +134,6 @@ def read_log(spark: SparkSession, location: LogLocation) -> DataFrame:
     return postgres.read(spark, required_location(location))
 
 
-def stream_log(spark: SparkSession, location: LogLocation) -> DataFrame:
-    """The log of a registry, of a topic or of segments, as a stream. Raises: UsageError."""
-    if location.source == "segments":
-        from annals.spark_projections.sources import segments
-
-        return segments.stream(spark, _required_location(location))
-    if location.source == "kafka":
-        from annals.spark_projections.sources import kafka
-
-        return kafka.stream(spark, *topic_options(location))
-    reader = spark.readStream.format("annals").options(**({"token": location.token} if location.token else {}))
-    return reader.load(required_location(location))
-
-
 def rebuild_rows(
     location: LogLocation,
     replace: Callable[[PrecomputedRows], RebuildReport],

@@ -86,7 +86,7 @@ def from_kafka(spark: SparkSession, servers: str, topic: str, options: Mapping[s
     """The log in the topic that `annals publish` writes; documents where it publishes those as well."""
 
     def read(after: int) -> DataFrame:
-        new = kafka.read_rows(spark, servers, topic, options).where(f.col("position") > after).persist()
+        new = kafka.read_rows(spark, servers, topic, options).where(f.col("position") > after)
         return kafka.whole_interactions(new, after)
 
     def documents(hashes: DataFrame) -> DataFrame:

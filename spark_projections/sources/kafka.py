@@ -82,16 +82,12 @@ def _parse_rows(records: DataFrame) -> DataFrame:
     return with_salt(records.select(checked_row.alias("row")).select("row.*"))
 
 
-def first_missing(log: DataFrame, after: int = 0) -> int | None:
-    """The first position of the first interaction that is incomplete or follows a gap; None where nothing is missing.
-
-    after: the position after which the log should begin.
-    """
-    return _log_ends(log, after)[0]
-
-
 def _log_ends(log: DataFrame, after: int) -> tuple[int | None, int | None]:
-    """The result of `first_missing`, and the last position of all; None where there is none."""
+    """Where the log has its first gap, and its last position; None where there is none.
+
+    A gap is the first position of an interaction that is incomplete, or that does not follow the one before it. after:
+    the position after which the log should begin.
+    """
     interactions = log.groupBy("first", "last").agg(f.count("*").alias("events"))
     # Each interaction is grouped with the end of the one before it. This needs neither a second read of the topic nor a
     # single task for all interactions.

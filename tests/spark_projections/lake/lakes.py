@@ -29,9 +29,14 @@ class Story:
     """The log and the documents of a SQLite store, in memory."""
 
     def __init__(
-        self, spark: SparkSession, rows: Iterable[LogTableRow], documents: Iterable[tuple[str, bytes]]
+        self,
+        spark: SparkSession,
+        rows: Iterable[LogTableRow],
+        documents: Iterable[tuple[str, bytes]],
+        path: Path = Path(),
     ) -> None:
         self.spark = spark
+        self.path = path
         self.rows = list(rows)
         self.documents = spark.createDataFrame(list(documents), "sha256 string, content binary")
 

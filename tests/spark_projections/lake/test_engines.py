@@ -58,7 +58,7 @@ def test_delta(full_lake: FullLake, name: str) -> None:
     wanted = _wanted(lake, name)
     arrow = table.to_pyarrow_table(columns=[*_COLUMNS])
     assert _rows(zip(*arrow.to_pydict().values(), strict=True)) == wanted
-    assert _rows(duckdb.sql(f"SELECT {', '.join(_COLUMNS)} FROM arrow").fetchall()) == wanted
+    assert _rows(duckdb.execute(f"SELECT {', '.join(_COLUMNS)} FROM arrow").fetchall()) == wanted
     assert _rows(pl.read_delta(str(_folder(lake, name)), columns=[*_COLUMNS]).rows()) == wanted
     # the position is Delta's own record of an application's transactions
     assert table.transaction_version("annals") == lake.table(name).position()
