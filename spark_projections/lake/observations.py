@@ -9,32 +9,32 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from annals.spark_projections.lake.tables import Column, LakeTable
+from annals.spark_projections.lake.tables import LakeColumn, LakeTable
 from annals.spark_projections.sources.remote_log import RemoteLog
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _TAKEN: Final = (
-    Column("taken", "timestamp", "when the registry was asked"),
-    Column("head", "bigint", "end of the registry's log at that time"),
+    LakeColumn("taken", "timestamp", "when the registry was asked"),
+    LakeColumn("head", "bigint", "end of the registry's log at that time"),
 )
-_MONTH: Final = Column("month", "string", "month of `taken` in UTC; divides the files")
+_MONTH: Final = LakeColumn("month", "string", "month of `taken` in UTC; divides the files")
 
 DELIVERIES: Final = LakeTable(
     "deliveries",
     "Each subscription at each moment at which the registry was asked.",
     (
         *_TAKEN,
-        Column("subscription", "string", "id of the subscription"),
-        Column("protocol", "string", "protocol of its sink"),
-        Column("state", "string", "`active`, `paused`, or why there are no attempts"),
-        Column("position", "bigint", "up to which all its events are delivered or given up"),
-        Column("lag", "bigint", "positions between that and the head"),
-        Column("pending", "bigint", "events that wait"),
-        Column("deadletters", "bigint", "events that are given up"),
-        Column("lastsuccess", "timestamp", "time of the last delivery"),
-        Column("lasterror", "string", "code of the last failure; null after a success"),
+        LakeColumn("subscription", "string", "id of the subscription"),
+        LakeColumn("protocol", "string", "protocol of its sink"),
+        LakeColumn("state", "string", "`active`, `paused`, or why there are no attempts"),
+        LakeColumn("position", "bigint", "up to which all its events are delivered or given up"),
+        LakeColumn("lag", "bigint", "positions between that and the head"),
+        LakeColumn("pending", "bigint", "events that wait"),
+        LakeColumn("deadletters", "bigint", "events that are given up"),
+        LakeColumn("lastsuccess", "timestamp", "time of the last delivery"),
+        LakeColumn("lasterror", "string", "code of the last failure; null after a success"),
         _MONTH,
     ),
     sort=("subscription", "taken"),
@@ -45,14 +45,14 @@ REPLICATION: Final = LakeTable(
     "Each replication link at each moment at which the registry was asked.",
     (
         *_TAKEN,
-        Column("link", "string", "id of the link"),
-        Column("state", "string", "`active`, `failing`, `diverged`, `resting` or `promoted`"),
-        Column("position", "bigint", "up to which the other log is copied"),
-        Column("otherhead", "bigint", "end of the other log, as far as it is known"),
-        Column("lag", "bigint", "positions that the copy lacks"),
-        Column("lagseconds", "double", "seconds between the last copied interaction and the end of the other log"),
-        Column("verdict", "string", "whether both ends are `equal`; null for links that do not follow a log"),
-        Column("error", "string", "the last failure; null after a success"),
+        LakeColumn("link", "string", "id of the link"),
+        LakeColumn("state", "string", "`active`, `failing`, `diverged`, `resting` or `promoted`"),
+        LakeColumn("position", "bigint", "up to which the other log is copied"),
+        LakeColumn("otherhead", "bigint", "end of the other log, as far as it is known"),
+        LakeColumn("lag", "bigint", "positions that the copy lacks"),
+        LakeColumn("lagseconds", "double", "seconds between the last copied interaction and the end of the other log"),
+        LakeColumn("verdict", "string", "whether both ends are `equal`; null for links that do not follow a log"),
+        LakeColumn("error", "string", "the last failure; null after a success"),
         _MONTH,
     ),
     sort=("link", "taken"),

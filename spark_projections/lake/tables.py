@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-class Column(NamedTuple):
+class LakeColumn(NamedTuple):
     """A column. type: in Spark's words. about: what it means."""
 
     name: str
@@ -29,7 +29,7 @@ class LakeTable(NamedTuple):
 
     name: str
     about: str
-    columns: tuple[Column, ...]
+    columns: tuple[LakeColumn, ...]
     sort: tuple[str, ...]
     partition: str | None = None
     key: str | None = None
@@ -47,33 +47,33 @@ class LakeTable(NamedTuple):
         return cast(StructType, StructType.fromDDL(", ".join(f"`{one.name}` {one.type}" for one in self.columns)))
 
 
-_POSITION: Final = Column("position", "bigint", "position of the event in the log")
-_TIME: Final = Column("time", "timestamp", "time of the interaction")
-_MONTH: Final = Column("month", "string", "month of `time` in UTC, such as `2026-11`; divides the files")
-_STREAM: Final = Column("stream", "string", "the xid in lower case: ids that differ in case only are one entity")
-_XID: Final = Column("xid", "string", "path of the entity")
-_TYPE: Final = Column("type", "string", "type of the entity, such as `schemagroups.schemas.versions`")
-_GROUP: Final = Column("groupxid", "string", "the Group that the entity is or belongs to; null for the registry")
-_RESOURCE: Final = Column("resourcexid", "string", "the Resource that it is or belongs to; null above Resources")
-_CALLER: Final = Column("caller", "string", "who sent the request")
-_COMMAND: Final = Column("command", "string", "the command, such as `WriteTree PUT /schemagroups/g`")
-_CORRELATION: Final = Column("xregcorrelationid", "string", "id of the interaction")
+_POSITION: Final = LakeColumn("position", "bigint", "position of the event in the log")
+_TIME: Final = LakeColumn("time", "timestamp", "time of the interaction")
+_MONTH: Final = LakeColumn("month", "string", "month of `time` in UTC, such as `2026-11`; divides the files")
+_STREAM: Final = LakeColumn("stream", "string", "the xid in lower case: ids that differ in case only are one entity")
+_XID: Final = LakeColumn("xid", "string", "path of the entity")
+_TYPE: Final = LakeColumn("type", "string", "type of the entity, such as `schemagroups.schemas.versions`")
+_GROUP: Final = LakeColumn("groupxid", "string", "the Group that the entity is or belongs to; null for the registry")
+_RESOURCE: Final = LakeColumn("resourcexid", "string", "the Resource that it is or belongs to; null above Resources")
+_CALLER: Final = LakeColumn("caller", "string", "who sent the request")
+_COMMAND: Final = LakeColumn("command", "string", "the command, such as `WriteTree PUT /schemagroups/g`")
+_CORRELATION: Final = LakeColumn("xregcorrelationid", "string", "id of the interaction")
 _STATE: Final = (
     *(_STREAM, _XID, _TYPE, _GROUP, _RESOURCE),
-    Column("parent", "string", "the xid of the owner; null for the registry"),
-    Column("id", "string", "last part of the xid"),
-    Column("epoch", "bigint", "number of updates"),
-    Column("createdat", "timestamp", "as the entity states it; null where it is no time that Spark has"),
-    Column("modifiedat", "timestamp", "as the entity states it"),
-    Column("attributes", "string", "all attributes as JSON"),
-    Column("private", "string", "what only the registry needs, as JSON; part of the state hash"),
-    Column("document", "string", "SHA-256 of its document, a Resource's of its default Version"),
-    Column("since", "bigint", "position of the event that led to this state"),
-    Column("since_time", "timestamp", "time of that event"),
+    LakeColumn("parent", "string", "the xid of the owner; null for the registry"),
+    LakeColumn("id", "string", "last part of the xid"),
+    LakeColumn("epoch", "bigint", "number of updates"),
+    LakeColumn("createdat", "timestamp", "as the entity states it; null where it is no time that Spark has"),
+    LakeColumn("modifiedat", "timestamp", "as the entity states it"),
+    LakeColumn("attributes", "string", "all attributes as JSON"),
+    LakeColumn("private", "string", "what only the registry needs, as JSON; part of the state hash"),
+    LakeColumn("document", "string", "SHA-256 of its document, a Resource's of its default Version"),
+    LakeColumn("since", "bigint", "position of the event that led to this state"),
+    LakeColumn("since_time", "timestamp", "time of that event"),
 )
 _VERDICT: Final = (
-    Column("breaking", "boolean", "whether the newer document cannot read what the older one wrote; null: unknown"),
-    Column("breaking_reason", "string", "the first reason, in words of the format"),
+    LakeColumn("breaking", "boolean", "whether the newer document cannot read what the older one wrote; null: unknown"),
+    LakeColumn("breaking_reason", "string", "the first reason, in words of the format"),
 )
 
 _LOG: Final = LakeTable(
@@ -81,19 +81,19 @@ _LOG: Final = LakeTable(
     "Each event, with its interaction: the columns of segments. The other tables are computed from this one.",
     (
         _POSITION,
-        Column("stream", "string", "the xid of the entity in lower case"),
-        Column("revision", "bigint", "1, 2, 3 … in the stream"),
-        Column("topic", "string", "kind and version of the event, such as `EntityCreated:1`"),
-        Column("state", "string", "the stored event as JSON, with the whole entity after it"),
-        Column("first", "bigint", "position of the first event of the interaction"),
-        Column("last", "bigint", "position of its last event"),
+        LakeColumn("stream", "string", "the xid of the entity in lower case"),
+        LakeColumn("revision", "bigint", "1, 2, 3 … in the stream"),
+        LakeColumn("topic", "string", "kind and version of the event, such as `EntityCreated:1`"),
+        LakeColumn("state", "string", "the stored event as JSON, with the whole entity after it"),
+        LakeColumn("first", "bigint", "position of the first event of the interaction"),
+        LakeColumn("last", "bigint", "position of its last event"),
         _CORRELATION,
-        Column("time", "string", "time of the interaction, RFC 3339 in UTC with microseconds"),
+        LakeColumn("time", "string", "time of the interaction, RFC 3339 in UTC with microseconds"),
         *(_CALLER, _COMMAND),
-        Column("registry_url", "string", "public URL of the registry"),
-        Column("chain", "binary", "hash over everything recorded up to the end of the interaction"),
-        Column("statehash", "binary", "sum of the hashes of all live entities after the interaction"),
-        Column("salt", "string", "hides the caller in the chain hash"),
+        LakeColumn("registry_url", "string", "public URL of the registry"),
+        LakeColumn("chain", "binary", "hash over everything recorded up to the end of the interaction"),
+        LakeColumn("statehash", "binary", "sum of the hashes of all live entities after the interaction"),
+        LakeColumn("salt", "string", "hides the caller in the chain hash"),
         _MONTH,
     ),
     partition="month",
@@ -104,13 +104,13 @@ _INTERACTIONS: Final = LakeTable(
     "interactions",
     "Each request that changed something.",
     (
-        Column("first", "bigint", "position of its first event"),
-        Column("last", "bigint", "position of its last event"),
-        Column("events", "bigint", "number of its events"),
+        LakeColumn("first", "bigint", "position of its first event"),
+        LakeColumn("last", "bigint", "position of its last event"),
+        LakeColumn("events", "bigint", "number of its events"),
         *(_TIME, _CALLER, _COMMAND, _CORRELATION),
-        Column("registry_url", "string", "public URL of the registry"),
-        Column("chain", "binary", "chain hash after it"),
-        Column("statehash", "binary", "state hash after it"),
+        LakeColumn("registry_url", "string", "public URL of the registry"),
+        LakeColumn("chain", "binary", "chain hash after it"),
+        LakeColumn("statehash", "binary", "state hash after it"),
         _MONTH,
     ),
     partition="month",
@@ -131,8 +131,8 @@ _ENTITY_HISTORY: Final = LakeTable(
     "Each state that an entity ever had, with the positions and times between which it was in force.",
     (
         *_STATE,
-        Column("until", "bigint", "position of the event that ended it; null while it is in force"),
-        Column("until_time", "timestamp", "time of that event"),
+        LakeColumn("until", "bigint", "position of the event that ended it; null while it is in force"),
+        LakeColumn("until_time", "timestamp", "time of that event"),
     ),
     partition="type",
     sort=("stream", "since"),
@@ -144,12 +144,12 @@ _CHANGES: Final = LakeTable(
     "Each attribute and each document that an event changed. A creation or a deletion changes all that there is.",
     (
         *(_POSITION, _TIME, _XID, _TYPE, _GROUP, _RESOURCE),
-        Column("kind", "string", "`created`, `updated`, `refreshed` or `deleted`"),
+        LakeColumn("kind", "string", "`created`, `updated`, `refreshed` or `deleted`"),
         *(_CALLER, _COMMAND, _CORRELATION),
-        Column("of", "string", "`attribute` or `document`"),
-        Column("path", "string", "path of the attribute; empty for a document"),
-        Column("before", "string", "the value before as JSON, a document's hash; null: absent"),
-        Column("after", "string", "the value after as JSON, a document's hash; null: absent"),
+        LakeColumn("of", "string", "`attribute` or `document`"),
+        LakeColumn("path", "string", "path of the attribute; empty for a document"),
+        LakeColumn("before", "string", "the value before as JSON, a document's hash; null: absent"),
+        LakeColumn("after", "string", "the value after as JSON, a document's hash; null: absent"),
         *_VERDICT,
         _MONTH,
     ),
@@ -162,32 +162,32 @@ _VERSIONS: Final = LakeTable(
     "Each life of a Version, from its creation to its deletion, with its last attributes.",
     (
         *(_STREAM, _XID, _GROUP, _RESOURCE),
-        Column("groupid", "string", "id of its Group"),
-        Column("resourceid", "string", "id of its Resource"),
-        Column("versionid", "string", "its own id"),
-        Column("epoch", "bigint", "number of updates"),
-        Column("ancestorid", "string", "the Version that it was made from; its own id for a root"),
-        Column("name", "string", "its name"),
-        Column("contenttype", "string", "media type of its document"),
-        Column("format", "string", "format of its document, such as `Avro/1.12.0`"),
-        Column("formatvalidatedreason", "string", "why the format was not validated"),
-        Column("compatibilityvalidatedreason", "string", "why the compatibility was not validated"),
-        Column("isdefault", "boolean", "whether it is, or last was, the default Version"),
-        Column("formatvalidated", "boolean", "whether its document is known to be valid; null: not asked"),
-        Column("compatibilityvalidated", "boolean", "whether it is known to be compatible; null: not asked"),
-        Column("document", "string", "SHA-256 of its document"),
-        Column("createdat", "timestamp", "as the Version states it"),
-        Column("modifiedat", "timestamp", "as the Version states it"),
-        Column("born", "bigint", "position of its creation"),
-        Column("born_time", "timestamp", "time of its creation"),
-        Column("born_caller", "string", "who created it"),
-        Column("gone", "bigint", "position of its deletion; null while it exists"),
-        Column("gone_time", "timestamp", "time of its deletion"),
-        Column("gone_caller", "string", "who deleted it"),
-        Column("reason", "string", "why it was deleted: `deleted`, `pruned` or `forgotten`"),
-        Column("size", "bigint", "bytes of its document; null where the document is not known"),
-        Column("breaking", "boolean", "whether its document cannot read what its ancestor's wrote; null: unknown"),
-        Column("breaking_reason", "string", "the first reason, in words of the format"),
+        LakeColumn("groupid", "string", "id of its Group"),
+        LakeColumn("resourceid", "string", "id of its Resource"),
+        LakeColumn("versionid", "string", "its own id"),
+        LakeColumn("epoch", "bigint", "number of updates"),
+        LakeColumn("ancestorid", "string", "the Version that it was made from; its own id for a root"),
+        LakeColumn("name", "string", "its name"),
+        LakeColumn("contenttype", "string", "media type of its document"),
+        LakeColumn("format", "string", "format of its document, such as `Avro/1.12.0`"),
+        LakeColumn("formatvalidatedreason", "string", "why the format was not validated"),
+        LakeColumn("compatibilityvalidatedreason", "string", "why the compatibility was not validated"),
+        LakeColumn("isdefault", "boolean", "whether it is, or last was, the default Version"),
+        LakeColumn("formatvalidated", "boolean", "whether its document is known to be valid; null: not asked"),
+        LakeColumn("compatibilityvalidated", "boolean", "whether it is known to be compatible; null: not asked"),
+        LakeColumn("document", "string", "SHA-256 of its document"),
+        LakeColumn("createdat", "timestamp", "as the Version states it"),
+        LakeColumn("modifiedat", "timestamp", "as the Version states it"),
+        LakeColumn("born", "bigint", "position of its creation"),
+        LakeColumn("born_time", "timestamp", "time of its creation"),
+        LakeColumn("born_caller", "string", "who created it"),
+        LakeColumn("gone", "bigint", "position of its deletion; null while it exists"),
+        LakeColumn("gone_time", "timestamp", "time of its deletion"),
+        LakeColumn("gone_caller", "string", "who deleted it"),
+        LakeColumn("reason", "string", "why it was deleted: `deleted`, `pruned` or `forgotten`"),
+        LakeColumn("size", "bigint", "bytes of its document; null where the document is not known"),
+        LakeColumn("breaking", "boolean", "whether its document cannot read what its ancestor's wrote; null: unknown"),
+        LakeColumn("breaking_reason", "string", "the first reason, in words of the format"),
     ),
     sort=("stream", "born"),
     key="born",
@@ -199,17 +199,17 @@ _SCHEMA_FIELDS: Final = LakeTable(
     (
         _POSITION,
         _TIME,
-        Column("xid", "string", "path of the Version"),
+        LakeColumn("xid", "string", "path of the Version"),
         *(_GROUP, _RESOURCE),
-        Column("versionid", "string", "id of the Version"),
-        Column("document", "string", "SHA-256 of the document"),
-        Column("format", "string", "format of the document"),
-        Column("ordinal", "bigint", "1, 2, 3 … in the document"),
-        Column("path", "string", "path of the field, such as `order.lines[].price`"),
-        Column("name", "string", "name of the field, the last part of its path"),
-        Column("fieldtype", "string", "type of the field, in words of the format"),
-        Column("optional", "boolean", "whether a valid value may lack the field, or have null there"),
-        Column("doc", "string", "description of the field"),
+        LakeColumn("versionid", "string", "id of the Version"),
+        LakeColumn("document", "string", "SHA-256 of the document"),
+        LakeColumn("format", "string", "format of the document"),
+        LakeColumn("ordinal", "bigint", "1, 2, 3 … in the document"),
+        LakeColumn("path", "string", "path of the field, such as `order.lines[].price`"),
+        LakeColumn("name", "string", "name of the field, the last part of its path"),
+        LakeColumn("fieldtype", "string", "type of the field, in words of the format"),
+        LakeColumn("optional", "boolean", "whether a valid value may lack the field, or have null there"),
+        LakeColumn("doc", "string", "description of the field"),
         _MONTH,
     ),
     sort=("name", "position"),
@@ -219,9 +219,9 @@ _DOCUMENTS: Final = LakeTable(
     "documents",
     "Each document that the log refers to, as far as the source of the log has it.",
     (
-        Column("sha256", "string", "SHA-256 of the bytes, in lower-case hex"),
-        Column("size", "bigint", "number of bytes"),
-        Column("content", "binary", "the bytes"),
+        LakeColumn("sha256", "string", "SHA-256 of the bytes, in lower-case hex"),
+        LakeColumn("size", "bigint", "number of bytes"),
+        LakeColumn("content", "binary", "the bytes"),
     ),
     sort=("sha256",),
 )

@@ -12,10 +12,10 @@ from annals.domain.values import json_text
 
 def fields(parsed: AvroSchema) -> Iterator[SchemaField]:
     """The fields of all records that the root reaches; `optional` means that a field's union contains null."""
-    return _Walker(parsed).walk(parsed.root, "", ())
+    return _AvroFields(parsed).walk(parsed.root, "", ())
 
 
-class _Walker:
+class _AvroFields:
     """One walk through a schema. The parsed types have no descriptions, so these are read from the document."""
 
     def __init__(self, schema: AvroSchema) -> None:

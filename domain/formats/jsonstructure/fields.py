@@ -13,10 +13,10 @@ def fields(parsed: SchemaGraph) -> Iterator[SchemaField]:
     """The properties of the root type at every depth; a document without a root type has none."""
     document = parsed.document
     root = {"type": {"$ref": document["$root"]}} if isinstance(document.get("$root"), str) else document
-    return _Walker(document).walk(root, "", ())
+    return _JsonStructureFields(document).walk(root, "", ())
 
 
-class _Walker:
+class _JsonStructureFields:
     def __init__(self, document: Any) -> None:
         self._document = document
 

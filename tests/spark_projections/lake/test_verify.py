@@ -9,7 +9,7 @@ from pyspark.sql import functions as f
 
 from annals.spark_projections.lake import append
 from annals.spark_projections.lake.append import Lake
-from annals.spark_projections.lake.tables import TABLES, Column
+from annals.spark_projections.lake.tables import TABLES, LakeColumn
 from annals.spark_projections.lake.verify import state_hash, verify
 from annals.spark_projections.log_schema import LogHead
 from annals.spark_projections.verify_log import ChainAnchors
@@ -74,5 +74,5 @@ def test_columns_are_added(
 
 def test_columns_have_meanings() -> None:
     for table in TABLES.values():
-        assert all(isinstance(column, Column) and column.about for column in table.columns)
+        assert all(isinstance(column, LakeColumn) and column.about for column in table.columns)
         assert len(set(table.names)) == len(table.names)
