@@ -70,11 +70,9 @@ def from_postgres(spark: SparkSession, database: str) -> LogSource:
 
     def documents(hashes: DataFrame) -> DataFrame:
         wanted = [row.sha256 for row in hashes.limit(_MAX_HASHES + 1).collect()]
-        # The database filters by a short list; otherwise Spark reads the whole table and filters itself.
-        found = postgres.documents(spark, database)
         if len(wanted) <= _MAX_HASHES:
-            return found.where(f.col("sha256").isin(wanted) if wanted else f.lit(False))
-        return found.join(hashes, "sha256", "left_semi")
+            return postgres.documents(spark, database, wanted)
+        return postgres.documents(spark, database).join(hashes, "sha256", "left_semi")
 
     def read(after: int) -> DataFrame:
         return postgres.read(spark, database, after=after)

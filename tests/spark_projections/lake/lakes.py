@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from annals.api.app import create_app
 from annals.api.settings.settings import Settings
+from annals.projections.log.documents import document_content
 from annals.projections.log.table_rows import LogTableRow
 from annals.spark_projections.lake.append import Lake
 from annals.spark_projections.lake.rows import ROWS, LogPart
@@ -44,7 +45,8 @@ class Story:
     def of(cls, spark: SparkSession, path: Path) -> Story:
         """Of the store in a file."""
         with sqlite3.connect(path) as connection:
-            documents = connection.execute("SELECT sha256, bytes FROM document").fetchall()
+            stored = connection.execute("SELECT sha256, bytes FROM document").fetchall()
+        documents = [(sha256, document_content(sha256, value)) for sha256, value in stored]
         return cls(spark, log_rows(f"sqlite:///{path}"), documents, path)
 
     def log(self, after: int = 0, end: int | None = None) -> DataFrame:
@@ -84,7 +86,7 @@ class Story:
 
 async def _shown_asof(path: Path, position: int) -> set[tuple[str, int]]:
     moment = RequestClock()
-    app = create_app(Settings(database=f"sqlite:///{path}"), clock=moment.clock, new_id=moment.new_id)
+    app = create_app(Settings(database=f"sqlite:///{path}", hosts="registry"), clock=moment.clock, new_id=moment.new_id)
     async with app.router.lifespan_context(app):
         registry = Registry(app, None, moment)  # type: ignore[arg-type]
         answer = await registry.ask(Request("GET", f"/schemagroups?inline=*&asof={position}", None, {}))
