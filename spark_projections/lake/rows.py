@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import functions as f
 
-from annals.domain.registry.events import EntityDeleted
+from annals.domain.registry.events import EntityCreated, EntityDeleted
 from annals.spark_projections.analysis.changes import changes as changes_of
 from annals.spark_projections.analysis.events import interactions as interactions_of
 from annals.spark_projections.analysis.events import is_outside_tree, owner_columns, xid_depth
@@ -31,6 +31,8 @@ _SMALL_PART: Final = 100_000
 _VERSION_DEPTH: Final = 6
 _DOCUMENT: Final = "$.private.document"
 _FORMAT: Final = "$.attributes.format"
+_ANCESTOR: Final = "$.attributes.ancestorid"
+_CREATED: Final = f"{EntityCreated.TOPIC.partition(':')[0]}:"
 
 
 class LogPart(NamedTuple):
@@ -90,19 +92,10 @@ def versions(part: LogPart) -> DataFrame:
     """The Versions of the Resources that the part touched: all of them, because they refer to their ancestors."""
     touched = part.new.where(xid_depth("stream") == _VERSION_DEPTH).select(_resource("stream")).distinct()
     log_rows = part.log.where(xid_depth("stream") == _VERSION_DEPTH).withColumn("resource", _resource("stream"))
-    found = versions_of(log_rows.join(f.broadcast(touched), "resource", "left_semi").drop("resource"))
-    found = found.withColumn("stream", f.lower("xid")).join(_sizes(part.documents), "document", "left")
-    ancestors = found.groupBy(f.lower("resourcexid").alias("resource"), f.lower("versionid").alias("ancestor")).agg(
-        f.max_by(f.struct(f.col("document").alias("before"), f.col("format").alias("before_format")), "born").alias("a")
-    )
-    is_ancestor = (f.lower("resourcexid") == f.col("resource")) & (f.lower("ancestorid") == f.col("ancestor"))
-    pairs = (
-        found.where(f.lower("ancestorid") != f.lower("versionid"))
-        .join(ancestors, is_ancestor)
-        .select("born", "a.*", f.col("document").alias("after"), f.col("format").alias("after_format"))
-    )
-    judged = _judged(pairs, part.documents).select("born", "breaking", "breaking_reason")
-    return found.join(judged, "born", "left")
+    log_rows = log_rows.join(f.broadcast(touched), "resource", "left_semi").drop("resource")
+    found = versions_of(log_rows).withColumn("stream", f.lower("xid"))
+    judged = _judged(_births(log_rows), part.documents).select("born", "breaking", "breaking_reason")
+    return found.join(_sizes(part.documents), "document", "left").join(judged, "born", "left")
 
 
 def schema_fields(part: LogPart) -> DataFrame:
@@ -152,6 +145,34 @@ def _document_steps(new: DataFrame, before: DataFrame) -> DataFrame:
     return after.join(earlier, ["stream", "revision"], "left")
 
 
+def _births(version_log: DataFrame) -> DataFrame:
+    """The document of each new Version, and the one that its ancestor had at that time: `born` is the position."""
+    documents = version_log.where(~_is_deletion()).select(
+        *("position", "last", "stream", "topic", "state"),
+        f.get_json_object("state", _DOCUMENT).alias("document"),
+        f.get_json_object("state", _FORMAT).alias("format"),
+    )
+    ancestor = f.concat(_resource("stream"), f.lit("/versions/"), f.lower(f.get_json_object("state", _ANCESTOR)))
+    births = documents.where(f.col("topic").startswith(_CREATED)).select(
+        f.col("position").alias("born"),
+        f.col("last").alias("born_last"),
+        f.col("stream").alias("version"),
+        ancestor.alias("ancestor"),
+        f.col("document").alias("after"),
+        f.col("format").alias("after_format"),
+    )
+    # A request may create an ancestor after its descendants.
+    was_there = (f.col("stream") == f.col("ancestor")) & (f.col("position") <= f.col("born_last"))
+    latest = f.max_by(f.struct(f.col("document").alias("before"), f.col("format").alias("before_format")), "position")
+    return (
+        births.where("ancestor <> version")
+        .join(documents, was_there)
+        .groupBy("born", "after", "after_format")
+        .agg(latest.alias("ancestor"))
+        .select("born", "after", "after_format", "ancestor.*")
+    )
+
+
 def _judged(pairs: DataFrame, documents: DataFrame) -> DataFrame:
     """The pairs of different documents that can be compared, with their verdicts."""
     return pairs.where("before <> after").join(
@@ -164,6 +185,7 @@ def _sizes(documents: DataFrame) -> DataFrame:
 
 
 def _resource(stream: str) -> Column:
+    """The part of a Version's stream that is its Resource."""
     return f.substring_index(stream, "/", 5).alias("resource")
 
 

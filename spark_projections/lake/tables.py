@@ -186,7 +186,9 @@ _VERSIONS: Final = LakeTable(
         LakeColumn("gone_caller", "string", "who deleted it"),
         LakeColumn("reason", "string", "why it was deleted: `deleted`, `pruned` or `forgotten`"),
         LakeColumn("size", "bigint", "bytes of its document; null where the document is not known"),
-        LakeColumn("breaking", "boolean", "whether its document cannot read what its ancestor's wrote; null: unknown"),
+        LakeColumn(
+            "breaking", "boolean", "whether its first document cannot read what its ancestor's wrote; null: unknown"
+        ),
         LakeColumn("breaking_reason", "string", "the first reason, in words of the format"),
     ),
     sort=("stream", "born"),

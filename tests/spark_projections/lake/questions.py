@@ -11,9 +11,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from annals.spark_projections.lake.append import ALL_TABLES, Lake
+from annals.spark_projections.lake.formats.contract import session_settings
 from tests.support.serving import ROOT
 
 FOLDER: Final = ROOT / "docs" / "guides" / "lake"
@@ -54,7 +55,11 @@ def register(lake: Lake) -> None:
 
 def section(spark: SparkSession, question: Question) -> str:
     """The part of the page about one question."""
-    found = spark.sql(question.sql)
+    with session_settings(spark, {"spark.sql.maxMetadataStringLength": "2000"}):
+        return _section(spark.sql(question.sql), question)
+
+
+def _section(found: DataFrame, question: Question) -> str:
     answer = found._jdf.showString(100, 0, False).rstrip()
     return (
         f"## {question.text}\n\nFile: [{question.name}.sql](questions/{question.name}.sql)\n\n"

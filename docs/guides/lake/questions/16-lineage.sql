@@ -1,12 +1,9 @@
--- From which Versions was each living Version made?
-WITH RECURSIVE lineage(resourcexid, versionid, line, ancestorid, depth) AS (
-  SELECT resourcexid, versionid, versionid, ancestorid, 0 FROM versions WHERE gone IS NULL
-  UNION ALL
-  SELECT l.resourcexid, l.versionid, concat(v.versionid, ' > ', l.line), v.ancestorid, l.depth + 1
-  FROM lineage l JOIN versions v ON v.resourcexid = l.resourcexid AND v.versionid = l.ancestorid
-  WHERE l.ancestorid <> split(l.line, ' > ')[0]
-)
-SELECT resourcexid, versionid, max_by(line, depth) AS line
-FROM lineage
-GROUP BY resourcexid, versionid
-ORDER BY resourcexid, versionid
+-- From which Versions was each living Version made, two steps back?
+SELECT v.resourcexid, v.versionid, concat_ws(' > ', older.versionid, old.versionid, v.versionid) AS line
+FROM versions v
+  LEFT JOIN versions old
+    ON old.resourcexid = v.resourcexid AND old.versionid = v.ancestorid AND old.versionid <> v.versionid
+  LEFT JOIN versions older
+    ON older.resourcexid = old.resourcexid AND older.versionid = old.ancestorid AND older.versionid <> old.versionid
+WHERE v.gone IS NULL
+ORDER BY v.resourcexid, v.born
