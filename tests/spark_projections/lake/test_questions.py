@@ -17,7 +17,7 @@ def shop(full_lake: FullLake) -> FullLake:
     return full_lake
 
 
-@pytest.mark.parametrize("question", questions(), ids=lambda question: question.name)
+@pytest.mark.parametrize("question", [*questions()], ids=lambda question: question.name)
 def test_a_question(shop: FullLake, question: Question) -> None:
     assert section(shop("delta").spark, question) in PAGE.read_text()
 
