@@ -1,4 +1,4 @@
-"""The jars of the connectors through which Spark reads databases and brokers, and their download.
+"""The jars of the connectors through which Spark reads databases and brokers and writes tables, and their download.
 
 The versions are tested as one set with the PySpark that `annals[spark]` installs. Only these files are downloaded;
 their other dependencies are among Spark's own jars.
@@ -28,6 +28,8 @@ CONNECTORS: Final[dict[str, tuple[str, ...]]] = {
         "org.apache.commons:commons-pool2:2.12.0",
     ),
     "postgres": ("org.postgresql:postgresql:42.7.8",),
+    "delta": ("io.delta:delta-spark_2.13:4.0.0", "io.delta:delta-storage:4.0.0"),
+    "iceberg": ("org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.0",),
 }
 
 

@@ -19,6 +19,19 @@ from annals.spark_projections.java import java_home
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+#: Settings of a session that uses a connector. They are given at the start of a session, or not at all.
+_CONNECTOR_CONFIG: Final = {
+    "delta": {
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        # The default of 50 tasks for each look at a table takes longer than all the rest in tables of few files.
+        "spark.databricks.delta.snapshotPartitions": "4",
+    },
+    "iceberg": {
+        "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+    },
+}
+_EXTENSIONS: Final = "spark.sql.extensions"
 #: The Python that Spark starts. By default it is this one, because it has the packages that the code imports.
 _PYTHON_VARIABLE: Final = "PYSPARK_PYTHON"
 
@@ -83,8 +96,15 @@ def _create_session(settings: SparkSettings, connectors: Iterable[str]) -> Spark
 def _spark_config(settings: SparkSettings, connectors: Iterable[str]) -> dict[str, str]:
     from annals.spark_projections.jars import connector_jars
 
+    connectors = list(connectors)
     jar_list = ",".join(str(jar.resolve()) for jar in connector_jars(connectors, settings.jars, settings.java))
-    spark_settings = {
+    connector_settings = [_CONNECTOR_CONFIG.get(name, {}) for name in connectors]
+    extensions = ",".join(config[_EXTENSIONS] for config in connector_settings if _EXTENSIONS in config)
+    spark_settings: dict[str, str | None] = {}
+    for config in connector_settings:
+        spark_settings |= config
+    spark_settings |= {
+        _EXTENSIONS: extensions,
         "spark.master": settings.master,
         "spark.driver.memory": settings.memory,
         "spark.executor.memory": settings.memory,
@@ -92,6 +112,8 @@ def _spark_config(settings: SparkSettings, connectors: Iterable[str]) -> dict[st
         "spark.jars.packages": settings.packages,
         # The log's times are in UTC, so timestamps made of them must be too.
         "spark.sql.session.timeZone": "UTC",
+        # The default is a type of 12 bytes that other programs no longer write.
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         "spark.ui.showConsoleProgress": "false",
         # Without it, "available now" ends after the one batch that an earlier run left unfinished.
         "spark.sql.streaming.triggerAvailableNowWrapper.enabled": "true",

@@ -47,6 +47,9 @@ VERBS: Final = {
         "spark:spark",
         "Query the whole log of a registry in SQL. docs/guides/spark/analysts.md describes the tables.",
     ),
+    "lake": Verb(
+        "lake:lake", "Keep the log as tables that other programs read. docs/guides/lake/README.md describes them."
+    ),
     "secrets": Verb("secrets:secrets", "Manage the encrypted secrets of the registry."),
     "completion": Verb("completion:completion", "Print a script that completes verbs, options and values in a shell."),
 }

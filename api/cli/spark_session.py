@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
@@ -28,7 +28,7 @@ _REQUIRED_OPTIONS: Final = {
     "kafka": ("brokers", "--kafka"),
 }
 #: What to do if a source is not the original log.
-_REMEDIES: Final = {
+REMEDIES: Final = {
     "segments": "annals segments verify checks the folder",
     "postgres": "annals log verify checks the store",
     "kafka": "annals publish can write the topic again under another --prefix",
@@ -79,12 +79,15 @@ def parse_location(url: str, token: str | None) -> LogLocation:
 
 
 @contextmanager
-def open_session(location: LogLocation) -> Iterator[SparkSession]:
+def open_session(location: LogLocation | None, connectors: Iterable[str] = ()) -> Iterator[SparkSession]:
     """A Spark session that can read a log at a location. A session that existed before stays open.
+
+    connectors: further ones that the session needs.
 
     Raises: UsageError if something is missing, with what to do; InvalidInput for errors of Spark.
     """
-    _required_location(location)  # reports a missing option before the slow start of Spark
+    if location is not None:
+        required_location(location)  # reports a missing option before the slow start of Spark
     try:
         from pyspark.errors import PySparkException
         from pyspark.logger import PySparkLogger
@@ -97,7 +100,7 @@ def open_session(location: LogLocation) -> Iterator[SparkSession]:
         raise UsageError(f"this needs Spark ({error.name} is missing): pip install 'annals[spark]'.") from None
     has_session = SparkSession.getActiveSession() is not None
     try:
-        spark = session(connectors=_CONNECTORS[location.source])
+        spark = session(connectors=(*(_CONNECTORS[location.source] if location else ()), *connectors))
     except (MissingJava, MissingJars) as error:
         raise UsageError(f"{error}.") from None
     # The verb reports each error once, so Spark's own log is off.
@@ -117,32 +120,18 @@ def read_log(spark: SparkSession, location: LogLocation) -> DataFrame:
     if location.source == "annals":
         from annals.spark_projections.sources import annals
 
-        return annals.read(spark, _required_location(location), location.token)
+        return annals.read(spark, required_location(location), location.token)
     if location.source == "segments":
         from annals.spark_projections.sources import segments
 
-        return segments.read(spark, _required_location(location))
+        return segments.read(spark, required_location(location))
     if location.source == "kafka":
         from annals.spark_projections.sources import kafka
 
-        return kafka.read(spark, *_topic_options(location))
+        return kafka.read(spark, *topic_options(location))
     from annals.spark_projections.sources import postgres
 
-    return postgres.read(spark, _required_location(location))
-
-
-def stream_log(spark: SparkSession, location: LogLocation) -> DataFrame:
-    """The log of a registry, of a topic or of segments, as a stream. Raises: UsageError."""
-    if location.source == "segments":
-        from annals.spark_projections.sources import segments
-
-        return segments.stream(spark, _required_location(location))
-    if location.source == "kafka":
-        from annals.spark_projections.sources import kafka
-
-        return kafka.stream(spark, *_topic_options(location))
-    reader = spark.readStream.format("annals").options(**({"token": location.token} if location.token else {}))
-    return reader.load(_required_location(location))
+    return postgres.read(spark, required_location(location))
 
 
 def rebuild_rows(
@@ -186,7 +175,7 @@ def rebuild_rows(
         except FileExistsError as error:
             raise InvalidInput(f"{error}; events that were written stay as they are.") from None
         except UnverifiedLog as error:
-            raise StoreError(f"{error}. Nothing was loaded; {_REMEDIES[location.source]}.") from error
+            raise StoreError(f"{error}. Nothing was loaded; {REMEDIES[location.source]}.") from error
 
 
 def _rebuild_log(
@@ -196,23 +185,23 @@ def _rebuild_log(
     if location.source == "segments":
         from annals.spark_projections.sources import segments
 
-        return segments.read_verified(spark, _required_location(location)), None
+        return segments.read_verified(spark, required_location(location)), None
     if location.source != "kafka":
         return read_log(spark, location), None
     from annals.spark_projections.sources import kafka
 
-    return kafka.read_rows(spark, *_topic_options(location)), kafka.whole_interactions
+    return kafka.read_rows(spark, *topic_options(location)), kafka.whole_interactions
 
 
-def _topic_options(location: LogLocation) -> tuple[str, str, dict[str, str]]:
+def topic_options(location: LogLocation) -> tuple[str, str, dict[str, str]]:
     """Brokers, topic and options for Spark. Raises: UsageError."""
     from annals.api.cli.kafka_settings import spark_kafka_options  # imports Kafka's client
 
-    servers, options = spark_kafka_options(_required_location(location))
+    servers, options = spark_kafka_options(required_location(location))
     return servers, f"{location.prefix}.log", options
 
 
-def _required_location(location: LogLocation) -> str:
+def required_location(location: LogLocation) -> str:
     """The location of the log, as its source expects it. Raises: UsageError if the required option is missing."""
     if location.source == "postgres":
         if make_url(location.database).get_backend_name() != "postgresql":

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from docs.generate import command_line, errors, events, formats, http, metrics, settings, tables
+from docs.generate import command_line, errors, events, formats, http, lake, metrics, settings, tables
 
 FOLDER: Final = Path(__file__).resolve().parents[1] / "reference"
 PAGES: Final[dict[str, Callable[[], str]]] = {
@@ -15,6 +15,7 @@ PAGES: Final[dict[str, Callable[[], str]]] = {
     "events.md": events.text,
     "formats.md": formats.text,
     "http.md": http.text,
+    "lake.md": lake.text,
     "metrics.md": metrics.text,
     "settings.md": settings.text,
     "tables.md": tables.text,

@@ -36,6 +36,11 @@ def document_bytes(db: Database, sha256: str) -> bytes | None:
     return None if row is None else decompress_document(sha256, row[0])
 
 
+def document_content(sha256: str, stored: bytes) -> bytes:
+    """The bytes of a document, from the value of the database's column. Raises: an error for a damaged one."""
+    return decompress_document(sha256, stored)
+
+
 def is_document_below(db: Database, sha256: str, xid: str) -> bool:
     """Whether a live or past entity at or below a path has or had a document.
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from annals.commands.store.hashes import Interaction, LogRow
-from annals.commands.store.mapper import UPCASTS, EventMapper, Upcast, after_image
+from annals.commands.store.hashes import Interaction, LogRow, entity_hash
+from annals.commands.store.mapper import UPCASTS, EventMapper, Upcast, after_image, assemble_after_image
 from annals.commands.store.mapper import stored_state as stored
 from annals.commands.store.state_compression import decompress_state
 from annals.domain.registry.events import EntityEvent
@@ -114,3 +114,8 @@ def interaction_of(row: LogTableRow) -> Interaction:
         state=row.statehash,
         salt=row.salt,
     )
+
+
+def image_hash(xid: str, type: str, epoch: int, attributes: str, private: str) -> bytes:
+    """The hash of an entity, which the state hash of its log sums. attributes, private: JSON texts as stored."""
+    return entity_hash(assemble_after_image(xid, type, epoch, attributes.encode(), private.encode()))

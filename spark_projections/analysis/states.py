@@ -21,13 +21,19 @@ def entities(log: DataFrame, asof: int | None = None) -> DataFrame:
 
 def entities_history(log: DataFrame) -> DataFrame:
     """One row for each state that an entity ever had; `until` is null for current states."""
+    return states(log).drop("stream", "private")
+
+
+def states(log: DataFrame) -> DataFrame:
+    """`entities_history` with the stream of each entity, and its private members as JSON text."""
     # Joined on `since`, not on `until`: that is null for all live entities, which would meet on one executor.
     time = f.col("time").cast("timestamp")
     successors = log.select("stream", (f.col("revision") - 1).alias("revision"), time.alias("until_time"))
     event_times = log.select("stream", "revision", f.col("position").alias("since"), time.alias("since_time"))
     times = event_times.join(successors, ["stream", "revision"], "left").drop("stream", "revision")
-    rows = read_model.entity_rows(log).drop("born", "meta", "private").join(times, "since")
+    rows = read_model.entity_rows(log).drop("born", "meta").join(times, "since")
     return rows.select(
+        f.lower("xid").alias("stream"),
         "xid",
         "type",
         *owner_columns("xid"),
@@ -36,7 +42,7 @@ def entities_history(log: DataFrame) -> DataFrame:
         "epoch",
         timestamp_column("createdat"),
         timestamp_column("modifiedat"),
-        *("attributes", "document", "since", "since_time", "until", "until_time"),
+        *("attributes", "private", "document", "since", "since_time", "until", "until_time"),
     )
 
 

@@ -42,13 +42,15 @@ POLL_SECONDS: Final = 0.2
 _OPTIONS: Final = frozenset(("path", "token", "after", "asof", "partitionsize"))
 
 
-def read(spark: SparkSession, url: str, token: str | None = None, asof: str | None = None) -> DataFrame:
-    """The events of whole interactions up to a moment, by default the current end of the log.
+def read(spark: SparkSession, url: str, token: str | None = None, asof: str | None = None, after: int = 0) -> DataFrame:
+    """The events of whole interactions after a position up to a moment, by default the current end of the log.
 
     The moment is resolved once, like in `load`, so reading the DataFrame twice gives the same rows.
     Raises: PySparkException where the log is not accessible, or does not reach that moment.
     """
     options = {name: value for name, value in (("token", token), ("asof", asof)) if value is not None}
+    if after:
+        options["after"] = str(after)
     return spark.read.format(AnnalsSource.name()).options(**options).load(url)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
-from annals.projections.kafka.log_topic import SCHEMA
+from annals.projections.kafka.log_topic import DOCUMENT, SCHEMA
 from annals.projections.log.table_rows import KNOWN_VERSIONS
 from annals.spark_projections.log_schema import LOG_SCHEMA, with_salt
 
@@ -33,12 +33,22 @@ def read_rows(spark: SparkSession, servers: str, topic: str, options: Mapping[st
     return _parse_rows(records).dropDuplicates(["position"])
 
 
-def whole_interactions(log: DataFrame) -> DataFrame:
+def documents(spark: SparkSession, servers: str, topic: str, options: Mapping[str, str] | None = None) -> DataFrame:
+    """The documents that the records carry, as `sha256` and `content`; none unless the registry publishes them."""
+    records = spark.read.format("kafka").options(**_reader_options(servers, topic, options)).load()
+    carried = records.select(f.explode(f.filter("headers", lambda header: header["key"] == DOCUMENT)).alias("header"))
+    content = carried.select(f.sha2("header.value", 256).alias("sha256"), f.col("header.value").alias("content"))
+    return content.dropDuplicates(["sha256"])
+
+
+def whole_interactions(log: DataFrame, after: int = 0) -> DataFrame:
     """The events of whole interactions, up to the first incomplete interaction at the time of the call.
+
+    after: the position after which the log begins.
 
     Records are in several partitions, and the latest ones may be visible in one partition but not yet in another.
     """
-    first_gap, last = _log_ends(log, 0)
+    first_gap, last = _log_ends(log, after)
     # The filter always has an upper bound: each query reads the topic again, and the topic has grown by then.
     return log.where(f.col("last") <= (last or 0) if first_gap is None else f.col("last") < first_gap)
 
@@ -72,16 +82,12 @@ def _parse_rows(records: DataFrame) -> DataFrame:
     return with_salt(records.select(checked_row.alias("row")).select("row.*"))
 
 
-def first_missing(log: DataFrame, after: int = 0) -> int | None:
-    """The first position of the first interaction that is incomplete or follows a gap; None where nothing is missing.
-
-    after: the position after which the log should begin.
-    """
-    return _log_ends(log, after)[0]
-
-
 def _log_ends(log: DataFrame, after: int) -> tuple[int | None, int | None]:
-    """The result of `first_missing`, and the last position of all; None where there is none."""
+    """Where the log has its first gap, and its last position; None where there is none.
+
+    A gap is the first position of an interaction that is incomplete, or that does not follow the one before it. after:
+    the position after which the log should begin.
+    """
     interactions = log.groupBy("first", "last").agg(f.count("*").alias("events"))
     # Each interaction is grouped with the end of the one before it. This needs neither a second read of the topic nor a
     # single task for all interactions.

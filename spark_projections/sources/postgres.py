@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
+import pyarrow as pa
 from pyspark.sql import functions as f
 from pyspark.sql.types import StringType
 from sqlalchemy import make_url
 
+from annals.projections.log.documents import document_content
 from annals.projections.log.table_rows import state_text
+from annals.spark_projections.arrow_batches import Batches
 from annals.spark_projections.log_schema import LOG_SCHEMA
 
 if TYPE_CHECKING:
@@ -27,11 +31,14 @@ SELECT log.position, log.stream, log.revision, log.topic, log.state,
   i.first, i.last, i.xregcorrelationid, i.time, i.caller, i.command, i.registry_url, i.chain, i.state AS statehash,
   i.salt
 FROM log CROSS JOIN LATERAL (SELECT * FROM interaction WHERE last >= log.position ORDER BY last LIMIT 1) AS i
-WHERE log.position <= {last}) AS rows"""
+WHERE log.position > {after} AND log.position <= {last}) AS rows"""
+_DOCUMENTS: Final = "SELECT sha256, bytes FROM document"
 
 
-def read(spark: SparkSession, database: str, asof: int | None = None, partition: int = PARTITION_SIZE) -> DataFrame:
-    """The events of whole interactions up to a position, by default the end of the log.
+def read(
+    spark: SparkSession, database: str, asof: int | None = None, partition: int = PARTITION_SIZE, after: int = 0
+) -> DataFrame:
+    """The events of whole interactions after a position up to another, by default the end of the log.
 
     The position is resolved once. The log up to it never changes, so all tasks read the same state.
     database: a URL as in the server's settings, `postgresql://user:password@host/name`. partition: positions per task.
@@ -40,11 +47,11 @@ def read(spark: SparkSession, database: str, asof: int | None = None, partition:
     end_condition = "" if asof is None else f" WHERE last <= {int(asof)}"
     log_end: int = reader.option("dbtable", _LOG_END.format(until=end_condition)).load().collect()[0]["last"]
     read_options: dict[str, str | int] = {
-        "dbtable": _LOG_ROWS.format(last=log_end),
+        "dbtable": _LOG_ROWS.format(after=int(after), last=log_end),
         "partitionColumn": "position",
-        "lowerBound": 1,
-        "upperBound": log_end + 1,
-        "numPartitions": max(1, -(-log_end // partition)),
+        "lowerBound": after + 1,
+        "upperBound": max(after, log_end) + 1,
+        "numPartitions": max(1, -(-(log_end - after) // partition)),
         "fetchsize": FETCH_SIZE,
     }
     log = _reader(spark, database).options(**read_options).load().select(*LOG_SCHEMA.names)
@@ -52,9 +59,26 @@ def read(spark: SparkSession, database: str, asof: int | None = None, partition:
     return log.withColumn("state", f.udf(state_text, StringType(), useArrow=True)("state"))
 
 
+def documents(spark: SparkSession, database: str, hashes: Sequence[str] | None = None) -> DataFrame:
+    """Documents of the registry as `sha256` and `content`: those with some hashes, or all."""
+    found = query(spark, database, _DOCUMENTS)
+    if hashes is not None:  # the database filters by them
+        found = found.where(f.col("sha256").isin(*hashes) if hashes else f.lit(False))
+    return found.mapInArrow(_to_contents, "sha256 string, content binary")
+
+
 def query(spark: SparkSession, database: str, sql: str) -> DataFrame:
     """The result of one SELECT, which the database runs again whenever the rows are read."""
     return _reader(spark, database).option("query", sql).load()
+
+
+def _to_contents(batches: Batches) -> Batches:
+    for batch in batches:
+        hashes, stored = (batch.column(name).to_pylist() for name in ("sha256", "bytes"))
+        contents = [document_content(*one) for one in zip(hashes, stored, strict=True)]
+        yield pa.RecordBatch.from_arrays(
+            [pa.array(hashes, pa.string()), pa.array(contents, pa.binary())], ["sha256", "content"]
+        )
 
 
 def _reader(spark: SparkSession, database: str) -> DataFrameReader:

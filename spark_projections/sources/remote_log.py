@@ -37,6 +37,7 @@ class RemoteLog:
 
     def __init__(self, url: str, token: str | None = None) -> None:
         self._url = url.rstrip("/") + "/-/log"
+        self._root = url.rstrip("/")
         self._token = token
 
     def head(self, asof: str | None = None) -> LogHead:
@@ -69,12 +70,40 @@ class RemoteLog:
             except httpx.TransportError as error:
                 failures = _wait_before_retry(failures + 1, error)
 
+    def document(self, sha256: str) -> bytes | None:
+        """The bytes of a document; None where the registry lacks it. Raises: RemoteLogError."""
+        response = self._get(f"{self._root}/-/documents/{sha256}", "application/octet-stream")
+        return None if response.status_code == 404 else response.content
+
+    def members(self, path: str) -> Iterator[dict[str, Any]]:
+        """The objects of a list, of all its pages; none where the registry lacks the path. Raises: RemoteLogError."""
+        url = self._root + path
+        while url:
+            response = self._get(url, "application/json")
+            yield from response.json() if response.status_code == 200 else ()
+            url = str(response.url.join(response.links["next"]["url"])) if "next" in response.links else ""
+
+    def _get(self, url: str, accept: str) -> httpx.Response:
+        """A response, 200 or 404. Raises: RemoteLogError."""
+        failures = 0
+        while True:
+            try:
+                response = _client().get(url, headers=self._headers(accept))
+                if response.status_code in _RETRYABLE:
+                    raise httpx.ReadError(f"{response.url} answers {response.status_code}")
+                if response.status_code not in (200, 404):
+                    raise RemoteLogError(f"{response.url} answers {response.status_code}: {response.text}")
+                return response
+            except httpx.TransportError as error:
+                failures = _wait_before_retry(failures + 1, error)
+
+    def _headers(self, accept: str) -> dict[str, str]:
+        return {"accept": accept} | ({"authorization": f"Bearer {self._token}"} if self._token else {})
+
     @contextmanager
     def _open_response(self, path: str, query: dict[str, str]) -> Iterator[httpx.Response]:
         """A response whose body is not read yet. Raises: RemoteLogError, httpx.TransportError."""
-        headers = {"accept": "application/x-ndjson" if not path else "application/json"}
-        if self._token:
-            headers["authorization"] = f"Bearer {self._token}"
+        headers = self._headers("application/x-ndjson" if not path else "application/json")
         with _client().stream("GET", self._url + path, params=query, headers=headers) as response:
             if response.status_code in _RETRYABLE:
                 raise httpx.ReadError(f"{response.url} answers {response.status_code}")

@@ -18,15 +18,17 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def read(spark: SparkSession, folder: str) -> DataFrame:
-    """The events of the segments that are complete at the time of the call, without segments added later.
+def read(spark: SparkSession, folder: str, after: int = 0) -> DataFrame:
+    """The events after a position, of the segments that are complete at the time of the call, without later ones.
 
     folder: a path or a URI that this process and Spark's workers can access. Files without an entry in the manifest are
     ignored: a killed writer may have left them, and another one may have written the same events again.
     Raises: ValueError for a URI without a filesystem, UnreadableManifestEntry, OSError.
     """
     segments = open_folder(folder)
-    return _read_entries(spark, folder, [*segments.entries(segments.ranges())])
+    ranges = [range for range in segments.ranges() if range.last > after]
+    log = _read_entries(spark, folder, [*segments.entries(ranges)])
+    return log.where(f.col("position") > after) if after else log
 
 
 def read_verified(spark: SparkSession, folder: str) -> DataFrame:

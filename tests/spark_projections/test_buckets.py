@@ -12,9 +12,10 @@ from pyspark.sql import SparkSession
 from annals.projections.entities.rebuild import rebuild as make_anew
 from annals.projections.segments.folder import open_folder
 from annals.projections.segments.write import append_segments
-from annals.spark_projections import live
 from annals.spark_projections.events import EventDestination
 from annals.spark_projections.hadoop_paths import spark_uri
+from annals.spark_projections.lake import Lake, append
+from annals.spark_projections.lake.source import from_segments
 from annals.spark_projections.rebuild import rebuild
 from annals.spark_projections.sources import segments
 from tests.support.registries.recorded import Registry
@@ -65,7 +66,9 @@ def test_a_rebuild_by_way_of_a_bucket(spark: SparkSession, s3: S3, sqlite_url: s
         assert (s3.bucket / scheme / written / "_SUCCESS").exists()
     with pytest.raises(FileExistsError):
         rebuild(log, partial(make_anew, registry.store, None), events=events)
-    assert live.position(spark, f"{scheme}://{BUCKET}/{scheme}/live") == 0
+    lake = Lake(spark, "parquet", f"{scheme}://{BUCKET}/{scheme}/lake")
+    append(lake, from_segments(spark, s3.uri(scheme, f"{scheme}/annals")), ["interactions"])
+    assert lake.table("interactions").position() == report.position
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,6 @@ from sqlalchemy import make_url
 
 from tests.spark_projections.cluster import standalone
 from tests.spark_projections.conftest import require_connector
-from tests.spark_projections.live_tables import check_tables
 from tests.spark_projections.served_registry import log_rows
 from tests.spark_projections.test_console import COUNTED, QUERY
 from tests.support.serving import environment, serving
@@ -85,13 +84,14 @@ def test_the_verbs_on_a_cluster(
             write(served.url, method, "/schemagroups/g/schemas/s" + ("" if body is None else "$details"), body)
         answer = cluster.annals("spark", "sql", QUERY, "--json", "--from", served.url, ANNALS_TOKEN=TOKEN)
         assert [json.loads(line) for line in answer.splitlines()] == COUNTED
-        live = ("--to", (tmp_path / "tables").as_uri(), "--checkpoint", (tmp_path / "checkpoint").as_uri())
-        cluster.annals("spark", "live", "--once", "--from", "annals", "--registry", served.url, *live, ANNALS_TOKEN="w")
-        assert check_tables(spark, tmp_path / "tables", log_rows(database)) == log_rows(database)[-1].position
+        lake = ("--format", "parquet", "--to", (tmp_path / "tables").as_uri())
+        cluster.annals("lake", "append", "--from", served.url, *lake, ANNALS_TOKEN="w")
+        end = log_rows(database)[-1].position
+        assert f"position {end}, chain {log_rows(database)[-1].chain.hex()}" in cluster.annals("lake", "verify", *lake)
         stage = (tmp_path / "stage").as_uri()
         rebuilt = cluster.annals("rebuild", "--engine", "spark", "--stage", stage, ANNALS_DATABASE=database)
         assert "events in" in rebuilt
-    assert len(cluster.executors()) == 3
+    assert len(cluster.executors()) == 4
     assert all(found and "driver" not in found for found in cluster.executors())
     # a folder of the driver's own would hold nothing of what executors elsewhere write
     assert "--stage is needed" in cluster.annals("rebuild", "--engine", "spark", code=2, ANNALS_DATABASE=database)

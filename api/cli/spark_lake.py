@@ -1,0 +1,118 @@
+"""The lake for the command line: opens it, follows a log, and turns its errors into errors of the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from threading import Event
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+import typer
+
+from annals.api.cli.outcome import StoreError, UsageError
+from annals.api.cli.progress import ReportProgress
+from annals.api.cli.spark_progress import reported_tasks
+from annals.api.cli.spark_session import REMEDIES, LogLocation, open_session, required_location, topic_options
+
+if TYPE_CHECKING:
+    from annals.spark_projections.lake.append import Lake
+    from annals.spark_projections.lake.source import LogSource
+
+FormatName = Literal["delta", "iceberg", "parquet"]
+#: The connectors that each format needs.
+_CONNECTORS: Final[dict[FormatName, tuple[str, ...]]] = {
+    "delta": ("delta",),
+    "iceberg": ("iceberg",),
+    "parquet": (),
+}
+
+
+class LakePlace(NamedTuple):
+    """Where a lake is. uri: its folder. tables: names; empty for all."""
+
+    format: FormatName
+    uri: str
+    tables: tuple[str, ...] = ()
+
+
+def append_lake(
+    place: LakePlace, location: LogLocation, report: ReportProgress, follow: tuple[Event, float] | None
+) -> None:
+    """Brings the tables up to the end of the log; again and again with `follow`, an event that ends it and seconds.
+
+    Raises: UsageError, InvalidInput, StoreError.
+    """
+    with _open_lake(place, location) as lake, reported_tasks(lake.spark, report):
+        from annals.spark_projections.lake.append import append
+        from annals.spark_projections.lake.observations import observe
+        from annals.spark_projections.verify_log import UnverifiedLog
+
+        source, names = _source(lake, location), _names(place.tables)
+        position = -1
+        while True:
+            try:
+                result = append(lake, source, names)
+            except UnverifiedLog as error:
+                raise StoreError(f"{error}. Nothing was added; {REMEDIES[location.source]}.") from error
+            if location.source == "annals":
+                taken = datetime.now(UTC)
+                seen = observe(lake.spark, required_location(location), location.token, taken)
+                lake.add_observations({name: rows for name, rows in seen.items() if name in names}, taken)
+            if result.position != position:
+                typer.echo(f"position {result.position}, {result.events} new events")
+            position = result.position
+            if follow is None or follow[0].wait(follow[1]):
+                return
+
+
+def verify_lake(place: LakePlace, head: tuple[int, str] | None, report: ReportProgress) -> None:
+    """Prints the result of each table. Raises: StoreError where a table is not what the log says."""
+    with _open_lake(place) as lake, reported_tasks(lake.spark, report):
+        from annals.spark_projections.lake.verify import verify
+        from annals.spark_projections.log_schema import LogHead
+        from annals.spark_projections.verify_log import ChainAnchors
+
+        result = verify(lake, ChainAnchors(head=LogHead(*head)) if head else None)
+    for table in result.tables:
+        typer.echo(f"{table.name}\t{table.position}\t{table.rows}\t{table.finding or 'equal to the log'}")
+    if damaged := [table.name for table in result.tables if table.finding]:
+        remedy = "remove the folders of these tables, and annals lake append makes them again"
+        raise StoreError(f"{', '.join(damaged)} differ from the log; {remedy}.")
+    typer.echo(f"position {result.head.position}, chain {result.head.chain}, state {result.statehash}")
+
+
+def optimize_lake(place: LakePlace, keep_hours: float, report: ReportProgress) -> None:
+    """Makes files few, and removes those that are older than the given hours and no longer count."""
+    with _open_lake(place) as lake, reported_tasks(lake.spark, report):
+        from annals.spark_projections.lake.optimize import optimize
+
+        optimize(lake, keep_hours, _names(place.tables))
+
+
+@contextmanager
+def _open_lake(place: LakePlace, location: LogLocation | None = None) -> Iterator[Lake]:
+    with open_session(location, _CONNECTORS[place.format]) as spark:
+        from annals.spark_projections.lake.append import Lake
+
+        yield Lake(spark, place.format, place.uri)
+
+
+def _names(tables: Sequence[str]) -> tuple[str, ...]:
+    """The names of tables, all where none are given. Raises: UsageError for an unknown one."""
+    from annals.spark_projections.lake.append import ALL_TABLES
+
+    if unknown := sorted(set(tables) - set(ALL_TABLES)):
+        raise UsageError(f"--table {unknown[0]} is not one of {', '.join(ALL_TABLES)}.")
+    return tuple(tables) or tuple(ALL_TABLES)
+
+
+def _source(lake: Lake, location: LogLocation) -> LogSource:
+    from annals.spark_projections.lake import source
+
+    if location.source == "kafka":
+        return source.from_kafka(lake.spark, *topic_options(location))
+    place = required_location(location)
+    if location.source == "annals":
+        return source.from_registry(lake.spark, place, location.token)
+    return {"segments": source.from_segments, "postgres": source.from_postgres}[location.source](lake.spark, place)

@@ -1,0 +1,134 @@
+"""Brings the tables of a lake up to the end of a log.
+
+The table `log` takes the events from the source, after a proof that they continue its chain of hashes. All other tables
+are functions of that table and of `documents`, so each goes on from its own position, whatever the others are at. A
+process may end between any two steps: what it did not finish is done by the next run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from pyspark.sql import functions as f
+
+from annals.spark_projections.lake.formats import FormatName, stored_table
+from annals.spark_projections.lake.formats.contract import LakeError, ReportStep, StoredTable
+from annals.spark_projections.lake.observations import OBSERVATIONS
+from annals.spark_projections.lake.rows import REMOVED, ROWS, LogPart, document_hashes
+from annals.spark_projections.lake.source import LogSource
+from annals.spark_projections.lake.tables import DOCUMENTS, LOG, TABLES
+from annals.spark_projections.log_schema import LOG_SCHEMA, LogHead
+from annals.spark_projections.verify_log import LOG_START, verify_log
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+#: Every table by name: those of the log, and those of what it does not say.
+ALL_TABLES: Final = TABLES | OBSERVATIONS
+
+
+class Lake:
+    """The tables at a place. uri: a folder that Spark can write to."""
+
+    def __init__(self, spark: SparkSession, format: FormatName, uri: str) -> None:
+        self.spark = spark
+        self._format = format
+        self.uri = uri
+
+    def table(self, name: str) -> StoredTable:
+        """A table, which need not exist yet."""
+        return stored_table(self.spark, self._format, self.uri, ALL_TABLES[name])
+
+    def add_observations(self, rows: Mapping[str, DataFrame], taken: datetime) -> None:
+        """Adds rows of `observations` by table. taken: their time, which is the position of these tables."""
+        for name, found in rows.items():
+            self.table(name).commit(found, int(taken.timestamp() * 1_000_000), lambda step: None)
+
+    def log(self, after: int, end: int) -> DataFrame:
+        """The events between two positions, as a log has them."""
+        return self.table(LOG).read().where(f.col("position").between(after + 1, end)).select(*LOG_SCHEMA.names)
+
+    def head(self) -> LogHead:
+        """The end of the table `log`. Raises: LakeError where the table lacks its last event."""
+        position = self.table(LOG).position()
+        if not position:
+            return LOG_START
+        last = self.log(position - 1, position).select(f.lower(f.hex("chain"))).collect()
+        if not last:
+            raise LakeError(f"the table log lacks its last event, at position {position}")
+        return LogHead(position, str(last[0][0]))
+
+
+class AppendReport(NamedTuple):
+    """What a run has done. position: of all tables. events: that the log had more than before."""
+
+    position: int
+    events: int
+
+
+def append(
+    lake: Lake,
+    source: LogSource,
+    names: Collection[str] = tuple(TABLES),
+    report_step: ReportStep = lambda step: None,
+) -> AppendReport:
+    """Brings the log, and the tables of some names, up to the end of a source.
+
+    report_step: called after each step.
+    Raises: UnverifiedLog for events that do not continue the log of the lake; LakeError.
+    """
+    before = lake.head()
+    end = _append_log(lake, source, before, report_step)
+    for name in TABLES:
+        if name in names and name != LOG:
+            _append_table(lake, name, source, end, report_step)
+    return AppendReport(end, end - before.position)
+
+
+def _append_log(lake: Lake, source: LogSource, head: LogHead, report_step: ReportStep) -> int:
+    new = source.read(head.position)
+    if not source.is_stable:
+        # The rows that are written must be those that were verified.
+        new = new.persist()
+    try:
+        end = verify_log(new, start=head)
+        report_step(f"{LOG}: verified")
+        if end.position > head.position:
+            rows = ROWS[LOG](LogPart(new, new, new))
+            lake.table(LOG).commit(rows, end.position, _prefixed(report_step, LOG))
+            report_step(f"{LOG}: committed")
+    finally:
+        new.unpersist()
+    return end.position
+
+
+def _append_table(lake: Lake, name: str, source: LogSource, end: int, report_step: ReportStep) -> None:
+    table = lake.table(name)
+    position = table.position()
+    if position > end:
+        raise LakeError(f"{name} is at position {position}, but log only at {end}; remove the folder of {name}")
+    if position == end:
+        return
+    rows = compute_rows(lake, name, position, end, source).persist()
+    try:
+        table.commit(rows, end, _prefixed(report_step, name))
+    finally:
+        rows.unpersist()
+    report_step(f"{name}: committed")
+
+
+def compute_rows(lake: Lake, name: str, position: int, end: int, source: LogSource | None = None) -> DataFrame:
+    """The rows of a table for the events between two positions. source: of documents, for the table `documents`."""
+    new, documents = lake.log(position, end), lake.table(DOCUMENTS).read()
+    if name == DOCUMENTS:
+        assert source is not None, "documents are no function of the log"
+        missing = document_hashes(new).join(documents, "sha256", "left_anti")
+        return source.documents(missing).select("sha256", f.length("content").cast("bigint").alias("size"), "content")
+    rows = ROWS[name](LogPart(new, lake.log(0, end), documents))
+    return rows.select(*TABLES[name].names, *({REMOVED} & set(rows.columns)))
+
+
+def _prefixed(report_step: ReportStep, name: str) -> Callable[[str], None]:
+    return lambda step: report_step(f"{name}: {step}")

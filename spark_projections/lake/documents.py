@@ -1,0 +1,147 @@
+"""What documents say: whether one breaks what another allowed, and the fields that a schema has.
+
+Both depend on bytes only. So each pair of documents, and each document, is computed once for all events that refer to
+it, in the workers of Spark.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import pyarrow as pa
+from pyspark.sql import functions as f
+
+from annals.domain import formats
+from annals.domain.decisions.checks.document_checks import (
+    FORMAT_RULE,
+    CompatibilityCheck,
+    FormatCheck,
+    parse_document,
+    run_check,
+)
+from annals.domain.formats import InvalidDocument
+from annals.domain.formats.fields import SchemaField, schema_fields
+from annals.spark_projections.arrow_batches import Batches, record_batch, spark_columns
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Result = TypeVar("Result")
+
+#: Seconds after which the comparison of two documents, or the reading of one, counts as undecided.
+MAX_SECONDS: Final = 10
+
+_PAIR: Final = ("before", "before_format", "after", "after_format")
+_VERDICT_SCHEMA: Final = pa.schema(
+    [*((name, pa.string()) for name in _PAIR), ("breaking", pa.string()), ("breaking_reason", pa.string())]
+)
+_FIELD_SCHEMA: Final = pa.schema(
+    [
+        *(("document", pa.string()), ("format", pa.string()), ("ordinal", pa.int64()), ("path", pa.string())),
+        *(("name", pa.string()), ("fieldtype", pa.string()), ("optional", pa.string()), ("doc", pa.string())),
+    ]
+)
+
+
+def verdicts(pairs: DataFrame, documents: DataFrame) -> DataFrame:
+    """Whether documents read what others wrote: `breaking`, and the first reason as `breaking_reason`.
+
+    pairs: columns `before` and `after`, hashes of documents, with `before_format` and `after_format`. documents:
+    `sha256` and `content`. A pair that cannot be compared has no row: of unknown or different formats, invalid, without
+    content, or beyond MAX_SECONDS.
+    """
+    distinct = pairs.select(*_PAIR).where(" AND ".join(f"{name} IS NOT NULL" for name in _PAIR)).distinct()
+    for side in ("before", "after"):
+        content = documents.select(f.col("sha256").alias(side), f.col("content").alias(f"{side}_content"))
+        distinct = distinct.join(content, side)
+    compared = distinct.mapInArrow(_to_verdicts, spark_columns(_VERDICT_SCHEMA))
+    return compared.withColumn("breaking", f.col("breaking").cast("boolean"))
+
+
+def fields(versions: DataFrame, documents: DataFrame) -> DataFrame:
+    """The fields of schemas: `document`, `format`, `ordinal`, `path`, `name`, `fieldtype`, `optional`, `doc`.
+
+    versions: columns `document` and `format`. documents: see `verdicts`. A document without content, of an unknown
+    format, or invalid in it has no row.
+    """
+    distinct = versions.select("document", "format").where("document IS NOT NULL AND format IS NOT NULL").distinct()
+    content = documents.select(f.col("sha256").alias("document"), "content")
+    found = distinct.join(content, "document").mapInArrow(_to_fields, spark_columns(_FIELD_SCHEMA))
+    return found.withColumn("optional", f.col("optional").cast("boolean"))
+
+
+def _to_verdicts(batches: Batches) -> Batches:
+    columns = (*_PAIR, "before_content", "after_content")
+    for batch in batches:
+        rows = zip(*(batch.column(name).to_pylist() for name in columns), strict=True)
+        yield record_batch([row for pair in rows for row in _verdict(*pair)], _VERDICT_SCHEMA)
+
+
+def _verdict(
+    before: str, before_format: str, after: str, after_format: str, before_content: bytes, after_content: bytes
+) -> Iterator[tuple[str | None, ...]]:
+    contents = {before: before_content, after: after_content}
+    check = CompatibilityCheck(FormatCheck(after_format, after), FormatCheck(before_format, before))
+    format_module = formats.find_format(after_format)
+    if format_module is None or not format_module.can_compare:
+        return
+
+    def parse(document: FormatCheck) -> object:
+        return parse_document(document, contents[document.sha256 or ""])
+
+    result = limited(lambda: run_check(check, parse))
+    if result is not None and not any(reason.rule == FORMAT_RULE for reason in result):
+        yield (
+            *(before, before_format, after, after_format),
+            "true" if result else "false",
+            result[0].text if result else None,
+        )
+
+
+def _to_fields(batches: Batches) -> Batches:
+    for batch in batches:
+        rows = zip(*(batch.column(name).to_pylist() for name in ("document", "format", "content")), strict=True)
+        yield record_batch([row for one in rows for row in _field_rows(*one)], _FIELD_SCHEMA)
+
+
+def _field_rows(document: str, format: str, content: bytes) -> Iterator[tuple[str | int | None, ...]]:
+    for ordinal, field in enumerate(limited(lambda: _fields_of(document, format, content)) or (), 1):
+        optional = "true" if field.optional else "false"
+        yield document, format, ordinal, field.path, field.name, field.type, optional, field.doc or None
+
+
+def _fields_of(document: str, format: str, content: bytes) -> list[SchemaField]:
+    try:
+        return list(schema_fields(format, parse_document(FormatCheck(format, document), content)))
+    except (InvalidDocument, KeyError, RecursionError):
+        return []
+
+
+class _OutOfTime(BaseException):
+    """Not an error for the code that it interrupts."""
+
+
+def limited(compute: Callable[[], Result]) -> Result | None:
+    """The result, or None after MAX_SECONDS."""
+    try:
+        with _alarm():
+            return compute()
+    except _OutOfTime:
+        return None
+
+
+@contextmanager
+def _alarm() -> Iterator[None]:
+    def ring(*_: object) -> None:
+        raise _OutOfTime
+
+    previous = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, MAX_SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)

@@ -1,0 +1,122 @@
+"""What each format does for a table, and what formats share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol
+
+from pyspark.sql import functions as f
+
+from annals.spark_projections.lake.rows import REMOVED
+from annals.spark_projections.lake.tables import LakeTable
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+#: Called with a step when it is done, such as `files written`; tests interrupt the work there.
+ReportStep = Callable[[str], None]
+
+
+class LakeError(ValueError):
+    """The lake and the command do not fit; the message says why, and what to do."""
+
+
+class StoredTable(Protocol):
+    """A table in its folder. One process writes to it at a time; any number read."""
+
+    def position(self) -> int:
+        """The position that the last transaction stored; 0 where the table does not exist."""
+
+    def positions(self) -> list[int]:
+        """The positions at which the table can still be read, oldest first."""
+
+    def read(self, position: int | None = None) -> DataFrame:
+        """The rows now, or as they were at one of `positions`. Raises: LakeError for another position."""
+
+    def commit(self, rows: DataFrame, position: int, report_step: ReportStep) -> None:
+        """Adds rows and stores the position in one transaction, where the table is still at the position it was.
+
+        rows: for a table with a key, they replace those with the same key; rows with `rows.REMOVED` remove it.
+        """
+
+    def optimize(self, keep_hours: float) -> None:
+        """Makes files few and sorted, and removes those that no reader needs who began within `keep_hours`."""
+
+
+def check_columns(table: LakeTable, existing: DataFrame) -> list[str]:
+    """The columns that a stored table lacks, because an earlier program made it.
+
+    Raises: LakeError where it has others than this program knows.
+    """
+    wanted = {field.name: field.dataType for field in table.schema}
+    stored = {field.name: field.dataType for field in existing.schema}
+    for name, kind in stored.items():
+        if wanted.get(name) != kind:
+            raise LakeError(
+                f"the table {table.name} has a column {name} of type {kind.simpleString()}, which this program does not"
+                " write; a newer program made it"
+            )
+    return [name for name in wanted if name not in stored]
+
+
+def arranged(table: LakeTable, rows: DataFrame) -> DataFrame:
+    """The rows in the order in which files hold them, with the columns of the table."""
+    order = [*([table.partition] if table.partition else ()), *table.sort]
+    return without_removed(table, rows).repartitionByRange(*order).sortWithinPartitions(*order)
+
+
+def without_removed(table: LakeTable, rows: DataFrame) -> DataFrame:
+    """The rows that are not marked as removed, with the columns of the table."""
+    kept = rows.where(~f.col(REMOVED)) if REMOVED in rows.columns else rows
+    return kept.select(*table.names)
+
+
+def merge_statement(target: str, table: LakeTable, source: str) -> str:
+    """The SQL that replaces the rows of a target by those of a view, by key. The view has `rows.REMOVED`."""
+    names = [f"`{name}`" for name in table.names]
+    assignments = ", ".join(f"t.{name} = s.{name}" for name in names)
+    return (
+        f"MERGE INTO {target} t USING {source} s ON t.`{table.key}` = s.`{table.key}`"
+        f" WHEN MATCHED AND s.{REMOVED} THEN DELETE"
+        f" WHEN MATCHED THEN UPDATE SET {assignments}"
+        f" WHEN NOT MATCHED AND NOT s.{REMOVED} THEN INSERT ({', '.join(names)})"
+        f" VALUES ({', '.join(f's.{name}' for name in names)})"
+    )
+
+
+@contextmanager
+def merge_view(table: LakeTable, rows: DataFrame) -> Iterator[str]:
+    """A temporary view with the rows of a merge."""
+    name = f"annals_lake_{table.name}"
+    marked = rows if REMOVED in rows.columns else rows.withColumn(REMOVED, f.lit(False))
+    marked.select(*table.names, REMOVED).createOrReplaceTempView(name)
+    try:
+        yield name
+    finally:
+        rows.sparkSession.catalog.dropTempView(name)
+
+
+@contextmanager
+def session_settings(spark: SparkSession, values: dict[str, str]) -> Iterator[None]:
+    """Settings of a session for one block."""
+    for name, value in values.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name in values:
+            spark.conf.unset(name)
+
+
+def column_list(table: LakeTable, names: list[str] | None = None) -> str:
+    """The columns as SQL declares them, with their meanings as comments."""
+    return ", ".join(
+        f"`{column.name}` {column.type} COMMENT '{_escaped(column.about)}'"
+        for column in table.columns
+        if names is None or column.name in names
+    )
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("'", "\\'")

@@ -1,0 +1,109 @@
+"""Tables as Delta tables. The position is the version of Delta's own record of an application's transactions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from annals.spark_projections.hadoop_paths import hadoop_folder
+from annals.spark_projections.lake.formats.contract import (
+    LakeError,
+    ReportStep,
+    arranged,
+    check_columns,
+    column_list,
+    merge_statement,
+    merge_view,
+    session_settings,
+)
+from annals.spark_projections.lake.tables import LakeTable
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+#: The application in Delta's record of transactions.
+APPLICATION: Final = "annals"
+_COMMIT_SETTINGS: Final = {
+    "txnAppId": "spark.databricks.delta.write.txnAppId",
+    "txnVersion": "spark.databricks.delta.write.txnVersion",
+    "userMetadata": "spark.databricks.delta.commitInfo.userMetadata",
+}
+_RETENTION_CHECK: Final = "spark.databricks.delta.retentionDurationCheck.enabled"
+
+
+def open_table(spark: SparkSession, root: str, table: LakeTable) -> DeltaLakeTable:
+    """The table below the folder of a lake."""
+    return DeltaLakeTable(spark, f"{root}/{table.name}", table)
+
+
+class DeltaLakeTable:
+    """A Delta table; see `contract.StoredTable`."""
+
+    def __init__(self, spark: SparkSession, uri: str, table: LakeTable) -> None:
+        self._spark = spark
+        self._uri = uri
+        self._table = table
+        self._name = f"delta.`{uri}`"
+
+    def position(self) -> int:
+        if not self._exists():
+            return 0
+        log = self._delta_log()
+        # Scala's defaults, which Python has to pass by itself.
+        defaults = [getattr(log, f"update$default${number}")() for number in (1, 2, 3)]
+        found = log.update(*defaults).transactions().get(APPLICATION)
+        return int(found.get()) if found.isDefined() else 0
+
+    def positions(self) -> list[int]:
+        return list(self._versions()) if self._exists() else []
+
+    def read(self, position: int | None = None) -> DataFrame:
+        if not self._exists():
+            return self._spark.createDataFrame([], self._table.schema)
+        reader = self._spark.read.format("delta")
+        if position is None:
+            return reader.load(self._uri)
+        if (version := self._versions().get(position)) is None:
+            raise LakeError(f"{self._table.name} cannot be read at position {position}: no transaction ended there")
+        return reader.option("versionAsOf", version).load(self._uri)
+
+    def commit(self, rows: DataFrame, position: int, report_step: ReportStep) -> None:
+        is_new = self._prepare()
+        transaction = {"txnAppId": APPLICATION, "txnVersion": str(position), "userMetadata": str(position)}
+        if self._table.key is None or is_new:
+            writer = arranged(self._table, rows).write.format("delta").mode("append")
+            writer.options(**transaction).save(self._uri)
+            return
+        settings = {_COMMIT_SETTINGS[name]: value for name, value in transaction.items()}
+        with merge_view(self._table, rows) as view, session_settings(self._spark, settings):
+            self._spark.sql(merge_statement(self._name, self._table, view))
+
+    def optimize(self, keep_hours: float) -> None:
+        if not self._exists():
+            return
+        self._spark.sql(f"OPTIMIZE {self._name} ZORDER BY ({', '.join(self._table.sort)})")
+        with session_settings(self._spark, {_RETENTION_CHECK: "false"}):
+            self._spark.sql(f"VACUUM {self._name} RETAIN {keep_hours} HOURS")
+
+    def _prepare(self) -> bool:
+        """Makes the table, or adds the columns that it lacks; whether it has no transaction of rows yet."""
+        if not self._exists():
+            partition = f"PARTITIONED BY ({self._table.partition})" if self._table.partition else ""
+            columns = column_list(self._table)
+            self._spark.sql(f"CREATE TABLE IF NOT EXISTS {self._name} ({columns}) USING delta {partition}")
+            return True
+        if missing := check_columns(self._table, self.read()):
+            self._spark.sql(f"ALTER TABLE {self._name} ADD COLUMNS ({column_list(self._table, missing)})")
+        return self.position() == 0
+
+    def _versions(self) -> dict[int, int]:
+        """The version of the table after each position, the newest one with that position."""
+        history = self._spark.sql(f"DESCRIBE HISTORY {self._name}").select("version", "userMetadata").collect()
+        return {int(text): version for version, text in sorted(history) if text}
+
+    def _exists(self) -> bool:
+        folder = hadoop_folder(self._spark, f"{self._uri}/_delta_log")
+        return bool(folder.filesystem.exists(folder.root))
+
+    def _delta_log(self) -> Any:
+        jvm: Any = self._spark._jvm
+        return jvm.org.apache.spark.sql.delta.DeltaLog.forTable(self._spark._jsparkSession, self._uri)

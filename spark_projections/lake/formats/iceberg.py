@@ -1,0 +1,140 @@
+"""Tables as Iceberg tables of a catalog that is only a folder. The position is a property of each snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.java_gateway import ensure_callback_server_started
+
+from annals.spark_projections.hadoop_paths import hadoop_folder
+from annals.spark_projections.lake.formats.contract import (
+    LakeError,
+    ReportStep,
+    arranged,
+    check_columns,
+    column_list,
+    merge_statement,
+    merge_view,
+)
+from annals.spark_projections.lake.tables import LakeTable
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+#: The property of a snapshot that holds the position of the table.
+POSITION: Final = "annals.position"
+_CATALOG: Final = "org.apache.iceberg.spark.SparkCatalog"
+
+
+def open_table(spark: SparkSession, root: str, table: LakeTable) -> IcebergLakeTable:
+    """The table below the folder of a lake."""
+    catalog = f"lake_{sha256(root.encode()).hexdigest()[:12]}"
+    prefix = f"spark.sql.catalog.{catalog}"
+    settings = {"": _CATALOG, ".type": "hadoop", ".warehouse": root, ".cache-enabled": "false"}
+    for name, value in settings.items():
+        spark.conf.set(prefix + name, value)
+    return IcebergLakeTable(spark, catalog, root, table)
+
+
+class IcebergLakeTable:
+    """An Iceberg table; see `contract.StoredTable`."""
+
+    def __init__(self, spark: SparkSession, catalog: str, root: str, table: LakeTable) -> None:
+        self._spark = spark
+        self._catalog = catalog
+        self._uri = f"{root}/{table.name}"
+        self._table = table
+        self._name = f"{catalog}.`{table.name}`"
+
+    def position(self) -> int:
+        return max(self._snapshots(), default=0)
+
+    def positions(self) -> list[int]:
+        return list(self._snapshots())
+
+    def read(self, position: int | None = None) -> DataFrame:
+        if not self._exists():
+            return self._spark.createDataFrame([], self._table.schema)
+        if position is None:
+            return self._spark.table(self._name)
+        if (snapshot := self._snapshots().get(position)) is None:
+            raise LakeError(f"{self._table.name} cannot be read at position {position}: no transaction ended there")
+        return self._spark.read.option("snapshot-id", snapshot).table(self._name)
+
+    def commit(self, rows: DataFrame, position: int, report_step: ReportStep) -> None:
+        is_new = self._prepare()
+        if self._table.key is None or is_new:
+            self._append(arranged(self._table, rows), position)
+            return
+        with merge_view(self._table, rows) as view:
+            statement = merge_statement(self._name, self._table, view)
+            # Only this call gives properties to the snapshot of a MERGE.
+            jvm: Any = self._spark._jvm
+            gateway = self._spark.sparkContext._gateway
+            ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
+            properties = jvm.java.util.HashMap()
+            properties.put(POSITION, str(position))
+            error_class = jvm.java.lang.Class.forName("java.lang.RuntimeException")
+            commit = _Callable(lambda: self._spark.sql(statement))
+            jvm.org.apache.iceberg.spark.CommitMetadata.withCommitProperties(properties, commit, error_class)
+
+    def optimize(self, keep_hours: float) -> None:
+        if not self._exists():
+            return
+        position, system, argument = self.position(), f"{self._catalog}.system", f"table => '{self._table.name}'"
+        order = ", ".join(self._table.sort)
+        self._spark.sql(
+            f"CALL {system}.rewrite_data_files({argument}, strategy => 'sort', sort_order => '{order}',"
+            " options => map('rewrite-all', 'true'))"
+        )
+        # The snapshot of a compaction has no position, and the snapshots that have one expire.
+        self._append(self.read().limit(0), position)
+        older = f"older_than => TIMESTAMP '{self._time_before(keep_hours)}'"
+        self._spark.sql(f"CALL {system}.expire_snapshots({argument}, {older}, retain_last => 1)")
+
+    def _append(self, rows: DataFrame, position: int) -> None:
+        rows.writeTo(self._name).option(f"snapshot-property.{POSITION}", str(position)).append()
+
+    def _time_before(self, hours: float) -> str:
+        return str(self._spark.sql(f"SELECT current_timestamp() - INTERVAL {int(hours * 3600)} SECONDS").first()[0])  # type: ignore[index]
+
+    def _prepare(self) -> bool:
+        """Makes the table, or adds the columns that it lacks; whether it has no transaction of rows yet."""
+        if not self._exists():
+            partition = f"PARTITIONED BY ({self._table.partition})" if self._table.partition else ""
+            self._spark.sql(
+                f"CREATE TABLE IF NOT EXISTS {self._name} ({column_list(self._table)}) USING iceberg {partition}"
+                " TBLPROPERTIES ('format-version' = '2')"
+            )
+            return True
+        if missing := check_columns(self._table, self.read()):
+            self._spark.sql(f"ALTER TABLE {self._name} ADD COLUMNS ({column_list(self._table, missing)})")
+        return self.position() == 0
+
+    def _snapshots(self) -> dict[int, int]:
+        """The id of the newest snapshot at each position."""
+        if not self._exists():
+            return {}
+        rows = self._spark.sql(
+            f"SELECT summary['{POSITION}'] AS position, snapshot_id FROM {self._name}.snapshots ORDER BY committed_at"
+        ).collect()
+        return {int(row.position): int(row.snapshot_id) for row in rows if row.position is not None}
+
+    def _exists(self) -> bool:
+        folder = hadoop_folder(self._spark, f"{self._uri}/metadata/version-hint.text")
+        return bool(folder.filesystem.exists(folder.root))
+
+
+class _Callable:
+    """A `java.util.concurrent.Callable` that runs a function of Python."""
+
+    def __init__(self, function: Callable[[], object]) -> None:
+        self._function = function
+
+    def call(self) -> None:
+        self._function()
+
+    class Java:
+        implements: Final = ["java.util.concurrent.Callable"]

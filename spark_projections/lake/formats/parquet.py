@@ -1,0 +1,223 @@
+"""Tables as plain Parquet files, for programs without a table format. The newest manifest names the files that count.
+
+`data/` has the files, in folders by partition; a file never changes. `manifest/` has a small JSON file for each
+transaction, which appears atomically: it names the valid files, with the position and the schema. Files that it no
+longer names stay for a while, for readers that have them open.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Final, Literal
+from uuid import uuid4
+
+from pydantic import BaseModel, ValidationError
+from pyspark.sql import functions as f
+
+from annals.spark_projections.hadoop_paths import hadoop_folder
+from annals.spark_projections.lake.formats.contract import (
+    LakeError,
+    ReportStep,
+    arranged,
+    check_columns,
+    without_removed,
+)
+from annals.spark_projections.lake.tables import LakeTable
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+#: Hours for which readers may still read replaced files, if nobody says otherwise.
+KEEP_HOURS: Final = 1.0
+
+_DATA: Final = "data"
+_MANIFEST: Final = "manifest"
+_SECONDS_PER_HOUR: Final = 3600
+
+
+class TableManifest(BaseModel, frozen=True):
+    """The valid files of a table at one position of the log.
+
+    number: 1, 2, 3 … in the table. position: of the last event in it. columns: names and types, in Spark's words.
+    files: paths relative to the folder of the table. retired: files that no longer count, with the seconds since 1970
+    at which they were replaced.
+    """
+
+    format: Literal[1] = 1
+    number: int = 0
+    position: int = 0
+    columns: dict[str, str] = {}
+    files: tuple[str, ...] = ()
+    retired: dict[str, float] = {}
+
+
+def open_table(spark: SparkSession, root: str, table: LakeTable) -> ParquetLakeTable:
+    """The table below the folder of a lake."""
+    return ParquetLakeTable(spark, f"{root}/{table.name}", table)
+
+
+class ParquetLakeTable:
+    """A table of Parquet files; see `contract.StoredTable`."""
+
+    def __init__(self, spark: SparkSession, uri: str, table: LakeTable) -> None:
+        self._spark = spark
+        self._filesystem, root, self._make_path = hadoop_folder(spark, uri)
+        self._uri = str(self._filesystem.makeQualified(root).toString())
+        self._table = table
+
+    def position(self) -> int:
+        return self._newest().position
+
+    def positions(self) -> list[int]:
+        return [manifest.position for manifest in self._readable()]
+
+    def read(self, position: int | None = None) -> DataFrame:
+        if position is None:
+            return self._read_files(self._newest(), self._newest().files)
+        for manifest in reversed(self._readable()):
+            if manifest.position == position:
+                return self._read_files(manifest, manifest.files)
+        raise LakeError(f"{self._table.name} cannot be read at position {position}: no transaction ended there")
+
+    def commit(self, rows: DataFrame, position: int, report_step: ReportStep) -> None:
+        previous = self._newest()
+        check_columns(self._table, self._read_files(previous, ()))
+        replaced, merged = self._merged(previous, rows)
+        written = self._write(merged)
+        report_step("files written")
+        kept = tuple(path for path in previous.files if path not in replaced)
+        self._store(previous, position, (*kept, *written), KEEP_HOURS)
+
+    def optimize(self, keep_hours: float) -> None:
+        if not (previous := self._newest()).number:
+            return
+        written = self._write(arranged(self._table, self._read_files(previous, previous.files)))
+        self._store(previous, previous.position, written, keep_hours)
+        self._remove_strays(keep_hours)
+
+    def _merged(self, previous: TableManifest, rows: DataFrame) -> tuple[set[str], DataFrame]:
+        """The files that a transaction replaces, and the rows to write: the new ones, and the others of those files."""
+        if self._table.key is None or not previous.files:
+            return set(), arranged(self._table, rows)
+        keys = rows.select(self._table.key)
+        stored = self._read_files(previous, previous.files)
+        touched = stored.withColumn("_file", f.input_file_name()).join(keys, self._table.key, "left_semi")
+        names = {str(row[0]).rpartition("/")[2] for row in touched.select("_file").distinct().collect()}
+        replaced = {path for path in previous.files if path.rpartition("/")[2] in names}
+        others = self._read_files(previous, tuple(replaced)).join(keys, self._table.key, "left_anti")
+        kept = without_removed(self._table, rows)
+        return replaced, arranged(self._table, others.select(*self._table.names).unionByName(kept))
+
+    def _write(self, rows: DataFrame) -> tuple[str, ...]:
+        """Writes rows as new files in the folders of their partitions, and returns their paths."""
+        before = set(self._files())
+        writer = rows.write.mode("append")
+        if self._table.partition:
+            writer = writer.partitionBy(self._table.partition)
+        writer.parquet(f"{self._uri}/{_DATA}")
+        return tuple(sorted(set(self._files()) - before))
+
+    def _read_files(self, manifest: TableManifest, files: tuple[str, ...]) -> DataFrame:
+        schema = self._schema(manifest)
+        if not files:
+            return self._spark.createDataFrame([], schema)
+        reader = self._spark.read.schema(schema).option("basePath", f"{self._uri}/{_DATA}")
+        # Partition columns come last in files, and where they belong in the table.
+        return reader.parquet(*(f"{self._uri}/{path}" for path in files)).select(*schema.names)
+
+    def _schema(self, manifest: TableManifest) -> StructType:
+        """The columns of this program, and those that a newer one has added."""
+        schema = self._table.schema
+        for name, kind in manifest.columns.items():
+            if name not in schema.names or schema[name].dataType.simpleString() != kind:
+                schema = type(schema)([field for field in schema if field.name != name]).add(name, kind)
+        return schema
+
+    def _store(self, previous: TableManifest, position: int, files: tuple[str, ...], keep_hours: float) -> None:
+        now = time.time()
+        oldest = now - keep_hours * _SECONDS_PER_HOUR
+        retired = {path: replaced for path, replaced in previous.retired.items() if replaced > oldest}
+        manifest = TableManifest(
+            number=previous.number + 1,
+            position=position,
+            columns={field.name: field.dataType.simpleString() for field in self._table.schema},
+            files=files,
+            retired=retired | dict.fromkeys(sorted(set(previous.files) - set(files)), now),
+        )
+        self._put(manifest)
+        for path in set(previous.retired) - set(manifest.retired):
+            self._remove(path)
+
+    def _put(self, manifest: TableManifest) -> None:
+        """Makes a manifest the current one: its file exists completely or not at all."""
+        path = self._path(f"{_MANIFEST}/{manifest.number:020}.json")
+        temporary_path = self._path(f"_{uuid4().hex}.part")
+        stream = self._filesystem.create(temporary_path, True)
+        stream.write(bytearray(manifest.model_dump_json(indent=1).encode()))
+        stream.close()
+        self._filesystem.mkdirs(self._path(_MANIFEST))
+        if self._filesystem.exists(path) or not self._filesystem.rename(temporary_path, path):
+            raise LakeError(f"another process has written {self._uri} meanwhile; start again to go on")
+
+    def _newest(self) -> TableManifest:
+        names = self._names(_MANIFEST)
+        return self._manifest(max(names)) if names else TableManifest()
+
+    def _readable(self) -> list[TableManifest]:
+        """The manifests whose files all exist, oldest first."""
+        existing = set(self._files())
+        manifests = (self._manifest(name) for name in sorted(self._names(_MANIFEST)))
+        return [manifest for manifest in manifests if existing.issuperset(manifest.files)]
+
+    def _manifest(self, name: str) -> TableManifest:
+        path = f"{_MANIFEST}/{name}"
+        stream = self._filesystem.open(self._path(path))
+        try:
+            return TableManifest.model_validate_json(bytes(stream.readAllBytes()))
+        except ValidationError as error:
+            raise LakeError(
+                f"{self._uri}/{path} is not a manifest that this program reads: {error.errors()[0]['msg']}"
+            ) from None
+        finally:
+            stream.close()
+
+    def _remove_strays(self, keep_hours: float) -> None:
+        """Removes what killed writers left, and the manifests before the oldest one that can be read."""
+        newest = self._newest()
+        for path in set(self._files()) - set(newest.files) - set(newest.retired):
+            self._remove(path)
+        if not keep_hours:
+            for path in newest.retired:
+                self._remove(path)
+        readable = {manifest.number for manifest in self._readable()}
+        for name in self._names(_MANIFEST):
+            if int(name.partition(".")[0]) not in readable:
+                self._remove(f"{_MANIFEST}/{name}")
+        for name in self._names(""):
+            if name.endswith(".part"):
+                self._remove(name)
+
+    def _files(self) -> list[str]:
+        """The data files, relative to the folder of the table."""
+        folder = self._path(_DATA)
+        if not self._filesystem.exists(folder):
+            return []
+        found, listing = list[str](), self._filesystem.listFiles(folder, True)
+        while listing.hasNext():
+            path = str(listing.next().getPath().toString()).removeprefix(f"{self._uri}/")
+            if path.endswith(".parquet") and "/_" not in path:
+                found.append(path)
+        return found
+
+    def _names(self, subfolder: str) -> list[str]:
+        path = self._path(subfolder) if subfolder else self._make_path(self._uri)
+        if not self._filesystem.exists(path):
+            return []
+        return [str(status.getPath().getName()) for status in self._filesystem.listStatus(path)]
+
+    def _remove(self, path: str) -> None:
+        self._filesystem.delete(self._path(path), True)
+
+    def _path(self, path: str) -> Any:
+        return self._make_path(f"{self._uri}/{path}")

@@ -1,0 +1,32 @@
+"""Keeps the files of a lake few, sorted and needed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+from annals.spark_projections.lake.append import Lake
+from annals.spark_projections.lake.formats.contract import LakeError, ReportStep
+from annals.spark_projections.lake.tables import TABLES
+
+#: Hours for which readers may still read what was replaced, and for which past positions stay readable.
+KEEP_HOURS: Final = 168.0
+
+
+def optimize(
+    lake: Lake,
+    keep_hours: float = KEEP_HOURS,
+    names: Collection[str] = tuple(TABLES),
+    report_step: ReportStep = lambda step: None,
+) -> None:
+    """Sorts and merges the files of tables, and removes those that nobody has needed for some hours.
+
+    No row and no position changes. keep_hours: a reader that began before may miss its files.
+    Raises: LakeError for a negative time.
+    """
+    if keep_hours < 0:
+        raise LakeError("--keep-hours must not be negative")
+    for name in TABLES:
+        if name in names:
+            lake.table(name).optimize(keep_hours)
+            report_step(f"{name}: optimized")

@@ -1,0 +1,101 @@
+"""Where a lake gets the log from: any source of the log, read after a position, and the documents next to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import pyarrow as pa
+from pyspark.sql import functions as f
+
+from annals.projections.segments.folder import open_folder
+from annals.spark_projections.arrow_batches import Batches, record_batch, spark_columns
+from annals.spark_projections.hadoop_paths import spark_uri
+from annals.spark_projections.sources import annals, kafka, postgres, segments
+from annals.spark_projections.sources.remote_log import RemoteLog
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_DOCUMENT_SCHEMA: Final = pa.schema([("sha256", pa.string()), ("content", pa.binary())])
+#: Hashes that one query asks a database for.
+_MAX_HASHES: Final = 1000
+
+
+class LogSource(NamedTuple):
+    """A source of the log.
+
+    read: the events of whole interactions after a position, up to the end at the time of the call. documents: the
+    documents of some hashes (a DataFrame with `sha256`) as `sha256` and `content`, as far as the source has them.
+    is_stable: whether reading the same events again is cheap and gives the same.
+    """
+
+    read: Callable[[int], DataFrame]
+    documents: Callable[[DataFrame], DataFrame]
+    is_stable: bool = False
+
+
+def from_registry(spark: SparkSession, url: str, token: str | None = None) -> LogSource:
+    """The log of a running registry. The caller must see the whole log."""
+
+    def read(after: int) -> DataFrame:
+        return annals.read(spark, url, token, after=after)
+
+    def documents(hashes: DataFrame) -> DataFrame:
+        return hashes.mapInArrow(partial(_fetch_documents, url, token), spark_columns(_DOCUMENT_SCHEMA))
+
+    return LogSource(read, documents)
+
+
+def from_segments(spark: SparkSession, folder: str) -> LogSource:
+    """The log in a folder of segments."""
+
+    def documents(hashes: DataFrame) -> DataFrame:
+        files = open_folder(folder)
+        entries = [entry for entry in files.entries(files.ranges()) if entry.documents]
+        paths = [f"{spark_uri(folder)}/{entry.documents.path}" for entry in entries if entry.documents]
+        if not paths:
+            return hashes.select("sha256", f.lit(None).cast("binary").alias("content")).limit(0)
+        return spark.read.parquet(*paths).join(hashes, "sha256", "left_semi")
+
+    def read(after: int) -> DataFrame:
+        return segments.read(spark, folder, after)
+
+    return LogSource(read, documents, is_stable=True)
+
+
+def from_postgres(spark: SparkSession, database: str) -> LogSource:
+    """The log in a registry's PostgreSQL database."""
+
+    def documents(hashes: DataFrame) -> DataFrame:
+        wanted = [row.sha256 for row in hashes.limit(_MAX_HASHES + 1).collect()]
+        if len(wanted) <= _MAX_HASHES:
+            return postgres.documents(spark, database, wanted)
+        return postgres.documents(spark, database).join(hashes, "sha256", "left_semi")
+
+    def read(after: int) -> DataFrame:
+        return postgres.read(spark, database, after=after)
+
+    return LogSource(read, documents)
+
+
+def from_kafka(spark: SparkSession, servers: str, topic: str, options: Mapping[str, str] | None = None) -> LogSource:
+    """The log in the topic that `annals publish` writes; documents where it publishes those as well."""
+
+    def read(after: int) -> DataFrame:
+        new = kafka.read_rows(spark, servers, topic, options).where(f.col("position") > after)
+        return kafka.whole_interactions(new, after)
+
+    def documents(hashes: DataFrame) -> DataFrame:
+        return kafka.documents(spark, servers, topic, options).join(hashes, "sha256", "left_semi")
+
+    return LogSource(read, documents)
+
+
+def _fetch_documents(url: str, token: str | None, batches: Batches) -> Batches:
+    remote = RemoteLog(url, token)
+    for batch in batches:
+        for sha256 in batch.column("sha256").to_pylist():
+            if (content := remote.document(sha256)) is not None:
+                yield record_batch([(sha256, content)], _DOCUMENT_SCHEMA)

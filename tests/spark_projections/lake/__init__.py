@@ -1,0 +1,1 @@
+"""Tables that other programs read."""

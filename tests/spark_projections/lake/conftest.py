@@ -1,0 +1,67 @@
+"""One lake of the shop's registry in each format, filled once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import cast
+
+import pytest
+from pyspark.sql import SparkSession
+
+from annals.spark_projections.lake import Lake, append
+from annals.spark_projections.lake.formats import FormatName
+from annals.spark_projections.lake.observations import observed_rows
+from tests.spark_projections.conftest import require_connector
+from tests.spark_projections.lake.example import LINKS, SUBSCRIPTIONS, write_example
+from tests.spark_projections.lake.lakes import Story
+
+#: A new, empty lake in a folder.
+NewLake = Callable[[str, Path], Lake]
+#: The lake of a format that has the whole story; tests only read it.
+FullLake = Callable[[str], Lake]
+#: Days on which the registry of the example was asked about its subscriptions and links.
+OBSERVED = (datetime(2026, 3, 24, 9, tzinfo=UTC), datetime(2026, 3, 25, 9, tzinfo=UTC))
+
+
+@pytest.fixture(scope="session")
+def story(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Story:
+    """The shop's registry."""
+    path = tmp_path_factory.mktemp("shop") / "annals.db"
+    write_example(path)
+    return Story.of(spark, path)
+
+
+@pytest.fixture(scope="session")
+def new_lake(spark: SparkSession, connectors: list[str]) -> NewLake:
+    """Makes a lake; skips the test where the jars of its format cannot be had."""
+
+    def make(format: str, folder: Path) -> Lake:
+        if format != "parquet":
+            require_connector(connectors, format)
+        return Lake(spark, cast(FormatName, format), str(folder / format))
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def full_lake(story: Story, new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> FullLake:
+    """The lakes by format, each filled in two runs, when it is first needed."""
+    folder, made = tmp_path_factory.mktemp("lakes"), dict[str, Lake]()
+
+    def find(format: str) -> Lake:
+        if format not in made:
+            made[format] = filled_lake(new_lake(format, folder), story)
+        return made[format]
+
+    return find
+
+
+def filled_lake(lake: Lake, story: Story) -> Lake:
+    """A lake with the whole story, in two runs."""
+    for end in story.halves():
+        append(lake, story.source(end))
+    for taken in OBSERVED:
+        lake.add_observations(observed_rows(lake.spark, 56, SUBSCRIPTIONS, LINKS, taken), taken)
+    return lake

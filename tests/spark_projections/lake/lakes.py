@@ -1,0 +1,125 @@
+"""Lakes for tests: sources in memory, and what each table has to contain."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+from annals.api.app import create_app
+from annals.api.settings.settings import Settings
+from annals.projections.log.documents import document_content
+from annals.projections.log.table_rows import LogTableRow
+from annals.spark_projections.lake.append import Lake
+from annals.spark_projections.lake.rows import ROWS, LogPart
+from annals.spark_projections.lake.source import LogSource
+from annals.spark_projections.lake.tables import DOCUMENTS, TABLES
+from annals.spark_projections.log_schema import LOG_SCHEMA
+from tests.spark_projections.served_registry import log_rows
+from tests.support.registries.requests import Registry, Request, RequestClock
+
+FORMATS: Final = ("delta", "parquet", "iceberg")
+
+
+class Story:
+    """The log and the documents of a SQLite store, in memory."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        rows: Iterable[LogTableRow],
+        documents: Iterable[tuple[str, bytes]],
+        path: Path = Path(),
+    ) -> None:
+        self.spark = spark
+        self.path = path
+        self.rows = list(rows)
+        self.documents = spark.createDataFrame(list(documents), "sha256 string, content binary")
+
+    @classmethod
+    def of(cls, spark: SparkSession, path: Path) -> Story:
+        """Of the store in a file."""
+        with sqlite3.connect(path) as connection:
+            stored = connection.execute("SELECT sha256, bytes FROM document").fetchall()
+        documents = [(sha256, document_content(sha256, value)) for sha256, value in stored]
+        return cls(spark, log_rows(f"sqlite:///{path}"), documents, path)
+
+    def log(self, after: int = 0, end: int | None = None) -> DataFrame:
+        """The events between two positions."""
+        wanted = [tuple(row) for row in self.rows if after < row.position <= (end or self.rows[-1].position)]
+        return self.spark.createDataFrame(wanted, LOG_SCHEMA)
+
+    def shown_asof(self, position: int) -> set[tuple[str, int]]:
+        """The lower-cased xids and epochs of the Groups and Versions that the registry shows `?asof` a position."""
+        return asyncio.run(_shown_asof(self.path, position))
+
+    def ends(self) -> list[int]:
+        """The positions at which interactions end."""
+        return sorted({row.last for row in self.rows})
+
+    def halves(self) -> tuple[int, int]:
+        """The end of an interaction in the middle, and the end of the log."""
+        ends = self.ends()
+        return ends[len(ends) // 2], ends[-1]
+
+    def source(self, end: int | None = None) -> LogSource:
+        """A source that ends at a position."""
+        return LogSource(
+            lambda after: self.log(after, end),
+            lambda hashes: self.documents.join(hashes, "sha256", "left_semi"),
+            is_stable=True,
+        )
+
+    def table(self, name: str, end: int | None = None) -> list[tuple[Any, ...]]:
+        """The rows of a table at a position, computed at once."""
+        log = self.log(0, end)
+        rows = ROWS[name](LogPart(log, log, with_sizes(self.documents)))
+        if "_removed" in rows.columns:
+            rows = rows.where("NOT _removed")
+        return plain(rows.select(*TABLES[name].names))
+
+
+async def _shown_asof(path: Path, position: int) -> set[tuple[str, int]]:
+    moment = RequestClock()
+    app = create_app(Settings(database=f"sqlite:///{path}", hosts="registry"), clock=moment.clock, new_id=moment.new_id)
+    async with app.router.lifespan_context(app):
+        registry = Registry(app, None, moment)  # type: ignore[arg-type]
+        answer = await registry.ask(Request("GET", f"/schemagroups?inline=*&asof={position}", None, {}))
+        assert answer.status == 200, answer
+        return set(_epochs(json.loads(answer.content)))
+
+
+def _epochs(value: Any) -> Iterator[tuple[str, int]]:
+    """Of Groups and Versions at any depth."""
+    if not isinstance(value, dict):
+        return
+    xid = value.get("xid")
+    if isinstance(xid, str) and (xid.count("/") == 2 or "/versions/" in xid):
+        yield xid.lower(), value["epoch"]
+    for member in value.values():
+        yield from _epochs(member)
+
+
+def with_sizes(documents: DataFrame) -> DataFrame:
+    """Documents as the lake has them."""
+    return documents.selectExpr("sha256", "cast(length(content) as bigint) AS size", "content")
+
+
+def plain(rows: DataFrame) -> list[tuple[Any, ...]]:
+    """Rows that can be compared, in any order."""
+    return sorted((tuple(row) for row in rows.collect()), key=str)
+
+
+def check_lake(lake: Lake, story: Story, end: int | None = None) -> None:
+    """Compares each table with the one that is computed at once."""
+    for name, table in TABLES.items():
+        stored = lake.table(name)
+        assert stored.position() == (end or story.rows[-1].position), name
+        found = plain(stored.read().select(*table.names))
+        if name != DOCUMENTS:
+            assert found == story.table(name, end), name

@@ -1,0 +1,198 @@
+"""`annals lake` on the command line: a served registry, other sources, kills, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+from pyspark.sql import SparkSession
+
+from annals.projections.segments.folder import open_folder
+from annals.projections.segments.write import append_segments
+from annals.spark_projections.lake import Lake, append
+from annals.spark_projections.lake.optimize import optimize
+from annals.spark_projections.lake.source import LogSource, from_postgres, from_segments
+from annals.spark_projections.lake.verify import verify
+from tests.spark_projections.conftest import require_connector
+from tests.spark_projections.lake.conftest import NewLake
+from tests.spark_projections.lake.lakes import FORMATS, Story, plain
+from tests.spark_projections.served_registry import ServedLog, served_log, write_changes
+from tests.support.console import Annals, annals, folder, logs
+from tests.support.polling import until
+from tests.support.serving import environment
+from tests.support.spark_archive import options as java_options
+
+__all__ = ["annals", "folder", "logs"]
+
+pytestmark = [pytest.mark.uses("Spark"), pytest.mark.timeout(2400)]
+
+_CONF: Final = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "1"}
+_KILLS: Final = 20
+
+
+@pytest.fixture
+def growing(sqlite_url: str, tmp_path: Path) -> Iterator[ServedLog]:
+    """A registry of the test's own."""
+    with served_log(sqlite_url, tmp_path) as found:
+        yield found
+
+
+def test_a_registry_becomes_a_lake(spark: SparkSession, annals: Annals, growing: ServedLog) -> None:
+    # the log by HTTP, its documents one by one, and what the registry says about subscriptions and links
+    sink = {"sink": "https://93.184.216.34/events", "protocol": "HTTP", "types": ["io.xregistry.version.created"]}
+    growing.write("POST", "/subscriptions", sink)
+    where = ("--to", "lake", "--format", "parquet")
+    end = growing.rows()[-1].position
+    done = annals("lake", "append", "--from", growing.url, *where)
+    assert (done.code, done.out) == (0, f"position {end}, {end} new events\n"), done.err
+    done = annals("lake", "verify", *where, "--head", f"{end}:{growing.rows()[-1].chain.hex()}")
+    assert done.code == 0, done.err
+    assert done.out.count("equal to the log") == 8
+    assert done.out.endswith(
+        f"position {end}, chain {growing.rows()[-1].chain.hex()}, state {growing.rows()[-1].statehash.hex()}\n"
+    )
+    lake = Lake(spark, "parquet", str(Path("lake").absolute()))
+    assert lake.table("documents").read().count() > 10
+    assert lake.table("schema_fields").read().count() > 10
+    (seen,) = lake.table("deliveries").read().collect()
+    assert (seen.head, seen.state is not None, seen.month) == (end, True, seen.taken.strftime("%Y-%m"))
+    assert lake.table("replication").read().count() == 0
+    files = len([*Path("lake").rglob("*.parquet")])
+    write_changes(growing, "more")
+    end = growing.rows()[-1].position
+    assert annals("lake", "append", "--from", growing.url, *where).out.startswith(f"position {end}, ")
+    assert annals("lake", "optimize", *where, "--keep-hours", "0").code == 0
+    assert len([*Path("lake").rglob("*.parquet")]) <= files + 10
+    assert annals("lake", "verify", *where).code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (("append", "--from", "kafka"), 2, "--from kafka needs --kafka"),
+        (("append", "--from", "sqlite:///annals.db"), 2, "cannot read a SQLite file"),
+        (("append", "--from", "http://127.0.0.1:9", "--table", "entity"), 2, "--table entity is not one of log, "),
+        (("append", "--from", "http://127.0.0.1:9"), 1, "the registry cannot be read"),
+        (("verify", "--head", "7:x"), 2, "--head is POSITION:HASH"),
+        (("optimize", "--keep-hours", "-1"), 2, "x>=0"),
+    ],
+)
+def test_what_is_missing_or_wrong_is_named(
+    spark: SparkSession, annals: Annals, arguments: tuple[str, ...], code: int, says: str
+) -> None:
+    done = annals("lake", *arguments, "--to", "lake", "--format", "parquet")
+    assert (done.code, done.out) == (code, "") and says in done.err, done
+    assert not Path("lake").exists()
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_optimizing_changes_no_row(new_lake: NewLake, story: Story, tmp_path: Path, format: str) -> None:
+    lake, names = new_lake(format, tmp_path), ("interactions", "entities")
+    for end in story.halves():
+        append(lake, story.source(end), names)
+    optimize(lake, 0, names)
+    for name in names:
+        stored = lake.table(name)
+        assert plain(stored.read()) == story.table(name), name
+        assert stored.position() == story.halves()[1], name
+        # what was replaced is gone, and with it the past that needed it
+        assert stored.positions()[-1] == story.halves()[1]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["segments", "postgres"])
+def test_every_source_gives_the_same_lake(
+    spark: SparkSession, connectors: list[str], kind: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    require_connector(connectors, "postgres")
+    database = request.getfixturevalue("sqlite_url" if kind == "segments" else "postgres_url")
+    with served_log(database, tmp_path) as registry:
+        lake, end = Lake(spark, "parquet", str(tmp_path / "lake")), registry.rows()[-1].position
+        for _ in range(2):
+            append(lake, _source(spark, kind, database, tmp_path))
+            write_changes(registry, "late")
+        append(lake, _source(spark, kind, database, tmp_path))
+        result = verify(lake)
+        assert result.head.position == registry.rows()[-1].position > end
+        assert not any(table.finding for table in result.tables), result
+        assert lake.table("schema_fields").read().count() > 10
+
+
+def _source(spark: SparkSession, kind: str, database: str, folder: Path) -> LogSource:
+    if kind == "postgres":
+        return from_postgres(spark, database)
+    append_segments(database, open_folder(str(folder / "segments")))
+    return from_segments(spark, str(folder / "segments"))
+
+
+def start(home: Path, format: str, *options: str) -> subprocess.Popen[str]:
+    """`annals lake append` in a process of its own."""
+    command = [
+        sys.executable,
+        "-m",
+        "annals",
+        "lake",
+        "append",
+        "--to",
+        str(home / "lake"),
+        "--format",
+        format,
+        *options,
+    ]
+    env = environment(
+        ANNALS_SPARK_MASTER="local[2]", ANNALS_SPARK_MEMORY="700m", ANNALS_SPARK_CONF=json.dumps(_CONF)
+    ) | {"SPARK_SUBMIT_OPTS": java_options()}
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, cwd=home, env=env, text=True, start_new_session=True, stdout=pipe, stderr=pipe)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("format", FORMATS)
+def test_kills(spark: SparkSession, connectors: list[str], growing: ServedLog, tmp_path: Path, format: str) -> None:
+    # wherever a process dies, the next one does what is missing, and every event is there once
+    if format != "parquet":
+        require_connector(connectors, format)
+    chance, lake = random.Random(format), Lake(spark, format, str(tmp_path / "lake"))  # type: ignore[arg-type]
+    for kill in range(_KILLS):
+        if kill % 4 == 0:
+            write_changes(growing, f"k{kill}")
+        files, process = _file_count(tmp_path), start(tmp_path, format, "--from", growing.url)
+        wanted = files + chance.randint(1, 60)
+        while process.poll() is None and _file_count(tmp_path) < wanted:
+            time.sleep(0.005)
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+    out, err = (process := start(tmp_path, format, "--from", growing.url)).communicate(timeout=600)
+    end = growing.rows()[-1].position
+    assert process.returncode == 0 and out.startswith(f"position {end}, "), err
+    result = verify(lake)
+    assert result.head.chain == growing.rows()[-1].chain.hex()
+    assert not any(table.finding for table in result.tables), result
+
+
+@pytest.mark.long
+def test_it_follows_until_it_is_stopped(spark: SparkSession, growing: ServedLog, tmp_path: Path) -> None:
+    lake = Lake(spark, "parquet", str(tmp_path / "lake"))
+    process = start(tmp_path, "parquet", "--from", growing.url, "--follow", "--seconds", "0.1")
+    until(lambda: lake.table("replication").position() > 0, 300)
+    write_changes(growing, "late")
+    end = growing.rows()[-1].position
+    until(lambda: lake.table("schema_fields").position() == end, 300)
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=100)
+    assert process.returncode == 0 and f"position {end}, " in out, err
+    assert not any(table.finding for table in verify(lake).tables)
+
+
+def _file_count(folder: Path) -> int:
+    return sum(1 for path in (folder / "lake").rglob("*") if path.is_file())

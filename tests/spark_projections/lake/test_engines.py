@@ -1,0 +1,141 @@
+"""Other programs read what was written, skip what they do not need, and go back in time as `?asof` does."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import polars as pl
+import pytest
+from deltalake import DeltaTable
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.table import Table
+
+from annals.spark_projections.lake.append import Lake
+from annals.spark_projections.lake.tables import TABLES
+from tests.spark_projections.lake.conftest import FullLake
+from tests.spark_projections.lake.lakes import FORMATS, Story
+
+pytestmark = [pytest.mark.uses("Spark"), pytest.mark.timeout(1200)]
+
+_COLUMNS = ("xid", "type", "epoch", "since", "attributes")
+_Rows = list[tuple[Any, ...]]
+
+
+def _folder(lake: Lake, name: str) -> Path:
+    return Path(lake.uri, name)
+
+
+def _parquet_files(lake: Lake, name: str) -> list[str]:
+    """The files that the newest manifest names, as the guide says."""
+    folder = _folder(lake, name)
+    newest = max((folder / "manifest").glob("*.json"))
+    return [str(folder / path) for path in json.loads(newest.read_text())["files"]]
+
+
+def _iceberg(lake: Lake, name: str, folder: Path) -> Table:
+    catalog = SqlCatalog("lake", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{lake.uri}")
+    catalog.create_namespace_if_not_exists("annals")
+    metadata = _folder(lake, name) / "metadata"
+    version = (metadata / "version-hint.text").read_text().strip()
+    return catalog.register_table(f"annals.{name}", f"file://{metadata}/v{version}.metadata.json")
+
+
+def _rows(found: Any) -> _Rows:
+    return sorted(tuple(row) for row in found)
+
+
+def _wanted(lake: Lake, name: str) -> _Rows:
+    return _rows(lake.table(name).read().select(*_COLUMNS).collect())
+
+
+@pytest.mark.parametrize("name", ["entities", "entity_history"])
+def test_delta(full_lake: FullLake, name: str) -> None:
+    lake = full_lake("delta")
+    table = DeltaTable(str(_folder(lake, name)))
+    wanted = _wanted(lake, name)
+    arrow = table.to_pyarrow_table(columns=[*_COLUMNS])
+    assert _rows(zip(*arrow.to_pydict().values(), strict=True)) == wanted
+    assert _rows(duckdb.execute(f"SELECT {', '.join(_COLUMNS)} FROM arrow").fetchall()) == wanted
+    assert _rows(pl.read_delta(str(_folder(lake, name)), columns=[*_COLUMNS]).rows()) == wanted
+    # the position is Delta's own record of an application's transactions
+    assert table.transaction_version("annals") == lake.table(name).position()
+
+
+@pytest.mark.parametrize("name", ["entities", "entity_history"])
+def test_iceberg(full_lake: FullLake, tmp_path: Path, name: str) -> None:
+    lake = full_lake("iceberg")
+    table = _iceberg(lake, name, tmp_path)
+    wanted = _wanted(lake, name)
+    scan = table.scan(selected_fields=_COLUMNS)
+    assert _rows(zip(*scan.to_arrow().select([*_COLUMNS]).to_pydict().values(), strict=True)) == wanted
+    connection = scan.to_duckdb("rows")
+    assert _rows(connection.sql(f"SELECT {', '.join(_COLUMNS)} FROM rows").fetchall()) == wanted
+    assert _rows(pl.scan_iceberg(table).select(*_COLUMNS).collect().rows()) == wanted
+    snapshot = table.current_snapshot()
+    assert snapshot is not None and snapshot.summary is not None
+    assert snapshot.summary["annals.position"] == str(lake.table(name).position())
+
+
+@pytest.mark.parametrize("name", ["entities", "entity_history"])
+def test_parquet(full_lake: FullLake, name: str) -> None:
+    lake = full_lake("parquet")
+    files, wanted = _parquet_files(lake, name), _wanted(lake, name)
+    read = "read_parquet(?, hive_partitioning = true, union_by_name = true)"
+    assert _rows(duckdb.execute(f"SELECT {', '.join(_COLUMNS)} FROM {read}", [files]).fetchall()) == wanted
+    frame = pl.scan_parquet(files, hive_partitioning=True, try_parse_hive_dates=False)
+    assert _rows(frame.select(*_COLUMNS).collect().rows()) == wanted
+
+
+@pytest.mark.parametrize("format", FORMATS[:2])
+def test_questions_by_xid_and_by_time_skip_files(full_lake: FullLake, format: str) -> None:
+    lake = full_lake(format)
+    for name, condition in (
+        ("entities", "type = 'schemagroups' AND stream = '/schemagroups/sales'"),
+        ("entity_history", "type = 'schemagroups.schemas' AND since_time < '2026-02-01'"),
+        ("changes", "month = '2026-03' AND xid LIKE '/schemagroups/web%'"),
+        ("log", "month = '2026-01'"),
+    ):
+        rows = lake.table(name).read()
+        found = rows.where(condition)
+        assert 0 < _files_read(found) < len(rows.inputFiles()), name
+        assert found.count() > 0
+
+
+def _files_read(rows: Any) -> int:
+    """The number of files that a query reads, after partitions and statistics have excluded the others."""
+    plan = rows._jdf.queryExecution().executedPlan()
+    plan.executeCollect()
+    return int(plan.collectLeaves().head().metrics().apply("numFiles").value())
+
+
+def test_iceberg_skips_files(full_lake: FullLake, tmp_path: Path) -> None:
+    table = _iceberg(full_lake("iceberg"), "changes", tmp_path)
+    everything = [*table.scan().plan_files()]
+    march = [*table.scan(row_filter="month == '2026-03'").plan_files()]
+    late = [*table.scan(row_filter="time >= '2026-03-01T00:00:00+00:00'").plan_files()]
+    assert 0 < len(march) == len(late) < len(everything)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_past_positions(full_lake: FullLake, story: Story, format: str) -> None:
+    # the table at a past transaction, its history at that position, and `?asof` agree
+    lake, half = full_lake(format), story.halves()[0]
+    stored = lake.table("entities")
+    assert stored.positions()[-1] == story.halves()[1] and half in stored.positions()
+    past = _rows(stored.read(half).select("stream", "epoch", "attributes").collect())
+    history = lake.table("entity_history").read().where(f"since <= {half} AND (until IS NULL OR until > {half})")
+    assert past == _rows(history.select("stream", "epoch", "attributes").collect())
+    shown = story.shown_asof(half)
+    assert {(row[0], row[1]) for row in past if "/versions/" in row[0] or row[0].count("/") == 2} >= shown
+    assert len(shown) > 3
+    with pytest.raises(ValueError, match="cannot be read at position 1"):
+        stored.read(1)
+
+
+def test_each_table_has_a_folder(full_lake: FullLake) -> None:
+    for format in FORMATS[:2]:
+        lake = full_lake(format)
+        assert {path.name for path in Path(lake.uri).iterdir()} >= set(TABLES)

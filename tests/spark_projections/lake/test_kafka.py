@@ -1,0 +1,55 @@
+"""A lake from Kafka's topic of the log: what arrives behind a gap waits, and is read again."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kafka import KafkaProducer
+from pyspark.sql import SparkSession
+
+from annals.spark_projections.lake import Lake, append
+from annals.spark_projections.lake.source import from_kafka
+from annals.spark_projections.lake.verify import verify
+from tests.spark_projections.served_registry import ServedLog
+from tests.spark_projections.sources.test_kafka import Published, published
+
+__all__ = ["published"]
+
+pytestmark = [pytest.mark.uses("Kafka", "Spark"), pytest.mark.timeout(1200), pytest.mark.long]
+
+
+def _position(record: Any) -> int:
+    """Of its event in the log."""
+    return int(dict(record.headers)["annals_position"])
+
+
+def _send(published: Published, topic: str, records: list[Any]) -> None:
+    """To the partitions that they are in elsewhere."""
+    with closing(KafkaProducer(bootstrap_servers=published.broker.own())) as producer:
+        for record in records:
+            producer.send(topic, record.value, record.key, [*record.headers], partition=record.partition)
+        producer.flush()
+
+
+def test_partitions_that_are_ahead_wait(
+    spark: SparkSession, registry: ServedLog, published: Published, tmp_path: Path
+) -> None:
+    # EV-78, EV-79: each event once, in whole interactions, while one partition is ahead of the others
+    published.broker.make("lake.log", 3)
+    lake = Lake(spark, "parquet", str(tmp_path / "lake"))
+    source = from_kafka(spark, published.broker.own(), "lake.log")
+    rows, names = registry.rows(), ("interactions", "entities", "changes")
+    left, ends = list(published.records), list[int]()
+    ahead = max(left, key=_position).partition
+    for bound in (len(rows) // 3, 2 * len(rows) // 3, len(rows)):
+        sent = [each for each in left if _position(each) <= bound - (each.partition != ahead) * 40]
+        left = [record for record in left if record not in sent]
+        _send(published, "lake.log", [*sent, *sent[-5:]])
+        ends.append(append(lake, source, names).position)
+        assert ends[-1] in {0, *(row.last for row in rows)} and ends[-1] < bound
+    _send(published, "lake.log", left)
+    assert append(lake, source, names).position == rows[-1].position
+    assert not any(table.finding for table in verify(lake).tables)

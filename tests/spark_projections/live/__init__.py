@@ -1,1 +1,0 @@
-"""Tables that follow the log."""
