@@ -37,6 +37,7 @@ from annals.api.messaging.findings import FINDINGS, FindingsRoutes
 from annals.api.messaging.match import MATCH, MatchRoutes
 from annals.api.messaging.resolved import RESOLVED, ResolvedMessagesRoutes
 from annals.api.ops import discovery
+from annals.api.ops.archive_monitor import ArchiveCollector, ArchiveMonitor
 from annals.api.ops.commit_listeners import CommitListeners
 from annals.api.ops.health import LIVEZ, READYZ, HealthRoutes
 from annals.api.ops.metrics import ServerMetrics
@@ -151,6 +152,8 @@ def create_app(
             return registry.store.log_end().position, view.position(), view.index_position()
 
         metrics.add_position_gauges(read_positions)
+        archive_monitor = ArchiveMonitor(registry.store)
+        metrics.registry.register(ArchiveCollector(archive_monitor))
         canonical_links = CanonicalLinks(registry.readers)
         xregistry_routes = XRegistryRoutes(
             registry, settings.max_body, settings.pagelimit, settings.max_inlined, canonical_links
@@ -175,7 +178,7 @@ def create_app(
         )
         measure_links(metrics.registry, registry.readers, replication)
         own_mounts = {
-            **_server_mounts(registry, metrics),
+            **_server_mounts(registry, metrics, archive_monitor),
             **_message_mounts(registry, settings.max_body),
             CHECK: Mount(CheckRoutes(registry, settings.max_body), accepts_documents=True),
             **_history_mounts(registry, feeds, families),
@@ -227,9 +230,12 @@ def create_app(
     return app
 
 
-def _server_mounts(registry: Registry, metrics: ServerMetrics) -> Mapping[str, Mount]:
+def _server_mounts(registry: Registry, metrics: ServerMetrics, archive_monitor: ArchiveMonitor) -> Mapping[str, Mount]:
     """Surfaces below `/-/` about the server and its OpenAPI documents."""
-    health_routes, openapi_routes = HealthRoutes(registry), OpenapiRoutes(registry, OWN_PATHS, LEGACY_SURFACES)
+    health_routes, openapi_routes = (
+        HealthRoutes(registry, archive_monitor),
+        OpenapiRoutes(registry, OWN_PATHS, LEGACY_SURFACES),
+    )
     return {
         LIVEZ: Mount(health_routes, allows_anonymous=True, is_leaf=True, accepts_any_host=True),
         READYZ: Mount(health_routes, allows_anonymous=True, is_leaf=True, accepts_any_host=True),

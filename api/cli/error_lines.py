@@ -18,6 +18,7 @@ from annals.api.cli.setup.settings_classes import variable_of_error
 from annals.commands.store.damage import describe_damage
 from annals.commands.store.mapper import UnreadableEvent
 from annals.commands.store.migrations import UnusableSchema
+from annals.domain.errors.http_errors import ArchiveUnavailable
 from annals.domain.errors.problems import Problem
 from annals.domain.values.json_text import InvalidJson
 
@@ -39,6 +40,7 @@ def _store_line(error: Exception) -> str:
 
 
 _ERRORS: Final[tuple[tuple[type[Exception], ExitCode, Callable[[Any], str]], ...]] = (
+    (ArchiveUnavailable, ExitCode.STORE, problem_line),
     (Problem, ExitCode.REFUSED, problem_line),
     (UnreadableEvent, ExitCode.STORE, lambda error: f"the store is damaged: {error}. annals log verify says where."),
     (InvalidJson, ExitCode.REFUSED, str),

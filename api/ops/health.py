@@ -11,6 +11,7 @@ from annals.api.http.json_bodies import json_response
 from annals.api.http.methods import read_only_options
 from annals.api.http.request import Request
 from annals.api.http.response import Response
+from annals.api.ops.archive_monitor import ArchiveMonitor
 from annals.api.registry.open_registry import Registry
 from annals.domain.values.json_text import Json
 
@@ -23,8 +24,9 @@ _ALIVE_BODY: Final[Json] = {"status": "ok"}
 class HealthRoutes:
     """The surface of `/-/livez` and `/-/readyz`."""
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: Registry, archive: ArchiveMonitor) -> None:
         self._registry = registry
+        self._archive = archive
 
     async def answer(self, request: Request, receive: Receive) -> Response:
         """The response of one check: 200 or 503. Raises: MethodNotAllowed."""
@@ -39,7 +41,8 @@ class HealthRoutes:
     def _readiness(self) -> tuple[int, dict[str, Json]]:
         """Status and body.
 
-        Ready means: the store answers, it has no known damage, and the read model has the whole log.
+        Ready means: the store answers, it has no known damage, and the read model has the whole log. An archive that
+        is incomplete is reported, but the server stays ready: only reads of the past need it.
         """
         try:
             head = self._registry.store.log_end().position
@@ -54,4 +57,6 @@ class HealthRoutes:
         if not isinstance(applied_position, int) or applied_position < head:
             reason = "the read model is behind the log"
             return 503, {"status": "unavailable", "reason": reason, "position": applied_position, "head": head}
-        return 200, {"status": "ok", "position": applied_position, "head": head}
+        problem = self._archive.health().problem
+        archive: dict[str, Json] = {"archive": problem} if problem else {}
+        return 200, {"status": "ok", "position": applied_position, "head": head, **archive}

@@ -20,7 +20,6 @@ from annals.api.http.response import Response
 from annals.api.registry.open_registry import Registry
 from annals.api.xregistry.render.shortself import TOKEN_SEGMENT
 from annals.domain.errors import problems
-from annals.domain.registry.events import EntityCreated
 from annals.domain.values import xid as xids
 
 _TOKEN: Final = re.compile(r"[0-9a-z]{1,12}\Z")
@@ -30,7 +29,6 @@ class ShortselfRoutes:
     """The surface of `/-/s/`. It executes no request: a 308 makes the client send its request again."""
 
     def __init__(self, registry: Registry) -> None:
-        self._store = registry.store
         self._readers = registry.readers
 
     async def answer(self, request: Request, receive: Receive) -> Response:
@@ -52,10 +50,7 @@ class ShortselfRoutes:
         position = int(token, 36)
         if position == 0:
             return xids.REGISTRY
-        created_events = [
-            event for event_position, event in self._store.events(position - 1, 1) if event_position == position
-        ]
-        if not created_events or not isinstance(created_events[0], EntityCreated):
-            return None
-        row = self._readers.latest_view().entity(created_events[0].xid)
+        view = self._readers.latest_view()
+        xid = view.log.creation_xid(position)
+        row = view.entity(xid) if xid is not None else None
         return row.xid if row is not None and row.born == position else None

@@ -17,7 +17,7 @@ from annals.commands.store.damage import DamageMonitor
 from annals.commands.store.engine import WRITING, WriterConnection, open_engine
 from annals.commands.store.log_end import LogEnd, read_log_end
 from annals.commands.store.mapper import EventMapper
-from annals.commands.store.migrations import UpgradeStep, require_readable, upgrade
+from annals.commands.store.migrations import UpgradeStep, require_current, require_readable, upgrade
 from annals.commands.store.recorder import LogRecorder
 from annals.commands.store.secrets import Vault
 from annals.commands.store.sql_world import SqlWorld
@@ -90,6 +90,11 @@ class Store:
         """Raises: UnusableSchema unless this program can read the log, for callers that do not `create` the store."""
         with self.engine.begin() as connection:
             require_readable(connection)
+
+    def require_current(self) -> None:
+        """Raises: UnusableSchema unless the store has all tables of this program, for callers that write to it."""
+        with self.engine.begin() as connection:
+            require_current(connection)
 
     def ensure_public_url(self, url: str) -> None:
         """Sets the URL recorded with interactions unless one is configured: the stored one, or else `url`.

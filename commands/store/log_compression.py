@@ -154,7 +154,7 @@ def _compress_states(connection: Connection, start: int, until: int, report: Com
         if (frame := _shorter_form(stored)) is not None:
             changes.append((frame, position))
             before += len(stored)
-    _update_states(connection, changes)
+    update_states(connection, changes)
     after = sum(len(frame) for frame, _ in changes)
     return CompressionReport(report.compressed + len(changes), report.before + before, report.after + after)
 
@@ -170,7 +170,8 @@ def _shorter_form(stored: Any) -> bytes | None:
     return frame if is_better else None
 
 
-def _update_states(connection: Connection, changes: Sequence[tuple[bytes, int]]) -> None:
+def update_states(connection: Connection, changes: Sequence[tuple[bytes, int]]) -> None:
+    """Replaces the stored states at some positions."""
     driver: Any = connection.connection.driver_connection
     if connection.dialect.name == "sqlite":
         driver.executemany(_UPDATE_STATE, changes)

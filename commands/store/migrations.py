@@ -72,6 +72,9 @@ STEPS: Final = (
     UpgradeStep("3", "salts that hide callers in the chain hash", _add_salts),
     UpgradeStep("4", "compressed states of events", _note_plain_states),
     UpgradeStep("5", "compressed documents, heads without their owners", _shrink_documents_and_heads),
+    # The table is new, and `Store.create` has created it. Older programs would take a state that is in the archive for
+    # a damaged one.
+    UpgradeStep("6", "an archive for old parts of the log", lambda connection: None),
 )
 #: The first schema from which steps lead on, and the first with the tables of today, which can be read before a step.
 _FIRST_SCHEMA: Final = 2
@@ -91,6 +94,11 @@ def upgrade(connection: Connection) -> Sequence[UpgradeStep]:
 def require_readable(connection: Connection) -> None:
     """Raises: UnusableSchema unless this program can read the log of the store without an upgrade."""
     _stored_schema(connection, _FIRST_READABLE)
+
+
+def require_current(connection: Connection) -> None:
+    """Raises: UnusableSchema unless the store has all tables of this program."""
+    _stored_schema(connection, int(tables.SCHEMA))
 
 
 def _stored_schema(connection: Connection, lowest: int) -> int:

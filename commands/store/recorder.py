@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from eventsourcing.persistence import (
@@ -17,11 +17,15 @@ from eventsourcing.persistence import (
 from sqlalchemy import Connection, Engine, Select, func, select
 
 from annals.commands.store import sql, tables
+from annals.commands.store.archive import state_reader
 from annals.commands.store.driver_errors import driver_errors
 from annals.commands.store.hashes import LogRow
-from annals.commands.store.state_compression import compress_state, decompress_state
+from annals.commands.store.state_compression import compress_state
+
+E = TypeVar("E", bound=StoredEvent)
 
 _LOG: Final = tables.log.c
+_COLUMNS: Final = (_LOG.position, _LOG.stream, _LOG.revision, _LOG.topic, _LOG.state)
 
 
 class LogRecorder(ApplicationRecorder):
@@ -57,16 +61,16 @@ class LogRecorder(ApplicationRecorder):
         limit: int | None = None,
     ) -> Sequence[StoredEvent]:
         """Events of one stream, by revision."""
-        query = select(_LOG.stream, _LOG.revision, _LOG.topic, _LOG.state).where(_LOG.stream == str(originator_id))
+        query = select(*_COLUMNS).where(_LOG.stream == str(originator_id))
         if gt is not None:
             query = query.where(_LOG.revision > gt)
         if lte is not None:
             query = query.where(_LOG.revision <= lte)
         query = query.order_by(_LOG.revision.desc() if desc else _LOG.revision).limit(limit)
-        rows = self._fetch_all(query)
-        return [
-            StoredEvent(stream, revision, topic, decompress_state(state)) for stream, revision, topic, state in rows
-        ]
+        return self._map_rows(
+            query,
+            lambda position, stream, revision, topic, state: StoredEvent(stream, revision, topic, state),
+        )
 
     def select_notifications(
         self,
@@ -78,18 +82,17 @@ class LogRecorder(ApplicationRecorder):
         inclusive_of_start: bool = True,
     ) -> Sequence[Notification]:
         """Events of the whole log, by position."""
-        query = select(_LOG.stream, _LOG.revision, _LOG.topic, _LOG.state, _LOG.position)
+        query = select(*_COLUMNS)
         if start is not None:
             query = query.where(_LOG.position >= start if inclusive_of_start else _LOG.position > start)
         if stop is not None:
             query = query.where(_LOG.position <= stop)
         if topics:
             query = query.where(_LOG.topic.in_(topics))
-        rows = self._fetch_all(query.order_by(_LOG.position).limit(limit))
-        return [
-            Notification(stream, revision, topic, decompress_state(state), id=position)
-            for stream, revision, topic, state, position in rows
-        ]
+        return self._map_rows(
+            query.order_by(_LOG.position).limit(limit),
+            lambda position, stream, revision, topic, state: Notification(stream, revision, topic, state, id=position),
+        )
 
     def max_notification_id(self) -> int | None:
         """The log's last position; None when it is empty."""
@@ -101,9 +104,15 @@ class LogRecorder(ApplicationRecorder):
         """Not supported: subscriptions are optional in the library, and readers of this log continue by position."""
         raise NotImplementedError("read on with select_notifications")
 
-    def _fetch_all(self, query: Select[Any]) -> Sequence[Any]:
+    def _map_rows(self, query: Select[Any], build: Callable[..., E]) -> list[E]:
+        """The rows of the columns above as events. Raises: ArchiveUnavailable."""
         with self._engine.connect() as connection:
-            return connection.execute(query).all()
+            read_state = state_reader(connection)
+            rows = connection.execute(query).all()
+            return [
+                build(position, stream, revision, topic, read_state(position, state))
+                for position, stream, revision, topic, state in rows
+            ]
 
 
 def _row(position: int, stored: StoredEvent) -> LogRow:

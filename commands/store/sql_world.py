@@ -8,6 +8,7 @@ from typing import Any, Final
 from sqlalchemy import Connection
 
 from annals.commands.store import sql
+from annals.commands.store.archive import state_reader
 from annals.commands.store.caches import LinkCache, ModelCache
 from annals.commands.store.document_compression import decompress_document
 from annals.commands.store.log_end import HAS_POINTERS, StartState
@@ -75,6 +76,7 @@ class SqlWorld:
         self._connection = connection
         self._vault = vault or Vault()
         self._mapper = mapper
+        self._read_state = state_reader(connection)
         self._model_cache = model_cache
         self._link_cache = link_cache or LinkCache()
         self._links_position: int | None = None
@@ -360,7 +362,9 @@ class SqlWorld:
 
     def _past_entity(self, revision: int | None, position: int, topic: str, state: bytes) -> Entity | None:
         return (
-            None if revision is None else evolve(self._mapper.event(topic, revision, decompress_state(state)), position)
+            None
+            if revision is None
+            else evolve(self._mapper.event(topic, revision, self._read_state(position, state)), position)
         )
 
     def _pages(self, statement: str, key_range: tuple[str, str], *type: str) -> Iterator[Entity]:

@@ -23,7 +23,7 @@ from sqlalchemy import (
 
 METADATA: Final = MetaData()
 #: Stored in `store` under `schema`; the program refuses a store with another value.
-SCHEMA: Final = "5"
+SCHEMA: Final = "6"
 
 # Only a column declared INTEGER is SQLite's own row number, which saves an index.
 _POSITION = BigInteger().with_variant(Integer, "sqlite")
@@ -31,7 +31,8 @@ _POSITION = BigInteger().with_variant(Integer, "sqlite")
 TEXT: Final = Text().with_variant(Text(collation="C"), "postgresql")
 
 #: Every event, by position: 1, 2, 3 ... without gaps, in commit order. state: JSON, see `annals.commands.store.mapper`;
-#: most are compressed, see `annals.commands.store.state_compression`.
+#: most are compressed, see `annals.commands.store.state_compression`. It is empty where only the archive has the state,
+#: see `annals.commands.store.archive`.
 log: Final = Table(
     "log",
     METADATA,
@@ -98,6 +99,18 @@ secret: Final = Table(
     Column("name", TEXT, nullable=False),
     Column("wrapped", LargeBinary, nullable=False),
     Column("sealed", LargeBinary, nullable=False),
+)
+
+#: The segments of the archive, which follow each other from position 1. first, last: positions. path: of the file in
+#: the archive. bytes, sha256: of the file, the hash in lower-case hex. The setting `archive` in `store` is the place.
+archived_segment: Final = Table(
+    "archived_segment",
+    METADATA,
+    Column("last", _POSITION, primary_key=True, autoincrement=False),
+    Column("first", _POSITION, nullable=False),
+    Column("path", TEXT, nullable=False),
+    Column("bytes", _POSITION, nullable=False),
+    Column("sha256", TEXT, nullable=False),
 )
 
 #: Settings of the store itself.

@@ -13,10 +13,7 @@ from sqlalchemy import Connection
 
 from annals.commands.store import sql, tables
 from annals.commands.store.driver_errors import postgres_errors
-from annals.commands.store.hashes import LogRow
 from annals.commands.store.log import Store
-from annals.commands.store.mapper import UnreadableEvent
-from annals.commands.store.state_compression import decompress_state
 
 T = TypeVar("T", bound=tuple[Any, ...])
 
@@ -52,15 +49,6 @@ def unchecked_row(row_type: type[T], row: Iterable[Any]) -> T:
     return row_type(*(_checked_member(value, type) for value, type in zip(row, _field_types(row_type), strict=True)))
 
 
-def unchecked_event(row: Iterable[Any]) -> LogRow:
-    """A row of the log like `unchecked_row`, with its state decompressed; as it is stored if that is impossible."""
-    event = unchecked_row(LogRow, row)
-    try:
-        return event._replace(state=decompress_state(event.state))
-    except UnreadableEvent:
-        return event
-
-
 def storage_faults(connection: Connection, log_end: int) -> Iterator[tuple[int, str]]:
     """The faults that SQLite finds in the storage of the log's tables and indexes, without checking the rows' content.
 
@@ -68,7 +56,9 @@ def storage_faults(connection: Connection, log_end: int) -> Iterator[tuple[int, 
     """
     if connection.dialect.name != "sqlite":
         return
-    for table in tables.METADATA.sorted_tables:
+    names = {name for (name,) in sql.run(connection, "SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()}
+    # The store of an older program lacks the newest tables.
+    for table in (table for table in tables.METADATA.sorted_tables if table.name in names):
         for (message,) in sql.run(connection, f"PRAGMA integrity_check({table.name})").fetchall():
             if message != "ok":
                 row = _ROW_NUMBER.search(message) if table in (tables.log, tables.interaction) else None

@@ -11,16 +11,17 @@ from sqlalchemy import Connection
 
 from annals.commands.store import hashes as proof
 from annals.commands.store import sql
+from annals.commands.store.archive import ARCHIVED
 from annals.commands.store.document_compression import decompress_document
 from annals.commands.store.hashes import Interaction, LogRow, extract_image
 from annals.commands.store.log import Store
 from annals.commands.store.mapper import EventMapper, UnreadableEvent, assemble_after_image
 from annals.commands.store.state_compression import decompress_state
+from annals.commands.verify.archived_states import ArchivedStates, unchecked_event
 from annals.commands.verify.unchecked_rows import (
     catch_unreadable,
     open_snapshot,
     storage_faults,
-    unchecked_event,
     unchecked_row,
 )
 from annals.domain.compat.legacy_apis import document_hash
@@ -52,6 +53,10 @@ _HEADS_WITHOUT_EVENT: Final = (
     "SELECT tree_key FROM head h WHERE NOT EXISTS"
     " (SELECT 1 FROM log l WHERE l.position = h.position AND replace(l.stream, '/', '!') = h.tree_key)"
 )
+#: Streams whose last event is only in the archive, where current states must not be.
+_ARCHIVED_HEADS: Final = (
+    "SELECT l.position, l.stream FROM head h JOIN log l ON l.position = h.position WHERE l.state = ?"
+)
 _DOCUMENTS: Final = "SELECT sha256, bytes FROM document WHERE sha256 > ? ORDER BY sha256 LIMIT ?"
 _LINK_PREFIX: Final = f"{COLLECTION}/"
 _ROWS: Final = (
@@ -67,14 +72,27 @@ class VerificationFinding(NamedTuple):
     text: str
 
 
-def verify_log(store: Store, progress: ProgressCallback = lambda reached, last: None) -> Iterator[VerificationFinding]:
+def verify_log(
+    store: Store,
+    progress: ProgressCallback = lambda reached, last: None,
+    archived: ArchivedStates | None = None,
+) -> Iterator[VerificationFinding]:
     """Everything that is wrong with a log, in order; nothing when it is intact.
 
     A damaged interaction is reported once: the next one is compared with the stored values of the damaged one. Reads
     each event twice, in pages, from one snapshot; memory does not grow with the log.
+    archived: the states of the archive, if they were read already. What cannot be read is reported for each of its
+    segments, and its interactions are taken as they are stored.
     """
+    if archived is None:
+        with ArchivedStates(store) as archived:
+            yield from verify_log(store, progress, archived)
+            return
+    for segment, error in archived.failures:
+        text = f"the events up to position {segment.last} are in the archive {segment.place}, which cannot be read: "
+        yield VerificationFinding(segment.first, text + error.arguments["error_detail"])
     with open_snapshot(store) as connection:
-        verification, unreadable = _LogVerification(connection, store.mapper), list[str]()
+        verification, unreadable = _LogVerification(connection, store.mapper, archived), list[str]()
         with catch_unreadable(unreadable.append):
             yield from _verify_snapshot(connection, verification, progress)
         for message in unreadable:
@@ -91,6 +109,9 @@ def _verify_snapshot(
     if verification.previous.last != log_end:
         yield VerificationFinding(verification.previous.last + 1, "the log goes on after its last interaction")
     yield from _check_heads(connection, log_end)
+    if verification.archived.segments:
+        for position, stream in sql.run(connection, _ARCHIVED_HEADS, (ARCHIVED,)):
+            yield VerificationFinding(position, f"the archive has the last event of {stream}, which belongs here")
     yield from starmap(VerificationFinding, storage_faults(connection, log_end))
 
 
@@ -117,12 +138,13 @@ def verify_row_hashes(store: Store) -> Iterator[VerificationFinding]:
 class _LogVerification:
     """Verifies one interaction after another; `previous` is the previous one."""
 
-    def __init__(self, connection: Connection, mapper: EventMapper) -> None:
+    def __init__(self, connection: Connection, mapper: EventMapper, archived: ArchivedStates) -> None:
         """Starts before the first interaction. damaged: SHA-256 of documents whose bytes do not match it."""
         # Links record interactions of other registries, whose times can be earlier than the end of this log.
         self._has_links = False
         self.previous = proof.NO_INTERACTION
         self.damaged_documents = set[str]()
+        self.archived = archived
         self._connection = connection
         self._mapper = mapper
 
@@ -136,7 +158,10 @@ class _LogVerification:
             self.previous.state,
             self.previous.last,
         )
+        is_lost = is_previous_lost = False  # in the part of the archive that cannot be read
         for page in self._event_pages(interaction):
+            is_lost = is_lost or any(self._is_lost(row) for row, _, _ in page)
+            is_previous_lost = is_previous_lost or any(self._is_lost(row) for _, row, _ in page if row)
             for row, previous, _ in page:
                 self._has_links = self._has_links or row.stream.startswith(_LINK_PREFIX)
                 chain_hasher.add(row)
@@ -152,11 +177,14 @@ class _LogVerification:
         if position != interaction.last:
             yield VerificationFinding(position + 1, "events are missing")
         first = min(max(interaction.first, self.previous.last + 1), interaction.last)
-        if chain_hasher.digest(interaction.state) != interaction.chain:
+        if chain_hasher.digest(interaction.state) != interaction.chain and not is_lost:
             yield VerificationFinding(first, "the chain hash differs: the interaction or its events were changed")
-        if state_hash != interaction.state:
+        if state_hash != interaction.state and not (is_lost or is_previous_lost):
             yield VerificationFinding(first, "the state hash differs")
         self.previous = interaction
+
+    def _is_lost(self, row: LogRow) -> bool:
+        return self.archived.is_lost(row.position, row.state)
 
     def _check_interaction(self, interaction: Interaction) -> Iterator[VerificationFinding]:
         if interaction.first != self.previous.last + 1:
@@ -173,7 +201,7 @@ class _LogVerification:
             rows = sql.run(self._connection, _EVENTS, (position, interaction.last, sql.CHUNK)).fetchall()
             if not rows or rows[-1][0] <= position:  # a damaged file may return the same rows endlessly
                 return
-            yield [_event_context(row) for row in rows]
+            yield [_event_context(row, self.archived) for row in rows]
             position = rows[-1][0]
 
     def _check_contents(self, interaction: Interaction, page: list[_EventContext]) -> Iterator[VerificationFinding]:
@@ -183,6 +211,8 @@ class _LogVerification:
         )
         for row, _, head in page:
             event = events[row.position]
+            if event is None and self._is_lost(row):
+                continue
             if event is None:
                 yield VerificationFinding(row.position, "the event cannot be read")
                 continue
@@ -213,11 +243,11 @@ class _EventContext(NamedTuple):
     head: tuple[Any, ...] | None
 
 
-def _event_context(row: Sequence[Any]) -> _EventContext:
+def _event_context(row: Sequence[Any], archived: ArchivedStates) -> _EventContext:
     previous, head = row[5:10], tuple(row[10:])
     return _EventContext(
-        unchecked_event(row[:5]),
-        unchecked_event(previous) if previous[0] is not None else None,
+        unchecked_event(row[:5], archived),
+        unchecked_event(previous, archived) if previous[0] is not None else None,
         head if head[0] is not None else None,
     )
 

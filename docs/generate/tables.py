@@ -21,12 +21,14 @@ deliveries and links cannot be derived from the log, so a backup needs it."""
 _GROUPS: Final[dict[str, dict[str, str]]] = {
     "The log": {
         "log": "Every event, by position: 1, 2, 3 … without gaps, in commit order. `state` is JSON with the entity "
-        "after the event, compressed with zstd and a dictionary that is part of the program.",
+        "after the event, compressed with zstd and a dictionary that is part of the program. It is empty where only "
+        "the archive has the state.",
         "interaction": "One row for each request that recorded something: the positions of its events, its id, time, "
         "caller and command, and the hashes up to it.",
         "document": "Documents, each once, by the SHA-256 of their bytes; a zstd frame if that is shorter.",
         "head": "The last event of each stream, so that a write finds the state of an entity with one lookup.",
         "secret": "Encrypted secrets of subscriptions and links. The log has only references to them.",
+        "archived_segment": "The files of the archive: their positions, sizes and hashes.",
         "store": "Settings of the store itself, such as the version of its tables.",
     },
     "The read model": {

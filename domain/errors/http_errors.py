@@ -131,6 +131,15 @@ class PositionNotReached(HttpProblem, status=503):
     )
 
 
+class ArchiveUnavailable(HttpProblem, status=503, fixed_subject=NO_SUBJECT):
+    """`archive_unavailable`, HTTP 503: old events are needed whose states the archive has, and it cannot be read."""
+
+    title = (
+        'Events at the positions <first> to <last> of the log are needed, and the archive "<archive>", which has their '
+        "states, cannot be read: <error_detail>."
+    )
+
+
 class InvalidMember(HttpProblem):
     """HTTP 400: a member of a subscription or a link is invalid. pointer: a JSON Pointer to it."""
 

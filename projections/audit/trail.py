@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
+from annals.commands.store.archive import StateReader
 from annals.commands.store.hashes import Interaction, LogRow
 from annals.commands.store.mapper import EventMapper
 from annals.domain.registry.events import EntityEvent
@@ -89,6 +90,7 @@ class AuditTrail:
     def __init__(self, db: Database) -> None:
         self._db = db
         self._mapper = EventMapper()
+        self._read_state = StateReader(db.all)
 
     def has_existed(self, xid: str) -> bool:
         """Whether an entity with this xid ever existed, ignoring case."""
@@ -176,7 +178,7 @@ class AuditTrail:
         return row[0] if row else 0
 
     def _event(self, row: Sequence[Any]) -> EntityEvent:
-        return self._mapper.event_of_row(stored_event(row[:_EVENT_WIDTH]))
+        return self._mapper.event_of_row(stored_event(row[:_EVENT_WIDTH], self._read_state))
 
     def _first_column(self, statement: str, values: Sequence[Any]) -> Iterator[int]:
         return (row[0] for row in self._db.stream(statement, values))

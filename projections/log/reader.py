@@ -5,14 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from itertools import repeat
 from typing import Any, Final
 
+from annals.commands.store.archive import ARCHIVED, StateReader
 from annals.commands.store.clock import format_time
 from annals.commands.store.hashes import NO_INTERACTION, Interaction, LogRow
 from annals.commands.store.mapper import UnreadableEvent, require_bytes
 from annals.commands.store.state_compression import decompress_state
 from annals.domain.errors.problems import BadRequest, Problem
 from annals.domain.model.validation.rfc3339 import to_utc
+from annals.domain.registry.events import EntityCreated
 from annals.domain.replication.link import COLLECTION
 from annals.domain.values import xid as xids
 from annals.projections.database.drivers import Database
@@ -64,6 +67,10 @@ _SELECT_REVISIONS: Final = (
     f"SELECT {_EVENT_COLUMNS} FROM log WHERE stream = ? AND revision > ? AND position <= ? ORDER BY revision LIMIT ?"
 )
 _SELECT_LATEST: Final = f"SELECT {_EVENT_COLUMNS} FROM log WHERE stream = ? ORDER BY revision DESC LIMIT ?"
+_CREATION_XID: Final = (
+    "SELECT h.xid FROM log l JOIN head h ON h.tree_key = replace(l.stream, '/', '!')"
+    f" WHERE l.position = ? AND l.topic LIKE '{EntityCreated.TOPIC.partition(':')[0]}:%'"
+)
 
 _SELECT_EXACT: Final = f"SELECT {_EVENT_COLUMNS} FROM log WHERE (stream, revision) IN (VALUES {{}})"
 #: The maximum number of events that one statement looks up.
@@ -91,19 +98,23 @@ def stored_interaction(row: Sequence[Any]) -> Interaction:
     return Interaction._make((*columns, require_bytes(chain), require_bytes(state), salt))
 
 
-def stored_event(row: Sequence[Any]) -> LogRow:
-    """The event of a row. Raises: UnreadableEvent as above."""
+def stored_event(row: Sequence[Any], read_state: StateReader) -> LogRow:
+    """The event of a row. Raises: UnreadableEvent as above; ArchiveUnavailable."""
     *columns, state = row
     if tuple(map(type, columns)) != _LOG_ROW_TYPES:
         raise UnreadableEvent(f"an event cannot be read: {columns!r}")
-    return LogRow._make((*columns, decompress_state(state)))
+    return LogRow._make((*columns, decompress_state(state) if state != ARCHIVED else read_state(row[0], state)))
 
 
 class Log:
-    """Queries of the log. Inside a transaction all results belong to one moment."""
+    """Queries of the log. Inside a transaction all results belong to one moment.
+
+    Methods that return events raise ArchiveUnavailable when they need the archive and cannot read it.
+    """
 
     def __init__(self, db: Database) -> None:
         self._db = db
+        self._read_state = StateReader(db.all)
 
     def head(self) -> Interaction:
         """The last interaction; `NO_INTERACTION` if there is none."""
@@ -131,15 +142,20 @@ class Log:
 
     def events(self, first: int, last: int) -> Iterator[LogRow]:
         """The events from one position to another, both inclusive, in order, streamed."""
-        return map(stored_event, self._db.stream(_SELECT_EVENTS, (first, last)))
+        return map(stored_event, self._db.stream(_SELECT_EVENTS, (first, last)), repeat(self._read_state))
 
     def revisions(self, stream: str, after: int, until: int, limit: int) -> list[LogRow]:
         """Events of one stream after a revision and up to a position, in order."""
-        return [stored_event(row) for row in self._db.all(_SELECT_REVISIONS, (stream, after, until, limit))]
+        return self._events(_SELECT_REVISIONS, (stream, after, until, limit))
 
     def latest(self, stream: str, limit: int) -> list[LogRow]:
         """The last events of one stream, in reverse order."""
-        return [stored_event(row) for row in self._db.all(_SELECT_LATEST, (stream, limit))]
+        return self._events(_SELECT_LATEST, (stream, limit))
+
+    def creation_xid(self, position: int) -> str | None:
+        """The xid, as its stream spells it last, of the entity that an event created; None for another event."""
+        row = self._db.one(_CREATION_XID, (position,))
+        return str(row[0]) if row else None
 
     def predecessors(self, rows: Sequence[LogRow]) -> Iterator[LogRow]:
         """The event before each of some events in its stream, in any order; none for the first of a stream."""
@@ -184,6 +200,16 @@ class Log:
             raise _invalid_moment(name, moment, reason)
         return interaction
 
+    def before(self, moment: str, now: datetime, name: str) -> Interaction:
+        """The last interaction before a position or the one with a correlation id, or that had ended at a time.
+
+        Parameters and errors: see `as_of`.
+        """
+        named_interaction = self.as_of(moment, now, name)
+        if _TIME_START.match(moment):
+            return named_interaction
+        return self.interaction_at(int(moment) - 1 if _POSITION_TEXT.match(moment) else named_interaction.first - 1)
+
     def _interaction_at_position(self, position: int, name: str) -> Interaction:
         last = self.head().last
         if position > last:
@@ -209,6 +235,9 @@ class Log:
             if first_later_change is None
             else self._read_one(_LAST_BEFORE_BY_TIME, first_later_change, time_text)
         )
+
+    def _events(self, statement: str, values: Sequence[Any]) -> list[LogRow]:
+        return [stored_event(row, self._read_state) for row in self._db.all(statement, values)]
 
     def _read_one(self, statement: str, *values: Any) -> Interaction:
         row = self._db.one(statement, values)

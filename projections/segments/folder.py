@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 
 from pyarrow import fs
 
+from annals.commands.store.filesystems import filesystem_at as filesystem_at  # also for Spark
 from annals.projections.segments.manifest import DataFile, ManifestEntry, SegmentRange, parse_entry
 
 _MANIFEST: Final = "manifest"
@@ -44,12 +45,12 @@ class SegmentFolder:
         self._root = root.rstrip("/")
         self._writes_whole_files = filesystem.type_name in _OBJECT_STORES
 
-    def ranges(self) -> list[SegmentRange]:
-        """The complete segments that follow each other from position 1.
+    def ranges(self, after: int = 0) -> list[SegmentRange]:
+        """The complete segments that follow each other after a position.
 
         If concurrent writers split the log differently, this is one chain that reaches farthest.
         """
-        return _longest_chain(self.list_ranges())
+        return _longest_chain(self.list_ranges(), after)
 
     def list_ranges(self) -> list[SegmentRange]:
         """Every complete segment, by position."""
@@ -113,6 +114,8 @@ class SegmentFolder:
         try:
             self._copy(content, partial_path)
             self._filesystem.move(partial_path, target)
+            if self._filesystem.type_name == "local":
+                _sync_names(Path(target), Path(self._root))
         except OSError as error:
             # Another writer was first, and has removed this partial file, or its file cannot be replaced.
             self._remove(partial_path)
@@ -162,26 +165,27 @@ def open_folder(uri: str) -> SegmentFolder:
     )
 
 
-def filesystem_at(uri: str) -> tuple[fs.FileSystem, str]:
-    """The filesystem of a path or a URI, and the path in it. Raises: as `open_folder`."""
-    scheme = urlsplit(uri).scheme
-    if len(scheme) < 2:  # one letter is a drive
-        return fs.LocalFileSystem(), Path(uri).absolute().as_posix()
-    filesystem, root = fs.FileSystem.from_uri(f"s3{uri[3:]}" if scheme == "s3a" else uri)
-    return filesystem, str(root)
+def _sync_names(file: Path, root: Path) -> None:
+    """Makes the names of a file and of its folders survive a power cut."""
+    for folder in (file.parent, root, root.parent):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def _entry_path(range: SegmentRange) -> str:
     return f"{_MANIFEST}/{range}.json"
 
 
-def _longest_chain(ranges: Iterable[SegmentRange]) -> list[SegmentRange]:
+def _longest_chain(ranges: Iterable[SegmentRange], after: int) -> list[SegmentRange]:
     ranges_by_end: dict[int, SegmentRange] = {}
     for range in ranges:
-        if range.first == 1 or range.first - 1 in ranges_by_end:
+        if range.first == after + 1 or range.first - 1 in ranges_by_end:
             ranges_by_end.setdefault(range.last, range)
-    chain, end = list[SegmentRange](), max(ranges_by_end, default=0)
-    while end:
+    chain, end = list[SegmentRange](), max(ranges_by_end, default=after)
+    while end > after:
         chain.append(ranges_by_end[end])
         end = ranges_by_end[end].first - 1
     return chain[::-1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from annals.commands.store.hashes import EMPTY_HASH
 from annals.projections.database.drivers import Database
@@ -27,6 +27,10 @@ class SegmentsEnd(NamedTuple):
     chain: bytes = EMPTY_HASH
 
 
+#: The end of an empty folder.
+NO_SEGMENTS: Final = SegmentsEnd()
+
+
 def matching_end(db: Database, folder: SegmentFolder) -> SegmentsEnd:
     """The end of the folder's segments, if the store's log has the same chain hash there.
 
@@ -34,7 +38,7 @@ def matching_end(db: Database, folder: SegmentFolder) -> SegmentsEnd:
     """
     log, ranges = Log(db), folder.ranges()
     if not ranges:
-        return SegmentsEnd()
+        return NO_SEGMENTS
     end = _segments_end(folder, ranges[-1])
     if _is_end_in_log(log, end):
         return end

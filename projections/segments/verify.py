@@ -14,30 +14,35 @@ from annals.projections.log.table_rows import LogTableRow
 from annals.projections.segments.columns import document_rows, log_rows
 from annals.projections.segments.folder import SegmentFolder
 from annals.projections.segments.known_documents import KnownDocuments, document_hash_of
-from annals.projections.segments.log_agreement import SegmentsMismatch, matching_end
+from annals.projections.segments.log_agreement import NO_SEGMENTS, SegmentsEnd, SegmentsMismatch, matching_end
 from annals.projections.segments.manifest import ManifestEntry, SegmentRange, UnreadableManifestEntry
 from annals.projections.segments.verify_chain import ChainVerifier
 from annals.projections.segments.verify_files import BROKEN_CHAIN, find_missing_segment, verify_file
-from annals.projections.segments.write import ProgressCallback
+from annals.projections.segments.write import ProgressCallback, load_hashes
 
 #: The number of events between two reports of progress.
 _REPORT_EVERY: Final = 1000
 
 
 def verify_segments(
-    folder: SegmentFolder, progress: ProgressCallback = lambda reached, last: None
+    folder: SegmentFolder,
+    progress: ProgressCallback = lambda reached, last: None,
+    start: SegmentsEnd = NO_SEGMENTS,
 ) -> Iterator[VerificationFinding]:
     """Everything that is wrong with a folder, by position; nothing when it is intact.
 
     Checks the hashes of files and documents, the chain, and that no position or document is missing. Reads each file
     twice; memory is that of a row group or of the largest document.
+    start: the end of segments that were verified before; of these, it reads only the names of documents.
     """
-    ranges = folder.ranges()
+    ranges = folder.ranges(start.last)
     with closing(KnownDocuments()) as known_documents:
-        verifier = _SegmentVerifier(folder, known_documents, lambda position: progress(position, ranges[-1].last))
+        if start.last and ranges:
+            load_hashes(folder, known_documents, start.last)
+        verifier = _SegmentVerifier(folder, known_documents, start, lambda reached: progress(reached, ranges[-1].last))
         for range in ranges:
             yield from verifier.verify_segment(range)
-    if finding := find_missing_segment(folder, ranges[-1].last if ranges else 0):
+    if finding := find_missing_segment(folder, ranges[-1].last if ranges else start.last):
         yield finding
 
 
@@ -56,13 +61,17 @@ class _SegmentVerifier:
     """Verifies one segment after another; the one after a damaged segment is compared with the manifest's values."""
 
     def __init__(
-        self, folder: SegmentFolder, known_documents: KnownDocuments, report_position: Callable[[int], None]
+        self,
+        folder: SegmentFolder,
+        known_documents: KnownDocuments,
+        start: SegmentsEnd,
+        report_position: Callable[[int], None],
     ) -> None:
         """report_position: receives the position of each thousandth event, and of the last one of a segment."""
         self._folder = folder
         self._report_position = report_position
         self._seen_documents = known_documents
-        self._chain = ChainVerifier().chain
+        self._chain = start.chain
 
     def verify_segment(self, range: SegmentRange) -> Iterator[VerificationFinding]:
         try:

@@ -68,12 +68,13 @@ def append_segments(
     folder: SegmentFolder,
     size: SegmentSize | None = None,
     progress: ProgressCallback = lambda reached, last: None,
+    until: int | None = None,
 ) -> WriteSummary:
     """Writes the segments that the folder lacks; returns a summary.
 
     Memory is that of a row group or of the largest document, whatever the size of the log or of an interaction. A
     segment stays in the system's temporary folder until it is sent.
-    url: of the database.
+    url: of the database. until: the end of the interaction to stop at; None for the end of the log.
     Raises: SegmentsMismatch when the folder has another log, DamagedLog, UnreadableEvent, UnreadableManifestEntry,
     ConcurrentWriteError; OSError when the folder cannot be read or written.
     """
@@ -84,7 +85,7 @@ def append_segments(
             matching_end(reader, folder),
         )
         segments = events = 0
-        while (range := _next_range(Log(reader), end.last, size)) is not None:
+        while (range := _next_range(Log(reader), end.last, size, until)) is not None:
             written_end = writer.write_segment(end, range)
             segments, events = segments + 1, events + written_end.last - end.last
             # Others may have continued from here already: another process, or an earlier run before a file was lost.
@@ -94,10 +95,12 @@ def append_segments(
     return WriteSummary(segments, events, end.last)
 
 
-def _next_range(log: Log, after: int, size: SegmentSize) -> SegmentRange | None:
-    """The range of the next segment: up to the interaction that fills it, or to the end of the log."""
+def _next_range(log: Log, after: int, size: SegmentSize, until: int | None) -> SegmentRange | None:
+    """The range of the next segment: up to the interaction that fills it, or to the end."""
+    log_end = log.head().last if until is None else until
     filling_interactions = log.interactions(after + size.events - 1, 1)
-    last = filling_interactions[0].last if filling_interactions else after if size.full_only else log.head().last
+    filled_end = filling_interactions[0].last if filling_interactions else log_end
+    last = after if size.full_only and not filling_interactions else min(filled_end, log_end)
     return SegmentRange(after + 1, last) if last > after else None
 
 
@@ -151,7 +154,7 @@ class _SegmentWriter:
         """The verified rows of the segment; records the documents that they refer to."""
         log = Log(self._reader)
         log_end = log.head().last
-        for row in _rows(log, range):
+        for row in rows_between(log, range):
             if finding := chain_verifier.check_row(row):
                 raise DamagedLog(finding)
             if (digest := document_hash_of(row)) is not None:
@@ -167,23 +170,25 @@ class _SegmentWriter:
         if not self._seen_documents.has_references():
             return
         if not self.has_loaded_hashes:
-            self._load_hashes()
+            load_hashes(self._folder, self._seen_documents)
+            self.has_loaded_hashes = True
         for digest, position in self._seen_documents.new_references():
             content = documents.document_bytes(self._reader, digest)
             if content is None or sha256(content).hexdigest() != digest:
                 raise DamagedLog(VerificationFinding(position, f"the document {digest} is missing or changed"))
             yield DocumentRow(digest, content)
 
-    def _load_hashes(self) -> None:
-        """Loads, once, the hashes of documents in the segments of earlier runs."""
-        for entry in self._folder.entries(self._folder.ranges()):
-            if entry.documents:
-                with self._folder.open(entry.documents.path) as file:
-                    self._seen_documents.add(document_hashes(file))
-        self.has_loaded_hashes = True
+
+def load_hashes(folder: SegmentFolder, known_documents: KnownDocuments, until: int | None = None) -> None:
+    """Adds the hashes of the documents in the segments of earlier runs. until: the end of the last of these."""
+    for entry in folder.entries(range for range in folder.ranges() if until is None or range.last <= until):
+        if entry.documents:
+            with folder.open(entry.documents.path) as file:
+                known_documents.add(document_hashes(file))
 
 
-def _rows(log: Log, range: SegmentRange) -> Iterator[LogTableRow]:
+def rows_between(log: Log, range: SegmentRange) -> Iterator[LogTableRow]:
+    """The rows of whole interactions, in order, streamed."""
     events = log.events(*range)
     for interaction in _interactions(log, range):
         yield from table_rows(interaction, islice(events, interaction.last - interaction.first + 1))

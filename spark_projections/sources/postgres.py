@@ -24,7 +24,10 @@ PARTITION_SIZE: Final = 50_000
 FETCH_SIZE: Final = 1000
 
 _DEFAULT_PORT: Final = 5432
-_LOG_END: Final = "(SELECT coalesce(max(last), 0) AS last FROM interaction{until}) AS ended"
+_LOG_END: Final = (
+    "(SELECT coalesce(max(last), 0) AS last, (SELECT value FROM store WHERE key = 'archive') AS archive"
+    " FROM interaction{until}) AS ended"
+)
 # A lateral look-up by key per event: a join by range would compare every pair.
 _LOG_ROWS: Final = """(
 SELECT log.position, log.stream, log.revision, log.topic, log.state,
@@ -42,10 +45,16 @@ def read(
 
     The position is resolved once. The log up to it never changes, so all tasks read the same state.
     database: a URL as in the server's settings, `postgresql://user:password@host/name`. partition: positions per task.
+    Raises: ValueError when the store has an archive.
     """
     reader = _reader(spark, database)
     end_condition = "" if asof is None else f" WHERE last <= {int(asof)}"
-    log_end: int = reader.option("dbtable", _LOG_END.format(until=end_condition)).load().collect()[0]["last"]
+    log_end, archive = reader.option("dbtable", _LOG_END.format(until=end_condition)).load().collect()[0]
+    if archive is not None:
+        raise ValueError(
+            f"a part of the log is in the archive {archive}, which this source does not read: read segments, which"
+            " `annals segments write` writes, or the registry over HTTP"
+        )
     read_options: dict[str, str | int] = {
         "dbtable": _LOG_ROWS.format(after=int(after), last=log_end),
         "partitionColumn": "position",

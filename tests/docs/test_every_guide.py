@@ -20,7 +20,8 @@ TESTS: Final = {
         "docs/test_guides.py",
     ),
     **dict.fromkeys(
-        ("backup.md", "migrate.md", "operation.md", "segments.md", "upgrade.md"), "docs/test_operation_guides.py"
+        ("archive.md", "backup.md", "migrate.md", "operation.md", "segments.md", "upgrade.md"),
+        "docs/test_operation_guides.py",
     ),
     "publishing.md": "docs/test_broker_guides.py",
     "clients.md": "api/openapi/test_clients.py",

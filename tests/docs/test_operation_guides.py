@@ -1,4 +1,4 @@
-"""The guides to operation, backups, upgrades, migration and segments do what they say."""
+"""The guides to operation, archives, backups, upgrades, migration and segments do what they say."""
 
 from __future__ import annotations
 
@@ -70,6 +70,13 @@ def test_migration(tmp_path: Path) -> None:
     kept = ("versionid", "createdat", "modifiedat", "ancestorid", "contenttype", "isdefault")
     before, after = ([{name: row[name] for name in kept} for row in found.values()] for found in versions)
     assert before == after
+
+
+def test_archive(tmp_path: Path) -> None:
+    with followed("guides/archive.md", tmp_path) as guide:
+        served = guide.serve()
+        httpx.put(f"{served.url}/schemagroups/weather", json={}).raise_for_status()
+        guide.follow()
 
 
 def test_segments(tmp_path: Path) -> None:

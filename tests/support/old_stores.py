@@ -15,13 +15,14 @@ from annals.commands.store.engine import open_engine
 from tests.data import OURS
 
 #: The schemas of which there is a store. Each has two imports: a model with two files of two kinds, then changes.
-#: That of schema 4 is the one of schema 3 after `annals upgrade --quick`.
-OLD_SCHEMAS = ("2", "3", "4")
+#: Those of schemas 4 and 5 are the one of schema 3 after `annals upgrade --quick`.
+OLD_SCHEMAS = ("2", "3", "4", "5")
 #: The chain hash of its log, which the program that wrote it has computed.
 CHAINS = {
     "2": "f1b74df16ef9e8c1fb7baa7a4fe0d11a45b46889aecde08a6087b595aa3b7ef4",
     "3": "c2650bf7d74aadcf594ac83ba9ce4b5b1fd5d787ab0ebb232bd33b2975ffb083",
     "4": "c2650bf7d74aadcf594ac83ba9ce4b5b1fd5d787ab0ebb232bd33b2975ffb083",
+    "5": "c2650bf7d74aadcf594ac83ba9ce4b5b1fd5d787ab0ebb232bd33b2975ffb083",
 }
 #: Events of each log.
 EVENTS = 17
@@ -48,9 +49,15 @@ def write_old_store(url: str, schema: str) -> None:
 
 
 def _copy(file: sqlite3.Connection, connection: Connection, table: Table) -> None:
-    """Copies the rows of a table, and gives the copy the columns and the indexes that the old one has."""
+    """Copies the rows of a table, and gives the copy the columns and the indexes that the old one has.
+
+    Drops it if there was no such table.
+    """
     new_names = {column.name for column in table.columns}
     names = [name for _, name, *_ in file.execute(f"PRAGMA table_info({table.name})")]
+    if not names:
+        table.drop(connection)
+        return
     for name in names:
         if name not in new_names:
             connection.exec_driver_sql(f'ALTER TABLE {table.name} ADD COLUMN {name} text COLLATE "C" NOT NULL')

@@ -44,6 +44,14 @@ _VERBS: Final = {
         "log:verify",
         "Verify the whole log: positions, revisions, hash chain, state hash, documents, read model and past.",
     ),
+    "archive": Verb(
+        "log_archive:archive",
+        "Move the old part of the log to segments in a folder or an object store; without options, print the archive.",
+    ),
+    "unarchive": Verb(
+        "log_archive:unarchive",
+        "Move everything in the archive back into the database, and forget the archive.",
+    ),
 }
 
 log: Final = typer.Typer(cls=lazy_group(_VERBS), help="Read and verify the log, which has every change in order.")
@@ -103,18 +111,19 @@ def verify(database: Database = None) -> None:
     """
     # Late, because only this verb needs them.
     from annals.api.cli.progress import work_progress
+    from annals.commands.verify.archived_states import ArchivedStates
     from annals.commands.verify.verify_log import verify_log as walk
     from annals.commands.verify.verify_log import verify_row_hashes
     from annals.projections.entities.verify.verify_history import verify_history
     from annals.projections.entities.verify.verify_index import verify_index
 
     with closing(open_store(database)) as store:
-        with work_progress() as work:
-            log_findings = [*walk(store, work.step("verified", "events"))]
+        with work_progress() as work, ArchivedStates(store, work.step("read from the archive", "events")) as archived:
+            log_findings = [*walk(store, work.step("verified", "events"), archived)]
             findings = [
                 *log_findings,
                 *verify_row_hashes(store),
-                *verify_history(store, work.step("verified", "rows")),
+                *verify_history(store, work.step("verified", "rows"), archived),
                 *verify_index(store, work.step("verified", "values")),
             ]
         show_lines(_FINDING_COLUMNS, ((f"position {finding.position}: {finding.text}",) for finding in findings))

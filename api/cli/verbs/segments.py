@@ -119,33 +119,49 @@ def verify(folder: FolderOption = None, database: Database = None) -> None:
 @contextmanager
 def _open_folder(option: str | None) -> Iterator[SegmentFolder]:
     """The folder of the option or of the settings, with its errors turned into errors of the command line."""
-    try:
-        from annals.projections.segments.folder import ConcurrentWriteError, open_folder
-        from annals.projections.segments.log_agreement import SegmentsMismatch
-        from annals.projections.segments.manifest import UnreadableManifestEntry
-        from annals.projections.segments.write import DamagedLog
-    except ImportError as error:
-        raise UsageError(f"{error}; segments need more packages: pip install 'annals[segments]'.") from None
+    require_segments()
+    from annals.projections.segments.folder import open_folder
+
     if (uri := option or load_console_settings().segments) is None:
         raise UsageError("--folder or ANNALS_SEGMENTS is needed: the folder of the segments.")
     try:
         folder = open_folder(uri)
     except (OSError, ValueError) as error:
         raise UsageError(f"this cannot be a folder of segments: {_first_line(error)}.") from None
-    try:
+    with segment_errors(folder.name):
         yield folder
+
+
+def require_segments() -> None:
+    """Raises: UsageError unless the packages for segments are installed."""
+    try:
+        import annals.projections.segments.folder  # noqa: F401
+    except ImportError as error:
+        raise UsageError(f"{error}; segments need more packages: pip install 'annals[segments]'.") from None
+
+
+@contextmanager
+def segment_errors(folder: str) -> Iterator[None]:
+    """Turns errors of segments into errors of the command line. folder: its name."""
+    from annals.projections.segments.folder import ConcurrentWriteError
+    from annals.projections.segments.log_agreement import SegmentsMismatch
+    from annals.projections.segments.manifest import UnreadableManifestEntry
+    from annals.projections.segments.write import DamagedLog
+
+    try:
+        yield
     except SegmentsMismatch as error:
         raise InvalidInput(f"{error}. Each log needs a folder of its own.") from error
     except ConcurrentWriteError as error:
         raise InvalidInput(f"another process has written {error} meanwhile; start again to go on.") from error
     except UnreadableManifestEntry as error:
-        raise StoreError(f"{folder.name}: {error}.") from error
+        raise StoreError(f"{folder}: {error}.") from error
     except DamagedLog as error:
         raise StoreError(f"the log is damaged, {error}. annals log verify says more.") from error
     except BrokenPipeError:
         raise  # the reader of the pipe has closed it
     except OSError as error:
-        raise UsageError(f"{folder.name} cannot be read or written: {_first_line(error)}.") from error
+        raise UsageError(f"{folder} cannot be read or written: {_first_line(error)}.") from error
 
 
 def _first_line(error: Exception) -> str:

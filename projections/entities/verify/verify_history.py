@@ -11,7 +11,8 @@ from annals.commands.store import sql
 from annals.commands.store.hashes import LogRow
 from annals.commands.store.log import Store
 from annals.commands.store.mapper import EventMapper
-from annals.commands.verify.unchecked_rows import catch_unreadable, open_snapshot, unchecked_event
+from annals.commands.verify.archived_states import ArchivedStates, unchecked_event
+from annals.commands.verify.unchecked_rows import catch_unreadable, open_snapshot
 from annals.commands.verify.verify_log import ProgressCallback, VerificationFinding
 from annals.domain.registry.events import EntityDeleted
 from annals.domain.values import xid as xids
@@ -41,20 +42,27 @@ _SINCE_INDEX: Final = ROW_COLUMNS.index("since")
 
 
 def verify_history(
-    store: Store, progress: ProgressCallback = lambda done, total: None
+    store: Store,
+    progress: ProgressCallback = lambda done, total: None,
+    archived: ArchivedStates | None = None,
 ) -> Iterator[VerificationFinding]:
     """Each current or past row that does not match the event at its position, or that was replaced at another time.
 
     Reads, once and in pages, every event that is not a deletion. Does not check rows that another program has left:
-    they are rebuilt before anyone reads them. progress: receives the number of rows after each page.
+    they are rebuilt before anyone reads them. progress: receives the number of rows after each page. archived: the
+    states of the archive, if they were read already; rows whose events cannot be read there are not checked.
     """
+    if archived is None:
+        with ArchivedStates(store) as archived:
+            yield from verify_history(store, progress, archived)
+            return
     unreadable_messages, log_end = list[str](), 0
     with open_snapshot(store) as connection, catch_unreadable(unreadable_messages.append):
         if not tables().exist(connection):
             return
         events, rows, log_end = sql.run(connection, _SELECT_COUNTS).fetchone()
         for done, row_values in enumerate(_all_rows(connection), 1):
-            if not _is_expected_row(row_values, store.mapper):
+            if not _is_expected_row(row_values, store.mapper, archived):
                 yield VerificationFinding(
                     _claimed_position(row_values, log_end),
                     f"the row of {row_values[0]!r} is not what the log results in",
@@ -65,7 +73,7 @@ def verify_history(
             yield VerificationFinding(
                 log_end, f"the read model has {rows} rows of present and past, but the log results in {events}"
             )
-        yield from verify_published_versions(connection, store.mapper, log_end)
+        yield from verify_published_versions(connection, store.mapper, log_end, archived)
     for message in unreadable_messages:
         yield VerificationFinding(log_end, f"the database cannot read the read model's rows: {message}")
 
@@ -89,15 +97,17 @@ def _has_advanced(end_key: tuple[Any, Any], start_key: tuple[str, int]) -> bool:
     return isinstance(end_key[0], str) and isinstance(end_key[1], int) and end_key > start_key
 
 
-def _is_expected_row(row_values: Sequence[Any], mapper: EventMapper) -> bool:
+def _is_expected_row(row_values: Sequence[Any], mapper: EventMapper, archived: ArchivedStates) -> bool:
     row_columns, until, log_columns, next_position = (
         row_values[:_ROW_WIDTH],
         row_values[_ROW_WIDTH],
         row_values[_ROW_WIDTH + 1 : -1],
         row_values[-1],
     )
+    if archived.is_lost(log_columns[0], log_columns[-1]):
+        return True
     try:
-        event = mapper.event_of_row(unchecked_event(log_columns))
+        event = mapper.event_of_row(unchecked_event(log_columns, archived))
         row, expected_row = stored_row(row_columns), entity_row(event, log_columns[0])
     except (ValueError, KeyError, TypeError):
         return False

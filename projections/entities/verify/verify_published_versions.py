@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from annals.commands.store import sql
 from annals.commands.store.hashes import LogRow
 from annals.commands.store.mapper import EventMapper
-from annals.commands.verify.unchecked_rows import unchecked_event
+from annals.commands.verify.archived_states import ArchivedStates, unchecked_event
 from annals.commands.verify.verify_log import VerificationFinding
 from annals.domain.compat.legacy_apis import FACADE, LEGACY_APIS
 from annals.domain.compat.publications import fold_publications
@@ -33,14 +33,16 @@ _FACADE_MEMBER: Final = b'"%b":' % FACADE.encode()
 
 
 def verify_published_versions(
-    connection: Connection, mapper: EventMapper, log_end: int
+    connection: Connection, mapper: EventMapper, log_end: int, archived: ArchivedStates
 ) -> Iterator[VerificationFinding]:
     """Each stream whose rows do not match its events, and rows without a stream. log_end: position of the log's end.
 
-    Reads, once and in pages, every event of what the legacy APIs show.
+    Reads, once and in pages, every event of what the legacy APIs show; nothing if the archive cannot be read.
     """
+    if archived.failures:
+        return
     expected_count = 0
-    for stream, rows in _version_streams(connection):
+    for stream, rows in _version_streams(connection, archived):
         expected = _expected_rows(rows, mapper)
         expected_count += len(expected)
         if [*map(tuple, sql.run(connection, _SELECT_ROWS, (xids.tree_key(stream),)))] != expected:
@@ -53,21 +55,21 @@ def verify_published_versions(
         )
 
 
-def _version_streams(connection: Connection) -> Iterator[tuple[str, list[LogRow]]]:
+def _version_streams(connection: Connection, archived: ArchivedStates) -> Iterator[tuple[str, list[LogRow]]]:
     """The streams of Versions with their events, if these can affect publications."""
-    for stream, rows in groupby(_version_rows(connection), key=lambda row: row.stream):
+    for stream, rows in groupby(_version_rows(connection, archived), key=lambda row: row.stream):
         stream_rows = list(rows)
         if any(_can_affect_publications(row) for row in stream_rows):
             yield stream, stream_rows
 
 
-def _version_rows(connection: Connection) -> Iterator[LogRow]:
+def _version_rows(connection: Connection, archived: ArchivedStates) -> Iterator[LogRow]:
     for family in LEGACY_APIS:
         stream, revision = f"/{family.groups}/", 0
         while page := sql.run(
             connection, _SELECT_EVENTS, (stream, revision, f"/{family.groups}0", sql.CHUNK)
         ).fetchall():
-            rows = [unchecked_event(row) for row in page]
+            rows = [unchecked_event(row, archived) for row in page]
             yield from (row for row in rows if row.stream.count("/") == _VERSION_DEPTH)
             if (rows[-1].stream, rows[-1].revision) <= (stream, revision):
                 return  # a damaged key may repeat endlessly

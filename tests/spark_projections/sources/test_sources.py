@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 from zstandard import FRAME_HEADER
 
@@ -15,6 +16,7 @@ from annals.spark_projections.log_schema import LOG_SCHEMA
 from annals.spark_projections.sources import postgres, segments
 from tests.spark_projections.conftest import require_connector
 from tests.spark_projections.served_registry import ServedLog, by_position, collect_rows, served_log, write_changes
+from tests.support.archives import archive_until
 
 
 def test_segments_are_the_log(spark: SparkSession, registry: ServedLog, tmp_path: Path) -> None:
@@ -46,6 +48,21 @@ def test_the_database_is_the_log(spark: SparkSession, postgres_url: str, tmp_pat
         plan = log.where("position > 7").select("stream")._jdf.queryExecution().executedPlan().toString()
         assert "ReadSchema: struct<stream:string>" in plan and "ArrowEvalPython" not in plan
         assert "GreaterThan(position,7)" in plan
+
+
+def test_a_database_with_an_archive_is_refused(
+    spark: SparkSession, postgres_url: str, tmp_path: Path, connectors: list[str]
+) -> None:
+    # Its rows lack the archived states; segments are written of all of it.
+    require_connector(connectors, "postgres")
+    with served_log(postgres_url, tmp_path) as registry:
+        rows = registry.rows()
+        with closing(Store(postgres_url)) as store:
+            archive_until(store, postgres_url, str(tmp_path / "archive"), rows[-1].last // 2)
+        with pytest.raises(ValueError, match="read segments"):
+            postgres.read(spark, postgres_url)
+        append_segments(postgres_url, open_folder(str(tmp_path / "all")))
+        assert collect_rows(segments.read(spark, str(tmp_path / "all"))) == rows
 
 
 def stored_states(url: str) -> list[bytes]:

@@ -1,0 +1,68 @@
+"""Archives of stores: made at a position, lost, and read without what the process has kept in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from annals.commands.store import archive_files
+from annals.commands.store.archive_files import ArchiveFiles
+from annals.commands.store.log import Store
+from annals.projections.database.drivers import database_of
+from annals.projections.log.reader import Log
+from annals.projections.segments.archive import ArchiveSummary, archive_log
+from annals.projections.segments.write import SegmentSize
+
+#: Small ones, so that a short log has several segments and row groups.
+SMALL = SegmentSize(7, 3)
+
+
+def no_progress(word: str) -> Callable[[int, int], None]:
+    return lambda reached, last: None
+
+
+def archive_until(store: Store, url: str, place: str, position: int, size: SegmentSize = SMALL) -> ArchiveSummary:
+    """Archives what ended by a position."""
+    with store.engine.begin() as connection:
+        until = Log(database_of(connection)).interaction_at(position).last
+    return archive_log(store, url, place, until, no_progress, size)
+
+
+def archived_positions(store: Store) -> list[int]:
+    """The positions whose states only the archive has."""
+    return _column(store, "SELECT position FROM log WHERE length(state) = 0 ORDER BY position")
+
+
+def archivable_positions(store: Store, until: int) -> list[int]:
+    """The positions up to one whose states may leave: not the last of a stream, and inside of the tree."""
+    return _column(
+        store,
+        "SELECT position FROM log WHERE position NOT IN (SELECT position FROM head) AND stream NOT LIKE '/-/%%'"
+        f" AND stream NOT LIKE '/subscriptions/%%' AND position <= {until} ORDER BY position",
+    )
+
+
+@contextmanager
+def open_store(url: str) -> Iterator[Store]:
+    with closing(Store(url)) as store:
+        yield store
+
+
+def forget_cached_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Makes the process read archives as a new one does."""
+    monkeypatch.setattr(archive_files, "ARCHIVE_FILES", ArchiveFiles())
+
+
+def flip_byte(path: Path, at: int | None = None) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2 if at is None else at] ^= 1
+    path.write_bytes(content)
+
+
+def _column(store: Store, statement: str) -> list[Any]:
+    with store.engine.connect() as connection:
+        return list(connection.exec_driver_sql(statement).scalars())
