@@ -163,7 +163,7 @@ class Log:
         for start in range(0, len(keys), _LOOKUP_SIZE):
             page = keys[start : start + _LOOKUP_SIZE]
             sql = _SELECT_EXACT.format(", ".join(["(?, ?)"] * len(page)))
-            yield from map(stored_event, self._db.all(sql, tuple(value for key in page for value in key)))
+            yield from self._events(sql, tuple(value for key in page for value in key))
 
     def document(self, sha256: str) -> bytes | None:
         """The bytes of a document that events refer to; None if it does not exist."""
