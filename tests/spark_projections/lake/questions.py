@@ -21,7 +21,7 @@ FOLDER: Final = ROOT / "docs" / "guides" / "lake"
 PAGE: Final = FOLDER / "questions.md"
 _HEADER: Final = """# Twenty questions
 
-Each question is a file in [questions](questions), in the SQL of Spark. The answers are those of a small shop: three
+Each question is a file of its own, in the SQL of Spark. The answers are those of a small shop: three
 Groups of schemas (`sales`, `shipping` and `web`), three callers and three months. The lines after an answer are the
 parts of the plan that read tables: `PartitionFilters` exclude files by their folder, `PushedFilters` by the statistics
 in them.
