@@ -8,7 +8,7 @@ from datetime import datetime
 from itertools import repeat
 from typing import Any, Final
 
-from annals.commands.store.archive import ARCHIVED, StateReader
+from annals.commands.store.archive import StateReader
 from annals.commands.store.clock import format_time
 from annals.commands.store.hashes import NO_INTERACTION, Interaction, LogRow
 from annals.commands.store.mapper import UnreadableEvent, require_bytes
@@ -103,7 +103,7 @@ def stored_event(row: Sequence[Any], read_state: StateReader) -> LogRow:
     *columns, state = row
     if tuple(map(type, columns)) != _LOG_ROW_TYPES:
         raise UnreadableEvent(f"an event cannot be read: {columns!r}")
-    return LogRow._make((*columns, decompress_state(state) if state != ARCHIVED else read_state(row[0], state)))
+    return LogRow._make((*columns, decompress_state(state) if state else read_state(row[0], state)))
 
 
 class Log:

@@ -9,8 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
+from annals.commands.store.archive import ARCHIVED
 from annals.commands.store.hashes import Interaction, LogRow, entity_hash
-from annals.commands.store.mapper import UPCASTS, EventMapper, Upcast, after_image, assemble_after_image
+from annals.commands.store.mapper import (
+    UPCASTS,
+    EventMapper,
+    UnreadableEvent,
+    Upcast,
+    after_image,
+    assemble_after_image,
+)
 from annals.commands.store.mapper import stored_state as stored
 from annals.commands.store.state_compression import decompress_state
 from annals.domain.registry.events import EntityEvent
@@ -75,6 +83,8 @@ def table_rows(interaction: Interaction, events: Iterable[LogRow]) -> Iterator[L
 
 def state_text(stored: bytes) -> str:
     """The stored JSON text of an event, from the bytes of the database's column. Raises: UnreadableEvent."""
+    if stored == ARCHIVED:
+        raise UnreadableEvent("the state of an event is in the archive now, which is not read here")
     return decompress_state(stored).decode()
 
 

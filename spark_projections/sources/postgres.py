@@ -28,6 +28,7 @@ _LOG_END: Final = (
     "(SELECT coalesce(max(last), 0) AS last, (SELECT value FROM store WHERE key = 'archive') AS archive"
     " FROM interaction{until}) AS ended"
 )
+_ARCHIVE_END: Final = "(SELECT coalesce(max(last), 0) AS last FROM archived_segment) AS archived"
 # A lateral look-up by key per event: a join by range would compare every pair.
 _LOG_ROWS: Final = """(
 SELECT log.position, log.stream, log.revision, log.topic, log.state,
@@ -45,12 +46,12 @@ def read(
 
     The position is resolved once. The log up to it never changes, so all tasks read the same state.
     database: a URL as in the server's settings, `postgresql://user:password@host/name`. partition: positions per task.
-    Raises: ValueError when the store has an archive.
+    Raises: ValueError when the archive of the store has some of them.
     """
     reader = _reader(spark, database)
     end_condition = "" if asof is None else f" WHERE last <= {int(asof)}"
     log_end, archive = reader.option("dbtable", _LOG_END.format(until=end_condition)).load().collect()[0]
-    if archive is not None:
+    if archive is not None and after < reader.option("dbtable", _ARCHIVE_END).load().collect()[0]["last"]:
         raise ValueError(
             f"a part of the log is in the archive {archive}, which this source does not read: read segments, which"
             " `annals segments write` writes, or the registry over HTTP"

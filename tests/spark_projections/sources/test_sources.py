@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from zstandard import FRAME_HEADER
 
 from annals.commands.store.log import Store
+from annals.projections.segments.archive import archive_status
 from annals.projections.segments.folder import open_folder
 from annals.projections.segments.write import SegmentSize, append_segments
 from annals.spark_projections.log_schema import LOG_SCHEMA
@@ -61,6 +62,9 @@ def test_a_database_with_an_archive_is_refused(
             archive_until(store, postgres_url, str(tmp_path / "archive"), rows[-1].last // 2)
         with pytest.raises(ValueError, match="read segments"):
             postgres.read(spark, postgres_url)
+        with closing(Store(postgres_url)) as store:
+            archived = archive_status(store).last
+        assert collect_rows(postgres.read(spark, postgres_url, after=archived)) == rows[archived:]
         append_segments(postgres_url, open_folder(str(tmp_path / "all")))
         assert collect_rows(segments.read(spark, str(tmp_path / "all"))) == rows
 
