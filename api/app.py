@@ -222,6 +222,7 @@ def create_app(
                 await asyncio.to_thread(delivery_service.stop)
             xregistry_routes.close()
             feeds.close()
+            await asyncio.to_thread(archive_monitor.close)
             registry.close()
 
     app = DispatcherApplication(lifespan=lifespan)

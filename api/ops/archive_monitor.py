@@ -18,6 +18,8 @@ from annals.domain.errors.http_errors import ArchiveUnavailable
 _LOG: Final = logging.getLogger("annals.archive")
 #: Seconds for which a result counts. A look is one listing of the archive's folder.
 CHECK_SECONDS: Final = 60.0
+#: Seconds that the end of the server waits for a look.
+_CLOSE_SECONDS: Final = 2.0
 
 
 class ArchiveHealth(NamedTuple):
@@ -36,6 +38,7 @@ class ArchiveMonitor:
         self._lock = Lock()
         self._health = ArchiveHealth()
         self._next_check = 0.0
+        self._thread: Thread | None = None
 
     def health(self) -> ArchiveHealth:
         """The last result. Starts another look if that is too old: an object store that hangs delays no caller."""
@@ -44,8 +47,14 @@ class ArchiveMonitor:
             if is_due:
                 self._next_check = now + self._check_seconds
         if is_due:
-            Thread(target=self.check, name="annals-archive-check", daemon=True).start()
+            self._thread = Thread(target=self.check, name="annals-archive-check", daemon=True)
+            self._thread.start()
         return self._health
+
+    def close(self) -> None:
+        """Waits for a look in progress, but not for long: an object store may hang."""
+        if self._thread is not None:
+            self._thread.join(_CLOSE_SECONDS)
 
     def check(self) -> ArchiveHealth:
         """The result of a look now; a change of it is logged."""

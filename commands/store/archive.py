@@ -82,8 +82,8 @@ def archive_place(query: Query) -> str | None:
 
 
 def archived_segments(query: Query, position: int = 0, limit: int = _ALL) -> list[ArchivedSegment]:
-    """The segments of the archive that end at or after a position, in order."""
-    return [ArchivedSegment._make(row) for row in query(_SELECT_SEGMENTS, (position, limit))]
+    """The segments of the archive that end at or after a position, in order. Raises: UnreadableEvent."""
+    return [ArchivedSegment.of_row(row) for row in query(_SELECT_SEGMENTS, (position, limit))]
 
 
 def archive_files(segment: ArchivedSegment) -> ArchiveFiles:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
 
+from annals.commands.store.mapper import UnreadableEvent
 from annals.domain.errors.http_errors import ArchiveUnavailable
+
+#: The types of the members.
+_TYPES: Final = (str, int, int, str, int, str)
 
 
 class ArchivedSegment(NamedTuple):
@@ -20,6 +25,13 @@ class ArchivedSegment(NamedTuple):
     path: str
     bytes: int
     sha256: str
+
+    @classmethod
+    def of_row(cls, row: Sequence[Any]) -> ArchivedSegment:
+        """The segment of a row. Raises: UnreadableEvent for values of other types, which SQLite can store as well."""
+        if tuple(map(type, row)) != _TYPES or not 0 < row[1] <= row[2]:
+            raise UnreadableEvent(f"a segment of the archive cannot be read: {row[1:4]!r:.200}")
+        return cls._make(row)
 
     def unavailable(self, reason: str) -> ArchiveUnavailable:
         """The error for a segment that cannot be read. reason: why, in words."""

@@ -26,17 +26,19 @@ class ArchivedStates:
 
     Reading a segment for each state that is needed in another order would decode the archive thousands of times. Each
     file is read once, and compared with its hash. Without an archive, nothing is read.
-    segments: of the archive. failures: the errors of those that cannot be read.
+    segments: of the archive. failures: the errors of those that cannot be read. damage: of the record of segments, in
+    words; then no archived state can be read.
     """
 
     def __init__(self, store: Store, progress: ProgressCallback = lambda reached, last: None) -> None:
+        self.damage: str | None = None
         self.failures: list[tuple[ArchivedSegment, ArchiveUnavailable]] = []
         # An unnamed file: SQLite keeps it in memory while it is small, and the system removes it.
         self._db = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         for statement in ("PRAGMA journal_mode = OFF", "PRAGMA synchronous = OFF"):
             self._db.execute(statement)
         self._db.execute("CREATE TABLE archived (position INTEGER PRIMARY KEY, state BLOB NOT NULL)")
-        self.segments = _segments(store)
+        self.segments = self._find_segments(store)
         for segment in self.segments:
             self._copy(segment)
             progress(segment.last, self.segments[-1].last)
@@ -58,7 +60,23 @@ class ArchivedStates:
 
     def is_lost(self, position: int, stored: Any) -> bool:
         """Whether a state is only in a segment that cannot be read."""
-        return stored == ARCHIVED and any(segment.first <= position <= segment.last for segment, _ in self.failures)
+        return stored == ARCHIVED and (
+            self.damage is not None or any(segment.first <= position <= segment.last for segment, _ in self.failures)
+        )
+
+    def _find_segments(self, store: Store) -> list[ArchivedSegment]:
+        with store.engine.connect() as connection, catch_unreadable(self._note_damage):
+            connection.begin()  # never committed, because a damaged file refuses the commit
+            query = query_of(connection)
+            try:
+                # A store of an older program has no table of segments.
+                return archived_segments(query) if query(_HAS_ARCHIVE, ()) else []
+            except UnreadableEvent as error:
+                self._note_damage(str(error))
+        return []
+
+    def _note_damage(self, message: str) -> None:
+        self.damage = message
 
     def _copy(self, segment: ArchivedSegment) -> None:
         try:
@@ -71,15 +89,6 @@ class ArchivedStates:
             self.failures.append((segment, error))
         finally:
             self._db.execute("COMMIT")
-
-
-def _segments(store: Store) -> list[ArchivedSegment]:
-    with store.engine.connect() as connection, catch_unreadable(lambda message: None):
-        connection.begin()  # never committed, because a damaged file refuses the commit
-        query = query_of(connection)
-        # A store of an older program has no table of segments.
-        return archived_segments(query) if query(_HAS_ARCHIVE, ()) else []
-    return []  # the verification of the log reports the damage
 
 
 def unchecked_event(row: Iterable[Any], archived: ArchivedStates) -> LogRow:

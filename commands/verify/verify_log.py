@@ -88,6 +88,8 @@ def verify_log(
         with ArchivedStates(store) as archived:
             yield from verify_log(store, progress, archived)
             return
+    if archived.damage:
+        yield VerificationFinding(1, f"the record of the archive cannot be read: {archived.damage}")
     for segment, error in archived.failures:
         text = f"the events up to position {segment.last} are in the archive {segment.place}, which cannot be read: "
         yield VerificationFinding(segment.first, text + error.arguments["error_detail"])

@@ -36,6 +36,7 @@ from annals.projections.subscriptions.state.delivery_store import DeliveryStore,
 from annals.projections.subscriptions.state.leases import Leases
 from annals.projections.subscriptions.state.subscription_changes import read_changes, read_living
 from annals.projections.subscriptions.workers.consent_checker import hash_secret
+from tests.support.archives import archive_until, open_store
 from tests.support.delivery_rig import UncheckedResolver
 from tests.support.registries.in_process import create as new
 from tests.support.registries.in_process import serving
@@ -61,6 +62,8 @@ PATHS: Final = (
     *("/-/log", "/-/log/head", "/-/events", "/-/history/dirs/d", "/-/interactions", "/-/hash", "/subscriptions"),
     *(f"/subscriptions/{SUB}/status", f"/subscriptions/{SUB}/deadletters", "/-/links", "/-/metrics"),
 )
+#: Names of the problems that damage may result in.
+_DAMAGE_PROBLEMS: Final = ("data_retrieval_error", "store_unavailable", "archive_unavailable")
 ROWS: Final[dict[Table, dict[str, Any]]] = {
     deliveries.state: {"subscription": SUB, "revision": 1, "position": 1, "cursor": 1, "facts": "{}"},
     deliveries.pending: {
@@ -96,6 +99,8 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
         api.done("DELETE", "/dirs/d/files/gone", **ROOT)
         subscription = api.done("POST", "/subscriptions", SUBSCRIPTION, **ROOT).json()["id"]
         api.done("PUT", "/-/links/l", LINK, **ROOT)
+    with open_store(url) as store:
+        archive_until(store, url, str(file.with_name("archive")), 20)
     create_tables(url)
     create_tables(url, replication.METADATA)
     with closing(sqlite3.connect(file, isolation_level=None)) as connection:
@@ -181,7 +186,11 @@ def test_a_damaged_row_is_reported(file: Path, table: Table) -> None:
                 if answer.status_code >= 500 and path != "/-/readyz":
                     told = answer.json()["type"].partition("#")[2]
                     known = place != "topic" or isinstance(other, bytes)
-                    assert told in ("data_retrieval_error", "store_unavailable") or not known, (place, other, path)
+                    assert told in _DAMAGE_PROBLEMS or not known, (
+                        place,
+                        other,
+                        path,
+                    )
 
 
 def test_a_damaged_link_is_passed_over(file: Path) -> None:
