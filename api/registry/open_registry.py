@@ -106,10 +106,14 @@ def open_registry(
         write_turns=write_turns,
     )
     entities = EntityProjection(max_leaves=settings.indexed_leaves)
-    store.create()
-    if address:
-        store.ensure_public_url(address)
-    create_read_model(store, entities)
+    try:
+        store.create()
+        if address:
+            store.ensure_public_url(address)
+        create_read_model(store, entities)
+    except BaseException:
+        store.close()
+        raise
     checker = DocumentChecker(CheckLimits(settings.check_workers, settings.check_seconds, settings.check_memory << 20))
     command_bus = CommandBus(store, [entities], observer=commit_listener, checker=checker)
     registry = Registry(store, command_bus, ViewPool(settings.database), checker)
