@@ -21,7 +21,7 @@ __all__ = ["database"]
 
 EXAMPLES: Final = {"sqlite": 10, "postgresql": 3}
 #: What answers about the past leave out, or say in their own way.
-OTHER: Final = frozenset(("etag", "cache-control", "memento-datetime", "content-length"))
+OTHER: Final = frozenset(("etag", "cache-control", "memento-datetime", "content-length", "annals-position"))
 #: The parameter as links carry it, as the first one or not.
 _ASOF: Final = re.compile(r"([?&])asof=[^\"&>;,\s]*(&?)")
 
@@ -129,6 +129,8 @@ async def check_history(url: str, history: list[Step], paths: list[str]) -> None
                 then = await read(registry, path, asof)
                 assert as_said_then(then) == as_said_then(live), (path, asof)
                 assert is_dated(then) == (then.status < 400)
+                for answer in (live, then):  # an answer that needs no state may say no position
+                    assert answer.headers.get("annals-position", moment.names[0]) == moment.names[0]
 
 
 async def read_moment(registry: Registry, paths: list[str], id: str | None = None) -> Moment:
