@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from functools import cache
 from typing import Any, Final
@@ -76,22 +76,25 @@ class RemoteLog:
         return None if response.status_code == 404 else response.content
 
     def members(self, path: str) -> Iterator[dict[str, Any]]:
-        """The objects of a list, of all its pages; none where the registry lacks the path. Raises: RemoteLogError."""
+        """The objects of a list, of all its pages; none where the registry lacks the path or forbids it to the caller.
+
+        Raises: RemoteLogError.
+        """
         url = self._root + path
         while url:
-            response = self._get(url, "application/json")
+            response = self._get(url, "application/json", expected=(200, 403, 404))
             yield from response.json() if response.status_code == 200 else ()
             url = str(response.url.join(response.links["next"]["url"])) if "next" in response.links else ""
 
-    def _get(self, url: str, accept: str) -> httpx.Response:
-        """A response, 200 or 404. Raises: RemoteLogError."""
+    def _get(self, url: str, accept: str, expected: Collection[int] = (200, 404)) -> httpx.Response:
+        """A response with one of the expected statuses. Raises: RemoteLogError."""
         failures = 0
         while True:
             try:
                 response = _client().get(url, headers=self._headers(accept))
                 if response.status_code in _RETRYABLE:
                     raise httpx.ReadError(f"{response.url} answers {response.status_code}")
-                if response.status_code not in (200, 404):
+                if response.status_code not in expected:
                     raise RemoteLogError(f"{response.url} answers {response.status_code}: {response.text}")
                 return response
             except httpx.TransportError as error:
