@@ -34,7 +34,10 @@ SITES: Final = {
     "api/cli/remote_registry.py": OPERATOR,  # `annals log hash --against`
     "api/cli/verbs/publish.py": NOWHERE,
     "api/cli/server.py": NOWHERE,
+    "api/cli/worker_processes.py": NOWHERE,
+    "commands/store/archive_files.py": OPERATOR,  # `annals log archive --to`
     "commands/store/engine.py": OPERATOR,  # ANNALS_DATABASE
+    "commands/store/filesystems.py": OPERATOR,  # the folders of archives and segments
     "projections/kafka/cluster.py": GUARDED,  # but for `annals publish --kafka`
     "projections/kafka/producer.py": NOWHERE,
     "projections/kafka/publisher.py": NOWHERE,

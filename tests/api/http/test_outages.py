@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import resource
 import subprocess
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ import pytest
 
 from tests.support.registries.in_process import Api, create, serving
 
-BIG = b"x" * (1 << 20)
+BIG = random.Random(1).randbytes(1 << 20)  # which no compression shortens
 
 
 @pytest.fixture
