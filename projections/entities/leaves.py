@@ -2,7 +2,8 @@
 
 A path is dot notation in one canonical form: `name`, `labels.stage`, `meta.epoch`, `tags[0]`, and `labels['a.b']` for
 keys that are empty, consist of digits only, or contain a special character of dot notation (a quote in a key is
-doubled). A path longer than `PATH_LIMIT` characters is cut and ends in `#` and the SHA-256 of the whole path.
+doubled). A key with NUL is JSON text in brackets. A path longer than `PATH_LIMIT` characters is cut and ends in `#` and
+the SHA-256 of the whole path.
 
 `{}`, `[]` and what has only nulls inside is one leaf with an empty value, and a null is none. An attribute is therefore
 present if a leaf has its path or a path below it. An entity with too many leaves has only one, `OMITTED_PATH`, whose
@@ -20,6 +21,7 @@ from typing import Any, Final
 
 from annals.domain.values import xid as xids
 from annals.domain.values.dot_path import Step
+from annals.domain.values.json_text import dumps
 from annals.projections.entities.index_values import (
     EMPTY_VALUE,
     FALSE_VALUE,
@@ -84,7 +86,9 @@ def path_text(path: Sequence[Step]) -> str:
 
 @lru_cache(maxsize=4096)
 def path_step(key: str) -> str:
-    """The step of a path to a member: `.stage` or `['a.b']`."""
+    """The step of a path to a member: `.stage`, `['a.b']` or `["a\\u0000b"]`."""
+    if "\0" in key:  # which no text in a database has
+        return f"[{dumps(key).decode()}]"
     quoted = key.replace("'", "''")
     return f".{key}" if _PLAIN_KEY.match(key) else f"['{quoted}']"
 

@@ -13,7 +13,7 @@ from annals.projections.database.drivers import Database
 from annals.projections.entities.index_paths import find_paths, paths_between
 from annals.projections.entities.leaves import CUT_LENGTH, PATH_LIMIT, is_cut_path, path_key, path_step, path_text
 
-_MEMBER_PATTERN: Final = r"(?:\.[^.\[\]'\"*]+|\['(?:[^']|'')*'\])"
+_MEMBER_PATTERN: Final = r"""(?:\.[^.\[\]'"*]+|\['(?:[^']|'')*'\]|\["(?:[^"\\]|\\.)*"\])"""
 _WILDCARD_PATTERNS: Final = {PathWildcard.MEMBER: _MEMBER_PATTERN, PathWildcard.ITEM: r"\[[0-9]+\]"}
 _NESTED_PATTERN: Final = r"(?:[.\[].*)?"
 #: Above all that follows a common beginning of paths.

@@ -211,6 +211,26 @@ def test_the_last_character_of_all_begins_a_pattern(registry: Registry, length: 
         assert [row.xid for row in found] == expected(filter, all_rows(view))
 
 
+@pytest.mark.parametrize("asked", ["m.*=a", "m.*!=a", "m.*", "m=null", "m.b=a", "m.*.*=a"])
+def test_keys_with_nul(registry: Registry, asked: str) -> None:
+    # FLAG-10: no text of a database has NUL; such keys are found like others, also once they are known
+    members: tuple[dict[str, Any], ...] = (
+        {"a\0b": "a"},
+        {"\0": "a"},
+        {'"\\\0': "b"},
+        {"b": "a"},
+        {"b": {"\0": "a"}},
+        {},
+    )
+    filter = parse_filter([[asked]], PathScope("dirs"), MODEL)
+    for _ in range(2):
+        contents = {f"/dirs/d{n}": {"id": f"d{n}", "m": value} for n, value in enumerate(members)}
+        with emptied(registry, contents) as view:
+            selection = view.selection("/dirs", filter, BASE)
+            found = selection.rows(selection.state, ("dirs",), selection.low, selection.high)
+            assert [row.xid for row in found] == expected(filter, all_rows(view))
+
+
 # FLAG-10, FLAG-14: the index cuts long paths, so their entities decide; each is selected once
 @pytest.mark.parametrize(
     "asked",
