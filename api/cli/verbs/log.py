@@ -50,7 +50,7 @@ _VERBS: Final = {
     ),
     "unarchive": Verb(
         "log_archive:unarchive",
-        "Move everything in the archive back into the database, and forget the archive.",
+        "Move everything in the archive back into the database, and forget the archive. Its files stay.",
     ),
 }
 

@@ -58,8 +58,12 @@ async def published(there: NamedRegistry, pull: ManualLink, chance: random.Rando
 
 
 async def comparable_answer(registry: NamedRegistry, path: str) -> tuple[int, dict[str, str], str]:
-    """An answer wherever it is given: URIs are where it was published, headers and problems say where it is asked."""
+    """An answer wherever it is given: URIs are where it was published, headers and problems say where it is asked.
+
+    Each registry counts its own positions.
+    """
     answer = await registry.ask("GET", path)
-    headers = {name: value for name, value in answer.headers.items() if name not in ("etag", "content-length", "link")}
+    own = ("etag", "content-length", "link", "annals-position")
+    headers = {name: value for name, value in answer.headers.items() if name not in own}
     told = {name: value.replace(registry.url, "") for name, value in headers.items()}
     return answer.status, told, answer.content.decode() if answer.status < 400 else ""
