@@ -132,7 +132,11 @@ class NamedRegistry:
         while following := _NEXT.search(answer.headers.get("link", "")):
             answer = await self.ask("GET", following[1].removeprefix(self.url))
             whole = replace(whole, content=whole.content + b"\n" + answer.content)
-        told = {name: value for name, value in whole.headers.items() if name not in ("etag", "content-length")}
+        told = {
+            name: value
+            for name, value in whole.headers.items()
+            if name not in ("etag", "content-length", "annals-position")
+        }
         told["link"] = _CANONICAL.sub("", _CURSOR.sub("cursor", told["link"]))
         headers = {name: self._anywhere(value) for name, value in told.items()}
         return whole.status, headers, self._anywhere(whole.content.decode("latin-1"))
