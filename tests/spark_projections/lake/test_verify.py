@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -61,7 +62,8 @@ def test_columns_are_added(
     lake, table = new_lake(format, tmp_path), TABLES["interactions"]
     older = table._replace(columns=tuple(column for column in table.columns if column.name != "command"))
     monkeypatch.setitem(TABLES, "interactions", older)
-    monkeypatch.setattr("annals.spark_projections.lake.append.ALL_TABLES", TABLES)
+    # by its module, whose name in the package is that of its function
+    monkeypatch.setattr(import_module("annals.spark_projections.lake.append"), "ALL_TABLES", TABLES)
     append(lake, story.source(story.halves()[0]), ["interactions"])
     monkeypatch.setitem(TABLES, "interactions", table)
     append(lake, story.source(), ["interactions"])
