@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from annals.api.app import create_app
 from annals.api.settings.settings import Settings
-from tests.support.registries.requests import Registry, Request, RequestClock
+from tests.support.registries.requests import OpenRegistry, Request, RequestClock
 
 CALLERS: Final = ("ada", "ben", "ci")
 _REPORT: Final = "/schemagroups/weather/schemas/report"
@@ -82,7 +82,7 @@ async def send_requests(database: str) -> None:
     settings = Settings(database=database, registryid="reg", tokens=tokens)
     app = create_app(settings, clock=moment.clock, new_id=moment.new_id)
     async with app.router.lifespan_context(app):
-        registry = Registry(app, None, moment)  # type: ignore[arg-type]
+        registry = OpenRegistry(app, moment)
         for request in REQUESTS:
             moment.day = datetime.fromisoformat(f"2026-{request.day}T12:00:00+00:00")
             headers = {"authorization": f"Bearer {request.caller}"}

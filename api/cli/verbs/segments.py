@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -135,7 +136,7 @@ def _open_folder(option: str | None) -> Iterator[SegmentFolder]:
 def require_segments() -> None:
     """Raises: UsageError unless the packages for segments are installed."""
     try:
-        import annals.projections.segments.folder  # noqa: F401
+        import_module("annals.projections.segments.folder")
     except ImportError as error:
         raise UsageError(f"{error}; segments need more packages: pip install 'annals[segments]'.") from None
 

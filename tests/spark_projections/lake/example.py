@@ -11,7 +11,7 @@ from typing import Any, Final
 from annals.api.app import create_app
 from annals.api.settings.settings import Settings
 from tests.spark_projections.example_registry import ExampleRequest, _Calendar
-from tests.support.registries.requests import Registry, Request
+from tests.support.registries.requests import OpenRegistry, Request
 
 _AVRO: Final = "Avro/1.11.0"
 _DRAFT: Final = "JsonSchema/draft-07"
@@ -158,7 +158,7 @@ async def _send_requests(database: str) -> None:
     settings = Settings(database=database, registryid="shop", tokens=tokens)
     app = create_app(settings, clock=moment.clock, new_id=moment.new_id)
     async with app.router.lifespan_context(app):
-        registry = Registry(app, None, moment)  # type: ignore[arg-type]
+        registry = OpenRegistry(app, moment)
         for number, request in enumerate(REQUESTS):
             month, day = map(int, request.day.split("-"))
             moment.day = datetime(2026, month, day, 9 + number % 8, tzinfo=UTC)

@@ -16,14 +16,15 @@ from annals.api.settings.settings import Settings
 from annals.projections.log.documents import document_content
 from annals.projections.log.table_rows import LogTableRow
 from annals.spark_projections.lake.append import Lake
+from annals.spark_projections.lake.formats import FormatName
 from annals.spark_projections.lake.rows import ROWS, LogPart
 from annals.spark_projections.lake.source import LogSource
 from annals.spark_projections.lake.tables import DOCUMENTS, TABLES
 from annals.spark_projections.log_schema import LOG_SCHEMA
 from tests.spark_projections.served_registry import log_rows
-from tests.support.registries.requests import Registry, Request, RequestClock
+from tests.support.registries.requests import OpenRegistry, Request, RequestClock
 
-FORMATS: Final = ("delta", "parquet", "iceberg")
+FORMATS: Final[tuple[FormatName, ...]] = ("delta", "parquet", "iceberg")
 
 
 class Story:
@@ -88,7 +89,7 @@ async def _shown_asof(path: Path, position: int) -> set[tuple[str, int]]:
     moment = RequestClock()
     app = create_app(Settings(database=f"sqlite:///{path}", hosts="registry"), clock=moment.clock, new_id=moment.new_id)
     async with app.router.lifespan_context(app):
-        registry = Registry(app, None, moment)  # type: ignore[arg-type]
+        registry = OpenRegistry(app, moment)
         answer = await registry.ask(Request("GET", f"/schemagroups?inline=*&asof={position}", None, {}))
         assert answer.status == 200, answer
         return set(_epochs(json.loads(answer.content)))

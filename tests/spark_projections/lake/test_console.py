@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 from annals.projections.segments.folder import open_folder
 from annals.projections.segments.write import append_segments
 from annals.spark_projections.lake import Lake, append
+from annals.spark_projections.lake.formats import FormatName
 from annals.spark_projections.lake.optimize import optimize
 from annals.spark_projections.lake.source import LogSource, from_postgres, from_segments
 from annals.spark_projections.lake.verify import verify
@@ -153,11 +154,13 @@ def start(home: Path, format: str, *options: str) -> subprocess.Popen[str]:
 
 @pytest.mark.long
 @pytest.mark.parametrize("format", FORMATS)
-def test_kills(spark: SparkSession, connectors: list[str], growing: ServedLog, tmp_path: Path, format: str) -> None:
+def test_kills(
+    spark: SparkSession, connectors: list[str], growing: ServedLog, tmp_path: Path, format: FormatName
+) -> None:
     # wherever a process dies, the next one does what is missing, and every event is there once
     if format != "parquet":
         require_connector(connectors, format)
-    chance, lake = random.Random(format), Lake(spark, format, str(tmp_path / "lake"))  # type: ignore[arg-type]
+    chance, lake = random.Random(format), Lake(spark, format, str(tmp_path / "lake"))
     for kill in range(_KILLS):
         if kill % 4 == 0:
             write_changes(growing, f"k{kill}")

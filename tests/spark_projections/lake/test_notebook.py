@@ -28,7 +28,7 @@ def test_the_notebook(full_lake: FullLake, monkeypatch: pytest.MonkeyPatch) -> N
     }
     for name, value in settings.items():
         monkeypatch.setenv(name, value)
-    notebook = nbformat.read(FOLDER / "shop.ipynb", as_version=4)  # type: ignore[no-untyped-call]
+    notebook = nbformat.read(FOLDER / "shop.ipynb", as_version=4)  # type: ignore[no-untyped-call]  # has no types
     assert not any(cell.get("outputs") for cell in notebook.cells), "the notebook is stored without results"
     done = NotebookClient(notebook, timeout=900, kernel_name="python3").execute()
     outputs = [output for cell in done.cells for output in cell.get("outputs", ())]

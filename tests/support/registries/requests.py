@@ -69,12 +69,11 @@ class RequestClock:
         return f"before{self._early}"
 
 
-class Registry:
-    """An open registry and a look into its database."""
+class OpenRegistry:
+    """An open registry that answers requests, each at a moment of its own."""
 
-    def __init__(self, app: Any, engine: Engine, moment: RequestClock) -> None:
+    def __init__(self, app: Any, moment: RequestClock) -> None:
         self._app = app
-        self._engine = engine
         self.moment = moment
 
     async def ask(self, request: Request) -> Answer:
@@ -98,6 +97,14 @@ class Registry:
         await self._app(sent, receive, send)
         content = b"".join(message.get("body", b"") for message in messages[1:])
         return Answer(messages[0]["status"], _joined(messages[0]["headers"]), content)
+
+
+class Registry(OpenRegistry):
+    """An open registry and a look into its database."""
+
+    def __init__(self, app: Any, engine: Engine, moment: RequestClock) -> None:
+        super().__init__(app, moment)
+        self._engine = engine
 
     def stored_state(self) -> list[Any]:
         """All rows that a refused request must not change."""
