@@ -27,8 +27,8 @@ Seconds = dict[str, float]
 _STEPS: Final = {
     "load": "loading",
     "fill": "rows and leaves",
-    "index": "indexes",
-    "check": "proof",
+    "create_indexes": "indexes",
+    "verify": "proof",
     "swap": "swap",
 }
 #: What the columns are that rows are made of: others need not be read.

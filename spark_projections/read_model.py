@@ -7,17 +7,27 @@ projection then turns each event into a row.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from pyspark.sql import functions as f
 
-from annals.domain.registry.events import EntityDeleted
+from annals.domain.registry.events import EntityDeleted, EntityEvent
 from annals.domain.values import xid as xids
 from annals.domain.values.json_text import loads_trusted
 from annals.projections.entities.leaves import UNINDEXED_TYPES, leaves
-from annals.projections.entities.rows import EntityRow, EntityTimes, entity_row, own_times
+from annals.projections.entities.rows import (
+    COMPRESSED_ATTRIBUTES,
+    ROW_COLUMNS,
+    EntityRow,
+    EntityTimes,
+    decompress_attributes,
+    entity_row,
+    own_times,
+    row_values,
+)
 from annals.projections.log.table_rows import event_of
 from annals.spark_projections.arrow_batches import Batches, record_batch, spark_columns
 from annals.spark_projections.upcast_log import upcast_log
@@ -35,6 +45,16 @@ _ROW_SCHEMA: Final = pa.schema(
         *(pa.field(name, pa.string()) for name in EntityTimes._fields),
     ]
 )
+#: The columns of the tables, and `until`.
+_STORED_SCHEMA: Final = pa.schema(
+    [
+        *(
+            _ROW_SCHEMA.field(name) if name in EntityRow._fields else pa.field(name, pa.binary())
+            for name in ROW_COLUMNS
+        ),
+        pa.field("until", pa.int64()),
+    ]
+)
 _LEAF_SCHEMA: Final = pa.schema(
     [
         pa.field("type", pa.string()),
@@ -50,59 +70,64 @@ def entity_rows(log: DataFrame) -> DataFrame:
 
     log: rows of `annals.projections.log.table_rows`, from the first position on without a gap, whole interactions.
     """
-    return _map_rows(_live_events(log))
+    return live_events(log).mapInArrow(_to_rows, spark_columns(_ROW_SCHEMA))
 
 
-def ordered_entity_rows(log: DataFrame) -> DataFrame:
-    """The rows of the tables, in the order of their primary keys, within and across partitions."""
+def ordered_stored_rows(log: DataFrame) -> DataFrame:
+    """The rows of the tables as the database has them, in the order of their keys, within and across partitions."""
     # Sorted before events become rows, because Spark computes the input of a range partitioning twice. The key is a
     # column, because Spark would evaluate an expression for every comparison of two rows.
-    events_with_key = _live_events(log).withColumn("key", f.translate("stream", "/", "!"))
+    events_with_key = live_events(log).withColumn("key", f.translate("stream", "/", "!"))
     events_in_order = events_with_key.repartitionByRange("key", "position").sortWithinPartitions("key", "position")
-    return _map_rows(events_in_order.drop("key")).drop(*EntityTimes._fields)
+    return events_in_order.drop("key").mapInArrow(_to_stored_rows, spark_columns(_STORED_SCHEMA))
 
 
-def _live_events(log: DataFrame) -> DataFrame:
-    """The events that leave an entity alive, each with the position that ends its row."""
+def live_events(log: DataFrame) -> DataFrame:
+    """The events that leave an entity alive, each with the position that ends its row, null if none does."""
     successors = log.select("stream", (f.col("revision") - 1).alias("revision"), f.col("position").alias("until"))
     events = upcast_log(log).select("position", "stream", "revision", "topic", "state")
     return events.join(successors, ["stream", "revision"], "left").where(f.col("topic") != EntityDeleted.TOPIC)
 
 
-def _map_rows(events: DataFrame) -> DataFrame:
-    return events.mapInArrow(_to_rows, spark_columns(_ROW_SCHEMA))
-
-
 def attribute_rows(rows: DataFrame, max_leaves: int) -> DataFrame:
     """The index leaves of live rows.
 
-    rows: from `entity_rows`. max_leaves: maximum leaves of one entity in the index.
+    rows: from `ordered_stored_rows`. max_leaves: maximum leaves of one entity in the index.
     """
     live_rows = rows.where(f.col("until").isNull()).where(~f.col("type").isin(*UNINDEXED_TYPES))
-    leaf_rows = live_rows.select("id_key", "type", "attributes").mapInArrow(
+    leaf_rows = live_rows.select("id_key", "type", COMPRESSED_ATTRIBUTES).mapInArrow(
         partial(_to_leaves, max_leaves), spark_columns(_LEAF_SCHEMA)
     )
     # In the order of the primary key but for the numbers of paths.
     return leaf_rows.sort("type", "path", "value", "id_key")
 
 
+def rows_of_batch(batch: pa.RecordBatch) -> Iterator[tuple[EntityEvent, EntityRow, int | None]]:
+    """The events of entities in a batch of `live_events`, each with its row and the position that ends it."""
+    columns = [batch.column(name).to_pylist() for name in ("topic", "revision", "state", "position", "until")]
+    for topic, revision, state, position, until in zip(*columns, strict=True):
+        event = event_of(topic, revision, state)
+        if not xids.is_outside_tree(event.stream):
+            yield event, entity_row(event, position), until
+
+
 def _to_rows(batches: Batches) -> Batches:
     for batch in batches:
-        columns = [batch.column(name).to_pylist() for name in ("topic", "revision", "state", "position", "until")]
-        rows = [
-            (*entity_row(event, position), until, *own_times(event.type, event.attributes))
-            for topic, revision, state, position, until in zip(*columns, strict=True)
-            if not xids.is_outside_tree((event := event_of(topic, revision, state)).stream)
-        ]
+        rows = [(*row, until, *own_times(event.type, event.attributes)) for event, row, until in rows_of_batch(batch)]
         yield record_batch(rows, _ROW_SCHEMA)
+
+
+def _to_stored_rows(batches: Batches) -> Batches:
+    for batch in batches:
+        yield record_batch([(*row_values(row), until) for _, row, until in rows_of_batch(batch)], _STORED_SCHEMA)
 
 
 def _to_leaves(max_leaves: int, batches: Batches) -> Batches:
     for batch in batches:
-        columns = [batch.column(name).to_pylist() for name in ("id_key", "type", "attributes")]
+        columns = [batch.column(name).to_pylist() for name in ("id_key", "type", COMPRESSED_ATTRIBUTES)]
         rows = [
             (type, path, value, key)
-            for key, type, text in zip(*columns, strict=True)
-            for path, value in leaves(loads_trusted(text), max_leaves).items()
+            for key, type, stored in zip(*columns, strict=True)
+            for path, value in leaves(loads_trusted(decompress_attributes(stored)), max_leaves).items()
         ]
         yield record_batch(rows, _LEAF_SCHEMA)

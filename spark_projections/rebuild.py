@@ -10,7 +10,7 @@ from annals.projections.entities.rebuild import PrecomputedRows, RebuildReport
 from annals.projections.segments.folder import filesystem_at
 from annals.spark_projections.events import EventDestination, refuse_existing, write_events
 from annals.spark_projections.hadoop_paths import spark_uri
-from annals.spark_projections.load import compute_read_model
+from annals.spark_projections.load import precomputed_rows
 from annals.spark_projections.staging_folder import staging_folder
 from annals.spark_projections.verify_log import ChainAnchors, verify_log
 
@@ -53,7 +53,7 @@ def rebuild(
             log = drop_incomplete(log) if drop_incomplete else log
         # Verify and use the same copy: the source is not read again.
         log_end = verify_log(log, anchors, in_files)
-        report = replace_rows(compute_read_model(log, log_end.position, folder, max_leaves))
+        report = replace_rows(precomputed_rows(log, log_end.position, folder, max_leaves))
         if events is not None:
             write_events(log, events)
     return report

@@ -26,8 +26,8 @@ WAIT_PARAMETERS: Final[dict[str, Schema]] = {
         "schema": {"type": "number", "minimum": 0},
     },
 }
-#: The status of a read that has waited in vain.
-_NOT_REACHED: Final = "503"
+#: The statuses of a read whose position is invalid, and of one that has waited in vain.
+_REFUSED: Final = ("400", "503")
 
 
 def add_positions_to_paths(paths: dict[str, Schema]) -> dict[str, Schema]:
@@ -51,11 +51,11 @@ def _add_to_operation(method: str, row: Any) -> Any:
     refusals = [
         each["$ref"].rpartition("-")[0] for status, each in responses.items() if status >= "400" and "$ref" in each
     ]
-    late = {_NOT_REACHED: {"$ref": f"{refusals[0]}-{_NOT_REACHED}"}} if refusals else {}
+    refused = {status: {"$ref": f"{refusals[0]}-{status}"} for status in _REFUSED if refusals}
     return {
         **row,
         "parameters": [*row.get("parameters", ()), *references],
-        "responses": {**responses, **late},
+        "responses": {**refused, **responses},
     }
 
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from secrets import token_hex
 from typing import Final
 
-from sqlalchemy import Connection, inspect
+from sqlalchemy import Connection, Engine, inspect
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.schema import CreateIndex
 
@@ -27,7 +27,6 @@ from annals.commands.store.log_end import LogEnd
 from annals.commands.store.mapper import assemble_after_image
 from annals.domain.values import xid as xids
 from annals.projections.database import drivers
-from annals.projections.database.drivers import Values
 from annals.projections.entities.apply import EntityProjection
 from annals.projections.entities.attribute_index import index_name
 from annals.projections.entities.leaves import MAX_LEAVES
@@ -67,12 +66,12 @@ class RebuildDiverged(RuntimeError):
 class PrecomputedRows:
     """The read model as of the end of an interaction, computed outside this program.
 
-    batches: names of tables (`entity`, `history`, `attribute`, `path`, `published`), each with some of its rows, with
-    all columns in their order.
+    insert: commits all rows to a set of empty tables of a database. On PostgreSQL they have no primary keys yet, which
+    cost less once the rows are inserted.
     """
 
     position: int
-    batches: Iterable[tuple[str, Sequence[Values]]]
+    insert: Callable[[Engine, ReadModelTables], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,11 +162,12 @@ class Rebuild:
             self._tables.create_bare(connection)
 
     def load(self, precomputed: PrecomputedRows) -> None:
-        """Inserts precomputed rows, with a transaction for each batch."""
-        for name, rows in precomputed.batches:
-            with self._transaction() as connection:
-                drivers.database_of(connection).insert(getattr(self._tables, name), rows)
+        """Inserts precomputed rows."""
         with self._transaction() as connection:
+            self._tables.drop_primary_keys(connection)
+        precomputed.insert(self._store.engine, self._tables)
+        with self._transaction() as connection:
+            self._tables.add_primary_keys(connection)
             db = drivers.database_of(connection)
             positions.save_position(db, index_name(self._name), precomputed.position)
         self._advance(precomputed.position, self._store.log_end().position)

@@ -27,7 +27,7 @@ from sqlalchemy import (
     UniqueConstraint,
     inspect,
 )
-from sqlalchemy.schema import CreateTable
+from sqlalchemy.schema import AddConstraint, CreateTable
 
 from annals.commands.store.tables import TEXT
 from annals.projections.entities.rows import COMPRESSED_ATTRIBUTES
@@ -36,8 +36,9 @@ from annals.projections.log.positions import POSITIONS
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReadModelTables:
-    """One set of the tables."""
+    """One set of the tables. suffix: of their names."""
 
+    suffix: str
     metadata: MetaData
     entity: Table
     history: Table
@@ -64,6 +65,22 @@ class ReadModelTables:
         for table in self:
             connection.execute(CreateTable(table))
 
+    def drop_primary_keys(self, connection: Connection) -> None:
+        """Drops the primary keys of all tables but the one of paths; SQLite cannot."""
+        if connection.dialect.name == "postgresql":
+            for table in self._loaded_without_keys():
+                connection.exec_driver_sql(f"ALTER TABLE {table.name} DROP CONSTRAINT {table.name}_pkey")
+
+    def add_primary_keys(self, connection: Connection) -> None:
+        """Adds the primary keys that `drop_primary_keys` dropped. Raises: IntegrityError for two rows with one key."""
+        if connection.dialect.name == "postgresql":
+            for table in self._loaded_without_keys():
+                connection.execute(AddConstraint(table.primary_key))
+
+    def _loaded_without_keys(self) -> Iterator[Table]:
+        # The numbers of paths are few, and processes that load leaves at the same time agree on them by the keys.
+        return (table for table in self if table is not self.path)
+
     def indexes(self) -> Iterator[Index]:
         """The indexes besides the primary keys."""
         for table in self:
@@ -78,6 +95,7 @@ def tables(suffix: str = "") -> ReadModelTables:
     """The tables of a set; readers use the one without a suffix."""
     metadata = MetaData()
     return ReadModelTables(
+        suffix,
         metadata,
         entity=_entity_table(f"entity{suffix}", metadata),
         history=_history_table(f"entity_history{suffix}", metadata),

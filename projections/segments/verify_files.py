@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from hashlib import sha256
@@ -31,12 +31,23 @@ def verify_log_files(
     at a time and in bounded memory.
     Raises: OSError for a folder that cannot be listed.
     """
-    yield from _check_chain(entries)
-    if finding := find_missing_segment(folder, entries[-1][0].last if entries else 0):
-        yield finding
+    yield from verify_manifest(folder, entries)
     with ThreadPoolExecutor(_CONCURRENT_READS) as pool:
         log_files = ((range, entry.log) for range, entry in entries)
         yield from filter(None, pool.map(lambda found: verify_file(folder, *found), log_files))
+
+
+def verify_manifest(
+    folder: SegmentFolder, entries: Sequence[tuple[SegmentRange, ManifestEntry]]
+) -> Iterator[VerificationFinding]:
+    """Entries that do not follow each other, and missing ones. Raises: OSError for a folder that cannot be listed."""
+    chain = EMPTY_HASH.hex()
+    for range, entry in entries:
+        if entry.range != range or entry.previous != chain:
+            yield VerificationFinding(range.first, BROKEN_CHAIN)
+        chain = entry.chain
+    if finding := find_missing_segment(folder, entries[-1][0].last if entries else 0):
+        yield finding
 
 
 def find_missing_segment(folder: SegmentFolder, end: int) -> VerificationFinding | None:
@@ -58,14 +69,11 @@ def verify_file(folder: SegmentFolder, range: SegmentRange, file: DataFile) -> V
                 size += len(chunk)
     except OSError as error:
         return VerificationFinding(range.first, f"{file.path} cannot be read: {str(error).partition(chr(10))[0]}")
-    if (digest.hexdigest(), size) != (file.sha256, file.bytes):
+    return compare_file(range, file, digest.hexdigest(), size)
+
+
+def compare_file(range: SegmentRange, file: DataFile, digest: str, size: int) -> VerificationFinding | None:
+    """A finding if a segment's file has another SHA-256 or another size than was written."""
+    if (digest, size) != (file.sha256, file.bytes):
         return VerificationFinding(range.first, f"{file.path} is not the file that was written")
     return None
-
-
-def _check_chain(entries: Iterable[tuple[SegmentRange, ManifestEntry]]) -> Iterator[VerificationFinding]:
-    chain = EMPTY_HASH.hex()
-    for range, entry in entries:
-        if entry.range != range or entry.previous != chain:
-            yield VerificationFinding(range.first, BROKEN_CHAIN)
-        chain = entry.chain

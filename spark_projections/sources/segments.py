@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
+from annals.commands.verify.verify_log import VerificationFinding
 from annals.projections.segments.folder import open_folder
-from annals.projections.segments.manifest import ManifestEntry, UnreadableManifestEntry
-from annals.projections.segments.verify_files import verify_log_files
+from annals.projections.segments.manifest import ManifestEntry, SegmentRange, UnreadableManifestEntry
+from annals.projections.segments.verify_files import compare_file, verify_manifest
 from annals.spark_projections.hadoop_paths import spark_uri
 from annals.spark_projections.log_schema import LOG_SCHEMA, with_salt
 from annals.spark_projections.verify_log import UnverifiedLog, file_name_column
@@ -35,7 +36,7 @@ def read_verified(spark: SparkSession, folder: str) -> DataFrame:
     """The events as from `read`, after checking the files and their events against the manifest.
 
     `verify_log.verify_log`, which a rebuild calls, verifies the events' hashes. This function checks that each segment
-    ends with the hashes of its manifest entry. This process reads all bytes of all event files once.
+    ends with the hashes of its manifest entry. Spark's tasks read all bytes of all event files once.
     Raises: UnverifiedLog; ValueError for a URI without a filesystem, OSError for a folder that cannot be listed.
     """
     segments = open_folder(folder)
@@ -44,7 +45,8 @@ def read_verified(spark: SparkSession, folder: str) -> DataFrame:
         entries = [*segments.entries(ranges)]
     except UnreadableManifestEntry as error:
         raise UnverifiedLog(str(error)) from None
-    for finding in verify_log_files(segments, [*zip(ranges, entries, strict=True)]):
+    pairs = [*zip(ranges, entries, strict=True)]
+    for finding in (*verify_manifest(segments, pairs), *_check_files(spark, folder, pairs)):
         raise UnverifiedLog.at_position(finding.position, finding.text)
     log = _read_entries(spark, folder, entries)
     _check_against_manifest(log, entries)
@@ -66,6 +68,26 @@ def _read_entries(spark: SparkSession, folder: str, entries: Sequence[ManifestEn
     return with_salt(spark.read.schema(LOG_SCHEMA).parquet(*paths)) if paths else spark.createDataFrame([], LOG_SCHEMA)
 
 
+def _check_files(
+    spark: SparkSession, folder: str, entries: Sequence[tuple[SegmentRange, ManifestEntry]]
+) -> Iterator[VerificationFinding]:
+    """A finding for each file of events that is missing, or has other bytes than were written."""
+    if not entries:
+        return
+    files = spark.read.format("binaryFile").load(f"{spark_uri(folder)}/log")
+    hashes = files.select(f.regexp_extract("path", "[^/]*$", 0), f.sha2("content", 256), "length").collect()
+    hash_by_name = {name: (digest, size) for name, digest, size in hashes}
+    for range, entry in entries:
+        if (found := hash_by_name.get(_file_name(entry))) is None:
+            yield VerificationFinding(range.first, f"{entry.log.path} cannot be read: there is no such file")
+        elif finding := compare_file(range, entry.log, *found):
+            yield finding
+
+
+def _file_name(entry: ManifestEntry) -> str:
+    return entry.log.path.rpartition("/")[2]
+
+
 def _check_against_manifest(log: DataFrame, entries: Sequence[ManifestEntry]) -> None:
     """Raises: UnverifiedLog for a file whose events do not match its entry in the manifest."""
     last_hashes = (f.lower(f.hex(f.max_by(name, "position"))) for name in ("chain", "statehash"))
@@ -80,5 +102,5 @@ def _check_against_manifest(log: DataFrame, entries: Sequence[ManifestEntry]) ->
     values_by_file = {name: tuple(expected_values) for name, *expected_values in file_rows}
     for entry in entries:
         expected_values = (entry.first, entry.last, entry.events, entry.interactions, entry.chain, entry.statehash)
-        if values_by_file.get(entry.log.path.rpartition("/")[2]) != expected_values:
+        if values_by_file.get(_file_name(entry)) != expected_values:
             raise UnverifiedLog.at_position(entry.first, f"{entry.log.path} does not hold what the manifest says")

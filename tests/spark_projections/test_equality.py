@@ -33,7 +33,7 @@ from annals.projections.entities.tables import tables
 from annals.projections.segments.folder import open_folder
 from annals.projections.segments.write import SegmentSize, append_segments
 from annals.spark_projections.events import xregistry_events
-from annals.spark_projections.load import compute_read_model
+from annals.spark_projections.load import precomputed_rows
 from annals.spark_projections.rebuild import rebuild
 from annals.spark_projections.sources import kafka, postgres, segments
 from annals.spark_projections.verify_log import UnverifiedLog
@@ -93,7 +93,7 @@ def test_one_log_one_registry(
                 # A caller who may not see subscriptions cannot prove the log, though its rows come out right.
                 with pytest.raises(UnverifiedLog, match="events are missing"):
                     rebuild(log, partial(rebuild_by_spark, store))
-                rebuild_by_spark(store, compute_read_model(log, store.log_end().position, (folder / "staged").as_uri()))
+                rebuild_by_spark(store, precomputed_rows(log, store.log_end().position, (folder / "staged").as_uri()))
             else:
                 rebuild(log, partial(rebuild_by_spark, store))
             assert (name, model(store)) == (name, live)

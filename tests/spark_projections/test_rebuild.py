@@ -17,7 +17,7 @@ from annals.projections.database import drivers
 from annals.projections.entities.rebuild import RebuildDiverged, rebuild
 from annals.projections.log.reader import Log
 from annals.projections.log.table_rows import table_rows
-from annals.spark_projections.load import compute_read_model
+from annals.spark_projections.load import precomputed_rows
 from annals.spark_projections.log_schema import LOG_SCHEMA
 from annals.spark_projections.rebuild import rebuild as rebuild_from
 from tests.projections.entities.test_rebuild import INTERACTIONS, record
@@ -54,7 +54,7 @@ def test_a_rebuild_by_spark(spark: SparkSession, filled: Registry, tmp_path: Pat
     filled.record(("/dirs/d9", None), ("/", {"registryid": "r", "late": True}))
     late = filled.tables()
     assert late != before
-    report = rebuild(filled.store, None, compute_read_model(log, end, (tmp_path / "staged").as_uri()))
+    report = rebuild(filled.store, None, precomputed_rows(log, end, (tmp_path / "staged").as_uri()))
     assert filled.tables() == late
     assert report.position == filled.store.log_end().position
 
@@ -71,7 +71,7 @@ def test_any_history(spark: SparkSession, interactions: list[dict[str, dict[str,
             ends.append(registry.store.log_end().position)
         before, position = registry.tables(), data.draw(st.sampled_from(ends))
         folder = (Path(directory) / "staged").as_uri()
-        rebuild(registry.store, None, compute_read_model(log_of(spark, registry.store), position, folder))
+        rebuild(registry.store, None, precomputed_rows(log_of(spark, registry.store), position, folder))
         assert registry.tables() == before
 
 
@@ -95,6 +95,6 @@ def test_rows_of_another_log_are_not_served(spark: SparkSession, filled: Registr
         rebuild(
             filled.store,
             None,
-            compute_read_model(lost, filled.store.log_end().position, (tmp_path / "staged").as_uri()),
+            precomputed_rows(lost, filled.store.log_end().position, (tmp_path / "staged").as_uri()),
         )
     assert filled.tables() == before

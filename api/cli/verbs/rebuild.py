@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import replace
 from functools import partial
 from typing import Annotated, Final, Literal
 
@@ -13,11 +11,11 @@ import typer
 
 from annals.api.cli.options import Database, load_console_settings, load_settings
 from annals.api.cli.outcome import StoreError, UsageError
-from annals.api.cli.progress import WorkProgress, work_progress
+from annals.api.cli.progress import work_progress
 from annals.api.cli.spark_session import EventsOutput, LogAnchors, LogLocation, SourceKind, rebuild_rows
 from annals.api.cli.verbs.log import open_store
 from annals.commands.store.log import Store
-from annals.projections.database.drivers import Values, database_of
+from annals.projections.database.drivers import database_of
 from annals.projections.entities.rebuild import PrecomputedRows, RebuildDiverged, RebuildReport
 from annals.projections.entities.rebuild import rebuild as make_anew
 from annals.projections.log.reader import Log
@@ -122,17 +120,7 @@ def _rebuild_with_spark(
     with work_progress() as work:
 
         def replace_rows(rows: PrecomputedRows) -> RebuildReport:
-            counted_rows = replace(rows, batches=_counted_batches(rows, work))
-            return make_anew(store, work.step(*_APPLIED), counted_rows, max_leaves)
+            return make_anew(store, work.step(*_APPLIED), rows, max_leaves)
 
         report_tasks = work.step("computed", "Spark tasks")
         return rebuild_rows(location, replace_rows, asof, stage_folder, events, max_leaves, anchors, report_tasks)
-
-
-def _counted_batches(rows: PrecomputedRows, work: WorkProgress) -> Iterator[tuple[str, Sequence[Values]]]:
-    """The batches of rows; reports each when it is loaded."""
-    loaded, report = 0, work.step("loaded", "rows")
-    for name, batch in rows.batches:
-        yield name, batch
-        loaded += len(batch)
-        report(loaded, 0)

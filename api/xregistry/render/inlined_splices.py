@@ -77,9 +77,10 @@ class InlinedSplices:
     def _meta(self, row: EntityRow, type: ResourceType, ids: str, text: str, inline: InlineTree) -> str | None:
         values = _parse(text)
         default = values.get("defaultversionid") if values is not None else None
-        if not isinstance(default, str) or not text.startswith(ids) or text.count(_DEFAULT_MEMBER) != 1:
+        default_member = f'{_DEFAULT_MEMBER}{default}"'
+        if not text.startswith(ids) or text.count(_DEFAULT_MEMBER) != 1 or default_member not in text:
             return None
-        default_end = text.index('"', text.index(_DEFAULT_MEMBER) + len(_DEFAULT_MEMBER)) + 1
+        default_end = text.index(default_member) + len(default_member)
         xid, version_xid = f"{row.xid}/meta", f"{row.xid}/versions/{default}"
         default_url = self._options.reference(version_xid, self_suffix(type), "versions" in inline)
         return (

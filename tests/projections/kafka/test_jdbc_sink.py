@@ -60,13 +60,13 @@ def live_rows(store: Store) -> dict[str, tuple[Any, ...]]:
 
 
 def _value(row: EntityRow, name: str) -> Any:
-    value = getattr(row, name)
     match name:
         case "createdat" | "modifiedat":
-            return datetime.fromisoformat(value) if value else None
+            time = getattr(row.times, name)
+            return datetime.fromisoformat(time) if time else None
         case "attributes":
-            return json.loads(value)
-    return value
+            return json.loads(row.attributes)
+    return getattr(row, name)
 
 
 def test_the_table_that_the_sink_fills_is_the_read_model(postgres_url: str, broker: Kafka, tmp_path: Path) -> None:
