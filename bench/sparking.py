@@ -6,27 +6,22 @@ And how fast each source of the log is read. ANNALS_BENCH_EVENTS adds a size, su
 from __future__ import annotations
 
 import atexit
-import json
 import os
 import shutil
-import subprocess
-import sys
-import threading
 from collections.abc import Iterator
 from contextlib import closing
 from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
-from typing import Any, Final, NamedTuple
+from typing import Final
 
 from annals.commands.store.log import Store
 from annals.projections.segments.folder import open_folder
 from bench.figures import Figure, Want
 from bench.histories import URL, write_segments
-from bench.memory import busy, proportional
 from bench.places import Place, serving
 from bench.stocking import stock
-from tests.support.serving import environment
+from bench.watched import Run, run_stage
 
 SWITCH: Final = "ANNALS_BENCH_EVENTS"
 GIGABYTE: Final = 1 << 30
@@ -34,25 +29,8 @@ CORES: Final = (1, 2)
 #: Events of a log, in stores in which logs grow large and in others.
 LARGE: Final = (100_000, 1_000_000)
 SMALL: Final = (100_000,)
-#: Memory of the driver, in which the tasks of `local[n]` run as well.
-HEAP: Final = "2g"
 #: What a rebuild with Spark is made of, in order. Reading is a part of working out the rows.
 STAGES: Final = ("start", "reading", "rows", "leaves", "loading", "indexes", "proof", "swap")
-#: Seconds between looks at memory.
-_LOOK: Final = 0.5
-
-
-class Run(NamedTuple):
-    """Of a process with all its children: seconds by stage, the most bytes of memory, seconds of processors' work."""
-
-    seconds: dict[str, float]
-    memory: int
-    busy: float
-
-    @property
-    def all(self) -> float:
-        """Seconds of the whole, the start of Spark included."""
-        return self.seconds["all"]
 
 
 def measure(place: Place, quick: bool) -> Iterator[Figure]:
@@ -61,12 +39,12 @@ def measure(place: Place, quick: bool) -> Iterator[Figure]:
     costs: list[tuple[float, float]] = []
     for events in sizes:
         with place.fresh() as (database, _):
-            segments = _segments(events)
+            segments = segments_of(events)
             with closing(Store(database, public_url=URL)) as store:
                 stock(store, open_folder(str(segments)))
-            alone = _run("process", database)
+            alone = run_stage("process", database)
             wanted = CORES[-1:] if quick else CORES
-            with_spark = {cores: _run("spark", database, segments, cores=cores) for cores in wanted}
+            with_spark = {cores: run_stage("spark", database, segments, cores=cores) for cores in wanted}
             for cores, run in with_spark.items():
                 yield from _compared(place, events, cores, run, alone)
             widest = with_spark[CORES[-1]]
@@ -123,7 +101,7 @@ def _sources(place: Place, database: str, segments: Path, events: int) -> Iterat
     """How fast the log is read on two cores, from segments, from the registry and from PostgreSQL."""
     jdbc = ["postgres", database] if database.startswith("postgresql") else []
     with TemporaryDirectory(prefix="annals-bench-") as folder, serving(database, Path(folder)) as served:
-        seconds = _run("read", "segments", segments, "annals", served.url, *jdbc).seconds
+        seconds = run_stage("read", "segments", segments, "annals", served.url, *jdbc).seconds
     floor = seconds.pop("segments")
     beside = f"{events / floor:,.0f} rows/s from segments"
     for name, own in seconds.items():
@@ -134,52 +112,9 @@ def _sources(place: Place, database: str, segments: Path, events: int) -> Iterat
 
 
 @lru_cache
-def _segments(events: int) -> Path:
+def segments_of(events: int) -> Path:
     """A folder of segments with so many events, for all stores."""
     folder = Path(mkdtemp(prefix="annals-bench-segments-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     write_segments(folder, events)
     return folder
-
-
-def _run(*arguments: str | Path, cores: int = CORES[-1]) -> Run:
-    """What a process of its own says of itself. Raises: RuntimeError when it fails."""
-    command = [sys.executable, "-m", "bench.stages", *map(str, arguments)]
-    conf = json.dumps({"spark.ui.enabled": "false", "spark.log.level": "OFF"})
-    settings = {"ANNALS_SPARK_MASTER": f"local[{cores}]", "ANNALS_SPARK_MEMORY": HEAP, "ANNALS_SPARK_CONF": conf}
-    piped: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with (
-        TemporaryDirectory(prefix="annals-bench-") as folder,
-        subprocess.Popen(command, cwd=folder, env=environment(**settings), **piped) as child,
-        _Watch(child.pid) as watch,
-    ):
-        said, complaint = child.communicate()
-    if child.returncode:
-        raise RuntimeError(complaint[-2000:])
-    return Run(json.loads(said.splitlines()[-1]), watch.peak, watch.busy)
-
-
-class _Watch(threading.Thread):
-    """Looks at a process and its children until it is left. peak: bytes of memory. busy: seconds of work."""
-
-    def __init__(self, pid: int) -> None:
-        super().__init__(daemon=True)
-        self.peak = 0
-        self.busy = 0.01
-        self._pid = pid
-        self._over = threading.Event()
-
-    def run(self) -> None:
-        while True:
-            self.peak = max(self.peak, proportional(self._pid))
-            self.busy = max(self.busy, busy(self._pid))
-            if self._over.wait(_LOOK):
-                return
-
-    def __enter__(self) -> _Watch:
-        self.start()
-        return self
-
-    def __exit__(self, *ended: object) -> None:
-        self._over.set()
-        self.join()

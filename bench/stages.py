@@ -1,5 +1,7 @@
 """What one process of the Spark figures does; its last line is a JSON object with seconds by stage.
 
+python -m bench.stages segments FOLDER EVENTS
+python -m bench.stages stock DATABASE FOLDER
 python -m bench.stages process DATABASE
 python -m bench.stages spark DATABASE FOLDER
 python -m bench.stages read segments|annals|postgres PLACE
@@ -13,10 +15,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from annals.commands.store.log import Store
 from annals.projections.entities.rebuild import Rebuild, rebuild
+from annals.projections.segments.folder import open_folder
+from bench.histories import URL, write_segments
+from bench.stocking import stock
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -60,6 +66,22 @@ def _watch_rebuild(seconds: Seconds) -> None:
         _watch(seconds, Rebuild, step, lambda *given, stage=stage: stage)
 
 
+def segments(folder: str, events: str) -> Seconds:
+    """A generated history, as segments."""
+    seconds: Seconds = {}
+    with _timed(seconds, "all"):
+        write_segments(Path(folder), int(events))
+    return seconds
+
+
+def stocked(database: str, folder: str) -> Seconds:
+    """The log and the documents of segments, in an empty store."""
+    seconds: Seconds = {}
+    with closing(Store(database, public_url=URL)) as store, _timed(seconds, "all"):
+        stock(store, open_folder(folder))
+    return seconds
+
+
 def process(database: str) -> Seconds:
     """A rebuild by one process."""
     seconds: Seconds = {}
@@ -75,7 +97,7 @@ def spark(database: str, folder: str) -> Seconds:
 
     from annals.spark_projections import rebuild as sparks
     from annals.spark_projections.session import session
-    from annals.spark_projections.sources import segments
+    from annals.spark_projections.sources import segments as source
 
     seconds: Seconds = {}
     _watch_rebuild(seconds)
@@ -84,9 +106,9 @@ def spark(database: str, folder: str) -> Seconds:
     with closing(Store(database)) as store, _timed(seconds, "all"):
         with _timed(seconds, "start"):
             found = session(connectors=())
-        sparks.rebuild(segments.read_verified(found, folder), partial(rebuild, store, None))
+        sparks.rebuild(source.read_verified(found, folder), partial(rebuild, store, None))
     with _timed(seconds, "reading"):
-        _taken(segments.read(found, folder).select(*_READ))
+        _taken(source.read(found, folder).select(*_READ))
     return seconds
 
 
@@ -97,9 +119,10 @@ def read(*places: str) -> Seconds:
     """
     from annals.spark_projections.jars import CONNECTORS
     from annals.spark_projections.session import session
-    from annals.spark_projections.sources import annals, postgres, segments
+    from annals.spark_projections.sources import annals, postgres
+    from annals.spark_projections.sources import segments as source
 
-    opening = {"segments": segments.read, "annals": annals.read, "postgres": postgres.read}
+    opening = {"segments": source.read, "annals": annals.read, "postgres": postgres.read}
     kinds, seconds = places[::2], Seconds()
     found = session(connectors=[kind for kind in kinds if kind in CONNECTORS])
     for kind, place in zip(kinds, places[1::2], strict=True):
@@ -116,7 +139,13 @@ def _taken(log: DataFrame) -> None:
 
 def main() -> None:
     what, *given = sys.argv[1:]
-    acts: dict[str, Callable[..., Seconds]] = {"process": process, "spark": spark, "read": read}
+    acts: dict[str, Callable[..., Seconds]] = {
+        "segments": segments,
+        "stock": stocked,
+        "process": process,
+        "spark": spark,
+        "read": read,
+    }
     print(json.dumps(acts[what](*given)))
 
 
