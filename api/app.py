@@ -69,8 +69,8 @@ from annals.api.xregistry.shortself_route import ShortselfRoutes
 from annals.commands.store.append import NewSalt
 from annals.commands.store.clock import Clock
 from annals.commands.store.correlation_ids import NewId
-from annals.commands.store.registry_url import UNCONFIGURED_URL
-from annals.commands.store.write_turns import WriteTurns
+from annals.commands.store.database.registry_url import UNCONFIGURED_URL
+from annals.commands.store.database.write_turns import WriteTurns
 from annals.domain.access.roles import Caller
 from annals.projections.events.event_families import EventFamily
 from annals.projections.outgoing.resolver import Resolver

@@ -38,7 +38,7 @@ from annals.api.http.request import Request, build_request, request_host
 from annals.api.http.response import POSITION_HEADER, Headers, Response, buffer_short_body, send_response
 from annals.api.ops.metrics import ServerMetrics
 from annals.commands.store.damage import DamageMonitor
-from annals.commands.store.outages import describe_outage
+from annals.commands.store.database.outages import describe_outage
 from annals.domain.errors import problems
 from annals.domain.errors.http_errors import StoreUnavailable, Unauthorized
 from annals.domain.errors.problems import Problem

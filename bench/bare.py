@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Column, Connection, MetaData, Table, inspect
 
-from annals.commands.store import sql
+from annals.commands.store.database import sql
 from annals.commands.store.log import Store
 
 #: Rows by table.

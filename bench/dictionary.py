@@ -1,4 +1,4 @@
-"""Makes a dictionary for `annals.commands.store.state_compression` from events of all kinds.
+"""Makes a dictionary for `annals.commands.store.compression.state_compression` from events of all kinds.
 
 The same sources and the same release of zstandard give the same bytes. A dictionary that stores use never changes: a
 new one gets another number, its own file, and a new schema of the store.

@@ -18,7 +18,7 @@ import httpx
 from annals.api.feeds.formats import EVENT_STREAM, NDJSON
 from annals.api.registry.open_registry import open_registry
 from annals.api.settings.settings import Settings
-from annals.commands.store import sql
+from annals.commands.store.database import sql
 from annals.commands.store.log import Store
 from annals.domain.values.json_text import dumps, loads
 from annals.projections.entities.query import ViewPool

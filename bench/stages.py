@@ -95,7 +95,7 @@ def spark(database: str, folder: str) -> Seconds:
     """A rebuild by Spark from segments: the start of Spark and, as part of `rows`, reading them, are told as well."""
     from pyspark.sql import DataFrameWriter
 
-    from annals.spark_projections import rebuild as sparks
+    from annals.spark_projections.read_model import rebuild as sparks
     from annals.spark_projections.session import session
     from annals.spark_projections.sources import segments as source
 

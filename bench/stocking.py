@@ -8,11 +8,12 @@ from typing import Any, Final, TypeVar
 
 import orjson
 
-from annals.commands.store import hashes, sql, tables
-from annals.commands.store.document_compression import compress_document
+from annals.commands.store import hashes
+from annals.commands.store.compression.document_compression import compress_document
+from annals.commands.store.compression.state_compression import compress_state
+from annals.commands.store.database import sql, tables
 from annals.commands.store.hashes import LogRow
 from annals.commands.store.log import Store
-from annals.commands.store.state_compression import compress_state
 from annals.domain.registry.events import EntityDeleted
 from annals.domain.values import xid as xids
 from annals.projections.log.table_rows import LogTableRow, interaction_of, log_row

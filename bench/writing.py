@@ -16,8 +16,8 @@ from typing import Final
 
 from sqlalchemy import BigInteger, Column, LargeBinary, MetaData, Table, Text
 
-from annals.commands.store import sql
-from annals.commands.store.engine import WriterConnection, open_engine
+from annals.commands.store.database import sql
+from annals.commands.store.database.engine import WriterConnection, open_engine
 from annals.domain.values.json_text import dumps
 from bench import client, samples
 from bench.client import Workload, workloads

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from annals.commands.store import hashes, sql
+from annals.commands.store import hashes
 from annals.commands.store.clock import format_time
+from annals.commands.store.database import sql
 from annals.commands.store.hashes import Interaction
 from annals.commands.store.write_transaction import Recorded, WriteTransaction, storable_text
 from annals.domain.compat.legacy_apis import document_hash

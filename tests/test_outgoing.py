@@ -35,8 +35,8 @@ SITES: Final = {
     "api/cli/verbs/publish.py": NOWHERE,
     "api/cli/server.py": NOWHERE,
     "api/cli/worker_processes.py": NOWHERE,
-    "commands/store/archive_files.py": OPERATOR,  # `annals log archive --to`
-    "commands/store/engine.py": OPERATOR,  # ANNALS_DATABASE
+    "commands/store/archive/archive_files.py": OPERATOR,  # `annals log archive --to`
+    "commands/store/database/engine.py": OPERATOR,  # ANNALS_DATABASE
     "commands/store/filesystems.py": OPERATOR,  # the folders of archives and segments
     "projections/kafka/cluster.py": GUARDED,  # but for `annals publish --kafka`
     "projections/kafka/producer.py": NOWHERE,
@@ -62,7 +62,7 @@ SITES: Final = {
     "projections/subscriptions/sinks/mqtt/connection.py": NOWHERE,
     "projections/subscriptions/sinks/nats/connection.py": NOWHERE,
     "projections/subscriptions/sinks/nats/transport.py": NOWHERE,
-    "spark_projections/load.py": OPERATOR,  # `annals rebuild --engine spark --stage`
+    "spark_projections/read_model/load.py": OPERATOR,  # `annals rebuild --engine spark --stage`
     "spark_projections/sources/remote_log.py": OPERATOR,  # `annals spark --from`
 }
 #: Where the resolver is made that all of a process share. `UncheckedResolver`, which refuses nothing, is in the tests.

@@ -16,8 +16,8 @@ from sqlalchemy.exc import DBAPIError, NoSuchModuleError
 from annals.api.cli.outcome import ExitCode, InvalidInput, StoreError, UsageError, problem_line
 from annals.api.cli.setup.settings_classes import variable_of_error
 from annals.commands.store.damage import describe_damage
+from annals.commands.store.database.migrations import UnusableSchema
 from annals.commands.store.mapper import UnreadableEvent
-from annals.commands.store.migrations import UnusableSchema
 from annals.domain.errors.http_errors import ArchiveUnavailable
 from annals.domain.errors.problems import Problem
 from annals.domain.values.json_text import InvalidJson

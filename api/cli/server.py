@@ -26,7 +26,7 @@ from annals.api.http.connections.protocol import BoundedConfig, BoundedProtocol
 from annals.api.ops.version import SERVER_HEADER
 from annals.api.settings.settings import Settings, server_url
 from annals.api.settings.shown_settings import mask_password
-from annals.commands.store.write_turns import WriteTurns
+from annals.commands.store.database.write_turns import WriteTurns
 
 #: Seconds that a stopping server waits for requests, and for document checks that requests wait for.
 GRACE_SECONDS: Final = 10

@@ -144,7 +144,7 @@ def rebuild_rows(
     anchors: LogAnchors,
     report_tasks: ReportProgress,
 ) -> RebuildReport:
-    """The report of `replace` for the rows that Spark computed; see `annals.spark_projections.rebuild`.
+    """The report of `replace` for the rows that Spark computed; see `annals.spark_projections.read_model.rebuild`.
 
     report_tasks: receives the number of completed tasks of Spark.
 
@@ -154,7 +154,7 @@ def rebuild_rows(
     with open_session(location) as spark, reported_tasks(spark, report_tasks):
         from annals.spark_projections.events import EventDestination
         from annals.spark_projections.log_schema import LogHead
-        from annals.spark_projections.rebuild import rebuild
+        from annals.spark_projections.read_model.rebuild import rebuild
         from annals.spark_projections.verify_log import ChainAnchors, UnverifiedLog
 
         if stage_folder is None and not (spark.sparkContext.master or "").startswith("local"):

@@ -18,7 +18,7 @@ from annals.api.http.request import Request
 from annals.api.http.response import Response
 from annals.api.registry.open_registry import Registry
 from annals.api.xregistry.snapshots import Snapshots
-from annals.commands.store.registry_url import UNCONFIGURED_URL
+from annals.commands.store.database.registry_url import UNCONFIGURED_URL
 from annals.domain.errors import problems
 
 __all__ = ["COMPAT", "CompatRoutes"]

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from annals.commands.store.archive import archive_files, archived_segments, query_of
+from annals.commands.store.archive.state_reader import archive_files, archived_segments, query_of
 from annals.commands.store.log import Store
 from annals.domain.errors.http_errors import ArchiveUnavailable
 

@@ -13,10 +13,10 @@ from annals.commands.documents.document_checker import CheckLimits, DocumentChec
 from annals.commands.store.append import NewSalt
 from annals.commands.store.clock import Clock, utc_now
 from annals.commands.store.correlation_ids import NewId
+from annals.commands.store.database.write_turns import WriteTurns
 from annals.commands.store.log import Store
 from annals.commands.store.secrets import Vault
 from annals.commands.store.write_transaction import Recorded, WriteTransaction
-from annals.commands.store.write_turns import WriteTurns
 from annals.domain.decisions.commands import CreateRegistry
 from annals.domain.decisions.world import DomainValidation
 from annals.domain.model.builtin import default_source

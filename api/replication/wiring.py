@@ -12,7 +12,7 @@ from typing import Any
 from annals.api.registry.open_registry import Registry
 from annals.api.settings.settings import Settings
 from annals.api.subscriptions.wiring import build_guard
-from annals.commands.store.registry_url import UNCONFIGURED_URL
+from annals.commands.store.database.registry_url import UNCONFIGURED_URL
 from annals.commands.store.write_transaction import Recorded
 from annals.domain.access.roles import Caller
 from annals.domain.decisions.commands import Command

@@ -6,7 +6,7 @@ from functools import cache
 from importlib.util import find_spec
 from typing import Any, Final
 
-from annals.commands.store.registry_url import UNCONFIGURED_URL
+from annals.commands.store.database.registry_url import UNCONFIGURED_URL
 from annals.domain.compat import legacy_apis as compat
 from annals.domain.subscriptions import credentials, event_families, filters
 from annals.domain.subscriptions.member_types import describe_members

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from annals.api.subscriptions.context import subscription_xid
-from annals.commands.store.engine import WRITING
+from annals.commands.store.database.engine import WRITING
 from annals.commands.store.log import Store
 from annals.domain.decisions.world import Secret
 from annals.domain.subscriptions.subscription import Subscription

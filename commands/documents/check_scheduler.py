@@ -11,8 +11,8 @@ from typing import Final
 from annals.commands.documents.document_checker import DocumentChecker
 from annals.commands.documents.resource_queues import ResourceQueues
 from annals.commands.pending_command import PendingCommand
-from annals.commands.store import sql
-from annals.commands.store.document_compression import decompress_document
+from annals.commands.store.compression.document_compression import decompress_document
+from annals.commands.store.database import sql
 from annals.commands.store.log import Store
 from annals.domain.decisions.checks.document_checks import CheckResults, ChecksRequired
 from annals.domain.decisions.checks.expected_checks import expected_checks

@@ -1,5 +1,5 @@
-"""The durable store: tables, the event log, the write lock, secrets, and the world that decisions read.
+"""The durable store: the event log, the write lock, secrets, and the world that decisions read.
 
 What is derived from the log belongs to `projections`.
-Begin with `log.py` and `tables.py`.
+Begin with `log.py` and `database/tables.py`.
 """

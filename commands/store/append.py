@@ -9,8 +9,9 @@ from typing import Any, Final, NamedTuple
 from eventsourcing.persistence import IntegrityError, StoredEvent
 from sqlalchemy import Connection
 
-from annals.commands.store import hashes, sql, tables
-from annals.commands.store.document_compression import compress_document
+from annals.commands.store import hashes
+from annals.commands.store.compression.document_compression import compress_document
+from annals.commands.store.database import sql, tables
 from annals.commands.store.hashes import Interaction, LogRow
 from annals.commands.store.mapper import after_image, stored_state
 from annals.commands.store.random_blocks import RandomBlocks

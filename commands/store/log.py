@@ -8,21 +8,21 @@ from threading import Lock
 
 from sqlalchemy import Connection
 
-from annals.commands.store import registry_url, sql, tables
 from annals.commands.store.append import NewSalt, SaltGenerator
 from annals.commands.store.caches import HeadCache, LinkCache, ModelCache
 from annals.commands.store.clock import Clock, utc_now
 from annals.commands.store.correlation_ids import NewId, NextId, UlidGenerator, adapt_new_id
 from annals.commands.store.damage import DamageMonitor
-from annals.commands.store.engine import WRITING, WriterConnection, open_engine
+from annals.commands.store.database import registry_url, sql, tables
+from annals.commands.store.database.engine import WRITING, WriterConnection, open_engine
+from annals.commands.store.database.migrations import UpgradeStep, require_current, require_readable, upgrade
+from annals.commands.store.database.write_turns import WriteTurns
 from annals.commands.store.log_end import LogEnd, read_log_end
 from annals.commands.store.mapper import EventMapper
-from annals.commands.store.migrations import UpgradeStep, require_current, require_readable, upgrade
 from annals.commands.store.recorder import LogRecorder
 from annals.commands.store.secrets import Vault
 from annals.commands.store.sql_world import SqlWorld
 from annals.commands.store.write_transaction import InlineProjection, WriteTransaction
-from annals.commands.store.write_turns import WriteTurns
 from annals.domain.compat.publications import Publications
 from annals.domain.decisions.world import DomainValidation
 from annals.domain.model import Model

@@ -7,8 +7,9 @@ from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Connection
 
-from annals.commands.store import hashes, sql
+from annals.commands.store import hashes
 from annals.commands.store.clock import parse_time
+from annals.commands.store.database import sql
 from annals.commands.store.mapper import UnreadableEvent, require_bytes
 from annals.domain.replication import link as links
 from annals.domain.values import xid as xids

@@ -16,11 +16,11 @@ from eventsourcing.persistence import (
 )
 from sqlalchemy import Connection, Engine, Select, func, select
 
-from annals.commands.store import sql, tables
-from annals.commands.store.archive import state_reader
-from annals.commands.store.driver_errors import driver_errors
+from annals.commands.store.archive.state_reader import state_reader
+from annals.commands.store.compression.state_compression import compress_state
+from annals.commands.store.database import sql, tables
+from annals.commands.store.database.driver_errors import driver_errors
 from annals.commands.store.hashes import LogRow
-from annals.commands.store.state_compression import compress_state
 
 E = TypeVar("E", bound=StoredEvent)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import Connection
 
-from annals.commands.store import sql, tables
+from annals.commands.store.database import sql, tables
 from annals.commands.store.master_keys import KEY_BYTES
 from annals.domain.decisions.world import Secret
 

@@ -7,14 +7,14 @@ from typing import Any, Final
 
 from sqlalchemy import Connection
 
-from annals.commands.store import sql
-from annals.commands.store.archive import state_reader
+from annals.commands.store.archive.state_reader import state_reader
 from annals.commands.store.caches import LinkCache, ModelCache
-from annals.commands.store.document_compression import decompress_document
+from annals.commands.store.compression.document_compression import decompress_document
+from annals.commands.store.compression.state_compression import decompress_state
+from annals.commands.store.database import sql
 from annals.commands.store.log_end import HAS_POINTERS, StartState
 from annals.commands.store.mapper import EventMapper, require_bytes
 from annals.commands.store.secrets import Vault
-from annals.commands.store.state_compression import decompress_state
 from annals.commands.store.stream_head import NO_STREAM_HEAD, StreamHead
 from annals.domain.compat.publications import NoPublications, Publications
 from annals.domain.decisions.checks.document_checks import CheckResults, ChecksRequired, DocumentCheck

@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 from sqlalchemy import Connection
 
-from annals.commands.store import hashes, sql
+from annals.commands.store import hashes
 from annals.commands.store.append import (
     NewSalt,
     UnwrittenEvents,
@@ -20,7 +20,8 @@ from annals.commands.store.append import (
 from annals.commands.store.caches import HeadCache
 from annals.commands.store.clock import Clock, format_time, parse_time
 from annals.commands.store.correlation_ids import NextId
-from annals.commands.store.driver_errors import driver_errors
+from annals.commands.store.database import sql
+from annals.commands.store.database.driver_errors import driver_errors
 from annals.commands.store.hashes import Interaction
 from annals.commands.store.log_end import LogEnd, read_start
 from annals.commands.store.recorder import LogRecorder

@@ -6,12 +6,12 @@ import sqlite3
 from collections.abc import Callable, Iterable
 from typing import Any, Final, Self
 
-from annals.commands.store.archive import ARCHIVED, archive_files, archived_segments, query_of
-from annals.commands.store.archived_segment import ArchivedSegment
+from annals.commands.store.archive.archived_segment import ArchivedSegment
+from annals.commands.store.archive.state_reader import ARCHIVED, archive_files, archived_segments, query_of
+from annals.commands.store.compression.state_compression import compress_state, decompress_state
 from annals.commands.store.hashes import LogRow
 from annals.commands.store.log import Store
 from annals.commands.store.mapper import UnreadableEvent
-from annals.commands.store.state_compression import compress_state, decompress_state
 from annals.commands.verify.unchecked_rows import catch_unreadable, unchecked_row
 from annals.domain.errors.http_errors import ArchiveUnavailable
 

@@ -11,8 +11,8 @@ from typing import Any, Final, TypeVar, get_type_hints
 
 from sqlalchemy import Connection
 
-from annals.commands.store import sql, tables
-from annals.commands.store.driver_errors import postgres_errors
+from annals.commands.store.database import sql, tables
+from annals.commands.store.database.driver_errors import postgres_errors
 from annals.commands.store.log import Store
 
 T = TypeVar("T", bound=tuple[Any, ...])

@@ -10,13 +10,13 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import Connection
 
 from annals.commands.store import hashes as proof
-from annals.commands.store import sql
-from annals.commands.store.archive import ARCHIVED
-from annals.commands.store.document_compression import decompress_document
+from annals.commands.store.archive.state_reader import ARCHIVED
+from annals.commands.store.compression.document_compression import decompress_document
+from annals.commands.store.compression.state_compression import decompress_state
+from annals.commands.store.database import sql
 from annals.commands.store.hashes import Interaction, LogRow, extract_image
 from annals.commands.store.log import Store
 from annals.commands.store.mapper import EventMapper, UnreadableEvent, assemble_after_image
-from annals.commands.store.state_compression import decompress_state
 from annals.commands.verify.archived_states import ArchivedStates, unchecked_event
 from annals.commands.verify.unchecked_rows import (
     catch_unreadable,

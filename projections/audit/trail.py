@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from annals.commands.store.archive import StateReader
+from annals.commands.store.archive.state_reader import StateReader
 from annals.commands.store.hashes import Interaction, LogRow
 from annals.commands.store.mapper import EventMapper
 from annals.domain.registry.events import EntityEvent

@@ -15,8 +15,8 @@ from itertools import groupby, islice
 from typing import Any, Final, NamedTuple
 
 from annals.commands.store import hashes
+from annals.commands.store.compression.state_compression import decompress_state
 from annals.commands.store.mapper import assemble_after_image, require_bytes
-from annals.commands.store.state_compression import decompress_state
 from annals.domain.values import xid as xids
 from annals.projections.audit.trail import batches
 from annals.projections.database.drivers import Database

@@ -12,9 +12,9 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
+from annals.commands.store.database.registry_url import UNCONFIGURED_URL
 from annals.commands.store.hashes import Interaction, LogRow
 from annals.commands.store.mapper import EventMapper
-from annals.commands.store.registry_url import UNCONFIGURED_URL
 from annals.domain.compat.legacy_apis import LegacyApi, legacy_api_of, version_number
 from annals.domain.compat.uris import entity_path
 from annals.domain.registry.events import TOPICS, EntityDeleted, EntityEvent, EntityRefreshed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from annals.commands.store.registry_url import UNCONFIGURED_URL
+from annals.commands.store.database.registry_url import UNCONFIGURED_URL
 from annals.domain.compat.legacy_apis import FACADE, LegacyApi, legacy_api_of, version_number
 from annals.domain.compat.uris import VersionLocation, entity_path, locate_version, normalize_uri, uri_candidates
 from annals.domain.values import xid as xids

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from sqlalchemy import Connection, Table
 
-from annals.commands.store import binary_arrays
-from annals.commands.store.binary_arrays import PLACEHOLDER
-from annals.commands.store.sql import LIST_TABLES, MAX_COMBINED_ROWS, CombinedWrites, combined_writes
+from annals.commands.store.database import binary_arrays
+from annals.commands.store.database.binary_arrays import PLACEHOLDER
+from annals.commands.store.database.sql import LIST_TABLES, MAX_COMBINED_ROWS, CombinedWrites, combined_writes
 from annals.domain.values.json_text import dumps
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-from annals.commands.store import sql
+from annals.commands.store.database import sql
 from annals.domain.values.json_text import loads_trusted
 from annals.projections.database.drivers import Database
 from annals.projections.entities.changed_rows import changed_keys, rows_as_of

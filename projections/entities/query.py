@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Connection
 
-from annals.commands.store.document_compression import decompress_document, document_size
+from annals.commands.store.compression.document_compression import decompress_document, document_size
 from annals.commands.store.mapper import UnreadableEvent
 from annals.domain.filters import EntityFilter, Sort
 from annals.domain.values.xid import (

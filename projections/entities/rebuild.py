@@ -21,7 +21,7 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.schema import CreateIndex
 
 from annals.commands.store import hashes
-from annals.commands.store.engine import WRITING
+from annals.commands.store.database.engine import WRITING
 from annals.commands.store.log import Store
 from annals.commands.store.log_end import LogEnd
 from annals.commands.store.mapper import assemble_after_image

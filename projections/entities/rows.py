@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
+from annals.commands.store.compression.state_compression import compress_state, decompress_state
 from annals.commands.store.damage import UnreadableRow
-from annals.commands.store.state_compression import compress_state, decompress_state
 from annals.domain.compat.publications import Publication
 from annals.domain.registry.events import EntityEvent
 from annals.domain.values import xid as xids
@@ -90,7 +90,7 @@ def own_times(type: str, attributes: Mapping[str, Any]) -> EntityTimes:
     return EntityTimes(timed_attributes.get("createdat", ""), timed_attributes.get("modifiedat", ""))
 
 
-#: The column with the attributes, see `commands.store.state_compression`.
+#: The column with the attributes, see `commands.store.compression.state_compression`.
 COMPRESSED_ATTRIBUTES: Final = "compressed_attributes"
 _ATTRIBUTES_INDEX: Final = EntityRow._fields.index("attributes")
 #: The columns of a row, in their order.

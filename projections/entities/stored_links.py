@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from annals.commands.store.compression.state_compression import decompress_state
 from annals.commands.store.damage import report_once
 from annals.commands.store.hashes import LogRow
 from annals.commands.store.mapper import EventMapper, UnreadableEvent
 from annals.commands.store.secrets import Vault
-from annals.commands.store.state_compression import decompress_state
 from annals.domain.decisions.world import Secret
 from annals.domain.registry.evolve import evolve
 from annals.domain.replication.link import COLLECTION, Link

@@ -29,7 +29,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.schema import AddConstraint, CreateTable
 
-from annals.commands.store.tables import TEXT
+from annals.commands.store.database.tables import TEXT
 from annals.projections.entities.rows import COMPRESSED_ATTRIBUTES
 from annals.projections.log.positions import POSITIONS
 

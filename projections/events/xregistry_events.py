@@ -14,9 +14,9 @@ from typing import Any, Final, NamedTuple
 import orjson
 from cloudevents.core.v1.event import CloudEvent
 
+from annals.commands.store.database.registry_url import UNCONFIGURED_URL
 from annals.commands.store.hashes import Interaction, LogRow, extract_image
 from annals.commands.store.mapper import EventMapper
-from annals.commands.store.registry_url import UNCONFIGURED_URL
 from annals.domain.registry.events import (
     TOPICS,
     EntityCreated,

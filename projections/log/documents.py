@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from annals.commands.store.document_compression import decompress_document
+from annals.commands.store.compression.document_compression import decompress_document
 from annals.commands.store.hashes import LogRow
 from annals.commands.store.mapper import EventMapper
 from annals.domain.compat.legacy_apis import document_hash

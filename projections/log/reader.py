@@ -8,11 +8,11 @@ from datetime import datetime
 from itertools import repeat
 from typing import Any, Final
 
-from annals.commands.store.archive import StateReader
+from annals.commands.store.archive.state_reader import StateReader
 from annals.commands.store.clock import format_time
+from annals.commands.store.compression.state_compression import decompress_state
 from annals.commands.store.hashes import NO_INTERACTION, Interaction, LogRow
 from annals.commands.store.mapper import UnreadableEvent, require_bytes
-from annals.commands.store.state_compression import decompress_state
 from annals.domain.errors.problems import BadRequest, Problem
 from annals.domain.model.validation.rfc3339 import to_utc
 from annals.domain.registry.events import EntityCreated

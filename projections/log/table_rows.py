@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from annals.commands.store.archive import ARCHIVED
+from annals.commands.store.archive.state_reader import ARCHIVED
+from annals.commands.store.compression.state_compression import decompress_state
 from annals.commands.store.hashes import Interaction, LogRow, entity_hash
 from annals.commands.store.mapper import (
     UPCASTS,
@@ -20,7 +21,6 @@ from annals.commands.store.mapper import (
     assemble_after_image,
 )
 from annals.commands.store.mapper import stored_state as stored
-from annals.commands.store.state_compression import decompress_state
 from annals.domain.registry.events import EntityEvent
 
 #: The version of this table. It changes with the columns, and readers refuse a version that they do not know.

@@ -9,7 +9,7 @@ from threading import Event
 from typing import Any, Final, Protocol
 from weakref import WeakSet
 
-from annals.commands.store.registry_url import UNCONFIGURED_URL
+from annals.commands.store.database.registry_url import UNCONFIGURED_URL
 from annals.commands.store.write_transaction import Recorded
 from annals.domain.access.roles import Caller, Role
 from annals.domain.decisions.commands import Command

@@ -9,7 +9,7 @@ from typing import Final
 
 from sqlalchemy.exc import DBAPIError
 
-from annals.commands.store.driver_errors import driver_errors
+from annals.commands.store.database.driver_errors import driver_errors
 
 #: Seconds of unavailability before it is reported. A large import also blocks all other writers.
 _MIN_OUTAGE_SECONDS: Final = 2.0

@@ -9,7 +9,7 @@ from typing import Final
 
 from sqlalchemy import BigInteger, Column, MetaData, Table
 
-from annals.commands.store.tables import TEXT
+from annals.commands.store.database.tables import TEXT
 from annals.projections.subscriptions.state.tables import lease_tables
 
 METADATA: Final = MetaData()

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
-from annals.commands.store import archiving
-from annals.commands.store.archive import archive_files, archive_place, archived_segments, query_of
-from annals.commands.store.archived_segment import ArchivedSegment
-from annals.commands.store.archiving import ArchiveChanged, ProgressCallback
+from annals.commands.store.archive import move_states
+from annals.commands.store.archive.archived_segment import ArchivedSegment
+from annals.commands.store.archive.move_states import ArchiveChanged, ProgressCallback
+from annals.commands.store.archive.state_reader import archive_files, archive_place, archived_segments, query_of
 from annals.commands.store.filesystems import filesystem_at
 from annals.commands.store.log import Store
 from annals.commands.verify.verify_log import VerificationFinding
@@ -92,7 +92,7 @@ def archive_log(
     if status.last < until:
         append_segments(url, folder, size, start_step("wrote"), until)
         new_segments = _record_new_segments(store, status, folder, place, until, start_step("verified"))
-    states = archiving.archive_states(store, until, start_step("archived"))
+    states = move_states.archive_states(store, until, start_step("archived"))
     return ArchiveSummary(new_segments, states, until)
 
 
@@ -103,7 +103,7 @@ def unarchive_log(store: Store, start_step: StartStep) -> int:
     Raises: ArchiveUnavailable; UnverifiedSegments; ArchiveChanged.
     """
     _prove_log(store, archive_status(store).last, start_step("verified"))
-    return archiving.restore_states(store, start_step("restored"))
+    return move_states.restore_states(store, start_step("restored"))
 
 
 def move_archive(store: Store, place: str, progress: ProgressCallback) -> None:
@@ -118,7 +118,7 @@ def move_archive(store: Store, place: str, progress: ProgressCallback) -> None:
         moved_segment = segment._replace(place=place)
         archive_files(moved_segment).check(moved_segment)
         progress(segment.last, status.last)
-    archiving.move_archive(store, place)
+    move_states.move_archive(store, place)
 
 
 def _record_new_segments(
@@ -131,7 +131,7 @@ def _record_new_segments(
     entries = [entry for entry in folder.entries(folder.ranges(status.last)) if entry.first <= until]
     if not entries or entries[-1].last < until:
         raise ArchiveChanged(f"{folder.name} has no segments from position {status.last + 1} to {until}")
-    archiving.record_segments(store, place, [_archived_segment(place, entry) for entry in entries])
+    move_states.record_segments(store, place, [_archived_segment(place, entry) for entry in entries])
     return len(entries)
 
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
-from annals.spark_projections import read_model
 from annals.spark_projections.analysis.events import owner_columns
+from annals.spark_projections.read_model import computed_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -31,7 +31,7 @@ def states(log: DataFrame) -> DataFrame:
     successors = log.select("stream", (f.col("revision") - 1).alias("revision"), time.alias("until_time"))
     event_times = log.select("stream", "revision", f.col("position").alias("since"), time.alias("since_time"))
     times = event_times.join(successors, ["stream", "revision"], "left").drop("stream", "revision")
-    rows = read_model.entity_rows(log).drop("born", "meta").join(times, "since")
+    rows = computed_rows.entity_rows(log).drop("born", "meta").join(times, "since")
     return rows.select(
         f.lower("xid").alias("stream"),
         "xid",

@@ -13,8 +13,8 @@ from sqlalchemy import Connection, text
 from annals.commands.command_bus import CommandBus, handle
 from annals.commands.pending_command import BuildAnswer, PendingCommand
 from annals.commands.store.damage import UnreadableRow
-from annals.commands.store.driver_errors import driver_errors
-from annals.commands.store.engine import WriterConnection
+from annals.commands.store.database.driver_errors import driver_errors
+from annals.commands.store.database.engine import WriterConnection
 from annals.commands.store.log import Store
 from annals.commands.store.write_transaction import Recorded, WriteTransaction
 from annals.commands.verify.verify_log import verify_log

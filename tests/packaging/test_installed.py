@@ -16,8 +16,8 @@ from tests.packaging.installed import OTHERS, Installed, install
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
 ORIGINS = """
-import annals.api.app, annals.spark_projections.read_model, pyspark_annals
-print(annals.__file__, annals.api.app.__file__, annals.spark_projections.read_model.__file__, pyspark_annals.__file__)
+import annals.api.app, annals.spark_projections.session, pyspark_annals
+print(annals.__file__, annals.api.app.__file__, annals.spark_projections.session.__file__, pyspark_annals.__file__)
 """
 OWNERS = """
 import sys, importlib, annals.api.app

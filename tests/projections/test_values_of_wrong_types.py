@@ -17,7 +17,7 @@ import pytest
 from sqlalchemy import Table
 
 from annals.api.cli.error_lines import exit_outcome
-from annals.commands.store import tables as written
+from annals.commands.store.database import tables as written
 from annals.commands.store.log import Store
 from annals.commands.verify.verify_log import verify_log, verify_row_hashes
 from annals.projections.entities.query import ViewPool

@@ -16,7 +16,7 @@ from annals.spark_projections.events import EventDestination
 from annals.spark_projections.hadoop_paths import spark_uri
 from annals.spark_projections.lake import Lake, append
 from annals.spark_projections.lake.source import from_segments
-from annals.spark_projections.rebuild import rebuild
+from annals.spark_projections.read_model.rebuild import rebuild
 from annals.spark_projections.sources import segments
 from tests.support.registries.recorded import Registry
 from tests.support.s3 import BUCKET, CLIENT, S3, s3_store

@@ -23,9 +23,9 @@ from pyspark.sql import DataFrame, SparkSession
 from sqlalchemy import Connection, select
 
 from annals.commands.store import hashes
+from annals.commands.store.compression.state_compression import decompress_state
 from annals.commands.store.log import Store
 from annals.commands.store.mapper import assemble_after_image
-from annals.commands.store.state_compression import decompress_state
 from annals.projections.entities.apply import EntityProjection
 from annals.projections.entities.rebuild import PrecomputedRows, RebuildReport
 from annals.projections.entities.rebuild import rebuild as make_anew
@@ -33,8 +33,8 @@ from annals.projections.entities.tables import tables
 from annals.projections.segments.folder import open_folder
 from annals.projections.segments.write import SegmentSize, append_segments
 from annals.spark_projections.events import xregistry_events
-from annals.spark_projections.load import precomputed_rows
-from annals.spark_projections.rebuild import rebuild
+from annals.spark_projections.read_model.load import precomputed_rows
+from annals.spark_projections.read_model.rebuild import rebuild
 from annals.spark_projections.sources import kafka, postgres, segments
 from annals.spark_projections.verify_log import UnverifiedLog
 from tests.spark_projections.conftest import require_connector

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from annals.commands.store import tables as logged
+from annals.commands.store.database import tables as logged
 from annals.commands.store.hashes import Interaction, LogRow
 from annals.commands.store.log import Store
 from annals.projections.database import drivers
@@ -27,7 +27,7 @@ from annals.projections.kafka.windows import numbered_records
 from annals.projections.log.table_rows import LogTableRow, interaction_of, log_row
 from annals.projections.segments.folder import open_folder
 from annals.projections.segments.write import append_segments
-from annals.spark_projections.rebuild import rebuild
+from annals.spark_projections.read_model.rebuild import rebuild
 from annals.spark_projections.sources import kafka, segments
 from tests.spark_projections.conftest import require_connector
 from tests.spark_projections.generated_log import Log, interactions

@@ -13,7 +13,7 @@ from annals.projections.entities.rows import PUBLICATION_COLUMNS
 from annals.projections.entities.tables import tables
 from annals.projections.log.table_rows import table_rows
 from annals.spark_projections.log_schema import LOG_SCHEMA
-from annals.spark_projections.published_rows import published_rows
+from annals.spark_projections.read_model.published_rows import published_rows
 from tests.projections.compat.test_properties import STORY, check
 
 

@@ -17,9 +17,9 @@ from annals.projections.database import drivers
 from annals.projections.entities.rebuild import RebuildDiverged, rebuild
 from annals.projections.log.reader import Log
 from annals.projections.log.table_rows import table_rows
-from annals.spark_projections.load import precomputed_rows
 from annals.spark_projections.log_schema import LOG_SCHEMA
-from annals.spark_projections.rebuild import rebuild as rebuild_from
+from annals.spark_projections.read_model.load import precomputed_rows
+from annals.spark_projections.read_model.rebuild import rebuild as rebuild_from
 from tests.projections.entities.test_rebuild import INTERACTIONS, record
 from tests.support.registries.recorded import Registry
 

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from annals.projections.segments.folder import open_folder
 from annals.projections.segments.write import SegmentSize, append_segments
-from annals.spark_projections.rebuild import rebuild
+from annals.spark_projections.read_model.rebuild import rebuild
 from annals.spark_projections.sources import segments
 from tests.spark_projections.test_equality import clear_live_tables, model, rebuild_by_spark
 from tests.support.registries.linked import manual_link, named_registry

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from annals.spark_projections.staging_folder import staging_folder
+from annals.spark_projections.read_model.staging_folder import staging_folder
 
 
 @pytest.fixture(autouse=True)

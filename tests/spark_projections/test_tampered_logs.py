@@ -16,8 +16,8 @@ from pyspark.sql import DataFrame, SparkSession
 from sqlalchemy import create_engine
 
 from annals.api.cli.main import main
+from annals.commands.store.compression.state_compression import compress_state, decompress_state
 from annals.commands.store.hashes import EMPTY_HASH, ChainHasher
-from annals.commands.store.state_compression import compress_state, decompress_state
 from annals.projections.log.table_rows import LogTableRow, interaction_of, log_row
 from annals.projections.segments.folder import open_folder
 from annals.projections.segments.write import SegmentSize, append_segments

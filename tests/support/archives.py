@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from annals.commands.store import archive_files
-from annals.commands.store.archive_files import ArchiveFiles
+from annals.commands.store.archive import archive_files
+from annals.commands.store.archive.archive_files import ArchiveFiles
 from annals.commands.store.log import Store
 from annals.projections.database.drivers import database_of
 from annals.projections.log.reader import Log

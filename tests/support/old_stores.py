@@ -10,8 +10,8 @@ from typing import Any
 
 from sqlalchemy import Boolean, Connection, Table, make_url
 
-from annals.commands.store import tables
-from annals.commands.store.engine import open_engine
+from annals.commands.store.database import tables
+from annals.commands.store.database.engine import open_engine
 from tests.data import OURS
 
 #: The schemas of which there is a store. Each has two imports: a model with two files of two kinds, then changes.

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from sqlalchemy import Engine, select
 
-from annals.commands.store import tables
-from annals.commands.store.document_compression import decompress_document
-from annals.commands.store.state_compression import decompress_state
+from annals.commands.store.compression.document_compression import decompress_document
+from annals.commands.store.compression.state_compression import decompress_state
+from annals.commands.store.database import tables
 from annals.projections.log.table_rows import LogTableRow
 from tests.support.registries.recorded import Registry
 

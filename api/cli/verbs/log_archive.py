@@ -117,7 +117,7 @@ def _open(database: str | None) -> Iterator[tuple[Store, str]]:
     with closing(Store(settings.database)) as store:
         store.require_current()
         with segment_errors("the archive"):
-            from annals.commands.store.archiving import ArchiveChanged
+            from annals.commands.store.archive.move_states import ArchiveChanged
             from annals.projections.segments.archive import OtherArchive, UnverifiedSegments
 
             try:

@@ -27,9 +27,9 @@ def upgrade(quick: Quick = False, database: Database = None) -> None:
     Example: annals upgrade --database sqlite:///trial.db
     """
     from annals.api.registry.open_registry import create_read_model
+    from annals.commands.store.compression.log_compression import compress_documents, compress_log
+    from annals.commands.store.database.tables import SCHEMA
     from annals.commands.store.log import Store
-    from annals.commands.store.log_compression import compress_documents, compress_log
-    from annals.commands.store.tables import SCHEMA
     from annals.projections.entities.apply import EntityProjection
     from annals.projections.entities.rebuild import RebuildDiverged, rebuild_if_stale
 

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from sqlalchemy import Connection
 
-from annals.commands.store import sql
 from annals.commands.store.damage import UnreadableRow
+from annals.commands.store.database import sql
 from annals.commands.store.log import Store
 from annals.commands.verify.unchecked_rows import catch_unreadable, open_snapshot
 from annals.commands.verify.verify_log import ProgressCallback, VerificationFinding

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection
 
-from annals.commands.store import sql
+from annals.commands.store.database import sql
 from annals.commands.store.hashes import LogRow
 from annals.commands.store.mapper import EventMapper
 from annals.commands.verify.archived_states import ArchivedStates, unchecked_event

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, unquote, urlsplit
 
-from annals.commands.store.registry_url import UNCONFIGURED_URL
+from annals.commands.store.database.registry_url import UNCONFIGURED_URL
 from annals.domain.compat import uris
 from annals.domain.compat.document_attributes import DocumentAttributes, request_names
 from annals.domain.compat.ids import decode_segment, encode_segment

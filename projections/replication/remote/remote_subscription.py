@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
-from annals.commands.store.driver_errors import driver_errors
+from annals.commands.store.database.driver_errors import driver_errors
 from annals.domain.replication.link import COLLECTION, Link
 from annals.domain.values import xid as xids
 from annals.projections.replication.link_worker import LinkWorkerContext

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import MetaData, make_url
 
-from annals.commands.store.checkpoints import AUTOCHECKPOINT_PAGES
-from annals.commands.store.driver_errors import driver_errors
-from annals.commands.store.engine import WRITING, open_engine
+from annals.commands.store.database.checkpoints import AUTOCHECKPOINT_PAGES
+from annals.commands.store.database.driver_errors import driver_errors
+from annals.commands.store.database.engine import WRITING, open_engine
 from annals.projections.database.drivers import Database, PostgresDatabase, SqliteDatabase
 from annals.projections.subscriptions.state import tables
 

@@ -14,7 +14,7 @@ from hashlib import blake2b
 from typing import Final
 from uuid import uuid4
 
-from annals.commands.store.driver_errors import driver_errors
+from annals.commands.store.database.driver_errors import driver_errors
 from annals.projections.database.drivers import Database
 from annals.projections.subscriptions.state.delivery_store import DeliveryStore
 from annals.projections.subscriptions.state.tables import LeaseTables

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
+from annals.commands.store.compression.state_compression import decompress_state
 from annals.commands.store.damage import report_once
 from annals.commands.store.hashes import LogRow
 from annals.commands.store.mapper import EventMapper, UnreadableEvent
-from annals.commands.store.state_compression import decompress_state
 from annals.domain.registry.evolve import evolve
 from annals.domain.subscriptions.subscription import TYPE, Subscription
 from annals.projections.database.drivers import Database

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
+from annals.commands.store.compression.state_compression import decompress_state
 from annals.commands.store.hashes import LogRow
 from annals.commands.store.mapper import EventMapper, require_bytes
 from annals.commands.store.secrets import Vault
-from annals.commands.store.state_compression import decompress_state
 from annals.domain.decisions.world import Secret
 from annals.domain.registry.evolve import evolve
 from annals.domain.subscriptions.subscription import TYPE, Subscription

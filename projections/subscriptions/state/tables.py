@@ -10,7 +10,7 @@ from typing import Final
 
 from sqlalchemy import BigInteger, Column, Float, Index, MetaData, Table
 
-from annals.commands.store.tables import TEXT
+from annals.commands.store.database.tables import TEXT
 
 
 @dataclass(frozen=True, slots=True)

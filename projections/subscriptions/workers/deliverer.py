@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, TypeVar
 
-from annals.commands.store.driver_errors import driver_errors
+from annals.commands.store.database.driver_errors import driver_errors
 from annals.projections.events.event_families import EventFamily
 from annals.projections.subscriptions.event_messages import EventMessage, EventMessageReader
 from annals.projections.subscriptions.ports import LEASE_SECONDS, DeliveryPorts

@@ -8,7 +8,7 @@ from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
-from annals.commands.store.driver_errors import driver_errors
+from annals.commands.store.database.driver_errors import driver_errors
 from annals.projections.subscriptions.state import tables
 from annals.projections.subscriptions.state.delivery_record import SavedDelivery
 from annals.projections.subscriptions.state.leases import HeldLeases, Leases

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from annals.commands.store.state_compression import compress_state, decompress_state
+from annals.commands.store.compression.state_compression import compress_state, decompress_state
 from tests.support.console import Annals
 from tests.support.serving import serving
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from annals.commands.store.engine import WRITING
+from annals.commands.store.database.engine import WRITING
 from annals.commands.store.log import Store
 from annals.commands.store.secrets import Vault
 from annals.domain.decisions.world import Secret

@@ -8,7 +8,7 @@ from contextlib import closing
 
 import pytest
 
-from annals.commands.store.tables import SCHEMA
+from annals.commands.store.database.tables import SCHEMA
 from tests.support.console import Annals
 from tests.support.old_stores import CHAINS, EVENTS, OLD_SCHEMAS, write_old_store
 

@@ -12,9 +12,9 @@ import pytest
 from sqlalchemy import MetaData
 
 from annals.api.subscriptions.secrets import StoredSecrets
+from annals.commands.store.compression.state_compression import decompress_state
 from annals.commands.store.log import Store
 from annals.commands.store.secrets import Vault
-from annals.commands.store.state_compression import decompress_state
 from annals.projections.entities.query import ViewPool
 from tests.support.registries.in_process import Api, create, serving
 from tests.support.subscribing import BODY, KEY, SINK, TOKENS, bearer

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from sqlalchemy import MetaData, create_engine
 
+from annals.commands.store.compression.state_compression import decompress_state
 from annals.commands.store.hashes import LogRow
 from annals.commands.store.log import Store
-from annals.commands.store.state_compression import decompress_state
 from annals.projections.entities.attribute_index import INDEX_NAME
 from annals.projections.log.json_lines import event_line
 from tests.support.examples import examples

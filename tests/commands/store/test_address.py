@@ -8,8 +8,8 @@ import pytest
 
 from annals.commands.command_bus import handle
 from annals.commands.pending_command import PendingCommand
+from annals.commands.store.database.registry_url import UNCONFIGURED_URL
 from annals.commands.store.log import Store
-from annals.commands.store.registry_url import UNCONFIGURED_URL
 from annals.domain.decisions.commands import CreateRegistry
 from annals.projections.entities.apply import EntityProjection
 from annals.projections.entities.rebuild import rebuild

@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from annals.commands.store.binary_arrays import ARRAY_TYPES, encode_columns, execute
+from annals.commands.store.database.binary_arrays import ARRAY_TYPES, encode_columns, execute
 
 COLUMNS: dict[type, tuple[str, list[Any]]] = {
     str: ("text", ["", "a", 'quoted " \\ {x,y}', "Größe 𝄞", None]),

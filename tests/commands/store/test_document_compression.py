@@ -10,7 +10,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annals.commands.store.document_compression import (
+from annals.commands.store.compression.document_compression import (
     MAX_PLAIN,
     compress_document,
     decompress_document,

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from annals.commands.store.checkpoints import AUTOCHECKPOINT_PAGES
-from annals.commands.store.engine import open_engine
+from annals.commands.store.database.checkpoints import AUTOCHECKPOINT_PAGES
+from annals.commands.store.database.engine import open_engine
+from annals.commands.store.database.sql import CHUNK, MAX_BLOB_BYTES, insert_batches
 from annals.commands.store.log import Store
-from annals.commands.store.sql import CHUNK, MAX_BLOB_BYTES, insert_batches
 
 
 def settings(store: Store, *statements: str) -> list[object]:

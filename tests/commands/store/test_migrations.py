@@ -14,11 +14,11 @@ from sqlalchemy import inspect
 
 from annals.commands.command_bus import handle
 from annals.commands.pending_command import PendingCommand
-from annals.commands.store import tables
+from annals.commands.store.compression.log_compression import compress_documents, compress_log
+from annals.commands.store.database import tables
+from annals.commands.store.database.migrations import PLAIN_DOCUMENTS_AFTER, PLAIN_UNTIL, STEPS, UnusableSchema, upgrade
+from annals.commands.store.database.tables import SCHEMA
 from annals.commands.store.log import Store
-from annals.commands.store.log_compression import compress_documents, compress_log
-from annals.commands.store.migrations import PLAIN_DOCUMENTS_AFTER, PLAIN_UNTIL, STEPS, UnusableSchema, upgrade
-from annals.commands.store.tables import SCHEMA
 from annals.commands.verify.verify_log import verify_log
 from annals.domain.decisions.commands import WriteMethod, WriteTree
 from tests.support.old_stores import CHAINS, EVENTS, OLD_SCHEMAS, write_old_store

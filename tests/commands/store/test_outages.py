@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from sqlalchemy import create_engine
 
-from annals.commands.store.outages import describe_outage
+from annals.commands.store.database.outages import describe_outage
 
 
 def _file(folder: Path) -> sqlite3.Connection:

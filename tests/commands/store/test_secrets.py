@@ -6,7 +6,7 @@ from base64 import b64encode
 
 import pytest
 
-from annals.commands.store import sql
+from annals.commands.store.database import sql
 from annals.commands.store.log import Store
 from annals.commands.store.master_keys import KEY_BYTES, parse_keys
 from annals.commands.store.secrets import NoMasterKey, Vault, destroy_secret

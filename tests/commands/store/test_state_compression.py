@@ -9,11 +9,11 @@ import pytest
 import zstandard
 from sqlalchemy import select
 
-from annals.commands.store import tables
+from annals.commands.store.compression.state_compression import DICTIONARY, compress_state, decompress_state
 from annals.commands.store.damage import describe_damage
+from annals.commands.store.database import tables
 from annals.commands.store.log import Store
 from annals.commands.store.mapper import UnreadableEvent
-from annals.commands.store.state_compression import DICTIONARY, compress_state, decompress_state
 from annals.commands.verify.verify_log import verify_log
 from annals.domain.model.builtin import default_source
 from bench import samples

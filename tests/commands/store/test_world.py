@@ -10,7 +10,7 @@ from contextlib import suppress
 
 import pytest
 
-from annals.commands.store import sql
+from annals.commands.store.database import sql
 from annals.commands.store.log import Store
 from annals.commands.store.log_end import START_COLUMNS
 from annals.commands.store.sql_world import (

@@ -9,7 +9,7 @@ from sqlalchemy import select
 
 from annals.commands.command_bus import handle
 from annals.commands.pending_command import PendingCommand
-from annals.commands.store import tables
+from annals.commands.store.database import tables
 from annals.commands.store.log import Store
 from annals.commands.verify.verify_log import verify_log, verify_row_hashes
 from annals.domain.decisions.commands import DeleteEntities, Restore, WriteMethod, WriteTree

@@ -9,8 +9,8 @@ from sqlalchemy import Connection, text
 
 from annals.commands.command_bus import handle
 from annals.commands.pending_command import PendingCommand
+from annals.commands.store.compression.state_compression import compress_state, decompress_state
 from annals.commands.store.log import Store
-from annals.commands.store.state_compression import compress_state, decompress_state
 from annals.commands.verify.verify_log import verify_log, verify_row_hashes
 from annals.domain.decisions.commands import Command
 from annals.domain.registry.events import EntityDeleted, EntityEvent

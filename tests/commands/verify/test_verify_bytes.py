@@ -16,10 +16,10 @@ from sqlalchemy.exc import IntegrityError
 
 from annals.commands.command_bus import handle
 from annals.commands.pending_command import PendingCommand
-from annals.commands.store import tables
+from annals.commands.store.compression.state_compression import decompress_state
+from annals.commands.store.database import tables
 from annals.commands.store.log import Store
 from annals.commands.store.mapper import UnreadableEvent
-from annals.commands.store.state_compression import decompress_state
 from annals.commands.verify.verify_log import verify_log
 from annals.domain.decisions.commands import Command
 from tests.support.examples import examples

@@ -10,9 +10,9 @@ import pytest
 from cloudevents.core.bindings import http
 from cloudevents.core.formats.json import JSONFormat
 
+from annals.commands.store.database.registry_url import UNCONFIGURED_URL
 from annals.commands.store.hashes import Interaction
 from annals.commands.store.mapper import UnknownTopic
-from annals.commands.store.registry_url import UNCONFIGURED_URL
 from annals.domain.compat.legacy_apis import LEGACY_APIS, MESSAGECATALOG, SCHEMAREGISTRY, LegacyApi
 from annals.domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
 from annals.projections.compat.events import CompatEvents

@@ -8,8 +8,8 @@ import psycopg
 import pytest
 from sqlalchemy import text
 
-from annals.commands.store import sql
-from annals.commands.store.engine import open_engine
+from annals.commands.store.database import sql
+from annals.commands.store.database.engine import open_engine
 from annals.commands.store.log import Store
 from annals.projections.database import drivers
 from annals.projections.database.connections import connect

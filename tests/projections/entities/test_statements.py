@@ -10,7 +10,7 @@ import pytest
 
 from annals.commands.command_bus import handle
 from annals.commands.pending_command import PendingCommand
-from annals.commands.store import sql
+from annals.commands.store.database import sql
 from annals.commands.store.log import Store
 from annals.commands.store.write_transaction import Recorded
 from annals.domain.decisions.commands import WriteMethod, WriteTree

@@ -81,5 +81,5 @@ def test_an_orphaned_leaf_is_found(filled_store: Store) -> None:
 
 
 def test_pages_join(filled_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("annals.commands.store.sql.CHUNK", 1)
+    monkeypatch.setattr("annals.commands.store.database.sql.CHUNK", 1)
     assert list(verify_index(filled_store)) == []

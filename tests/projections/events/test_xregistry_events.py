@@ -12,10 +12,10 @@ from cloudevents.core.bindings import http, kafka
 from cloudevents.core.formats.json import JSONFormat
 from hypothesis import HealthCheck, given, settings
 
+from annals.commands.store.database.registry_url import UNCONFIGURED_URL
 from annals.commands.store.hashes import NO_INTERACTION, Interaction, LogRow
 from annals.commands.store.log import Store
 from annals.commands.store.mapper import EventMapper, UnknownTopic
-from annals.commands.store.registry_url import UNCONFIGURED_URL
 from annals.domain.decisions.world import Decision
 from annals.domain.errors.problems import Problem
 from annals.domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated

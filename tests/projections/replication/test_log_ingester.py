@@ -16,7 +16,7 @@ from sqlalchemy import event
 
 from annals.commands.command_bus import CommandOutcome, handle
 from annals.commands.pending_command import PendingCommand
-from annals.commands.store.engine import WriterConnection
+from annals.commands.store.database.engine import WriterConnection
 from annals.commands.store.write_transaction import Recorded
 from annals.commands.verify.verify_log import verify_log, verify_row_hashes
 from annals.domain.decisions.commands import Command, ControlLink, DeleteLink, Follow, WriteLink, WriteMethod, WriteTree

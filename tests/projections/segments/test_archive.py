@@ -12,10 +12,11 @@ from typing import Any, Final
 
 import pytest
 
-from annals.commands.store import archive, archive_files, archiving, sql
-from annals.commands.store.archive_files import ArchiveFiles
-from annals.commands.store.archived_segment import ArchivedSegment
-from annals.commands.store.archiving import ArchiveChanged
+from annals.commands.store.archive import archive_files, move_states, state_reader
+from annals.commands.store.archive.archive_files import ArchiveFiles
+from annals.commands.store.archive.archived_segment import ArchivedSegment
+from annals.commands.store.archive.move_states import ArchiveChanged
+from annals.commands.store.database import sql
 from annals.commands.verify.verify_log import verify_log, verify_row_hashes
 from annals.domain.errors.http_errors import ArchiveUnavailable
 from annals.projections.entities.verify.verify_history import verify_history
@@ -208,20 +209,20 @@ STOPS: Final[dict[str, tuple[Any, str, bool, int]]] = {
     "before a manifest entry": (SegmentFolder, "add_entry", False, 2),
     "after a manifest entry": (SegmentFolder, "add_entry", True, 2),
     "before it is read back": (archives, "verify_segments", False, 1),
-    "before it is recorded": (archiving, "record_segments", False, 1),
+    "before it is recorded": (move_states, "record_segments", False, 1),
     "while it is recorded": (sql, "insert", True, 1),
-    "after it is recorded": (archiving, "record_segments", True, 1),
-    "before the first state leaves": (archiving, "_remove_states", False, 1),
-    "in the transaction of the first states": (archiving, "_remove_states", True, 1),
-    "after some states have left": (archiving, "_remove_states", False, 3),
-    "after the last state has left": (archiving, "archive_states", True, 1),
+    "after it is recorded": (move_states, "record_segments", True, 1),
+    "before the first state leaves": (move_states, "_remove_states", False, 1),
+    "in the transaction of the first states": (move_states, "_remove_states", True, 1),
+    "after some states have left": (move_states, "_remove_states", False, 3),
+    "after the last state has left": (move_states, "archive_states", True, 1),
 }
 RETURN_STOPS: Final[dict[str, tuple[Any, str, bool, int]]] = {
-    "before the first state returns": (archiving, "update_states", False, 1),
-    "in the transaction of the first states": (archiving, "update_states", True, 1),
-    "after some states have returned": (archiving, "update_states", False, 3),
-    "before it is forgotten": (archiving, "_forget_archive", False, 1),
-    "after it is forgotten": (archiving, "_forget_archive", True, 1),
+    "before the first state returns": (move_states, "update_states", False, 1),
+    "in the transaction of the first states": (move_states, "update_states", True, 1),
+    "after some states have returned": (move_states, "update_states", False, 3),
+    "before it is forgotten": (move_states, "_forget_archive", False, 1),
+    "after it is forgotten": (move_states, "_forget_archive", True, 1),
 }
 #: A state leaves only after these.
 _SAFE: Final = ("after some states have left", "after the last state has left")
@@ -246,7 +247,7 @@ def stopping(monkeypatch: pytest.MonkeyPatch, stop: tuple[Any, str, bool, int]) 
 @pytest.fixture
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("archive_states", "restore_states"):
-        function = getattr(archiving, name)
+        function = getattr(move_states, name)
         defaults = list(function.__defaults__)
         defaults[-1] = 10
         monkeypatch.setattr(function, "__defaults__", tuple(defaults))
@@ -332,9 +333,9 @@ def test_an_archive_is_recorded_only_where_the_log_has_its_chain(aged: Registry,
     status = archive_status(aged.store)
     unarchive_log(aged.store, no_progress)
     with pytest.raises(ArchiveChanged):
-        archiving.record_segments(aged.store, str(place), [(status.segments[0], b"another chain")])
+        move_states.record_segments(aged.store, str(place), [(status.segments[0], b"another chain")])
     with pytest.raises(ArchiveChanged):
-        archiving.archive_states(aged.store, 20)
+        move_states.archive_states(aged.store, 20)
     assert archived_positions(aged.store) == []
 
 
@@ -371,7 +372,7 @@ def test_a_store_without_an_archive_is_never_asked_for_one(aged: Registry, monke
         raise AssertionError("an archive was looked up")
 
     for name in ("archived_segments", "archive_place", "archive_files"):
-        monkeypatch.setattr(archive, name, refuse)
+        monkeypatch.setattr(state_reader, name, refuse)
     record_interactions(aged, 3)
     with aged.readers.view() as view:
         assert len([*view.log.events(1, end_of(aged))]) == end_of(aged)
@@ -407,11 +408,11 @@ def test_a_failing_place_is_not_asked_for_each_event(
     segment = archive_status(aged.store).segments[0]
     place.rename(place.with_name("away"))
     files, times = ArchiveFiles(), iter(range(1000))
-    monkeypatch.setattr("annals.commands.store.archive_files.time.monotonic", lambda: next(times) / 10)
+    monkeypatch.setattr("annals.commands.store.archive.archive_files.time.monotonic", lambda: next(times) / 10)
     for _ in range(20):
         with suppress(ArchiveUnavailable):
             files.state(segment, 1)
     assert files.failures == 1
     place.with_name("away").rename(place)
-    monkeypatch.setattr("annals.commands.store.archive_files.time.monotonic", lambda: 1000.0)
+    monkeypatch.setattr("annals.commands.store.archive.archive_files.time.monotonic", lambda: 1000.0)
     assert files.state(segment, 1)

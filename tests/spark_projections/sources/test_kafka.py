@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from annals.projections.entities.rebuild import PrecomputedRows, RebuildReport
 from annals.spark_projections.log_schema import LOG_SCHEMA
-from annals.spark_projections.rebuild import rebuild
+from annals.spark_projections.read_model.rebuild import rebuild
 from annals.spark_projections.sources import kafka as source
 from annals.spark_projections.verify_log import UnverifiedLog
 from tests.spark_projections.conftest import require_connector

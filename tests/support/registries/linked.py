@@ -26,11 +26,11 @@ from annals.api.app import create_app
 from annals.api.settings.settings import Settings
 from annals.commands.command_bus import handle
 from annals.commands.pending_command import PendingCommand
-from annals.commands.store import tables
+from annals.commands.store.compression.state_compression import decompress_state
+from annals.commands.store.database import tables
 from annals.commands.store.hashes import Interaction
 from annals.commands.store.log import Store
 from annals.commands.store.mapper import EventMapper
-from annals.commands.store.state_compression import decompress_state
 from annals.commands.store.write_transaction import Recorded
 from annals.domain.access.roles import Caller, Role
 from annals.domain.decisions.commands import Command

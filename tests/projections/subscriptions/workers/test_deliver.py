@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from cloudevents.core.v1.event import CloudEvent
 
-from annals.commands.store import sql
 from annals.commands.store.damage import report_once
+from annals.commands.store.database import sql
 from annals.projections.subscriptions.contract import DELIVERED, DeliveryResult, Outcome
 from annals.projections.subscriptions.decisions.delivery_queue import MAX_READY_KEYS, MAX_RETRYING_KEYS
 from annals.projections.subscriptions.event_messages import EventMessage

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from sqlalchemy import Engine
 
-from annals.commands.store.engine import open_engine
+from annals.commands.store.database.engine import open_engine
 from annals.projections.database.drivers import Database, Values, database_of
 from annals.projections.entities.apply import EntityProjection
 from annals.projections.entities.index_paths import IndexPaths
 from annals.projections.entities.leaves import UNINDEXED_TYPES, leaves
 from annals.projections.entities.rows import EntityRow, row_values
 from annals.projections.entities.tables import ReadModelTables, tables
-from annals.spark_projections import read_model
 from annals.spark_projections.arrow_batches import Batches
-from annals.spark_projections.published_rows import published_rows
+from annals.spark_projections.read_model import computed_rows
+from annals.spark_projections.read_model.published_rows import published_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -45,7 +45,7 @@ def insert(log: DataFrame, engine: Engine, new_tables: ReadModelTables, max_leav
     """
     target = _Target(engine.url.render_as_string(hide_password=False), new_tables.suffix)
     # The join in `live_events` leaves the images of a stream side by side, as a read of its history wants them.
-    read_model.live_events(log).mapInArrow(partial(_insert_entities, target, max_leaves), _NO_COLUMNS).collect()
+    computed_rows.live_events(log).mapInArrow(partial(_insert_entities, target, max_leaves), _NO_COLUMNS).collect()
     published_rows(log).mapInArrow(partial(_insert_publications, target), _NO_COLUMNS).collect()
 
 
@@ -56,7 +56,7 @@ def _insert_entities(target: _Target, max_leaves: int, batches: Batches) -> Batc
             if transaction is None:
                 continue  # Spark wants its input read
             current_rows, history, leaf_rows = [], [], _LeafRows(max_leaves)
-            for event, row, until in read_model.rows_of_batch(batch):
+            for event, row, until in computed_rows.rows_of_batch(batch):
                 if until is None:
                     current_rows.append(row_values(row))
                     leaf_rows.add(row, event.attributes)

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from annals.commands.store.archived_segment import ArchivedSegment
+from annals.commands.store.archive.archived_segment import ArchivedSegment
 from annals.commands.store.filesystems import filesystem_at
 from annals.domain.errors.http_errors import ArchiveUnavailable
 

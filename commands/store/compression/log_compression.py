@@ -11,12 +11,12 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from sqlalchemy import Connection
 
-from annals.commands.store import sql
-from annals.commands.store.document_compression import MAX_PLAIN, compress_document, decompress_document
+from annals.commands.store.compression.document_compression import MAX_PLAIN, compress_document, decompress_document
+from annals.commands.store.compression.state_compression import compress_state, decompress_state
+from annals.commands.store.database import sql
+from annals.commands.store.database.migrations import PLAIN_DOCUMENTS_AFTER, PLAIN_UNTIL
 from annals.commands.store.log import Store
 from annals.commands.store.mapper import UnreadableEvent
-from annals.commands.store.migrations import PLAIN_DOCUMENTS_AFTER, PLAIN_UNTIL
-from annals.commands.store.state_compression import compress_state, decompress_state
 
 Key = TypeVar("Key", str, int)
 

@@ -10,8 +10,8 @@ from annals.projections.entities.rebuild import PrecomputedRows, RebuildReport
 from annals.projections.segments.folder import filesystem_at
 from annals.spark_projections.events import EventDestination, refuse_existing, write_events
 from annals.spark_projections.hadoop_paths import spark_uri
-from annals.spark_projections.load import precomputed_rows
-from annals.spark_projections.staging_folder import staging_folder
+from annals.spark_projections.read_model.load import precomputed_rows
+from annals.spark_projections.read_model.staging_folder import staging_folder
 from annals.spark_projections.verify_log import ChainAnchors, verify_log
 
 if TYPE_CHECKING:

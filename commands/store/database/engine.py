@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 
-from annals.commands.store.checkpoints import AUTOCHECKPOINT_PAGES, Checkpointer
-from annals.commands.store.write_turns import WriteTurns
+from annals.commands.store.database.checkpoints import AUTOCHECKPOINT_PAGES, Checkpointer
+from annals.commands.store.database.write_turns import WriteTurns
 
 #: Execution option of connections that write: their transactions start with the write lock.
 WRITING: Final = "annals_writing"

@@ -13,12 +13,12 @@ from typing import Any, Final
 
 from sqlalchemy import Connection
 
-from annals.commands.store import sql, tables
-from annals.commands.store.archive import ARCHIVE, ARCHIVED, archive_place, query_of, state_reader
-from annals.commands.store.archived_segment import ArchivedSegment
+from annals.commands.store.archive.archived_segment import ArchivedSegment
+from annals.commands.store.archive.state_reader import ARCHIVE, ARCHIVED, archive_place, query_of, state_reader
+from annals.commands.store.compression.log_compression import update_states
+from annals.commands.store.compression.state_compression import compress_state
+from annals.commands.store.database import sql, tables
 from annals.commands.store.log import Store
-from annals.commands.store.log_compression import update_states
-from annals.commands.store.state_compression import compress_state
 from annals.domain.values import xid as xids
 
 #: Called with the position reached and the last position.

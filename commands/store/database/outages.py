@@ -9,7 +9,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as NoConnection
 
 from annals.commands.store.damage import describe_damage
-from annals.commands.store.driver_errors import postgres_errors
+from annals.commands.store.database.driver_errors import postgres_errors
 
 #: Primary result codes of SQLite.
 _SQLITE_REASONS: Final = {

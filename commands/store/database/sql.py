@@ -14,8 +14,8 @@ from typing import Any, Final, TypeVar
 from sqlalchemy import Connection, Table
 from sqlalchemy.dialects import postgresql
 
-from annals.commands.store import binary_arrays
-from annals.commands.store.binary_arrays import PLACEHOLDER, BinaryArray
+from annals.commands.store.database import binary_arrays
+from annals.commands.store.database.binary_arrays import PLACEHOLDER, BinaryArray
 from annals.domain.values.json_text import dumps
 
 #: The maximum number of rows or keys in one statement: enough for cheap round trips, few enough to bound memory.

@@ -31,8 +31,8 @@ _POSITION = BigInteger().with_variant(Integer, "sqlite")
 TEXT: Final = Text().with_variant(Text(collation="C"), "postgresql")
 
 #: Every event, by position: 1, 2, 3 ... without gaps, in commit order. state: JSON, see `annals.commands.store.mapper`;
-#: most are compressed, see `annals.commands.store.state_compression`. It is empty where only the archive has the state,
-#: see `annals.commands.store.archive`.
+#: most are compressed, see `annals.commands.store.compression.state_compression`. It is empty where only the archive
+#: has the state, see `annals.commands.store.archive.state_reader`.
 log: Final = Table(
     "log",
     METADATA,
@@ -82,7 +82,7 @@ interaction: Final = Table(
 )
 
 #: Each document once. sha256: of its bytes, lower-case hex. bytes: compressed if that is shorter, see
-#: `annals.commands.store.document_compression`.
+#: `annals.commands.store.compression.document_compression`.
 document: Final = Table(
     "document",
     METADATA,

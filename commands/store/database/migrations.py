@@ -13,10 +13,10 @@ from typing import Final, NamedTuple
 
 from sqlalchemy import Connection, inspect
 
-from annals.commands.store import sql, tables
+from annals.commands.store.database import sql, tables
 
 #: The key in `store` of the last position whose state an older program has stored as it is; none once all are
-#: compressed, see `annals.commands.store.log_compression`.
+#: compressed, see `annals.commands.store.compression.log_compression`.
 PLAIN_UNTIL: Final = "plain_until"
 #: The key in `store` of the last document, by its hash, that has been compressed of those that an older program has
 #: stored as they are; none once all are.

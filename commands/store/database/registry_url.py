@@ -9,7 +9,7 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from annals.commands.store import sql, tables
+from annals.commands.store.database import sql, tables
 
 #: The URL in events and URIs of interactions that were recorded without one, before stores kept a URL.
 UNCONFIGURED_URL: Final = "http://127.0.0.1:8080"

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import Connection
 
-from annals.commands.store import sql
-from annals.commands.store.archived_segment import ArchivedSegment
+from annals.commands.store.archive.archived_segment import ArchivedSegment
+from annals.commands.store.compression.state_compression import decompress_state
+from annals.commands.store.database import sql
 from annals.commands.store.mapper import UnreadableEvent
-from annals.commands.store.state_compression import decompress_state
 
 if TYPE_CHECKING:
-    from annals.commands.store.archive_files import ArchiveFiles
+    from annals.commands.store.archive.archive_files import ArchiveFiles
 
 #: The value of the column `state` where only the archive has the state. No stored state is empty.
 ARCHIVED: Final = b""
@@ -93,7 +93,7 @@ def archive_files(segment: ArchivedSegment) -> ArchiveFiles:
     """
     try:
         # Late, because most stores have no archive, and pyarrow takes long to import.
-        from annals.commands.store.archive_files import ARCHIVE_FILES
+        from annals.commands.store.archive.archive_files import ARCHIVE_FILES
     except ImportError as error:
         raise segment.unavailable(f"{error}; install it with pip install 'annals[segments]'") from None
     return ARCHIVE_FILES

@@ -9,13 +9,13 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 from sqlalchemy import Engine
 
-from annals.commands.store.engine import WRITING
+from annals.commands.store.database.engine import WRITING
 from annals.projections.database.drivers import Values, database_of
 from annals.projections.entities.tables import ReadModelTables
 from annals.projections.segments.folder import filesystem_at
-from annals.spark_projections import read_model
 from annals.spark_projections.hadoop_paths import spark_uri
-from annals.spark_projections.published_rows import published_rows
+from annals.spark_projections.read_model import computed_rows
+from annals.spark_projections.read_model.published_rows import published_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -28,8 +28,10 @@ def insert(log: DataFrame, engine: Engine, tables: ReadModelTables, max_leaves: 
     """Computes and inserts all rows. folder: see `load.precomputed_rows`. Raises: ValueError for other URIs."""
     spark, stage_uri, (filesystem, root) = log.sparkSession, spark_uri(folder), filesystem_at(folder)
     # In the order of the primary keys, which halves the work of the database.
-    read_model.ordered_stored_rows(log).write.parquet(f"{stage_uri}/rows")
-    read_model.attribute_rows(spark.read.parquet(f"{stage_uri}/rows"), max_leaves).write.parquet(f"{stage_uri}/leaves")
+    computed_rows.ordered_stored_rows(log).write.parquet(f"{stage_uri}/rows")
+    computed_rows.attribute_rows(spark.read.parquet(f"{stage_uri}/rows"), max_leaves).write.parquet(
+        f"{stage_uri}/leaves"
+    )
     published_rows(log).write.parquet(f"{stage_uri}/published")
     for name, rows in _table_batches(filesystem, root.rstrip("/")):
         with engine.execution_options(**{WRITING: True}).begin() as connection:

@@ -13,7 +13,7 @@ from sqlalchemy import Engine
 from annals.projections.entities.leaves import MAX_LEAVES
 from annals.projections.entities.rebuild import PrecomputedRows
 from annals.projections.entities.tables import ReadModelTables
-from annals.spark_projections import load_postgres, load_sqlite
+from annals.spark_projections.read_model import load_postgres, load_sqlite
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

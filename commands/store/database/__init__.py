@@ -1,0 +1,4 @@
+"""How the store speaks to its database: connections, statements, tables and their migrations.
+
+What the log means belongs one room up.
+"""
