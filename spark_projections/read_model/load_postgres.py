@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _NO_COLUMNS: Final = "loaded boolean"
 
 
-class _Target(NamedTuple):
+class LoadTarget(NamedTuple):
     """Where executors insert: the URL of the database and the suffix of the tables."""
 
     url: str
@@ -43,15 +43,15 @@ def insert(log: DataFrame, engine: Engine, new_tables: ReadModelTables, max_leav
 
     log: rows of `annals.projections.log.table_rows`, from the first position on without a gap, whole interactions.
     """
-    target = _Target(engine.url.render_as_string(hide_password=False), new_tables.suffix)
+    target = LoadTarget(engine.url.render_as_string(hide_password=False), new_tables.suffix)
     # The join in `live_events` leaves the images of a stream side by side, as a read of its history wants them.
     computed_rows.live_events(log).mapInArrow(partial(_insert_entities, target, max_leaves), _NO_COLUMNS).collect()
     published_rows(log).mapInArrow(partial(_insert_publications, target), _NO_COLUMNS).collect()
 
 
-def _insert_entities(target: _Target, max_leaves: int, batches: Batches) -> Batches:
+def _insert_entities(target: LoadTarget, max_leaves: int, batches: Batches) -> Batches:
     own_tables = tables(target.suffix)
-    with _partition_transaction(target, "entities") as transaction:
+    with partition_transaction(target, "entities", _partition_number()) as transaction:
         for batch in batches:
             if transaction is None:
                 continue  # Spark wants its input read
@@ -68,8 +68,8 @@ def _insert_entities(target: _Target, max_leaves: int, batches: Batches) -> Batc
     yield from ()
 
 
-def _insert_publications(target: _Target, batches: Batches) -> Batches:
-    with _partition_transaction(target, "published") as transaction:
+def _insert_publications(target: LoadTarget, batches: Batches) -> Batches:
+    with partition_transaction(target, "published", _partition_number()) as transaction:
         for batch in batches:
             if transaction is not None:
                 rows = list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
@@ -99,7 +99,7 @@ class _LeafRows:
 class _PathNumbers:
     """The numbers of paths, on which all tasks agree: each new one is committed at once, under a lock."""
 
-    def __init__(self, engine: Engine, target: _Target) -> None:
+    def __init__(self, engine: Engine, target: LoadTarget) -> None:
         self._engine = engine
         self._table = tables(target.suffix).path
         self._paths = IndexPaths(tables(target.suffix))
@@ -126,8 +126,8 @@ class _Transaction(NamedTuple):
 
 
 @contextmanager
-def _partition_transaction(target: _Target, rows: str) -> Iterator[_Transaction | None]:
-    """A transaction for the rows of this task's partition; None if an earlier attempt has committed them."""
+def partition_transaction(target: LoadTarget, rows: str, partition: int) -> Iterator[_Transaction | None]:
+    """A transaction for the rows of one partition; None if an earlier attempt has committed them."""
     # The commit that swaps the tables makes all before it durable.
     engine = open_engine(target.url, durable=False)
     with ExitStack() as stack:
@@ -135,7 +135,7 @@ def _partition_transaction(target: _Target, rows: str) -> Iterator[_Transaction 
         connection = stack.enter_context(engine.begin())
         marked = connection.exec_driver_sql(
             "INSERT INTO projection (name, position) VALUES (%s, 0) ON CONFLICT DO NOTHING",
-            (f"{EntityProjection.name}{target.suffix}.{rows}.{_partition_number()}",),
+            (f"{EntityProjection.name}{target.suffix}.{rows}.{partition}",),
         )
         yield _Transaction(database_of(connection), _PathNumbers(engine, target)) if marked.rowcount else None
 
