@@ -52,6 +52,7 @@ class ChangeSet:
         )  # streams that a restore brings back, even if their types have other names now
         self._subtrees: dict[str, Sequence[Entity]] = {}  # of Groups
         self._cascaded_entities: list[Entity] = []  # the descendants of a deleted Group or Resource
+        self.version_chains: dict[str, tuple[str, ...]] = {}  # see `World.version_chain`, by the stream of the Resource
         self._forgotten: dict[str, tuple[int, int]] = {}  # retained Versions to forget: their numbers and epochs
 
     # --- types ---------------------------------------------------------------------------------------------------
