@@ -9,8 +9,8 @@ from typing import Final
 
 from annals.commands.command_bus import CommandBus
 from annals.commands.store.database import sql
-from annals.commands.store.log import Store
 from annals.commands.store.database.migrations import SCHEMAS_WITHOUT_IDS
+from annals.commands.store.log import Store
 from annals.domain.access.roles import CONSOLE
 from annals.domain.confluent.commands import AssignSchemaIds
 
