@@ -73,7 +73,7 @@ class Mount(NamedTuple):
     """A path with its own surface.
 
     allows_anonymous: needs no authentication. is_leaf: has no paths below it. accepts_any_host: answers under any host
-    name. accepts_documents: accepts bodies of any media type.
+    name. accepts_documents: accepts bodies of any media type. checks_paths: it answers malformed paths itself.
     """
 
     surface: Surface
@@ -81,6 +81,7 @@ class Mount(NamedTuple):
     is_leaf: bool = False
     accepts_any_host: bool = False
     accepts_documents: bool = False
+    checks_paths: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +117,9 @@ class Dispatcher:
 
     own_mounts: mounts by name below `/-/`; that of `/-/` itself has an empty name. aliases: names of `own_mounts` that
     also exist at the root, unless the model uses the name. fixed_mounts: mounts by whole path. tree_mounts: mounts by
-    first path segment. mount_request: returns the request with its canonical path, given the request and its host.
-    damage: receives errors, and logs those of the store. wait: returns the request to answer, once the registry has
-    the state that the request waits for.
+    first path segment, or by the first two joined with a slash. mount_request: returns the request with its canonical
+    path, given the request and its host. damage: receives errors, and logs those of the store. wait: returns the
+    request to answer, once the registry has the state that the request waits for.
     """
 
     def __init__(
@@ -231,8 +232,9 @@ class Dispatcher:
     async def _answer(self, request: Request, receive: Receive) -> Response:
         if (preflight := self._config.cors.preflight(request)) is not None:
             return preflight
-        check_path(request)
         mount = self._mount(request.segments)
+        if not mount.checks_paths:
+            check_path(request)
         if not mount.allows_anonymous:
             request = await self._config.authenticator.authenticate(request)
         if not mount.accepts_documents:
@@ -252,7 +254,7 @@ class Dispatcher:
         if segments in self._fixed_mounts:
             return self._fixed_mounts[segments]
         if segments and segments[0] in self._tree_mounts:
-            return self._tree_mounts[segments[0]]
+            return self._tree_mounts.get("/".join(segments[:2])) or self._tree_mounts[segments[0]]
         if len(segments) == 1 and segments[0] in self._aliases and self._default_surface.is_free(segments[0]):
             return self._own_mounts[segments[0]]
         return Mount(self._default_surface, accepts_documents=True)

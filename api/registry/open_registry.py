@@ -10,6 +10,7 @@ from annals.api.http.streaming import StreamingPool
 from annals.api.registry.definitions import DefinitionsCache
 from annals.commands.command_bus import CommandBus, CommitListener
 from annals.commands.documents.document_checker import CheckLimits, DocumentChecker
+from annals.commands.missing_schema_ids import assign_missing_schema_ids
 from annals.commands.store.append import NewSalt
 from annals.commands.store.clock import Clock, utc_now
 from annals.commands.store.correlation_ids import NewId
@@ -24,6 +25,7 @@ from annals.projections.entities.apply import EntityProjection
 from annals.projections.entities.publications import SqlPublications
 from annals.projections.entities.query import ViewPool
 from annals.projections.entities.rebuild import rebuild_if_stale
+from annals.projections.entities.schema_versions import open_schemas
 
 
 class RegistrySettings(Protocol):
@@ -103,6 +105,7 @@ def open_registry(
         domainvalidation=settings.domain_validation,
         vault=Vault(settings.master_keys),
         open_publications=SqlPublications,
+        open_schemas=open_schemas,
         write_turns=write_turns,
     )
     entities = EntityProjection(max_leaves=settings.indexed_leaves)
@@ -120,6 +123,7 @@ def open_registry(
     try:
         rebuild_if_stale(store, settings.indexed_leaves)
         _create(registry, settings.registryid)
+        assign_missing_schema_ids(store, command_bus)
     except BaseException:
         registry.close()
         raise

@@ -19,10 +19,11 @@ from annals.projections.entities.apply import EntityProjection
 from annals.projections.entities.index_paths import IndexPaths
 from annals.projections.entities.leaves import UNINDEXED_TYPES, leaves
 from annals.projections.entities.rows import EntityRow, row_values
+from annals.projections.entities.schema_versions import reference_rows_of
 from annals.projections.entities.tables import ReadModelTables, tables
 from annals.spark_projections.arrow_batches import Batches
 from annals.spark_projections.read_model import computed_rows
-from annals.spark_projections.read_model.published_rows import published_rows
+from annals.spark_projections.read_model.published_rows import published_rows, schema_version_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -47,6 +48,7 @@ def insert(log: DataFrame, engine: Engine, new_tables: ReadModelTables, max_leav
     # The join in `live_events` leaves the images of a stream side by side, as a read of its history wants them.
     computed_rows.live_events(log).mapInArrow(partial(_insert_entities, target, max_leaves), _NO_COLUMNS).collect()
     published_rows(log).mapInArrow(partial(_insert_publications, target), _NO_COLUMNS).collect()
+    schema_version_rows(log).mapInArrow(partial(_insert_schema_versions, target), _NO_COLUMNS).collect()
 
 
 def _insert_entities(target: LoadTarget, max_leaves: int, batches: Batches) -> Batches:
@@ -74,6 +76,18 @@ def _insert_publications(target: LoadTarget, batches: Batches) -> Batches:
             if transaction is not None:
                 rows = list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
                 transaction.db.insert(tables(target.suffix).published, rows)
+    yield from ()
+
+
+def _insert_schema_versions(target: LoadTarget, batches: Batches) -> Batches:
+    own_tables = tables(target.suffix)
+    with partition_transaction(target, "schema_version", _partition_number()) as transaction:
+        for batch in batches:
+            if transaction is not None:
+                rows = list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+                transaction.db.insert(own_tables.schema_version, rows)
+                references = [reference for row in rows for reference in reference_rows_of(row)]
+                transaction.db.insert(own_tables.schema_reference, references)
     yield from ()
 
 

@@ -11,11 +11,12 @@ from sqlalchemy import Engine
 
 from annals.commands.store.database.engine import WRITING
 from annals.projections.database.drivers import Values, database_of
+from annals.projections.entities.schema_versions import reference_rows_of
 from annals.projections.entities.tables import ReadModelTables
 from annals.projections.segments.folder import filesystem_at
 from annals.spark_projections.hadoop_paths import spark_uri
 from annals.spark_projections.read_model import computed_rows
-from annals.spark_projections.read_model.published_rows import published_rows
+from annals.spark_projections.read_model.published_rows import published_rows, schema_version_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -37,6 +38,7 @@ def insert(
         f"{stage_uri}/leaves"
     )
     published_rows(log).write.parquet(f"{stage_uri}/published")
+    schema_version_rows(log).write.parquet(f"{stage_uri}/schemas")
     count = 0
     for name, rows in _table_batches(filesystem, root.rstrip("/")):
         with engine.execution_options(**{WRITING: True}).begin() as connection:
@@ -57,6 +59,9 @@ def _table_batches(filesystem: fs.FileSystem, root: str) -> Iterator[tuple[str, 
         )
     yield "path", [(number, type, path) for (type, path), number in numbers.items()]
     yield from (("published", rows) for rows in _read_batches(filesystem, f"{root}/published"))
+    for rows in _read_batches(filesystem, f"{root}/schemas"):
+        yield "schema_version", rows
+        yield "schema_reference", [reference for row in rows for reference in reference_rows_of(row)]
 
 
 def _read_batches(filesystem: fs.FileSystem, folder: str) -> Iterator[list[Values]]:
