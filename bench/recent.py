@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from annals.domain.compat.publications import NoPublications, Publications
-from annals.domain.confluent.schema_versions import NoSchemas, SchemaIndex
+from annals.domain.confluent.schema_versions import NoSchemas, SchemaIds, SchemaIndex
 from annals.domain.decisions.checks.document_checks import CheckResults, DocumentCheck
 from annals.domain.decisions.world import Secret, StreamDifference
 from annals.domain.model import Model, compile_model
@@ -127,6 +127,10 @@ class RecentWorld:
 
     @property
     def schemas(self) -> SchemaIndex:
+        return NoSchemas()
+
+    @property
+    def schema_ids(self) -> SchemaIds:
         return NoSchemas()
 
     @property

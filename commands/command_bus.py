@@ -23,6 +23,7 @@ from annals.commands.pending_command import BuildAnswer, PendingCommand, Precond
 from annals.commands.store.log import Store
 from annals.commands.store.write_transaction import InlineProjection, Recorded, WriteTransaction
 from annals.domain.access.roles import ANONYMOUS, Caller, Role
+from annals.domain.confluent.checks import content_keys
 from annals.domain.decisions.checks.document_checks import ChecksRequired
 from annals.domain.decisions.commands import Command, Follow, Restore, WriteTree
 from annals.domain.decisions.expected_reads import target_xids, version_xids
@@ -84,6 +85,8 @@ def _handle_together(
     with store.writing(inline) as transaction:
         try:
             _prefetch(transaction.world, [pending.command for pending in batch])
+            if keys := {key for pending in batch for key in content_keys(pending.check_results or {})}:
+                transaction.world.schema_ids.ids_of_keys(keys)
             outcomes = [
                 transaction.attempt(partial(record, transaction, pending, decide), dryrun=pending.dryrun)
                 for pending in batch

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import Connection
 
 from annals.commands.store.archive.state_reader import state_reader
+from annals.commands.store.assigned_schema_ids import AssignedSchemaIds
 from annals.commands.store.caches import LinkCache, ModelCache
 from annals.commands.store.compression.document_compression import decompress_document
 from annals.commands.store.compression.state_compression import decompress_state
@@ -86,6 +87,7 @@ class SqlWorld:
         schemas: SchemaIndex | None = None,
     ) -> None:
         self._schemas: SchemaIndex = schemas or NoSchemas()
+        self.schema_ids = AssignedSchemaIds(self._schemas)
         self._publications: Publications = published or NoPublications()
         self._connection = connection
         self._vault = vault or Vault()
@@ -312,6 +314,7 @@ class SqlWorld:
         self._stream_heads[key] = StreamHead(event.revision, hash, event if hash else None, position)
         self._unwritten_collections.add(_collection_key(key))
         self.version_chains = still_known(self.version_chains, event)
+        self.schema_ids.add(event)
         if event.xid == xids.MODEL:
             self._model = None
         elif event.type == links.TYPE:
@@ -327,11 +330,13 @@ class SqlWorld:
 
     def release(self) -> None:
         """Keeps the added events, whatever `roll_back` undoes later."""
+        self.schema_ids.release()
         self._replaced_heads.clear()
         self._released = self._cached_state()
 
     def roll_back(self) -> None:
         """Drops the events added since the last `release`, because their command is undone."""
+        self.schema_ids.roll_back()
         for key, head in self._replaced_heads.items():
             if head is None:
                 del self._stream_heads[key]

@@ -134,6 +134,12 @@ def read_content(result: Sequence[Incompatibility]) -> SchemaContent | None:
     return SchemaContent(identity, members["format"], members.get("text"))
 
 
+def content_keys(results: Mapping[Any, Sequence[Incompatibility]]) -> set[str]:
+    """The keys of all contents among the results of checks."""
+    contents = (read_content(result) for check, result in results.items() if isinstance(check, ContentCheck))
+    return {content.identity.key for content in contents if content is not None}
+
+
 def read_text(result: Sequence[Incompatibility]) -> str | None:
     """The text in the result of a FormattedText; None if there is none."""
     return result[0].text if result and result[0].rule == TEXT_RULE else None

@@ -8,7 +8,7 @@ Rules CSR-401 to CSR-413, CSR-601, CSR-606 to CSR-608.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 from annals.domain.confluent.facts import CONFLUENT, CONTENT_MEMBERS, facts_of, number_of, subject_name, type_of_schema
@@ -76,7 +76,17 @@ class SchemaVersion(NamedTuple):
         return [NamedReference(**reference) for reference in self.extras.get("references", ())]
 
 
-class SchemaIndex(Protocol):
+class SchemaIds(Protocol):
+    """The ids that contents have."""
+
+    def ids_of_keys(self, keys: Collection[str]) -> Mapping[str, Sequence[tuple[str, int]]]:
+        """The Groups and ids under which contents were ever registered, the newest first, also if they are gone."""
+
+    def highest_id(self) -> int:
+        """The highest id that was ever given, 0 if none was."""
+
+
+class SchemaIndex(SchemaIds, Protocol):
     """The look-ups of versions that decisions and answers need. Rows that are gone are never found."""
 
     def versions(self, group: str, subject: str) -> Sequence[SchemaVersion]:
@@ -90,12 +100,6 @@ class SchemaIndex(Protocol):
 
     def by_guid(self, guid: str) -> Sequence[SchemaVersion]:
         """The rows with a guid, the oldest first."""
-
-    def ids_of_key(self, key: str) -> Sequence[tuple[str, int]]:
-        """The Groups and ids under which a content was ever registered, the newest first, also if it is gone."""
-
-    def highest_id(self) -> int:
-        """The highest id that was ever given, 0 if none was."""
 
     def referrers(self, group: str, subject: str, number: int, qualified: str = "") -> Sequence[SchemaVersion]:
         """The live and soft-deleted versions that refer to a version.
@@ -125,8 +129,8 @@ class NoSchemas:
     def by_guid(self, guid: str) -> Sequence[SchemaVersion]:
         return ()
 
-    def ids_of_key(self, key: str) -> Sequence[tuple[str, int]]:
-        return ()
+    def ids_of_keys(self, keys: Collection[str]) -> Mapping[str, Sequence[tuple[str, int]]]:
+        return {}
 
     def highest_id(self) -> int:
         return 0

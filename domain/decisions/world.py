@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol
 
 from annals.domain.access.roles import Role
 from annals.domain.compat.publications import Publications
-from annals.domain.confluent.schema_versions import SchemaIndex
+from annals.domain.confluent.schema_versions import SchemaIds, SchemaIndex
 from annals.domain.decisions.checks.document_checks import CheckResults, DocumentCheck
 from annals.domain.decisions.phases import ReportPhase
 from annals.domain.decisions.version_chains import VersionChains
@@ -162,6 +162,10 @@ class World(Protocol):
     @property
     def schemas(self) -> SchemaIndex:
         """The versions that Confluent's API shows."""
+
+    @property
+    def schema_ids(self) -> SchemaIds:
+        """The ids of contents of these versions; unlike `schemas`, it costs nothing to have."""
 
     @property
     def links(self) -> Sequence[Link]:

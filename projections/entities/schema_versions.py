@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection
 
+from annals.commands.store.database.sql import chunks
 from annals.domain.confluent.schema_versions import SchemaVersion
 from annals.domain.confluent.subjects import DEFAULT_CONTEXT, GROUPS, parse_subject
 from annals.domain.values import xid as xids
@@ -122,9 +123,13 @@ class StoredSchemas:
     def by_guid(self, guid: str) -> list[SchemaVersion]:
         return self._all("v.guid = ? AND {visible} ORDER BY v.since", (guid,))
 
-    def ids_of_key(self, key: str) -> list[tuple[str, int]]:
-        rows = self._db.all("SELECT xid, id FROM schema_version WHERE key = ? ORDER BY since DESC", (key,))
-        return [(xids.segments(xid)[1], id) for xid, id in rows]
+    def ids_of_keys(self, keys: Collection[str]) -> dict[str, list[tuple[str, int]]]:
+        found: dict[str, list[tuple[str, int]]] = {}
+        sql = f"SELECT key, xid, id FROM schema_version WHERE {self._db.in_list('key')} ORDER BY since DESC"
+        for chunk in chunks(sorted(keys)):
+            for key, xid, id in self._db.all(sql, (self._db.list_parameter(chunk),)):
+                found.setdefault(key, []).append((xids.segments(xid)[1], id))
+        return found
 
     def highest_id(self) -> int:
         limit = "" if self._position is None else f" WHERE since <= {self._position}"

@@ -5,7 +5,7 @@ Rules CSR-402, CSR-404 to CSR-409, CSR-412, CSR-608.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 from annals.domain.confluent.checks import ContentCheck, SchemaContent, SchemaDocument, read_content
@@ -45,9 +45,10 @@ def assign_schema_ids(changes: ChangeSet) -> None:
     if not schemas:
         return
     results = changes.world.check_results(frozenset(check for _, _, check in schemas), changes.documents)
-    ids, numbers = _NewIds(changes), _NewNumbers(changes)
-    for resource, version, check in schemas:
-        content = read_content(results[check])
+    contents = [read_content(results[check]) for _, _, check in schemas]
+    ids = _NewIds(changes, {content.identity.key for content in contents if content is not None})
+    numbers = _NewNumbers(changes)
+    for (resource, version, _), content in zip(schemas, contents, strict=True):
         if content is None:
             version.confluent = with_facts(version.confluent, id=None, key=None, guid=None)
             continue
@@ -116,8 +117,10 @@ def _referenced(changes: ChangeSet, version: VersionDraft) -> tuple[tuple[str, s
 class _NewIds:
     """The ids of contents: those that they ever had, else the next ones (CSR-408, CSR-409)."""
 
-    def __init__(self, changes: ChangeSet) -> None:
-        self._index = changes.world.schemas
+    def __init__(self, changes: ChangeSet, keys: Collection[str]) -> None:
+        """keys: of all contents that will be asked for."""
+        self._known = changes.world.schema_ids.ids_of_keys(keys)
+        self._highest_known = changes.world.schema_ids.highest_id
         self._assigned: dict[str, int] = {}
         self._highest: int | None = None
 
@@ -132,11 +135,10 @@ class _NewIds:
     def _id_of(self, identity: ContentIdentity, group: str) -> int:
         if identity.key in self._assigned:
             return self._assigned[identity.key]
-        known = self._index.ids_of_key(identity.key)
-        if known:
+        if known := self._known.get(identity.key):
             return next((id for known_group, id in known if known_group == group), known[0][1])
         if self._highest is None:
-            self._highest = self._index.highest_id()
+            self._highest = self._highest_known()
         self._highest += 1
         if self._highest > MAX_ID:
             raise SchemaRegistryError(50001, "Error in the backend data store: all schema ids are in use")

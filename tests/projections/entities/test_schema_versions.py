@@ -19,7 +19,7 @@ LOOKUPS: dict[str, tuple[Callable[[StoredSchemas], Any], str]] = {
     "key": (lambda schemas: schemas.by_key("k"), "schema_version_by_key"),
     "id": (lambda schemas: schemas.by_id(1), "schema_version_by_id"),
     "guid": (lambda schemas: schemas.by_guid("g"), "schema_version_by_guid"),
-    "ids of a key": (lambda schemas: schemas.ids_of_key("k"), "schema_version_by_key"),
+    "ids of a key": (lambda schemas: schemas.ids_of_keys(["k"]), "schema_version_by_key"),
     "highest id": (lambda schemas: schemas.highest_id(), "schema_version_by_id"),
 }
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 import psycopg
@@ -13,13 +15,24 @@ from annals.commands.pending_command import PendingCommand
 from annals.commands.store.database import sql
 from annals.commands.store.log import Store
 from annals.commands.store.write_transaction import Recorded
+from annals.domain.decisions.checks.document_checks import (
+    CheckResults,
+    ChecksRequired,
+    FormatCheck,
+    parse_document,
+    run_check,
+)
 from annals.domain.decisions.commands import WriteMethod, WriteTree
+from annals.domain.model.builtin import default_source
 from annals.projections.database.drivers import SqliteDatabase
 from annals.projections.entities.apply import EntityProjection
+from annals.projections.entities.schema_versions import open_schemas
 from tests.support.registries.in_process import create
 
 #: Three statements read, and the others write: on SQLite one for each table, on PostgreSQL one for all.
 MOST = {"sqlite": 9, "postgresql": 4}
+#: The highest id, and on SQLite the documents and the schemas.
+MOST_OF_SCHEMAS = 3
 
 
 @pytest.fixture
@@ -32,6 +45,11 @@ def store(store_url: str) -> Iterator[Store]:
 
 @pytest.fixture
 def statements(store: Store, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """See `noted_statements`."""
+    return noted_statements(store, monkeypatch)
+
+
+def noted_statements(store: Store, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The statements that run from now on, but for the beginning and the end of transactions."""
     seen: list[str] = []
 
@@ -71,6 +89,40 @@ def test_commands_share_statements(store: Store, statements: list[str], commands
         outcomes = handle(batch, store, [entities])
         assert all(isinstance(outcome, Recorded) for outcome in outcomes), outcomes
         assert len(statements) <= MOST[store.engine.dialect.name], "\n".join(map(str, statements))
+
+
+@pytest.mark.parametrize("commands", [1, 2, 20])
+def test_schemas_share_statements(store_url: str, monkeypatch: pytest.MonkeyPatch, commands: int) -> None:
+    """CSR-408: commands whose documents are checked ask for the ids of all contents at once."""
+    create(store_url, default_source())
+    with closing(Store(store_url, open_schemas=open_schemas)) as store:
+        seen = noted_statements(store, monkeypatch)
+        for round in (1, 2):
+            batch = [_schema(f"s{number}", round, number % 3) for number in range(commands)]
+            required = [outcome for outcome in handle(batch, store, []) if isinstance(outcome, ChecksRequired)]
+            checked = [
+                replace(pending, check_results=_results(each)) for pending, each in zip(batch, required, strict=True)
+            ]
+            del seen[:]
+            outcomes = handle(checked, store, [EntityProjection()])
+            assert all(isinstance(outcome, Recorded) for outcome in outcomes), outcomes
+            assert len(seen) <= MOST[store.engine.dialect.name] + MOST_OF_SCHEMAS, "\n".join(map(str, seen))
+        ids = {event.private["confluent"]["id"] for _, event in store.events(0, 1000) if "/versions/" in event.xid}
+    assert ids == set(range(1, 2 * min(3, commands) + 1))
+
+
+def _schema(id: str, round: int, number: int) -> PendingCommand:
+    attributes = {"format": "Avro/1.11.0", "contenttype": None}
+    text = f'{{"type": "fixed", "name": "n{round}", "size": {number + 1}}}'.encode()
+    path = f"/schemagroups/g/schemas/{id}x{round}"
+    return PendingCommand(WriteTree(path, attributes, WriteMethod.PUT, document=text))
+
+
+def _results(required: ChecksRequired) -> CheckResults:
+    def parse(document: FormatCheck) -> object:
+        return parse_document(document, required.documents[document.sha256 or ""])
+
+    return {check: run_check(check, parse) for check in required.checks}
 
 
 def test_refused_commands_take_no_statements(store: Store, statements: list[str]) -> None:

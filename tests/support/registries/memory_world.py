@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from annals.domain.compat.legacy_apis import LegacyApi, legacy_api_of
 from annals.domain.compat.publications import Publication, Publications, affects_publications, fold_publications
-from annals.domain.confluent.schema_versions import SchemaIndex, SchemaVersion, fold_schema_versions
+from annals.domain.confluent.schema_versions import SchemaIds, SchemaIndex, SchemaVersion, fold_schema_versions
 from annals.domain.confluent.subjects import VERSIONS_TYPE
 from annals.domain.decisions.checks import document_checks
 from annals.domain.decisions.checks.document_checks import CheckResults, DocumentCheck
@@ -136,6 +136,10 @@ class MemoryWorld:
         return MemorySchemas(self._log)
 
     @property
+    def schema_ids(self) -> SchemaIds:
+        return MemorySchemas(self._log)
+
+    @property
     def links(self) -> Sequence[Link]:
         found = (entity for entity in self._entities.values() if entity.type == links.TYPE)
         return [Link.from_entity(entity, entity.position) for entity in found]
@@ -184,9 +188,9 @@ class MemorySchemas:
     def by_guid(self, guid: str) -> Sequence[SchemaVersion]:
         return sorted((row for row in self._rows if row.guid == guid), key=lambda row: row.since)
 
-    def ids_of_key(self, key: str) -> Sequence[tuple[str, int]]:
-        found = sorted((row for row in self._all if row.key == key), key=lambda row: -row.since)
-        return [(row.group, row.id) for row in found]
+    def ids_of_keys(self, keys: Collection[str]) -> Mapping[str, Sequence[tuple[str, int]]]:
+        found = sorted((row for row in self._all if row.key in keys), key=lambda row: -row.since)
+        return {key: [(row.group, row.id) for row in found if row.key == key] for key in keys}
 
     def highest_id(self) -> int:
         return max((row.id for row in self._all), default=0)

@@ -1,0 +1,59 @@
+"""The ids of schema contents as a write transaction sees them: stored ones, and those that it has assigned itself."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from annals.domain.confluent.facts import facts_of
+from annals.domain.confluent.schema_versions import SchemaIds
+from annals.domain.confluent.subjects import VERSIONS_TYPE
+from annals.domain.registry.events import EntityEvent
+from annals.domain.values import xid as xids
+
+
+class AssignedSchemaIds:
+    """`annals.domain.confluent.schema_versions.SchemaIds` without writing what the transaction has appended.
+
+    So a batch of commands that add schemas still shares its writes. Asking for all of their contents at the beginning
+    takes one query.
+    """
+
+    def __init__(self, stored: SchemaIds) -> None:
+        self._stored = stored
+        self._stored_highest: int | None = None
+        self._known: dict[str, Sequence[tuple[str, int]]] = {}  # what is stored, by key
+        self._assigned: dict[str, list[tuple[str, int]]] = {}  # by key, the last one last
+        self._highest = self._kept_highest = 0
+        self._undoable: list[str] = []  # keys since the last `release`
+
+    def ids_of_keys(self, keys: Collection[str]) -> Mapping[str, Sequence[tuple[str, int]]]:
+        if unknown := [key for key in keys if key not in self._known]:
+            stored = self._stored.ids_of_keys(unknown)
+            self._known.update((key, stored.get(key, ())) for key in unknown)
+        return {key: [*reversed(self._assigned.get(key, ())), *self._known[key]] for key in keys}
+
+    def highest_id(self) -> int:
+        if self._stored_highest is None:
+            self._stored_highest = self._stored.highest_id()
+        return max(self._stored_highest, self._highest)
+
+    def add(self, event: EntityEvent) -> None:
+        """Adds the id that an appended event gives to a content."""
+        if event.type != VERSIONS_TYPE:
+            return
+        facts = facts_of(event.private)
+        if "id" in facts and "key" in facts:
+            self._assigned.setdefault(facts["key"], []).append((xids.segments(event.xid)[1], facts["id"]))
+            self._undoable.append(facts["key"])
+            self._highest = max(self._highest, facts["id"])
+
+    def release(self) -> None:
+        """Keeps what was added, whatever `roll_back` undoes later."""
+        self._undoable.clear()
+        self._kept_highest = self._highest
+
+    def roll_back(self) -> None:
+        """Drops what was added since the last `release`."""
+        while self._undoable:
+            self._assigned[self._undoable.pop()].pop()
+        self._highest = self._kept_highest
