@@ -25,6 +25,7 @@ from annals.domain.decisions.checks.document_checks import (
     CheckResult,
     DocumentCheck,
     FormatCheck,
+    documents_of,
     parse_document,
     run_check,
 )
@@ -156,13 +157,6 @@ class CheckServer:
 
     def _run(self, document_check: DocumentCheck, documents: Mapping[str, bytes]) -> CheckResult:
         return run_check(document_check, lambda document: self._cache.get(document, documents))
-
-
-def documents_of(document_check: DocumentCheck) -> tuple[FormatCheck, ...]:
-    """The documents that a check is about."""
-    return (
-        (document_check,) if isinstance(document_check, FormatCheck) else (document_check.reader, document_check.writer)
-    )
 
 
 def main(memory_limit: int) -> None:

@@ -16,8 +16,9 @@ from time import monotonic
 from typing import Any, Final, NamedTuple
 
 from annals.commands.documents.check_processes import CheckClient, CheckProcessPool, CheckResponse, LoadDocument
-from annals.commands.documents.check_server import CheckRequest, documents_of
+from annals.commands.documents.check_server import CheckRequest
 from annals.domain import formats
+from annals.domain.confluent import checks as schema_checks
 from annals.domain.decisions.checks.document_checks import (
     CRASHED,
     OUT_OF_MEMORY,
@@ -27,6 +28,8 @@ from annals.domain.decisions.checks.document_checks import (
     CompatibilityCheck,
     DocumentCheck,
     FormatCheck,
+    SchemaCheck,
+    documents_of,
     parse_document,
     run_check,
 )
@@ -132,7 +135,7 @@ class DocumentChecker:
             )
         budget = _TimeBudget(self._limits, len(remaining))
         counter = PhaseCounter(report_phase, "checked", len(remaining))
-        documents = [check for check in remaining if isinstance(check, FormatCheck)]
+        documents = [check for check in remaining if not isinstance(check, CompatibilityCheck)]
         compatibility_checks = [check for check in remaining if isinstance(check, CompatibilityCheck)]
         if len(remaining) > FEW_CHECKS:
             results.update(self._run_checks(documents, load_document, budget, counter))
@@ -210,10 +213,13 @@ class DocumentChecker:
         """The small documents of cheap formats, and others that had to be loaded to find their size."""
         loaded: dict[str, bytes] = {}
         for document in {
-            checked_document for document_check in document_checks for checked_document in documents_of(document_check)
+            checked_document
+            for document_check in document_checks
+            if _is_cheap(document_check)
+            for checked_document in documents_of(document_check)
         }:
             name = document.sha256
-            if name is not None and _is_cheap(document) and self._size(name, load_document, loaded) <= SMALL_BYTES:
+            if name is not None and self._size(name, load_document, loaded) <= SMALL_BYTES:
                 loaded[name] = loaded[name] if name in loaded else load_document(name)
         return loaded
 
@@ -266,17 +272,17 @@ class _TimeBudget:
 
 def _is_small(document_check: DocumentCheck, documents: Mapping[str, bytes]) -> bool:
     """Whether a check costs little, whatever its documents contain."""
-    contents = [
-        documents.get(document.sha256 or "") for document in documents_of(document_check) if _is_cheap(document)
-    ]
-    return len(contents) == len(documents_of(document_check)) and all(
+    contents = [documents.get(document.sha256 or "") for document in documents_of(document_check)]
+    return _is_cheap(document_check) and all(
         content is not None and len(content) <= SMALL_BYTES for content in contents
     )
 
 
-def _is_cheap(document: FormatCheck) -> bool:
-    format_module = formats.find_format(document.format)
-    return format_module is not None and format_module.is_cheap
+def _is_cheap(document_check: DocumentCheck) -> bool:
+    if isinstance(document_check, SchemaCheck):
+        return schema_checks.is_cheap(document_check)
+    format_modules = map(formats.find_format, {document.format for document in documents_of(document_check)})
+    return all(format_module is not None and format_module.is_cheap for format_module in format_modules)
 
 
 def _document_hashes(document_check: DocumentCheck) -> list[str]:

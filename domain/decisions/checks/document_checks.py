@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from annals.domain import formats
+from annals.domain.confluent import checks as schema_checks
+from annals.domain.confluent.checks import SchemaCheck
 from annals.domain.formats import Incompatibility, InvalidDocument
 from annals.domain.formats.contract import NewerSide
 
@@ -30,13 +32,15 @@ class CompatibilityCheck(NamedTuple):
     newer: NewerSide = "reader"
 
 
-DocumentCheck = FormatCheck | CompatibilityCheck
-#: The incompatibilities; empty if the check passes.
+DocumentCheck = FormatCheck | CompatibilityCheck | SchemaCheck
+#: The incompatibilities; empty if the check passes. A check of a schema that computes something returns it as one.
 CheckResult = tuple[Incompatibility, ...]
 CheckResults = Mapping[DocumentCheck, CheckResult]
 #: Returns the parsed document in the form that its format compares. Raises: InvalidDocument.
 ParseDocument = Callable[[FormatCheck], Any]
 
+#: The format of documents that a check takes as they are: it parses them itself, with others.
+RAW_FORMAT: Final = "raw"
 #: The `rule` for a document that is not valid in its format.
 FORMAT_RULE: Final = "format"
 _EMPTY_DOCUMENT_RESULT: Final = (Incompatibility(FORMAT_RULE, "the document is empty"),)
@@ -66,6 +70,8 @@ def run_check(document_check: DocumentCheck, parse: ParseDocument) -> CheckResul
                 return _EMPTY_DOCUMENT_RESULT
             parse(document_check)
             return ()
+        if isinstance(document_check, SchemaCheck):
+            return document_check.run(lambda sha256: bytes(parse(FormatCheck(RAW_FORMAT, sha256))))
         return _check_compatibility(document_check, parse)
     except InvalidDocument as violation:
         return (Incompatibility(FORMAT_RULE, violation.text, violation.location),)
@@ -77,8 +83,19 @@ def run_check(document_check: DocumentCheck, parse: ParseDocument) -> CheckResul
         return (Incompatibility(FORMAT_RULE, f"it cannot be checked: {type(error).__name__}: {error}"[:500]),)
 
 
+def documents_of(document_check: DocumentCheck) -> tuple[FormatCheck, ...]:
+    """The documents that a check is about."""
+    if isinstance(document_check, FormatCheck):
+        return (document_check,)
+    if isinstance(document_check, SchemaCheck):
+        return tuple(FormatCheck(RAW_FORMAT, sha256) for sha256 in schema_checks.documents_of(document_check))
+    return document_check.reader, document_check.writer
+
+
 def parse_document(document: FormatCheck, content: bytes) -> Any:
     """The document as its format parses it. Raises: InvalidDocument; KeyError for an unknown format."""
+    if document.format == RAW_FORMAT:
+        return content
     format_module = formats.find_format(document.format)
     if format_module is None:
         raise KeyError(document.format)

@@ -1,0 +1,167 @@
+"""Names of contexts and subjects, and the ids of the Groups and Resources that stand for them.
+
+A qualified subject is `:.context:name`; one without a context is of the default context. Ids of the registry allow
+fewer characters and ignore letter case, so a name that is no id is stored under an encoded id. The mapping is one to
+one in both directions.
+Rules CSR-301 to CSR-304, CSR-306, CSR-308 to CSR-311.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from hashlib import sha256
+from typing import Final, NamedTuple
+from urllib.parse import unquote_to_bytes
+
+from annals.domain.compat import ids as legacy_ids
+from annals.domain.values import xid as xids
+
+#: The types that contexts and subjects have in the registry.
+GROUPS: Final = "schemagroups"
+RESOURCES: Final = "schemas"
+VERSIONS_TYPE: Final = f"{GROUPS}.{RESOURCES}.versions"
+
+DEFAULT_CONTEXT: Final = "."
+#: The context whose settings apply where nothing else is set.
+GLOBAL_CONTEXT: Final = ".__GLOBAL"
+#: The prefix that stands for all contexts.
+ALL_CONTEXTS: Final = ":*:"
+_MAX_NAME: Final = 4096
+_RESERVED_NAMES: Final = frozenset(("", "*", ".", "..", "__GLOBAL", "__EMPTY"))
+_CONTROL_CHARACTER: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+
+_MAX_ID: Final = 128
+_ENCODED: Final = "_~:"
+_HASHED: Final = "_~::"
+#: The characters of an encoded name before its hash.
+_HASHED_PREFIX: Final = 60
+_PLAIN_BYTES: Final = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789.-_@")
+_ENCODED_TEXT: Final = re.compile(r"(?:[a-z0-9.\-_@]|~[0-9A-F]{2})+\Z")
+
+
+class Subject(NamedTuple):
+    """A subject. context: begins with a dot. name: without its context; empty for the context itself."""
+
+    context: str
+    name: str
+
+    @property
+    def qualified(self) -> str:
+        """The name as answers show it: bare in the default context (CSR-303)."""
+        return self.name if self.context == DEFAULT_CONTEXT else f":{self.context}:{self.name}"
+
+    @property
+    def is_context(self) -> bool:
+        """Whether it names the context itself, for its config and mode."""
+        return not self.name
+
+    @property
+    def is_registrable(self) -> bool:
+        """Whether schemas can be registered under it (CSR-311)."""
+        return (
+            self.name not in _RESERVED_NAMES
+            and len(self.name) <= _MAX_NAME
+            and self.context != GLOBAL_CONTEXT
+            and not _CONTROL_CHARACTER.search(self.name + self.context)
+        )
+
+
+def parse_subject(text: str, context: str = DEFAULT_CONTEXT) -> Subject:
+    """The subject that a text names. context: of a text without one (CSR-302)."""
+    if not text.startswith(":."):
+        return Subject(context, text)
+    named_context, _, name = text[1:].partition(":")
+    return Subject(named_context, name)
+
+
+def parse_context(text: str) -> str | None:
+    """The context that a path segment names: `.x`, `x` or `:.x:`; None for a text that is no context (CSR-302)."""
+    name = text.removeprefix(":").removesuffix(":") if text.startswith(":") else text
+    if ":" in name:
+        return None
+    return name if name.startswith(".") else f".{name}"
+
+
+def has_prefix(subject: Subject, prefix: str) -> bool:
+    """Whether a subject matches a `subjectPrefix`: `:*:` is any context, no context the default one (CSR-304)."""
+    if prefix.startswith(ALL_CONTEXTS):
+        return subject.name.startswith(prefix.removeprefix(ALL_CONTEXTS))
+    wanted = parse_subject(prefix)
+    return subject.context == wanted.context and subject.name.startswith(wanted.name)
+
+
+def sort_key(subject: Subject) -> bytes:
+    """The order of subjects in answers: by code units of the qualified name (CSR-304)."""
+    return subject.qualified.encode("utf-16-be", "surrogatepass")
+
+
+# --- ids of the registry ---------------------------------------------------------------------------------------------
+
+
+def candidate_ids(name: str) -> Iterator[str]:
+    """The ids that may stand for a name, best first (CSR-308). A name that is too long for all but the last gets it."""
+    if not name.startswith("_~") and (readable_id := _readable_id(name)) is not None:
+        yield readable_id
+    encoded_name = _encode(name)
+    if len(_ENCODED) + len(encoded_name) <= _MAX_ID:
+        yield _ENCODED + encoded_name
+    prefix = re.sub(r"~[0-9A-F]?\Z", "", encoded_name[:_HASHED_PREFIX])
+    yield f"{_HASHED}{prefix}:{sha256(name.encode()).hexdigest()[:32]}"
+
+
+def id_for(name: str, is_free: Callable[[str], bool]) -> str | None:
+    """The first id for a name that is free; None where none is."""
+    return next(filter(is_free, candidate_ids(name)), None)
+
+
+def name_of_id(id: str) -> str | None:
+    """The name for which an id stands; None for an id from which the name cannot be read."""
+    if id.startswith(_HASHED):
+        return None
+    encoded_name = id.removeprefix(_ENCODED)
+    if encoded_name == id or not _ENCODED_TEXT.match(encoded_name):
+        return legacy_ids.to_legacy_id(id)
+    try:
+        return unquote_to_bytes(encoded_name.replace("~", "%")).decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _readable_id(name: str) -> str | None:
+    try:
+        return legacy_ids.to_registry_id(name)
+    except ValueError:
+        return None
+
+
+def _encode(name: str) -> str:
+    return "".join(chr(byte) if byte in _PLAIN_BYTES else f"~{byte:02X}" for byte in name.encode())
+
+
+class ContextIds(NamedTuple):
+    """The mapping between contexts and ids of Groups. default_group: the Group of the default context (CSR-306)."""
+
+    default_group: str = "default"
+
+    def candidates(self, context: str) -> Iterator[str]:
+        """The ids that may stand for a context, best first."""
+        if context == DEFAULT_CONTEXT:
+            yield self.default_group
+            return
+        yield from (id for id in candidate_ids(context[1:]) if id.lower() != self.default_group.lower())
+
+    def context_of(self, group: str, recorded: str | None = None) -> str | None:
+        """The context for which a Group stands. recorded: its fact, where the id does not say the name."""
+        if group == self.default_group:
+            return DEFAULT_CONTEXT
+        name = recorded if recorded is not None else name_of_id(group)
+        return None if name is None else f".{name}"
+
+
+def group_xid(group: str) -> str:
+    return xids.join(GROUPS, group)
+
+
+def resource_xid(group: str, resource: str) -> str:
+    return xids.join(GROUPS, group, RESOURCES, resource)

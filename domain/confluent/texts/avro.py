@@ -1,0 +1,248 @@
+"""Avro texts: the canonical text is that of Avro's Java library, on which Confluent's registry builds.
+
+A reference is a named type of another text. Where it is used first, its definition is put in; the result is a document
+that the registry's own format module reads.
+Rules CSR-415, CSR-416, CSR-420, CSR-509, CSR-510.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from annals.domain.confluent.compatibility.avro import avro_differences
+from annals.domain.confluent.compatibility.difference import Difference
+from annals.domain.formats import avro
+from annals.domain.formats.avro.schema import PRIMITIVE_TYPES, AvroSchema
+from annals.domain.formats.contract import InvalidDocument
+from annals.domain.formats.json_document import load_json
+from annals.domain.values.json_text import dumps
+
+FORMAT: Final = "Avro/1.11.0"
+#: The members that Avro reads, by the kind of the schema; all others are custom properties.
+_SCHEMA_MEMBERS: Final = frozenset(
+    ("type", "name", "namespace", "doc", "aliases", "fields", "items", "values", "size", "symbols")
+)
+_FIELD_MEMBERS: Final = frozenset(("name", "type", "doc", "default", "order", "aliases"))
+_NAMED_KINDS: Final = frozenset(("record", "error", "enum", "fixed"))
+
+
+@dataclass(frozen=True, slots=True)
+class AvroText:
+    """A parsed text. document: as it is. resolved: with the definitions of references. schema: the resolved one."""
+
+    document: Any
+    resolved: Any
+    schema: AvroSchema
+
+
+def parse(text: bytes, references: Mapping[str, bytes]) -> AvroText:
+    """See `SchemaTexts`."""
+    document = load_json(text)
+    try:
+        resolved = _inline_references(document, references) if references else document
+        source = dumps(resolved) if references else text
+        return AvroText(document, resolved, avro.parse(source, FORMAT))
+    except RecursionError:
+        raise InvalidDocument("the document is nested too deeply") from None
+
+
+def canonical_text(parsed: AvroText) -> str:
+    return dumps(_Printer(is_normal=False).schema(parsed.document, "")).decode()
+
+
+def normalized_text(parsed: AvroText) -> str:
+    return dumps(_Printer(is_normal=True).schema(parsed.document, "")).decode()
+
+
+def stored_text(parsed: AvroText, sent: str) -> str:
+    return sent
+
+
+def format_of(parsed: AvroText) -> str:
+    return FORMAT
+
+
+def formatted_text(parsed: AvroText, format: str) -> str | None:
+    return dumps(_Printer(is_normal=False).schema(parsed.resolved, "")).decode() if format == "resolved" else None
+
+
+def differences(reader: AvroText, writer: AvroText, is_lenient: bool) -> list[Difference]:
+    return avro_differences(reader.schema, writer.schema)
+
+
+# --- the canonical text ----------------------------------------------------------------------------------------------
+
+
+class _Printer:
+    """Orders the members of schemas as Avro's Java library prints them.
+
+    is_normal: full names instead of names with a namespace, and custom properties by name.
+    """
+
+    def __init__(self, is_normal: bool) -> None:
+        self._is_normal = is_normal
+
+    def schema(self, schema: Any, space: str) -> Any:
+        if isinstance(schema, list):
+            return [self.schema(branch, space) for branch in schema]
+        if isinstance(schema, str):
+            return self._name(schema, space)
+        if isinstance(schema.get("type"), dict | list):
+            return self.schema(schema["type"], space)
+        kind = schema["type"]
+        if kind in _NAMED_KINDS:
+            return self._named(schema, space)
+        if kind in ("array", "map"):
+            member = "items" if kind == "array" else "values"
+            return {"type": kind, member: self.schema(schema[member], space), **self._properties(schema)}
+        properties = self._properties(schema) if kind in PRIMITIVE_TYPES else {}
+        return {"type": kind, **properties} if properties else self._name(kind, space)
+
+    def _named(self, schema: dict[str, Any], space: str) -> dict[str, Any]:
+        kind, (name, own_space) = schema["type"], _split_name(schema, space)
+        if self._is_normal:
+            printed = {"type": kind, "name": f"{own_space}.{name}" if own_space else name}
+        else:
+            printed = {"type": kind, "name": name, **({"namespace": own_space} if own_space != space else {})}
+        printed |= {"doc": schema["doc"]} if isinstance(schema.get("doc"), str) else {}
+        if kind in ("record", "error"):
+            printed["fields"] = [self._field(field, own_space) for field in schema["fields"]]
+        elif kind == "enum":
+            printed["symbols"] = schema["symbols"]
+            printed |= {"default": schema["default"]} if "default" in schema else {}
+        else:
+            printed["size"] = schema["size"]
+        printed |= self._properties(schema, {"default"} if kind == "enum" else set())
+        if schema.get("aliases"):
+            printed["aliases"] = [_relative(_qualify(alias, own_space), own_space) for alias in schema["aliases"]]
+        return printed
+
+    def _field(self, field: dict[str, Any], space: str) -> dict[str, Any]:
+        printed = {"name": field["name"], "type": self.schema(field["type"], space)}
+        printed |= {name: field[name] for name in ("doc", "default") if name in field}
+        if field.get("order", "ascending") != "ascending":
+            printed["order"] = field["order"]
+        printed |= {"aliases": field["aliases"]} if field.get("aliases") else {}
+        return printed | self._ordered({name: value for name, value in field.items() if name not in _FIELD_MEMBERS})
+
+    def _name(self, name: str, space: str) -> str:
+        if name in PRIMITIVE_TYPES:
+            return name
+        full_name = _qualify(name, space)
+        return full_name if self._is_normal else _relative(full_name, space)
+
+    def _properties(self, schema: dict[str, Any], others: set[str] | frozenset[str] = frozenset()) -> dict[str, Any]:
+        known = _SCHEMA_MEMBERS | others
+        return self._ordered({name: value for name, value in schema.items() if name not in known})
+
+    def _ordered(self, properties: dict[str, Any]) -> dict[str, Any]:
+        return dict(sorted(properties.items())) if self._is_normal else properties
+
+
+def _split_name(schema: dict[str, Any], space: str) -> tuple[str, str]:
+    """The simple name and the namespace of a definition."""
+    own_space, _, name = str(schema["name"]).rpartition(".")
+    if own_space:
+        return name, own_space
+    declared = schema.get("namespace")
+    return name, declared if isinstance(declared, str) else space
+
+
+def _qualify(name: str, space: str) -> str:
+    return name if "." in name or not space else f"{space}.{name}"
+
+
+def _relative(full_name: str, space: str) -> str:
+    own_space, _, name = full_name.rpartition(".")
+    return name if own_space == space else full_name
+
+
+# --- references ------------------------------------------------------------------------------------------------------
+
+
+def _inline_references(document: Any, references: Mapping[str, bytes]) -> Any:
+    definitions: dict[str, tuple[dict[str, Any], str]] = {}
+    for text in references.values():
+        for full_name, definition, space in _definitions(load_json(text), ""):
+            definitions.setdefault(full_name, (definition, space))
+    return _Inliner(definitions).schema(document, "", is_reference=False)
+
+
+def _definitions(schema: Any, space: str) -> Iterator[tuple[str, dict[str, Any], str]]:
+    """The named types that a schema defines, with the namespace around each."""
+    if isinstance(schema, list):
+        for branch in schema:
+            yield from _definitions(branch, space)
+    if not isinstance(schema, dict):
+        return
+    kind, inner_space = schema.get("type"), space
+    if isinstance(kind, str) and kind in _NAMED_KINDS and isinstance(schema.get("name"), str):
+        name, inner_space = _split_name(schema, space)
+        yield _qualify(name, inner_space), schema, space
+    for part in _parts(schema):
+        yield from _definitions(part, inner_space)
+
+
+def _parts(schema: dict[str, Any]) -> Iterator[Any]:
+    fields = schema.get("fields")
+    yield from (field.get("type") for field in fields if isinstance(field, dict)) if isinstance(fields, list) else ()
+    yield from (schema[member] for member in ("items", "values") if member in schema)
+    if isinstance(schema.get("type"), dict | list):
+        yield schema["type"]
+
+
+class _Inliner:
+    """Puts the definition of each referenced type where it is used first."""
+
+    def __init__(self, definitions: Mapping[str, tuple[dict[str, Any], str]]) -> None:
+        self._definitions = definitions
+        self._defined: set[str] = set()
+
+    def schema(self, schema: Any, space: str, is_reference: bool) -> Any:
+        """The schema with definitions. is_reference: it is part of a referenced text."""
+        if isinstance(schema, list):
+            return [self.schema(branch, space, is_reference) for branch in schema]
+        if isinstance(schema, str):
+            return self._use(schema, space, is_reference)
+        if not isinstance(schema, dict):
+            return schema
+        kind = schema.get("type")
+        if isinstance(kind, str) and kind in _NAMED_KINDS and isinstance(schema.get("name"), str):
+            return self._define(schema, space, is_reference)
+        if isinstance(kind, str) and kind not in PRIMITIVE_TYPES and kind not in ("array", "map"):
+            return self._use(kind, space, is_reference)
+        return self._with_parts(schema, lambda part: self.schema(part, space, is_reference))
+
+    def _use(self, name: str, space: str, is_reference: bool) -> Any:
+        full_name = _qualify(name, space)
+        if name in PRIMITIVE_TYPES or full_name in self._defined:
+            return full_name if is_reference and name not in PRIMITIVE_TYPES else name
+        if full_name not in self._definitions and name in self._definitions:
+            full_name = name  # a type without a namespace, used within one
+        if full_name not in self._definitions:
+            return name
+        definition, own_space = self._definitions[full_name]
+        return self._define(definition, own_space, is_reference=True)
+
+    def _define(self, schema: dict[str, Any], space: str, is_reference: bool) -> Any:
+        name, own_space = _split_name(schema, space)
+        full_name = _qualify(name, own_space)
+        if is_reference and full_name in self._defined:
+            return full_name
+        self._defined.add(full_name)
+        named = {**schema, "name": name, "namespace": own_space} if is_reference else schema
+        return self._with_parts(named, lambda part: self.schema(part, own_space, is_reference))
+
+    def _with_parts(self, schema: dict[str, Any], convert: Callable[[Any], Any]) -> dict[str, Any]:
+        changed = {member: convert(schema[member]) for member in ("items", "values") if member in schema}
+        if isinstance(schema.get("type"), dict | list):
+            changed["type"] = convert(schema["type"])
+        fields = schema.get("fields")
+        if isinstance(fields, list):
+            changed["fields"] = [
+                {**field, "type": convert(field["type"])} if isinstance(field, dict) and "type" in field else field
+                for field in fields
+            ]
+        return {**schema, **changed}
