@@ -21,6 +21,8 @@ from annals.api.auth.jwt_keys import IssuerKeys, is_url
 from annals.api.compat.aliases import CompatAliases
 from annals.api.compat.openapi_routes import COMPAT_OPENAPI, CompatOpenapiRoutes
 from annals.api.compat.routes import COMPAT, CompatRoutes
+from annals.api.confluent.routes import BASE as CONFLUENT_BASE
+from annals.api.confluent.routes import ConfluentRoutes, ConfluentSettings
 from annals.api.dispatch import Dispatcher, DispatcherApplication, Mount, ServerConfig
 from annals.api.feeds.documents_route import DOCUMENTS, DocumentsRoutes
 from annals.api.feeds.events_route import EVENTS, EventFeedRoutes
@@ -98,6 +100,8 @@ OWN_NAMES: Final = frozenset(
         RESTORE,
     )
 ) | {RESOLVED, MATCH, CHECK, FINDINGS, PREVIEWS, COMPAT_OPENAPI, HASH, LINKS, IMPORT}
+#: The first segments of the paths of Confluent's API.
+CONFLUENT: Final = CONFLUENT_BASE.removeprefix("/")
 ROOT_ALIASES: Final = frozenset((LIVEZ, READYZ, METRICS, OPENAPI))
 
 
@@ -191,7 +195,18 @@ def create_app(
         }
         max_compat_body = min(settings.compat_body, settings.max_body)
         compat_mount = Mount(CompatRoutes(registry, max_compat_body, settings.inbound), accepts_documents=True)
-        tree_mounts = {SUBSCRIPTIONS: Mount(SubscriptionsRoutes(subscription_context)), COMPAT: compat_mount}
+        confluent_settings = ConfluentSettings(
+            settings.confluent_group, settings.confluent_compatibility, max_compat_body
+        )
+        tree_mounts = {
+            SUBSCRIPTIONS: Mount(SubscriptionsRoutes(subscription_context)),
+            CONFLUENT: Mount(
+                ConfluentRoutes(registry, authenticator, confluent_settings),
+                allows_anonymous=True,
+                accepts_documents=True,
+            ),
+            COMPAT: compat_mount,
+        }
         aliases = CompatAliases(settings.compat_hosts, xregistry_routes.is_free)
         dispatcher = Dispatcher(
             xregistry_routes,

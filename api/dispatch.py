@@ -116,7 +116,7 @@ class Dispatcher:
 
     own_mounts: mounts by name below `/-/`; that of `/-/` itself has an empty name. aliases: names of `own_mounts` that
     also exist at the root, unless the model uses the name. fixed_mounts: mounts by whole path. tree_mounts: mounts by
-    first path segment. mount_request: returns the request with its canonical path, given the request and its host.
+    first path segment, or by the first two joined with a slash. mount_request: returns the request with its canonical path, given the request and its host.
     damage: receives errors, and logs those of the store. wait: returns the request to answer, once the registry has
     the state that the request waits for.
     """
@@ -252,7 +252,7 @@ class Dispatcher:
         if segments in self._fixed_mounts:
             return self._fixed_mounts[segments]
         if segments and segments[0] in self._tree_mounts:
-            return self._tree_mounts[segments[0]]
+            return self._tree_mounts.get("/".join(segments[:2])) or self._tree_mounts[segments[0]]
         if len(segments) == 1 and segments[0] in self._aliases and self._default_surface.is_free(segments[0]):
             return self._own_mounts[segments[0]]
         return Mount(self._default_surface, accepts_documents=True)

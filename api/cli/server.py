@@ -8,7 +8,7 @@ import logging
 import resource
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Final
@@ -22,6 +22,7 @@ from annals.api.cli.open_registry import open_local_registry
 from annals.api.cli.outcome import StoreError, UsageError
 from annals.api.cli.setup.notices import print_notice
 from annals.api.cli.worker_processes import WorkerProcesses
+from annals.api.confluent.own_port import ConfluentPort
 from annals.api.http.connections.protocol import BoundedConfig, BoundedProtocol
 from annals.api.ops.version import SERVER_HEADER
 from annals.api.settings.settings import Settings, server_url
@@ -52,6 +53,8 @@ URL_DIFFERS: Final = (
 def serve_registry(settings: Settings) -> None:
     """Runs the server of the registry until Ctrl-C or SIGTERM, and creates the store if it does not exist."""
     listening_socket = bind_socket(settings)
+    confluent_socket = bind_socket(settings, settings.confluent_port) if settings.confluent_port is not None else None
+    sockets = [listening_socket, *([confluent_socket] if confluent_socket else [])]
     address = server_url(settings, listening_socket.getsockname()[1])
     with open_local_registry(settings, address) as registry:
         _ = (
@@ -60,39 +63,48 @@ def serve_registry(settings: Settings) -> None:
         stored_url = registry.store.public_url
     ensure_configured_links(settings)
     with _explain_bind_error(settings):
-        listening_socket.listen(BACKLOG)
+        for each in sockets:
+            each.listen(BACKLOG)
     root = settings.public_url or url_of_socket(*listening_socket.getsockname()[:2])
     print_notice(f"Annals serves {root} from {mask_password(settings.database)}", logging.INFO, prefix="")
+    if confluent_socket:
+        confluent_url = url_of_socket(*confluent_socket.getsockname()[:2])
+        print_notice(f"Annals serves Confluent's API at {confluent_url}", logging.INFO, prefix="")
     if stored_url not in (settings.public_url, address):
         print_notice(URL_DIFFERS.format(named=stored_url, here=address))
     if settings.workers == 1:
-        run_server(settings, listening_socket, address)
+        run_server(settings, sockets, address)
     else:
         turns = WriteTurns() if settings.database.startswith("sqlite") else None  # PostgreSQL has a queue itself
-        serve = partial(run_server, settings, listening_socket, address, turns)
+        serve = partial(run_server, settings, sockets, address, turns)
         WorkerProcesses(settings.workers, serve, _WORKER_GRACE_SECONDS).run()
 
 
-def bind_socket(settings: Settings) -> socket.socket:
-    """A socket that is bound to the address but does not listen yet. Raises: UsageError if binding fails."""
+def bind_socket(settings: Settings, port: int | None = None) -> socket.socket:
+    """A socket that is bound to the address but does not listen yet. port: another one than that of the registry.
+
+    Raises: UsageError if binding fails.
+    """
     ipv6 = ":" in settings.host
     bound_socket = socket.socket(socket.AF_INET6 if ipv6 else socket.AF_INET)
     bound_socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     if ipv6:
         bound_socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-    with _explain_bind_error(settings):
-        bound_socket.bind((settings.host, settings.port))
+    own_port = settings.port if port is None else port
+    with _explain_bind_error(settings, own_port, "ANNALS_CONFLUENT_PORT" if port is not None else "--port"):
+        bound_socket.bind((settings.host, own_port))
     return bound_socket
 
 
 @contextmanager
-def _explain_bind_error(settings: Settings) -> Iterator[None]:
+def _explain_bind_error(settings: Settings, port: int | None = None, setting: str = "--port") -> Iterator[None]:
     """Explains why the socket cannot have the address, and what to do. Raises: UsageError."""
     try:
         yield
     except OSError as error:
         reason = error.strerror or error
-        raise UsageError(f"cannot listen on {settings.host}:{settings.port}: {reason}. Try --port.") from None
+        shown_port = settings.port if port is None else port
+        raise UsageError(f"cannot listen on {settings.host}:{shown_port}: {reason}. Try {setting}.") from None
 
 
 def url_of_socket(host: str, port: int) -> str:
@@ -102,19 +114,21 @@ def url_of_socket(host: str, port: int) -> str:
 
 def run_server(
     settings: Settings,
-    listening_socket: socket.socket,
+    sockets: Sequence[socket.socket],
     address: str,
     write_turns: WriteTurns | None = None,
     lifeline: int | None = None,
 ) -> None:
     """Runs the server until it stops. Raises: StoreError if it could not start.
 
-    write_turns: those of several workers. lifeline: a file descriptor; the server also stops when it is at its end.
+    sockets: of the registry, and of Confluent's API if that has a port of its own. write_turns: those of several workers. lifeline: a file descriptor; the server also stops when it is at its end.
     """
     app = create_app(settings, delivers=True, address=address, write_turns=write_turns)
     _raise_file_limit(settings.max_connections)
+    _, *confluent_sockets = sockets
+    ports = [each.getsockname()[1] for each in confluent_sockets]
     config = BoundedConfig(
-        app,
+        ConfluentPort(app, ports[0]) if ports else app,
         settings.connection_limits,
         lambda problem, scope: app.state.refuse(problem, scope),
         loop="uvloop",
@@ -133,7 +147,7 @@ def run_server(
     gc.freeze()
     gc.set_threshold(_GC_THRESHOLD)
     try:
-        server.run(sockets=[listening_socket])
+        server.run(sockets=list(sockets))
     except KeyboardInterrupt:
         return
     if not server.started:

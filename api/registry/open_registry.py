@@ -24,6 +24,7 @@ from annals.projections.entities.apply import EntityProjection
 from annals.projections.entities.publications import SqlPublications
 from annals.projections.entities.query import ViewPool
 from annals.projections.entities.rebuild import rebuild_if_stale
+from annals.projections.entities.schema_versions import open_schemas
 
 
 class RegistrySettings(Protocol):
@@ -103,6 +104,7 @@ def open_registry(
         domainvalidation=settings.domain_validation,
         vault=Vault(settings.master_keys),
         open_publications=SqlPublications,
+        open_schemas=open_schemas,
         write_turns=write_turns,
     )
     entities = EntityProjection(max_leaves=settings.indexed_leaves)

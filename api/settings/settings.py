@@ -25,6 +25,7 @@ from annals.api.http.limits import MAX_BODY
 from annals.api.settings.configured_links import parse_configured_links
 from annals.commands.store.master_keys import parse_keys
 from annals.domain.compat.legacy_apis import LegacyApi
+from annals.domain.confluent.settings import LEVELS
 from annals.domain.decisions.world import DomainValidation
 from annals.domain.values import xid as xids
 from annals.projections.entities.leaves import MAX_LEAVES
@@ -80,6 +81,12 @@ def _validate_id(text: str) -> str:
     if not xids.ID.match(text):
         raise ValueError("an id is needed: 1 to 128 of A-Z a-z 0-9 . _ ~ : @ - with a letter, a digit or _ first")
     return text
+
+
+def _validate_level(text: str) -> str:
+    if text.upper() not in LEVELS:
+        raise ValueError(f"one of {', '.join(LEVELS)} is needed")
+    return text.upper()
 
 
 def _lower_case(value: object) -> object:
@@ -201,6 +208,21 @@ class Settings(BaseSettings):
     )
     compat_body: int = Field(
         1 << 20, ge=1, description="maximum size of a request body of the legacy APIs below `/compat`, in bytes"
+    )
+    confluent_port: int | None = Field(
+        None,
+        ge=0,
+        le=65535,
+        description="additional port on which Confluent's API is at the root, such as 8081; 0 selects a free one;"
+        " none if unset",
+    )
+    confluent_group: Annotated[str, AfterValidator(_validate_id)] = Field(
+        "default", description="id of the Group of schemas that is the default context of Confluent's API"
+    )
+    confluent_compatibility: Annotated[str, AfterValidator(_validate_level)] = Field(
+        "BACKWARD",
+        description="compatibility level of subjects in Confluent's API where none is set: `NONE`, `BACKWARD`, `FORWARD`"
+        " or `FULL`, the last three also with `_TRANSITIVE`",
     )
     compat_schemaregistry_hosts: Annotated[str | None, validated_by(_parse_hosts)] = Field(
         None, description="host names that serve only Schema Registry 0.2, at their root, comma-separated"

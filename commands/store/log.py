@@ -24,12 +24,15 @@ from annals.commands.store.sql_world import SqlWorld
 from annals.commands.store.write_transaction import InlineProjection, WriteTransaction
 from annals.commands.store.write_turns import WriteTurns
 from annals.domain.compat.publications import Publications
+from annals.domain.confluent.schema_versions import SchemaIndex
 from annals.domain.decisions.world import DomainValidation
 from annals.domain.model import Model
 from annals.domain.registry.events import EntityEvent
 
 #: Opens the lookup of publications for decisions, on the connection of a write transaction.
 OpenPublications = Callable[[Connection, EventMapper], Publications]
+#: Opens the lookup of schemas for decisions, on the connection of a write transaction.
+OpenSchemas = Callable[[Connection], SchemaIndex]
 
 
 class Store:
@@ -37,8 +40,8 @@ class Store:
 
     public_url: recorded with each interaction as the registry's URL at that time. domainvalidation: the effect of rules
     beyond the model. vault: encrypts and decrypts secret values; one without keys does neither. open_publications:
-    opens the lookup of publications for decisions; a store without it has none. write_turns: those of the processes
-    that write to one SQLite file.
+    opens the lookup of publications for decisions; a store without it has none. open_schemas: the same for the
+    versions that Confluent's API shows. write_turns: those of the processes that write to one SQLite file.
     """
 
     def __init__(
@@ -53,6 +56,7 @@ class Store:
         domainvalidation: DomainValidation = "warn",
         vault: Vault | None = None,
         open_publications: OpenPublications | None = None,
+        open_schemas: OpenSchemas | None = None,
         write_turns: WriteTurns | None = None,
     ) -> None:
         self.engine = open_engine(url, durable=durable)
@@ -65,6 +69,7 @@ class Store:
         self.new_salt: NewSalt = new_salt or SaltGenerator()
         self.vault = vault or Vault()
         self._open_publications = open_publications
+        self._open_schemas = open_schemas
         self.public_url = public_url
         self.domainvalidation: DomainValidation = domainvalidation
         self._writer = WriterConnection(self.engine, write_turns)
@@ -152,4 +157,5 @@ class Store:
 
     def _world(self, connection: Connection) -> SqlWorld:
         published = self._open_publications(connection, self.mapper) if self._open_publications else None
-        return SqlWorld(connection, self.mapper, self._models, self.vault, published, self._links)
+        schemas = self._open_schemas(connection) if self._open_schemas else None
+        return SqlWorld(connection, self.mapper, self._models, self.vault, published, self._links, schemas)

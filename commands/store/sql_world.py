@@ -17,6 +17,7 @@ from annals.commands.store.secrets import Vault
 from annals.commands.store.state_compression import decompress_state
 from annals.commands.store.stream_head import NO_STREAM_HEAD, StreamHead
 from annals.domain.compat.publications import NoPublications, Publications
+from annals.domain.confluent.schema_versions import NoSchemas, SchemaIndex
 from annals.domain.decisions.checks.document_checks import CheckResults, ChecksRequired, DocumentCheck
 from annals.domain.decisions.world import Secret, StreamDifference
 from annals.domain.model import Model, compile_model
@@ -71,7 +72,9 @@ class SqlWorld:
         vault: Vault | None = None,
         published: Publications | None = None,
         link_cache: LinkCache | None = None,
+        schemas: SchemaIndex | None = None,
     ) -> None:
+        self._schemas: SchemaIndex = schemas or NoSchemas()
         self._publications: Publications = published or NoPublications()
         self._connection = connection
         self._vault = vault or Vault()
@@ -106,6 +109,11 @@ class SqlWorld:
     def publications(self) -> Publications:
         self._write_appended()
         return self._publications
+
+    @property
+    def schemas(self) -> SchemaIndex:
+        self._write_appended()
+        return self._schemas
 
     def attach(self, write: Callable[[], None], unwritten_document: Callable[[str], bytes | None]) -> None:
         """Names what a transaction provides: `write` writes the events it has appended, which queries would miss."""

@@ -34,9 +34,7 @@ def schema_not_found(schema: int | str | None = None) -> SchemaRegistryError:
 
 
 def subject_soft_deleted(subject: str) -> SchemaRegistryError:
-    return SchemaRegistryError(
-        40404, f"Subject '{subject}' was soft deleted. Set permanent=true to delete permanently"
-    )
+    return SchemaRegistryError(40404, f"Subject '{subject}' was soft deleted. Set permanent=true to delete permanently")
 
 
 def subject_not_soft_deleted(subject: str) -> SchemaRegistryError:
@@ -57,9 +55,7 @@ def version_not_soft_deleted(subject: str, version: int) -> SchemaRegistryError:
 
 
 def no_subject_config(subject: str) -> SchemaRegistryError:
-    return SchemaRegistryError(
-        40408, f"Subject '{subject}' does not have subject-level compatibility configured"
-    )
+    return SchemaRegistryError(40408, f"Subject '{subject}' does not have subject-level compatibility configured")
 
 
 def no_subject_mode(subject: str) -> SchemaRegistryError:
@@ -74,7 +70,7 @@ def invalid_version(version: str) -> SchemaRegistryError:
     return SchemaRegistryError(
         42202,
         f"The specified version '{version}' is not a valid version id."
-        " Allowed values are between [1, 2^31-1] and the string \"latest\"",
+        ' Allowed values are between [1, 2^31-1] and the string "latest"',
     )
 
 
@@ -99,8 +95,7 @@ def not_permitted(reason: str) -> SchemaRegistryError:
 def is_referenced(subject: str, version: int) -> SchemaRegistryError:
     return SchemaRegistryError(
         42206,
-        "One or more references exist to the schema"
-        f" {{magic=1,keytype=SCHEMA,subject={subject},version={version}}}.",
+        f"One or more references exist to the schema {{magic=1,keytype=SCHEMA,subject={subject},version={version}}}.",
     )
 
 

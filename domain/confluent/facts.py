@@ -1,7 +1,7 @@
 """What only Confluent's API knows of an entity: the private member `confluent` of its events (CSR-902).
 
 Of a Version: `id`, `key` and `guid` of its content, `number` where that is not its versionid, `subject` where the id of
-its Resource does not say it, `type` where its format does not say it, `references`, `metadata` and `ruleSet`,
+its Resource is not the name, `type` where its format does not say it, `references`, `metadata` and `ruleSet`,
 `accepted` where the registry's own checks do not bind it, `forgotten` with the numbers of earlier versions of its
 stream that were deleted for good.
 Of a Resource: `subject`, `highest` number, `config`, `mode`. Of a Group: `context`, `config`, `mode`, and `subjects` with
@@ -19,6 +19,8 @@ from annals.domain.values import xid as xids
 
 #: The private member. It is absent where there is nothing in it.
 CONFLUENT: Final = "confluent"
+#: The fact of a Version that the registry's own checks do not bind.
+ACCEPTED: Final = "accepted"
 #: The highest number of a version: clients read it as a signed integer of 32 bits.
 MAX_NUMBER: Final = 2**31 - 1
 #: The members of a Version that belong to its content, besides its text.
@@ -45,7 +47,7 @@ def number_of(versionid: str, facts: Facts) -> int:
     return number
 
 
-def subject_name(resource: str, facts: Facts) -> str | None:
+def subject_name(resource: str, facts: Facts) -> str:
     """The name of the subject that a Resource is. resource: its xid; facts: its own or those of one of its Versions."""
     recorded: str | None = facts.get("subject")
     return recorded if recorded is not None else name_of_id(xids.entity_id(resource))

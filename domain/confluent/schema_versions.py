@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 from annals.domain.confluent.facts import CONFLUENT, CONTENT_MEMBERS, facts_of, number_of, subject_name, type_of_schema
-from annals.domain.confluent.subjects import VERSIONS_TYPE, Subject
+from annals.domain.confluent.subjects import VERSIONS_TYPE
 from annals.domain.registry.events import EntityDeleted, EntityEvent
 from annals.domain.values import xid as xids
 
@@ -97,8 +97,14 @@ class SchemaIndex(Protocol):
     def highest_id(self) -> int:
         """The highest id that was ever given, 0 if none was."""
 
-    def referrers(self, group: str, subject: str, number: int) -> Sequence[SchemaVersion]:
-        """The live and soft-deleted versions that refer to a version."""
+    def referrers(self, group: str, subject: str, number: int, qualified: str = "") -> Sequence[SchemaVersion]:
+        """The live and soft-deleted versions that refer to a version.
+
+        qualified: its subject with the context, as schemas of other contexts refer to it.
+        """
+
+    def names_at(self, resource: str) -> Sequence[str]:
+        """The names of the subjects whose versions were ever at a Resource, in any letter case, and are not gone."""
 
     def has_versions(self, group: str) -> bool:
         """Whether a Group has live or soft-deleted versions."""
@@ -125,7 +131,10 @@ class NoSchemas:
     def highest_id(self) -> int:
         return 0
 
-    def referrers(self, group: str, subject: str, number: int) -> Sequence[SchemaVersion]:
+    def referrers(self, group: str, subject: str, number: int, qualified: str = "") -> Sequence[SchemaVersion]:
+        return ()
+
+    def names_at(self, resource: str) -> Sequence[str]:
         return ()
 
     def has_versions(self, group: str) -> bool:
@@ -175,7 +184,7 @@ def schema_version(event: EntityEvent, position: int) -> SchemaVersion | None:
     document = event.private.get("document")
     type = type_of_schema(str(event.attributes.get("format", "")), facts)
     subject = subject_name(event.xid.partition("/versions/")[0], facts)
-    if "id" not in facts or document is None or type is None or subject is None:
+    if "id" not in facts or document is None or type is None:
         return None
     extras = {name: facts[name] for name in CONTENT_MEMBERS if name in facts}
     number = number_of(xids.entity_id(event.xid), facts)
@@ -196,8 +205,3 @@ def _restore_row(rows: dict[int, SchemaVersion], new_row: SchemaVersion) -> None
     for since, row in rows.items():
         if row.deleted is not None and row.gone is None and (row.number, row.id) == (new_row.number, new_row.id):
             rows[since] = row._replace(gone=new_row.since)
-
-
-def subject_of(version: SchemaVersion, context: str) -> Subject:
-    """The subject of a version. context: the one for which its Group stands."""
-    return Subject(context, version.subject)

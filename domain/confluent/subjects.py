@@ -9,10 +9,9 @@ Rules CSR-301 to CSR-304, CSR-306, CSR-308 to CSR-311.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from hashlib import sha256
-from typing import Final, NamedTuple
-from urllib.parse import unquote_to_bytes
+from typing import Any, Final, NamedTuple
 
 from annals.domain.compat import ids as legacy_ids
 from annals.domain.values import xid as xids
@@ -37,7 +36,6 @@ _HASHED: Final = "_~::"
 #: The characters of an encoded name before its hash.
 _HASHED_PREFIX: Final = 60
 _PLAIN_BYTES: Final = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789.-_@")
-_ENCODED_TEXT: Final = re.compile(r"(?:[a-z0-9.\-_@]|~[0-9A-F]{2})+\Z")
 
 
 class Subject(NamedTuple):
@@ -115,17 +113,9 @@ def id_for(name: str, is_free: Callable[[str], bool]) -> str | None:
     return next(filter(is_free, candidate_ids(name)), None)
 
 
-def name_of_id(id: str) -> str | None:
-    """The name for which an id stands; None for an id from which the name cannot be read."""
-    if id.startswith(_HASHED):
-        return None
-    encoded_name = id.removeprefix(_ENCODED)
-    if encoded_name == id or not _ENCODED_TEXT.match(encoded_name):
-        return legacy_ids.to_legacy_id(id)
-    try:
-        return unquote_to_bytes(encoded_name.replace("~", "%")).decode()
-    except UnicodeDecodeError:
-        return None
+def name_of_id(id: str) -> str:
+    """The name for which an id stands where none is recorded."""
+    return legacy_ids.to_legacy_id(id)
 
 
 def _readable_id(name: str) -> str | None:
@@ -139,10 +129,33 @@ def _encode(name: str) -> str:
     return "".join(chr(byte) if byte in _PLAIN_BYTES else f"~{byte:02X}" for byte in name.encode())
 
 
+class EntityMembers(NamedTuple):
+    """What decisions and answers read of a live entity. is_exact: its xid has the letter case of the requested one."""
+
+    attributes: Mapping[str, Any]
+    private: Mapping[str, Any]
+    is_exact: bool = True
+
+
+#: Returns the live entity at an xid in any letter case; None if there is none.
+FindEntity = Callable[[str], EntityMembers | None]
+
+
 class ContextIds(NamedTuple):
     """The mapping between contexts and ids of Groups. default_group: the Group of the default context (CSR-306)."""
 
     default_group: str = "default"
+
+    def group_of(self, context: str, find: FindEntity) -> tuple[str, bool] | None:
+        """The id of a context's Group, and whether it exists; None where every possible id stands for another one."""
+        free_id: str | None = None
+        for id in self.candidates(context):
+            group = find(group_xid(id))
+            if group is None:
+                free_id = free_id or id
+            elif group.is_exact and self.context_of(id, group.private.get("confluent", {}).get("context")) == context:
+                return id, True
+        return (free_id, False) if free_id is not None else None
 
     def candidates(self, context: str) -> Iterator[str]:
         """The ids that may stand for a context, best first."""
@@ -151,12 +164,11 @@ class ContextIds(NamedTuple):
             return
         yield from (id for id in candidate_ids(context[1:]) if id.lower() != self.default_group.lower())
 
-    def context_of(self, group: str, recorded: str | None = None) -> str | None:
-        """The context for which a Group stands. recorded: its fact, where the id does not say the name."""
+    def context_of(self, group: str, recorded: str | None = None) -> str:
+        """The context for which a Group stands. recorded: its fact, where its id is not the name."""
         if group == self.default_group:
             return DEFAULT_CONTEXT
-        name = recorded if recorded is not None else name_of_id(group)
-        return None if name is None else f".{name}"
+        return f".{recorded if recorded is not None else name_of_id(group)}"
 
 
 def group_xid(group: str) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from annals.domain.compat.request_extras import LegacyDeletion, LegacyWrite
+from annals.domain.confluent.commands import ConfluentCommand
 from annals.domain.registry.events import EntityEvent
 from annals.domain.replication.foreign_interaction import ForeignInteraction
 from annals.domain.values.json_text import Json
@@ -213,7 +214,9 @@ class Repair:
 
 LinkCommand = WriteLink | DeleteLink | ControlLink
 SubscriptionCommand = WriteSubscription | DeleteSubscription | ControlSubscription
-RegistryCommand = WriteTree | DeleteEntities | ReplaceModel | WriteCapabilities | Restore | CreateRegistry
+RegistryCommand = (
+    WriteTree | DeleteEntities | ReplaceModel | WriteCapabilities | Restore | CreateRegistry | ConfluentCommand
+)
 Command = RegistryCommand | SubscriptionCommand | LinkCommand | Follow | Repair
 
 

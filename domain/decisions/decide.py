@@ -7,6 +7,7 @@ from typing import Final, assert_never
 
 from annals.domain.compat.errors import to_legacy_problem
 from annals.domain.compat.request_extras import LegacyDeletion, LegacyWrite
+from annals.domain.confluent.commands import DeleteContext, DeleteSchemas, RegisterSchema, WriteSettings
 from annals.domain.decisions import capabilities, replace_model, subscriptions
 from annals.domain.decisions.changes.change_set import ChangeSet
 from annals.domain.decisions.commands import (
@@ -33,6 +34,10 @@ from annals.domain.decisions.compat.imports import check_imports, remove_importe
 from annals.domain.decisions.compat.outdated_values import drop_outdated_values
 from annals.domain.decisions.compat.version_numbers import number_versions
 from annals.domain.decisions.compat.write import apply_legacy_write
+from annals.domain.decisions.confluent.delete import delete_context, delete_schemas
+from annals.domain.decisions.confluent.register import register_schema
+from annals.domain.decisions.confluent.schema_ids import assign_schema_ids
+from annals.domain.decisions.confluent.subject_settings import keep_settings, write_settings
 from annals.domain.decisions.delete import delete_entities
 from annals.domain.decisions.replace_model import check_stored_entities
 from annals.domain.decisions.replication import decide_links as links
@@ -54,11 +59,13 @@ from annals.domain.values import xid as xids
 RULES: Final[tuple[Callable[[ChangeSet], int | None], ...]] = (
     check_stored_entities,
     complete_resources,
+    keep_settings,
     forget_retained_versions,
     number_versions,
     drop_outdated_values,
     remove_importers,
     check_documents,
+    assign_schema_ids,
     check_constraints,
     check_matching_versions,
     check_domain_rules,
@@ -104,6 +111,14 @@ def _decide_registry_command(command: RegistryCommand, world: World, context: Co
             restore(changes, command)
         case CreateRegistry():
             _create_registry(changes, command)
+        case RegisterSchema():
+            register_schema(changes, command)
+        case DeleteSchemas():
+            delete_schemas(changes, command)
+        case WriteSettings():
+            write_settings(changes, command)
+        case DeleteContext():
+            delete_context(changes, command)
         case _:
             assert_never(command)
     findings = sum(rule(changes) or 0 for rule in RULES)

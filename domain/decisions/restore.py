@@ -12,9 +12,10 @@ from itertools import groupby
 from typing import Any, Final
 
 from annals.domain.access.roles import Role
+from annals.domain.confluent.facts import CONFLUENT
 from annals.domain.decisions import capabilities, replace_model, xrefs
 from annals.domain.decisions.changes.change_set import ChangeSet
-from annals.domain.decisions.changes.drafts import DefaultVersionRequest, EntityDraft, ResourceDraft
+from annals.domain.decisions.changes.drafts import DefaultVersionRequest, EntityDraft, GroupDraft, ResourceDraft
 from annals.domain.decisions.commands import Restore
 from annals.domain.decisions.compat import restore as compat_restore
 from annals.domain.decisions.delete import delete_entity
@@ -146,6 +147,7 @@ class _Restoration:
                 else changes.group(difference.past.xid, write_implied=False)
             )
             is_facade_changed = compat_restore.restore_group(draft, difference.past)
+            is_facade_changed |= _restore_facts(draft, difference.past)
             if (
                 not _restore_draft(draft, difference.past.attributes, self._past_registry.level(difference.past.xid))
                 and is_facade_changed
@@ -225,6 +227,7 @@ class _Restoration:
         ):
             raise HasdocumentViolation(draft.xid, plural=type.plural)
         compat_restore.restore_version(resource, draft, past_entity, definition)
+        draft.confluent = past_entity.private.get(CONFLUENT, {})
         draft.restore(past_entity.attributes, level)
         draft.document, draft.ordering_time = past_entity.document, ordered
         draft.default_marks = join_marks(retain_marks(marks, draft.attributes), draft.default_marks)
@@ -243,6 +246,7 @@ class _Restoration:
         if self._changes.context.role is not Role.ADMIN:
             past_meta = {**past_meta, "readonly": resource.readonly}  # only an admin changes that (ENT-140)
         is_facade_changed = compat_restore.restore_definition(resource, past_entity)
+        is_facade_changed |= _restore_facts(resource, past_entity)
         if _restore_draft(resource.meta, past_meta, level):
             self._check_writable(resource)
             resource.readonly = bool(past_meta["readonly"])
@@ -258,6 +262,14 @@ class _Restoration:
         """Raises: Readonly. An admin may write the meta of a read-only Resource."""
         if not (self._meta_only and self._changes.context.role is Role.ADMIN):
             check_writable(self._changes, resource.xid, frozenset())
+
+
+def _restore_facts(draft: GroupDraft | ResourceDraft, past_entity: Entity) -> bool:
+    """Sets what Confluent's API knew of an entity; returns whether that differs. The highest number stays."""
+    previous, kept = draft.confluent, {"highest"} & draft.confluent.keys()
+    past_facts = past_entity.private.get(CONFLUENT, {})
+    draft.confluent = {**past_facts, **{name: previous[name] for name in kept}}
+    return previous != draft.confluent
 
 
 def _owning_stream(difference: StreamDifference) -> str:

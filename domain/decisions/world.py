@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol
 
 from annals.domain.access.roles import Role
 from annals.domain.compat.publications import Publications
+from annals.domain.confluent.schema_versions import SchemaIndex
 from annals.domain.decisions.checks.document_checks import CheckResults, DocumentCheck
 from annals.domain.decisions.phases import ReportPhase
 from annals.domain.model import Model
@@ -147,6 +148,10 @@ class World(Protocol):
     @property
     def publications(self) -> Publications:
         """The published Versions, as the legacy APIs see them."""
+
+    @property
+    def schemas(self) -> SchemaIndex:
+        """The versions that Confluent's API shows."""
 
     @property
     def links(self) -> Sequence[Link]:

@@ -17,6 +17,7 @@ from annals.commands.store.mapper import EventMapper
 from annals.commands.store.registry_url import UNCONFIGURED_URL
 from annals.domain.compat.legacy_apis import LegacyApi, legacy_api_of, version_number
 from annals.domain.compat.uris import entity_path
+from annals.domain.confluent.facts import CONFLUENT
 from annals.domain.registry.events import TOPICS, EntityDeleted, EntityEvent, EntityRefreshed
 from annals.domain.values.json_text import loads
 from annals.projections.events.xregistry_events import ChangeEvent
@@ -82,13 +83,15 @@ class _StoredObjectFields(NamedTuple):
 def _describe_event(family: LegacyApi, row: LogRow) -> _ObjectEventDescription | None:
     """The change event for one stored event of a Group or an entity below it; None if there is none.
 
-    There is none for a refresh, for a pruning, which changes nothing that the API shows (LEG-707), and for entities
-    that the API does not show.
+    There is none for a refresh, for a pruning, which changes nothing that the API shows (LEG-707), for a version that
+    Confluent's API deletes for good, because it was deleted before, and for entities that the API does not show.
     """
     if row.topic == EntityRefreshed.TOPIC:
         return None
     fields = _read_fields(row)
-    if fields.reason == "pruned" or legacy_api_of(fields.xid) is not family:
+    if fields.reason == "pruned" or (fields.reason == "forgotten" and CONFLUENT in fields.private):
+        return None
+    if legacy_api_of(fields.xid) is not family:
         return None
     subject = _subject_path(fields)
     if subject is None:

@@ -14,6 +14,8 @@ from sqlalchemy import Connection
 from annals.commands.store.stream_head import StreamHead
 from annals.domain.compat.legacy_apis import FACADE
 from annals.domain.compat.publications import LiveVersion, Publication, affects_publications, fold_publications
+from annals.domain.confluent.facts import CONFLUENT
+from annals.domain.confluent.schema_versions import SchemaVersion, affects_schemas, fold_schema_versions
 from annals.domain.decisions.phases import PhaseCounter, ReportPhase
 from annals.domain.registry.entities import xref_target
 from annals.domain.registry.events import EntityCreated, EntityDeleted, EntityEvent
@@ -28,6 +30,11 @@ from annals.projections.entities.leaf_removal import KeysByType, remove_ranges
 from annals.projections.entities.leaves import MAX_LEAVES
 from annals.projections.entities.publications import retained_publications
 from annals.projections.entities.rows import EntityRow, entity_row, publication_row, row_values
+from annals.projections.entities.schema_versions import (
+    schema_reference_rows,
+    schema_version_row,
+    stored_schema_rows,
+)
 from annals.projections.entities.tables import ReadModelTables, tables
 from annals.projections.entities.xref import xref_of
 from annals.projections.log.positions import delete_position, read_position, save_position
@@ -123,6 +130,7 @@ class EntityProjection:
         for key, stream_events in streams.items():
             changes.add(previous_rows.get(key), stream_events)
         self._add_publications(db, changes, streams, previous_rows)
+        self._add_schema_versions(db, changes, streams, previous_rows)
         changes.write(db, self._tables)
         if removed_keys is not None:
             self._write_leaves(db, streams, previous_rows, removed_keys)
@@ -151,6 +159,24 @@ class EntityProjection:
             retained = retained_publications(db, self._tables.published.name, rowless_keys)
             for key, events in publication_events.items():
                 changes.add_publications(previous_rows.get(key), retained.get(key), events)
+
+    def _add_schema_versions(
+        self,
+        db: Database,
+        changes: RowChanges,
+        streams: Mapping[str, PositionedEvents],
+        previous_rows: Mapping[str, EntityRow],
+    ) -> None:
+        schema_events = {
+            key: events
+            for key, events in streams.items()
+            if any(affects_schemas(event, _has_facts(previous_rows.get(key))) for _, event in events)
+        }
+        if schema_events:
+            known_keys = [key for key, events in schema_events.items() if events[0][1].revision > 1]
+            stored = stored_schema_rows(db, self._tables.schema_version.name, known_keys)
+            for key, events in schema_events.items():
+                changes.add_schema_versions(fold_schema_versions(events, stored.get(key, ())))
 
     def _previous_rows(
         self, db: Database, streams: Mapping[str, PositionedEvents], known_heads: dict[str, StreamHead]
@@ -194,6 +220,8 @@ class RowChanges:
         self._deleted: list[Values] = []
         self._history: list[Values] = []
         self._publications: list[Values] = []
+        self._schema_versions: list[Values] = []
+        self._schema_references: list[Values] = []
 
     def add(self, previous: EntityRow | None, events: PositionedEvents) -> None:
         """Adds the events of one stream. previous: the existing row."""
@@ -228,6 +256,12 @@ class RowChanges:
         )
         self._publications += map(publication_row, fold_publications(events, live_version, retained))
 
+    def add_schema_versions(self, versions: Sequence[SchemaVersion]) -> None:
+        """Adds the rows of Confluent's API that a Version's events add or change."""
+        for version in versions:
+            self._schema_versions.append(schema_version_row(version))
+            self._schema_references += schema_reference_rows(version)
+
     def write(self, db: Database, target_tables: ReadModelTables) -> None:
         """Writes all changes."""
         if self._updated and len(self._inserted) < MIN_COPY_ROWS:
@@ -238,6 +272,8 @@ class RowChanges:
             (db.insert, target_tables.entity, self._inserted),
             (db.upsert, target_tables.entity, self._updated),
             (db.upsert, target_tables.published, self._publications),
+            (db.upsert, target_tables.schema_version, self._schema_versions),
+            (db.upsert, target_tables.schema_reference, self._schema_references),
         ):
             if rows:
                 write(table, rows)
@@ -248,6 +284,11 @@ def _is_deletion_only(events: PositionedEvents, previous: EntityRow | None) -> b
     (_, event), *later = events
     is_deletion = isinstance(event, EntityDeleted) and event.reason == "deleted" and not later
     return is_deletion and previous is not None and f'"{FACADE}"' not in previous.private
+
+
+def _has_facts(row: EntityRow | None) -> bool:
+    """Whether an entity has facts of Confluent's API."""
+    return row is not None and f'"{CONFLUENT}"' in row.private
 
 
 def _by_stream(positioned_events: PositionedEvents) -> dict[str, list[tuple[int, EntityEvent]]]:

@@ -47,6 +47,7 @@ from annals.projections.entities.id_keys import id_key_bound
 from annals.projections.entities.past_database import PastDatabase
 from annals.projections.entities.publications import StoredPublications
 from annals.projections.entities.rows import ROW_COLUMNS, EntityRow, stored_row
+from annals.projections.entities.schema_versions import StoredSchemas
 from annals.projections.entities.stored_links import StoredLinks
 from annals.projections.entities.tables import tables
 from annals.projections.log.answer_position import note_position
@@ -144,6 +145,11 @@ class View:
     def publications(self) -> StoredPublications:
         """The publications of the legacy APIs, which the registry itself does not show, on the same connection."""
         return StoredPublications(self._db)
+
+    @property
+    def schemas(self) -> StoredSchemas:
+        """What Confluent's API looks up, on the same connection."""
+        return StoredSchemas(self._db)
 
     def diff(self, before: int, after: int) -> RegistryDiff:
         """The difference between two log positions, on the same connection."""
@@ -326,6 +332,10 @@ class PastView(View):
     @property
     def publications(self) -> StoredPublications:
         return StoredPublications(self._current_db, self._position)
+
+    @property
+    def schemas(self) -> StoredSchemas:
+        return StoredSchemas(self._current_db, self._position)
 
     def as_of(self, position: int, definitions: tuple[int, int] | None = None) -> View:
         return PastView(self._current_db, position, definitions)

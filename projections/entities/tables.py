@@ -3,6 +3,8 @@
 `entity` has one row for each live entity. `entity_history` has one for each replaced image, with the position that
 replaced it. `attribute` has one for each leaf of a live entity, and `attribute_path` numbers the paths of leaves.
 `published` has one for each Version that was pruned and is retained for the legacy APIs, or that has a URI of its own.
+`schema_version` has one for each content of a Version that Confluent's API shows, and `schema_reference` one for each
+version that such a content refers to.
 A suffix names a second set, which a rebuild fills and renames. Indexes keep their original name, because SQLite cannot
 rename them.
 """
@@ -44,6 +46,8 @@ class ReadModelTables:
     attribute: Table
     path: Table
     published: Table
+    schema_version: Table
+    schema_reference: Table
 
     def exist(self, connection: Connection) -> bool:
         """Whether all exist, with the columns that this program defines."""
@@ -70,7 +74,8 @@ class ReadModelTables:
             yield from sorted(table.indexes, key=lambda index: str(index.name))
 
     def __iter__(self) -> Iterator[Table]:
-        return iter((self.entity, self.history, self.attribute, self.path, self.published))
+        tables = (self.entity, self.history, self.attribute, self.path, self.published)
+        return iter((*tables, self.schema_version, self.schema_reference))
 
 
 @lru_cache(maxsize=8)
@@ -84,6 +89,8 @@ def tables(suffix: str = "") -> ReadModelTables:
         attribute=_attribute_table(f"attribute{suffix}", metadata),
         path=_path_table(f"attribute_path{suffix}", metadata),
         published=_published_table(f"published{suffix}", metadata),
+        schema_version=_schema_version_table(f"schema_version{suffix}", metadata),
+        schema_reference=_schema_reference_table(f"schema_reference{suffix}", metadata),
     )
 
 
@@ -154,6 +161,45 @@ def _published_table(name: str, metadata: MetaData) -> Table:
         where = table.c[key].is_not(None)
         Index(f"{name}_by_{key}", key, "tree_key", sqlite_where=where, postgresql_where=where)
     return table
+
+
+def _schema_version_table(name: str, metadata: MetaData) -> Table:
+    return Table(
+        name,
+        metadata,
+        Column("tree_key", TEXT, nullable=False),
+        Column("since", BigInteger, nullable=False),
+        Column("xid", Text, nullable=False),
+        Column("subject", TEXT, nullable=False),
+        Column("subject_key", TEXT, nullable=False),
+        Column("number", BigInteger, nullable=False),
+        Column("id", BigInteger, nullable=False),
+        Column("key", TEXT, nullable=False),
+        Column("guid", TEXT, nullable=False),
+        Column("type", TEXT, nullable=False),
+        Column("document", Text, nullable=False),
+        Column("extras", Text, nullable=False),
+        Column("replaced", BigInteger),
+        Column("deleted", BigInteger),
+        Column("gone", BigInteger),
+        PrimaryKeyConstraint("tree_key", "since"),
+        Index(f"{name}_by_subject", "subject_key", "number"),
+        Index(f"{name}_by_id", "id", "since"),
+        Index(f"{name}_by_key", "key", "since"),
+        Index(f"{name}_by_guid", "guid", "since"),
+    )
+
+
+def _schema_reference_table(name: str, metadata: MetaData) -> Table:
+    return Table(
+        name,
+        metadata,
+        Column("subject_key", TEXT, nullable=False),
+        Column("number", BigInteger, nullable=False),
+        Column("tree_key", TEXT, nullable=False),
+        Column("since", BigInteger, nullable=False),
+        PrimaryKeyConstraint("subject_key", "number", "tree_key", "since"),
+    )
 
 
 def _row_columns() -> list[Column[object]]:

@@ -41,12 +41,12 @@ class _Resolution:
         pair = reader_index, writer_index
         if pair not in self._known:
             self._known[pair] = []  # a pair that is being compared counts as equal
-            self._known[pair] = list(self._compare(self._readers[reader_index], self._writers[writer_index], pair, path))
+            self._known[pair] = list(
+                self._compare(self._readers[reader_index], self._writers[writer_index], pair, path)
+            )
         return self._known[pair]
 
-    def _compare(
-        self, reader: AvroType, writer: AvroType, pair: tuple[int, int], path: str
-    ) -> Iterator[Difference]:
+    def _compare(self, reader: AvroType, writer: AvroType, pair: tuple[int, int], path: str) -> Iterator[Difference]:
         if writer.kind == "union":
             for position, branch in enumerate(writer.parts):
                 branch_path = f"{path}/{position}" if reader.kind == "union" else path
@@ -74,9 +74,7 @@ class _Resolution:
             yield from self.compare(reader_index, writer_index, path)
         elif not any(not self.compare(branch.type, writer_index, path) for branch in reader.parts):
             kind = self._writers[writer_index].kind.upper()
-            text = (
-                f"The {{reader}} schema is missing a type inside a union field at path '{path}' in the {{writer}} schema"
-            )
+            text = f"The {{reader}} schema is missing a type inside a union field at path '{path}' in the {{writer}} schema"
             yield Difference("MISSING_UNION_BRANCH", path, text, f"reader union lacking writer type: {kind}")
 
     def _compare_fields(self, reader: AvroType, writer: AvroType, path: str) -> Iterator[Difference]:
@@ -115,7 +113,9 @@ def _leaf_differences(reader: AvroType, writer: AvroType, path: str) -> Iterator
 
 
 def _type_mismatch(reader: AvroType, writer: AvroType, path: str) -> Difference:
-    text = f"The type (path '{path or '/'}') of a field in the {{reader}} schema does not match with the {{writer}} schema"
+    text = (
+        f"The type (path '{path or '/'}') of a field in the {{reader}} schema does not match with the {{writer}} schema"
+    )
     info = f"reader type: {reader.kind.upper()} not compatible with writer type: {writer.kind.upper()}"
     return Difference("TYPE_MISMATCH", path or "/", text, info)
 

@@ -21,13 +21,33 @@ COMPATIBLE_CHANGES: Final = frozenset(
         *("SCHEMA_REMOVED", "TYPE_EXTENDED", "ENUM_ARRAY_EXTENDED", "COMBINED_TYPE_EXTENDED", "SUM_TYPE_EXTENDED"),
         *("PRODUCT_TYPE_NARROWED", "NOT_TYPE_NARROWED", "MULTIPLE_OF_REDUCED", "MULTIPLE_OF_REMOVED"),
         *("PATTERN_REMOVED", "UNIQUE_ITEMS_REMOVED"),
-        *(f"{name}_{change}" for name in ("MAX_LENGTH", "MAXIMUM", "EXCLUSIVE_MAXIMUM") for change in ("INCREASED", "REMOVED")),
-        *(f"{name}_{change}" for name in ("MIN_LENGTH", "MINIMUM", "EXCLUSIVE_MINIMUM") for change in ("DECREASED", "REMOVED")),
-        *(f"MAX_{name}_{change}" for name in ("PROPERTIES", "ITEMS", "CONTAINS") for change in ("INCREASED", "REMOVED")),
-        *(f"MIN_{name}_{change}" for name in ("PROPERTIES", "ITEMS", "CONTAINS") for change in ("DECREASED", "REMOVED")),
+        *(
+            f"{name}_{change}"
+            for name in ("MAX_LENGTH", "MAXIMUM", "EXCLUSIVE_MAXIMUM")
+            for change in ("INCREASED", "REMOVED")
+        ),
+        *(
+            f"{name}_{change}"
+            for name in ("MIN_LENGTH", "MINIMUM", "EXCLUSIVE_MINIMUM")
+            for change in ("DECREASED", "REMOVED")
+        ),
+        *(
+            f"MAX_{name}_{change}"
+            for name in ("PROPERTIES", "ITEMS", "CONTAINS")
+            for change in ("INCREASED", "REMOVED")
+        ),
+        *(
+            f"MIN_{name}_{change}"
+            for name in ("PROPERTIES", "ITEMS", "CONTAINS")
+            for change in ("DECREASED", "REMOVED")
+        ),
         *("REQUIRED_ATTRIBUTE_WITH_DEFAULT_ADDED", "REQUIRED_ATTRIBUTE_REMOVED"),
         *("DEPENDENCY_ARRAY_NARROWED", "DEPENDENCY_ARRAY_REMOVED", "DEPENDENCY_SCHEMA_REMOVED"),
-        *(f"{name}_{change}" for name in ("ADDITIONAL_PROPERTIES", "UNEVALUATED_PROPERTIES") for change in ("ADDED", "EXTENDED")),
+        *(
+            f"{name}_{change}"
+            for name in ("ADDITIONAL_PROPERTIES", "UNEVALUATED_PROPERTIES")
+            for change in ("ADDED", "EXTENDED")
+        ),
         *(f"{name}_{change}" for name in ("ADDITIONAL_ITEMS", "UNEVALUATED_ITEMS") for change in ("ADDED", "EXTENDED")),
         *("PROPERTY_WITH_EMPTY_SCHEMA_ADDED_TO_OPEN_CONTENT_MODEL", "PROPERTY_REMOVED_FROM_OPEN_CONTENT_MODEL"),
         "REQUIRED_PROPERTY_WITH_DEFAULT_ADDED_TO_UNOPEN_CONTENT_MODEL",
@@ -37,7 +57,10 @@ COMPATIBLE_CHANGES: Final = frozenset(
         "PROPERTY_REMOVED_IS_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL",
         *("ITEM_WITH_EMPTY_SCHEMA_ADDED_TO_OPEN_CONTENT_MODEL", "ITEM_ADDED_TO_CLOSED_CONTENT_MODEL"),
         *("ITEM_WITH_FALSE_REMOVED_FROM_CLOSED_CONTENT_MODEL", "ITEM_REMOVED_FROM_OPEN_CONTENT_MODEL"),
-        *("ITEM_ADDED_IS_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", "ITEM_REMOVED_IS_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL"),
+        *(
+            "ITEM_ADDED_IS_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL",
+            "ITEM_REMOVED_IS_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL",
+        ),
     )
 )
 #: Differences that the policy LENIENT allows besides.
@@ -119,7 +142,9 @@ class _Comparison:
         for part in parts:
             changes = self.compare(older, part, path) if is_newer else self.compare(part, newer, path)
             if self.is_compatible(changes):
-                extended = [] if len(parts) == 1 else [("SUM_TYPE_EXTENDED" if is_newer else "PRODUCT_TYPE_NARROWED", path)]
+                extended = (
+                    [] if len(parts) == 1 else [("SUM_TYPE_EXTENDED" if is_newer else "PRODUCT_TYPE_NARROWED", path)]
+                )
                 return [*changes, *extended]
         return None
 
@@ -165,7 +190,10 @@ class _Comparison:
             yield "PRODUCT_TYPE_NARROWED" if older.criterion == "allOf" else "SUM_TYPE_NARROWED", path
         matches: dict[int, dict[int, list[_Change]]] = {}
         for index, part in enumerate(older.parts):
-            pairs = ((other, self.compare(part, match, f"{path}/{older.criterion}/{index}")) for other, match in enumerate(newer.parts))
+            pairs = (
+                (other, self.compare(part, match, f"{path}/{older.criterion}/{index}"))
+                for other, match in enumerate(newer.parts)
+            )
             matches[index] = {other: changes for other, changes in pairs if self.is_compatible(changes)}
         matching = maximum_matching({index: list(others) for index, others in matches.items()})
         for index, other in matching.items():
@@ -320,9 +348,7 @@ _COMPARISONS: Final[dict[str, Callable[[_Comparison, JsonNode, JsonNode, str], I
 }
 
 
-def _bounds(
-    older: JsonNode, newer: JsonNode, path: str, keywords: tuple[tuple[str, str], ...]
-) -> Iterator[_Change]:
+def _bounds(older: JsonNode, newer: JsonNode, path: str, keywords: tuple[tuple[str, str], ...]) -> Iterator[_Change]:
     for keyword, prefix in keywords:
         before, after = _number(older.get(keyword)), _number(newer.get(keyword))
         if before == after:
@@ -416,7 +442,9 @@ def _are_bytes(older: JsonNode, newer: JsonNode) -> bool:
 
 
 def _describe(type: str, path: str, older: JsonNode, newer: JsonNode) -> Difference:
-    text = f"The {{reader}} schema differs from the {{writer}} schema at path '{path}': {type.lower().replace('_', ' ')}"
+    text = (
+        f"The {{reader}} schema differs from the {{writer}} schema at path '{path}': {type.lower().replace('_', ' ')}"
+    )
     fragments = (_fragment(node.schema, path) for node in (newer, older))
     return Difference(type, path, text, "; ".join(filter(None, fragments)))
 

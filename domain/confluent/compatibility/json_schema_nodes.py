@@ -74,7 +74,9 @@ class JsonNode:
         part_kinds = [] if isinstance(types, list) else [*self._typed_kinds(types)]
         parts = [self._part(kind) for kind in (*part_kinds, *self._other_kinds())]
         if isinstance(types, list):
-            union = [JsonNode({**self.schema, "type": type}, self.base, self._resolve, _kind_of(type)) for type in types]
+            union = [
+                JsonNode({**self.schema, "type": type}, self.base, self._resolve, _kind_of(type)) for type in types
+            ]
             parts.insert(0, self._combined("anyOf", union))
         for criterion in COMBINATIONS:
             schemas = self.schema.get(criterion)

@@ -130,7 +130,9 @@ class _Comparison:
                 yield from self._compare_field(before, after, place)
         yield from self._compare_messages(older.nested_type, newer.nested_type, older_name, newer_name, f"{path}/")
 
-    def _compare_field(self, before: FieldDescriptorProto, after: FieldDescriptorProto, path: str) -> Iterator[Difference]:
+    def _compare_field(
+        self, before: FieldDescriptorProto, after: FieldDescriptorProto, path: str
+    ) -> Iterator[Difference]:
         older_entry, newer_entry = self._older.map_entry(before), self._newer.map_entry(after)
         info = f"{_type_text(before)} -> {_type_text(after)}"
         if (older_entry is None) != (newer_entry is None):
@@ -142,7 +144,9 @@ class _Comparison:
             yield from self._compare_types(before, after, path)
             yield from self._compare_labels(before, after, path)
 
-    def _compare_types(self, before: FieldDescriptorProto, after: FieldDescriptorProto, path: str) -> Iterator[Difference]:
+    def _compare_types(
+        self, before: FieldDescriptorProto, after: FieldDescriptorProto, path: str
+    ) -> Iterator[Difference]:
         older_kind, newer_kind = (_SCALAR_KINDS.get(field.type) for field in (before, after))
         info = f"{_type_text(before)} -> {_type_text(after)}"
         if (older_kind is None) != (newer_kind is None):
@@ -164,7 +168,9 @@ class _Comparison:
             if nested:
                 yield _difference("FIELD_NAMED_TYPE_CHANGED", path, info)
 
-    def _compare_labels(self, before: FieldDescriptorProto, after: FieldDescriptorProto, path: str) -> Iterator[Difference]:
+    def _compare_labels(
+        self, before: FieldDescriptorProto, after: FieldDescriptorProto, path: str
+    ) -> Iterator[Difference]:
         kind = _SCALAR_KINDS.get(before.type)
         if kind is None or kind == "STRING_OR_BYTES" or kind != _SCALAR_KINDS.get(after.type):
             return
@@ -177,7 +183,9 @@ def _new_exclusions(older: DescriptorProto, newer: DescriptorProto, path: str) -
     """The oneofs that make fields exclude each other that did not before."""
     older_fields = {field.number: field for field in older.field}
     for oneof in newer.oneof_decl:
-        members = [field for field in newer.field if _oneof(newer, field) == oneof.name and field.number in older_fields]
+        members = [
+            field for field in newer.field if _oneof(newer, field) == oneof.name and field.number in older_fields
+        ]
         origins = [_oneof(older, older_fields[field.number]) or f"field {field.number}" for field in members]
         moved = sum(origin.startswith("field ") for origin in origins)
         if len(set(origins)) > 1:

@@ -152,7 +152,9 @@ class _Printer:
             input_stream, output_stream = (
                 "stream " if is_stream else "" for is_stream in (method.client_streaming, method.server_streaming)
             )
-            head = f"  rpc {method.name} ({input_stream}{method.input_type}) returns ({output_stream}{method.output_type})"
+            head = (
+                f"  rpc {method.name} ({input_stream}{method.input_type}) returns ({output_stream}{method.output_type})"
+            )
             options = [f"    option {name} = {value};" for name, value in _options(method.options)]
             yield from (f"{head} {{", *options, "  }") if options else (f"{head};",)
         yield "}"

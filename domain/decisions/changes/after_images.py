@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from annals.domain.compat.legacy_apis import FACADE, version_number
 from annals.domain.compat.publications import NUMBER
+from annals.domain.confluent.facts import CONFLUENT
 from annals.domain.decisions.changes.drafts import NEWEST, EntityDraft, GroupDraft, ResourceDraft, VersionDraft
 from annals.domain.model import GroupType, Model
 from annals.domain.model.spec_attributes import SPECVERSION
@@ -55,7 +56,7 @@ def registry_after_images(draft: GroupDraft, model: Model, previous: Model) -> I
     image = draft.after_image(specversion=SPECVERSION, **draft.counts(model.groups))
     counts = {f"{plural}count" for plural in (*model.groups, *previous.groups)}
     changed = (_differing_names(draft.before, image) - counts) | draft.always_changed
-    yield _after_image(draft, image, _without_empty({LINK: draft.link}), changed)
+    yield _after_image(draft, image, _without_empty({LINK: draft.link, CONFLUENT: draft.confluent}), changed)
 
 
 def group_after_images(draft: GroupDraft, type: GroupType | None) -> Iterator[AfterImage]:
@@ -64,7 +65,7 @@ def group_after_images(draft: GroupDraft, type: GroupType | None) -> Iterator[Af
         yield AfterImage(draft.xid, draft.before["epoch"] if draft.before else 0, deletion_reason="deleted")
         return
     image = draft.after_image(**draft.counts(type.resources))
-    private = _without_empty({FACADE: draft.facade, LINK: draft.link})
+    private = _without_empty({FACADE: draft.facade, LINK: draft.link, CONFLUENT: draft.confluent})
     if not draft.is_updated and image == draft.before:
         return
     counts = {f"{plural}count" for plural in type.resources}
@@ -165,7 +166,7 @@ def _resource_image(resource: ResourceDraft, default: VersionDraft | None) -> tu
     private["counter"] = resource.counter
     if resource.meta.attributes.get("defaultversionsticky"):
         private[NEWEST] = resource.newest
-    private |= {FACADE: resource.facade, LINK: resource.link}
+    private |= {FACADE: resource.facade, LINK: resource.link, CONFLUENT: resource.confluent}
     return image, _without_empty(private)
 
 
@@ -183,7 +184,7 @@ def _pointer_image(resource: ResourceDraft) -> tuple[Attributes, dict[str, Any]]
     timestamps = {name: resource.meta.attributes[name] for name in ("createdat", "modifiedat")}
     image = {**id_attributes, "meta": {**id_attributes, "xref": resource.xref}}
     private = {"own": timestamps, "counter": resource.counter, FACADE: resource.facade, LINK: resource.link}
-    return image, _without_empty(private)
+    return image, _without_empty(private | {CONFLUENT: resource.confluent})
 
 
 def _without_empty(private: dict[str, Any]) -> dict[str, Any]:

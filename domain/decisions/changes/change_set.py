@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from annals.domain.compat.publications import NUMBER, Publication
+from annals.domain.confluent.facts import CONFLUENT
 from annals.domain.decisions.changes.after_images import (
     AfterImage,
     cascaded_after_image,
@@ -52,6 +53,8 @@ class ChangeSet:
         )  # streams that a restore brings back, even if their types have other names now
         self._subtrees: dict[str, Sequence[Entity]] = {}  # of Groups
         self._cascaded_entities: list[Entity] = []  # the descendants of a deleted Group or Resource
+        self.accepted_resources: set[str] = set()  # whose Versions stay as they are, whatever their compatibility is
+        self._forgotten_schemas: dict[str, Sequence[int]] = {}  # soft-deleted ones of Confluent's API: their numbers
         self._forgotten: dict[str, tuple[int, int]] = {}  # retained Versions to forget: their numbers and epochs
 
     # --- types ---------------------------------------------------------------------------------------------------
@@ -186,6 +189,10 @@ class ChangeSet:
                 self.world.publications.pruned_entity(publication).epoch,
             )
 
+    def forget_schemas(self, xid: str, numbers: Sequence[int]) -> None:
+        """Drops soft-deleted versions of Confluent's API for good. xid: of the deleted Version; numbers: of those."""
+        self._forgotten_schemas[xid] = numbers
+
     def is_deleted(self, xid: str) -> bool:
         """Whether this change deletes a Group or a Resource, directly or with its Group."""
         group = self.groups.get(xids.stream(xids.join(*xids.segments(xid)[:2])))
@@ -221,6 +228,8 @@ class ChangeSet:
         yield from (cascaded_after_image(entity) for entity in self._cascaded_entities)
         for xid, (number, epoch) in self._forgotten.items():
             yield AfterImage(xid, epoch, private={NUMBER: number}, deletion_reason="forgotten")
+        for xid, numbers in self._forgotten_schemas.items():
+            yield AfterImage(xid, 0, private={CONFLUENT: {"forgotten": list(numbers)}}, deletion_reason="forgotten")
         for draft in self.groups.values():
             if draft.xid == xids.REGISTRY:
                 yield from registry_after_images(draft, self.model, self.world.model)

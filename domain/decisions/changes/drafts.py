@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from annals.domain.compat.legacy_apis import FACADE, version_number
+from annals.domain.confluent.facts import CONFLUENT
 from annals.domain.decisions.rules.epochs import check_epoch
 from annals.domain.errors.problems import InvalidAttribute
 from annals.domain.model import Level, ResourceType
@@ -240,10 +241,11 @@ class EntityDraft:
 class GroupDraft(EntityDraft):
     """The registry or a Group: an EntityDraft that counts the members of its collections.
 
-    facade: values that only the legacy APIs know. link: id of the link that delivered the entity.
+    facade: values that only the legacy APIs know. confluent: those that only Confluent's API knows. link: id of the
+    link that delivered the entity.
     """
 
-    __slots__ = ("count_deltas", "entity", "facade", "is_deleted", "link")
+    __slots__ = ("confluent", "count_deltas", "entity", "facade", "is_deleted", "link")
 
     def __init__(
         self, xid: str, level: Level, previous_level: Level, entity: Entity | None, now: str, link: str | None = None
@@ -254,6 +256,7 @@ class GroupDraft(EntityDraft):
         self.is_deleted = False
         self.count_deltas: dict[str, int] = {}
         self.facade: Attributes = entity.private.get(FACADE, {}) if entity else {}
+        self.confluent: Attributes = entity.private.get(CONFLUENT, {}) if entity else {}
         self.link: str | None = entity.private.get(LINK) if entity else link or None
 
     def count(self, plural: str, change: int) -> None:
@@ -287,12 +290,13 @@ class VersionDraft(EntityDraft):
     validation_results: the results of the checks of its format and compatibility. document: SHA-256 of its bytes.
     ordering_time: its ordering time in `modifiedat` mode (ENT-101). default_marks: which of its values are defaults.
     facade: values that only the legacy APIs know. assigned_number: its number in the legacy APIs, if the id does not
-    determine it.
+    determine it. confluent: values that only Confluent's API knows.
     """
 
     __slots__ = (
         "ancestor",
         "assigned_number",
+        "confluent",
         "default_marks",
         "deletion_reason",
         "document",
@@ -316,6 +320,7 @@ class VersionDraft(EntityDraft):
         self.ordering_time: str | None = private.get("ordered")
         self.default_marks: DefaultMarks = private.get(DEFAULT_MARKS, {})
         self.facade: Attributes = private.get(FACADE, {})
+        self.confluent: Attributes = private.get(CONFLUENT, {})
         self.assigned_number: int | None = None
         self.ancestor: str | None = None  # as the request states it; None: not stated
         self.deletion_reason: DeletionReason | None = None  # why it was deleted: deleted, pruned
@@ -336,6 +341,7 @@ class VersionDraft(EntityDraft):
             "ordered": self.ordering_time,
             DEFAULT_MARKS: self.default_marks or None,
             FACADE: self.facade or None,
+            CONFLUENT: self.confluent or None,
         }
         return {name: value for name, value in members.items() if value is not None}
 
@@ -381,13 +387,15 @@ class ResourceDraft:
 
     xref: the Resource that it refers to; then it has no Versions of its own. readonly: the value in its meta.
     has_all_versions: `versions` holds all Versions. always_changed: names that `changed` contains regardless of their
-    values. facade: values that only the legacy APIs know. link: id of the link that delivered the Resource.
+    values. facade: values that only the legacy APIs know. confluent: those that only Confluent's API knows. link: id of
+    the link that delivered the Resource.
     default_request: what the request says about the default Version. newest: id of the newest Version, empty if it is
     not known. only_appends: the change adds Versions after the newest one, and leaves all others as they are.
     """
 
     __slots__ = (
         "always_changed",
+        "confluent",
         "counter",
         "default_request",
         "entity",
@@ -431,6 +439,7 @@ class ResourceDraft:
         self.always_changed: frozenset[str] = frozenset()
         self.counter: int = entity.private.get("counter", 0) if entity else 0
         self.facade: Attributes = entity.private.get(FACADE, {}) if entity else {}
+        self.confluent: Attributes = entity.private.get(CONFLUENT, {}) if entity else {}
         self.link: str | None = entity.private.get(LINK) if entity else link or None
         self.newest = newest_version_id(entity) if entity else ""
         self.only_appends = False

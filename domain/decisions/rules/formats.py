@@ -10,10 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from annals.domain.confluent.facts import ACCEPTED
 from annals.domain.decisions import capabilities
 from annals.domain.decisions.capabilities import EnabledFormats
 from annals.domain.decisions.changes.change_set import ChangeSet
 from annals.domain.decisions.changes.drafts import ResourceDraft, VersionDraft
+from annals.domain.decisions.checks.document_checks import CheckResults
+from annals.domain.decisions.confluent.schema_ids import content_checks
 from annals.domain.decisions.rules.compared_versions import affects_descendants, ancestors_of, versions_to_check
 from annals.domain.decisions.rules.stored_entities import StoredEntityErrors
 from annals.domain.decisions.rules.version_checks import VersionCheck, compatibility_violations, format_check
@@ -37,20 +40,46 @@ def check_documents(changes: ChangeSet) -> None:
     ModelComplianceError for stored data that a new model does not allow; ChecksRequired if checks of documents are
     needed first.
     """
+    _bind_changed_schemas(changes)
     check_errors = _CheckErrors(changes)
     version_checks = list(_version_checks(changes, check_errors))
     document_checks = frozenset(
         document_check for version_check in version_checks for document_check in version_check.document_checks()
-    )
+    ) | content_checks(changes)  # in one call, so that a command waits for its checks once
     results = changes.world.check_results(document_checks, changes.documents) if document_checks else {}
-    for version_check in version_checks:
+    judged_checks = [check for check in version_checks if not _accept_violations(changes, check, results)]
+    for version_check in judged_checks:
         try:
             version_check.version.validation_results = version_check.validation_attributes(results)
         except FormatViolation as violation:
             check_errors.add(version_check.version, violation)
-    for version, problem in compatibility_violations(version_checks, results):
+    for version, problem in compatibility_violations(judged_checks, results):
         check_errors.add(version, problem)
     check_errors.finish()
+
+
+def _bind_changed_schemas(changes: ChangeSet) -> None:
+    """Binds schemas of Confluent's API to the checks of the registry again, once another API changes their documents."""
+    for resource in changes.resources.values():
+        for version in resource.live_versions():
+            if version.entity is not None and version.document != version.entity.document:
+                version.confluent = {name: fact for name, fact in version.confluent.items() if name != ACCEPTED}
+
+
+def _accept_violations(changes: ChangeSet, version_check: VersionCheck, results: CheckResults) -> bool:
+    """Whether a Version breaks rules that do not bind it, because Confluent's API has judged it by its own (CSR-810).
+
+    Its attributes then say so.
+    """
+    version = version_check.version
+    if not version.confluent.get(ACCEPTED) and version_check.resource.xid not in changes.accepted_resources:
+        return False
+    violations = version_check.violation_texts(results)
+    if not violations:
+        return False
+    version.validation_results = violations
+    version.confluent = {**version.confluent, ACCEPTED: True}
+    return True
 
 
 class _CheckErrors:

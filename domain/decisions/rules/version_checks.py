@@ -62,6 +62,20 @@ class VersionCheck:
             )
         return attributes
 
+    def violation_texts(self, results: CheckResults) -> dict[str, Any]:
+        """The attributes of a Version that is kept although it breaks rules; empty if it breaks none."""
+        if self.document is None:
+            return {}
+        if violations := results[self.document]:
+            attributes = _validation_members("format", violations[0].text)
+            return attributes | (_validation_members("compatibility", _NOT_VALIDATED_REASON) if self.rule else {})
+        entries = list(_violation_entries(self, results))
+        if not entries:
+            return {}
+        return _validation_members("format", None) | _validation_members(
+            "compatibility", document_errors.entry_text(entries[0])
+        )
+
 
 def format_check(version: VersionDraft) -> FormatCheck:
     """The check of a Version's document against its format."""

@@ -51,7 +51,11 @@ class CompilerResult:
 
 
 def compile_text(
-    text: str, other_documents: Mapping[str, str] | None = None, file_name: str = FILE_NAME, *, with_imports: bool = False
+    text: str,
+    other_documents: Mapping[str, str] | None = None,
+    file_name: str = FILE_NAME,
+    *,
+    with_imports: bool = False,
 ) -> CompilerResult:
     """The result of compiling a document. A millisecond for 2 kB.
 

@@ -41,6 +41,7 @@ from annals.domain.values import xid as xids
 from annals.projections.entities.apply import EntityProjection
 from annals.projections.entities.publications import SqlPublications
 from annals.projections.entities.query import ViewPool
+from annals.projections.entities.schema_versions import open_schemas
 from annals.projections.outgoing.destination_guard import DestinationGuard
 from annals.projections.replication.link_state import LinkStates
 from annals.projections.replication.link_worker import LinkWorkerContext
@@ -250,6 +251,7 @@ async def named_registry(name: str, database: str, days: int = 0) -> AsyncIterat
             new_id=moment.new_id,
             public_url=f"http://{name}",
             open_publications=SqlPublications,
+            open_schemas=open_schemas,
         )
         with closing(again) as store:
             try:

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from annals.domain.compat.legacy_apis import LegacyApi, legacy_api_of
 from annals.domain.compat.publications import Publication, Publications, affects_publications, fold_publications
+from annals.domain.confluent.schema_versions import SchemaIndex, SchemaVersion, fold_schema_versions
+from annals.domain.confluent.subjects import VERSIONS_TYPE
 from annals.domain.decisions.checks import document_checks
 from annals.domain.decisions.checks.document_checks import CheckResults, DocumentCheck
 from annals.domain.decisions.world import Secret, StreamDifference
@@ -124,6 +126,10 @@ class MemoryWorld:
         return MemoryPublications(self._log)
 
     @property
+    def schemas(self) -> SchemaIndex:
+        return MemorySchemas(self._log)
+
+    @property
     def links(self) -> Sequence[Link]:
         found = (entity for entity in self._entities.values() if entity.type == links.TYPE)
         return [Link.from_entity(entity, entity.position) for entity in found]
@@ -145,6 +151,56 @@ class MemoryWorld:
     def entities(self) -> Iterator[Entity]:
         """All live entities, in the order of EV-77."""
         yield from sorted(self._entities.values(), key=lambda entity: xids.event_order(entity.xid))
+
+
+class MemorySchemas:
+    """Implements `SchemaIndex` over a log in memory. Each look-up reads the whole log."""
+
+    def __init__(self, log: Sequence[EntityEvent]) -> None:
+        """log: all events, from position 1 on."""
+        streams: dict[str, list[tuple[int, EntityEvent]]] = {}
+        for position, event in enumerate(log, 1):
+            if event.type == VERSIONS_TYPE:
+                streams.setdefault(event.stream, []).append((position, event))
+        self._all = [row for events in streams.values() for row in fold_schema_versions(events)]
+        self._rows = [row for row in self._all if row.gone is None]
+
+    def versions(self, group: str, subject: str) -> Sequence[SchemaVersion]:
+        found = [row for row in self._rows if row.is_listed and (row.group, row.subject) == (group, subject)]
+        return sorted(found, key=lambda row: row.number)
+
+    def by_key(self, key: str) -> Sequence[SchemaVersion]:
+        return sorted((row for row in self._rows if row.key == key), key=lambda row: -row.since)
+
+    def by_id(self, id: int) -> Sequence[SchemaVersion]:
+        return sorted((row for row in self._rows if row.id == id), key=lambda row: row.since)
+
+    def by_guid(self, guid: str) -> Sequence[SchemaVersion]:
+        return sorted((row for row in self._rows if row.guid == guid), key=lambda row: row.since)
+
+    def ids_of_key(self, key: str) -> Sequence[tuple[str, int]]:
+        found = sorted((row for row in self._all if row.key == key), key=lambda row: -row.since)
+        return [(row.group, row.id) for row in found]
+
+    def highest_id(self) -> int:
+        return max((row.id for row in self._all), default=0)
+
+    def referrers(self, group: str, subject: str, number: int, qualified: str = "") -> Sequence[SchemaVersion]:
+        return [
+            row
+            for row in self._rows
+            for reference in row.references
+            if row.is_listed
+            and reference.version == number
+            and (reference.subject == qualified or (row.group, reference.subject) == (group, subject))
+        ]
+
+    def names_at(self, resource: str) -> Sequence[str]:
+        at_resource = [row for row in self._rows if row.is_listed and row.resource.lower() == resource.lower()]
+        return list(dict.fromkeys(row.subject for row in at_resource))
+
+    def has_versions(self, group: str) -> bool:
+        return any(row.group == group for row in self._rows)
 
 
 class MemoryPublications:

@@ -1,0 +1,33 @@
+"""A second port of the same server, whose root is Confluent's API: clients have 8081 in their files (CSR-102)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from annals.api.confluent.routes import BASE
+
+#: Paths of the registry that this port has as well.
+_HEALTH_PATHS: Final = (b"/-/livez", b"/-/readyz")
+
+
+class ConfluentPort:
+    """The application, with the paths of requests to one port moved below `BASE`."""
+
+    def __init__(self, app: ASGIApp, port: int) -> None:
+        self._app = app
+        self._port = port
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and (scope.get("server") or ("", 0))[1] == self._port:
+            scope = canonical_scope(scope)
+        await self._app(scope, receive, send)
+
+
+def canonical_scope(scope: Scope) -> Scope:
+    """The scope of a request to the port of Confluent's API, with the canonical path."""
+    raw_path, base = scope["raw_path"], BASE.encode()
+    if raw_path in _HEALTH_PATHS or raw_path == base or raw_path.startswith(base + b"/"):
+        return scope
+    return {**scope, "raw_path": base + raw_path, "path": BASE + scope["path"]}

@@ -1,0 +1,428 @@
+"""Answers of Confluent's API that change nothing: rows R1 to R3, R5, R7 to R9, R11 to R23 of the table of paths."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from annals import __version__
+from annals.api.confluent.request_params import LATEST_VERSION, QueryParams, parse_id, parse_version, schema_request
+from annals.api.confluent.responses import json_response, status_error, text_response
+from annals.api.confluent.view import ConfluentView, one_version
+from annals.api.http.request import Request
+from annals.api.http.response import Response
+from annals.domain.confluent.checks import SchemaDocument
+from annals.domain.confluent.commands import SchemaRequest
+from annals.domain.confluent.errors import (
+    SchemaRegistryError,
+    no_subject_config,
+    no_subject_mode,
+    schema_not_found,
+    subject_not_found,
+    version_not_found,
+)
+from annals.domain.confluent.messages import closing_messages
+from annals.domain.confluent.schema_types import SCHEMA_TYPES
+from annals.domain.confluent.schema_versions import SchemaVersion
+from annals.domain.confluent.settings import LEVEL, effective_config, effective_mode
+from annals.domain.confluent.subjects import (
+    ALL_CONTEXTS,
+    DEFAULT_CONTEXT,
+    Subject,
+    has_prefix,
+    parse_context,
+    parse_subject,
+    sort_key,
+)
+from annals.domain.decisions.changes.documents import digest
+from annals.domain.decisions.confluent.register import compared_versions, comparisons_of, messages_of
+from annals.domain.values import xid as xids
+from annals.domain.values.json_text import loads_trusted
+
+#: The header with which clients ask for members that older ones do not know (CSR-113).
+_UNKNOWN_PROPERTIES: Final = b"confluent-accept-unknown-properties"
+
+
+@dataclass(frozen=True, slots=True)
+class ConfluentRead:
+    """A request and the moment that answers it.
+
+    parts: the variable parts of the path. context: of the path, None without `/contexts/...`. body: of a POST.
+    """
+
+    request: Request
+    parts: Mapping[str, str]
+    context: str | None
+    params: QueryParams
+    body: Mapping[str, Any]
+    view: ConfluentView
+
+    @property
+    def is_full(self) -> bool:
+        return (self.request.header(_UNKNOWN_PROPERTIES) or "").lower() == "true"
+
+    @property
+    def format(self) -> str:
+        return self.params.text("format")
+
+    @property
+    def scope(self) -> Subject:
+        """What a config or mode is of: the subject of the path, its context, or the default context."""
+        text = self.parts.get("subject", "")
+        return parse_subject(text, self.context or DEFAULT_CONTEXT)
+
+    def subject(self, text: str | None = None) -> Subject:
+        """The subject that the path or a parameter names, with its alias, also in another context (CSR-305)."""
+        name = self.parts["subject"] if text is None else text
+        is_qualified = self.context is not None or name.startswith(":.")
+        return self.view.found_subject(parse_subject(name, self.context or DEFAULT_CONTEXT), is_qualified=is_qualified)
+
+    def json(self, body: Any) -> Response:
+        return json_response(self.request, body)
+
+
+# --- subjects and versions -------------------------------------------------------------------------------------------
+
+
+def root(read: ConfluentRead) -> Response:
+    """R1."""
+    return read.json({})
+
+
+def list_subjects(read: ConfluentRead) -> Response:
+    """R2."""
+    prefix = _prefix(read, ALL_CONTEXTS)
+    only_deleted = read.params.flag("deletedOnly")
+    subjects = read.view.subjects(
+        _contexts(read, prefix), with_deleted=read.params.flag("deleted"), only_deleted=only_deleted
+    )
+    return read.json(read.params.page([subject.qualified for subject in subjects if has_prefix(subject, prefix)]))
+
+
+def look_up_schema(read: ConfluentRead) -> Response:
+    """R3."""
+    schema, subject = schema_request(read.body), read.subject()
+    versions = read.view.versions(subject)
+    with_deleted = read.params.flag("deleted")
+    seen = [version for version in versions if version.is_live or with_deleted]
+    found = _match(read, subject, schema, seen)
+    if not seen:
+        raise subject_not_found(subject.qualified)
+    if found is None:
+        raise schema_not_found()
+    return read.json(read.view.schema_object(found, format=read.format, is_full=read.is_full))
+
+
+def list_versions(read: ConfluentRead) -> Response:
+    """R5."""
+    subject, params = read.view.registry.with_alias(read.scope), read.params
+    versions = read.view.versions(subject)
+    if params.flag("deletedAsNegative"):
+        numbers = [version.number if version.is_live else -version.number for version in versions]
+    elif params.flag("deletedOnly"):
+        numbers = [version.number for version in versions if not version.is_live]
+    else:
+        numbers = [version.number for version in versions if version.is_live or params.flag("deleted")]
+    if not numbers:
+        raise subject_not_found(subject.qualified)
+    return read.json(params.page(numbers))
+
+
+def read_version(read: ConfluentRead) -> Response:
+    """R7."""
+    version = _version(read)
+    qualifies = read.params.text("referenceFormat").lower() == "qualified"
+    return read.json(read.view.schema_object(version, format=read.format, is_full=read.is_full, qualifies=qualifies))
+
+
+def read_version_text(read: ConfluentRead) -> Response:
+    """R8."""
+    return text_response(read.request, read.view.text(_version(read), read.format))
+
+
+def list_referrers(read: ConfluentRead) -> Response:
+    """R9."""
+    version = _version(read, with_deleted=True)
+    with_deleted = read.params.flag("deleted")
+    referrers = read.view.readable(read.view.registry.referrers(version))
+    return read.json(read.params.page(sorted({one.id for one in referrers if one.is_live or with_deleted})))
+
+
+def find_by_metadata(read: ConfluentRead) -> Response:
+    """R11."""
+    subject = read.subject()
+    wanted = dict(zip(read.params.texts("key"), read.params.texts("value"), strict=False))
+    versions = [one for one in read.view.versions(subject) if one.is_live or read.params.flag("deleted")]
+    if not versions:
+        raise subject_not_found(subject.qualified)
+    for version in reversed(versions):
+        properties = (version.extras.get("metadata") or {}).get("properties") or {}
+        if wanted.items() <= properties.items():
+            return read.json(read.view.schema_object(version, format=read.format, is_full=read.is_full))
+    raise schema_not_found()
+
+
+# --- schemas ---------------------------------------------------------------------------------------------------------
+
+
+def list_schemas(read: ConfluentRead) -> Response:
+    """R12."""
+    prefix, params = _prefix(read, ""), read.params
+    groups = [read.view.groups[one] for one in _contexts(read, prefix) if one in read.view.groups]
+    by_subject: dict[Subject, list[SchemaVersion]] = {}
+    for version in read.view.view.schemas.listed(groups):
+        subject = read.view.subject(version)
+        if has_prefix(subject, prefix) and (version.is_live or params.flag("deleted")):
+            by_subject.setdefault(subject, []).append(version)
+    shown: list[SchemaVersion] = []
+    for subject in sorted(by_subject, key=sort_key):
+        versions = sorted(by_subject[subject], key=lambda version: version.number)
+        shown += versions[-1:] if params.flag("latestOnly") else versions
+    if rule_type := params.text("ruleType"):
+        shown = [version for version in shown if _has_rule(version, rule_type)]
+    return read.json([read.view.schema_object(version, is_full=read.is_full) for version in params.page(shown)])
+
+
+def read_schema(read: ConfluentRead) -> Response:
+    """R13."""
+    version = _by_id(read)
+    qualifies = read.params.text("referenceFormat").lower() == "qualified"
+    members = read.view.schema_object(version, format=read.format, is_full=read.is_full, qualifies=qualifies)
+    hidden = ("id",) if read.params.text("subject") else ("id", "subject", "version")
+    answer = {name: value for name, value in members.items() if name not in hidden}
+    if read.params.flag("fetchMaxId"):
+        answer["maxId"] = read.view.view.schemas.highest_id()
+    if read.params.flag("includeSubjects"):
+        answer["subjects"] = sorted({one.qualified for one, _ in _holders(read)})
+    return read.json(answer)
+
+
+def read_schema_text(read: ConfluentRead) -> Response:
+    """R14."""
+    return text_response(read.request, read.view.text(_by_id(read), read.format))
+
+
+def list_subjects_of_schema(read: ConfluentRead) -> Response:
+    """R15."""
+    return read.json(read.params.page(list(dict.fromkeys(subject.qualified for subject, _ in _holders(read)))))
+
+
+def list_versions_of_schema(read: ConfluentRead) -> Response:
+    """R15."""
+    holders = [{"subject": subject.qualified, "version": version.number} for subject, version in _holders(read)]
+    return read.json(read.params.page(holders))
+
+
+def read_schema_by_guid(read: ConfluentRead) -> Response:
+    """R16."""
+    found = next(read.view.readable(read.view.view.schemas.by_guid(_guid(read))), None)
+    if found is None:
+        raise schema_not_found(read.parts["guid"])
+    members = read.view.schema_object(found, format=read.format, is_full=read.is_full)
+    return read.json({name: value for name, value in members.items() if name not in ("id", "subject", "version")})
+
+
+def list_ids_of_guid(read: ConfluentRead) -> Response:
+    """R16."""
+    rows = read.view.readable(read.view.view.schemas.by_guid(_guid(read)))
+    pairs = sorted({(read.view.registry.context(row.group), row.id) for row in rows})
+    return read.json([{"context": context, "id": id} for context, id in pairs])
+
+
+def list_types(read: ConfluentRead) -> Response:
+    """R17."""
+    return read.json(list(SCHEMA_TYPES))
+
+
+# --- compatibility, config, mode, contexts ---------------------------------------------------------------------------
+
+
+def check_compatibility(read: ConfluentRead) -> Response:
+    """R18."""
+    schema, subject, view = schema_request(read.body), read.view.registry.with_alias(read.scope), read.view
+    is_verbose = read.params.flag("verbose")
+    config = effective_config(subject, view.registry.settings, view.default_level)
+    versions = [version for version in view.versions(subject) if version.is_live]
+    level = str(config[LEVEL])
+    if "version" in read.parts:
+        number = parse_version(read.parts["version"])
+        version = one_version(versions, number, with_deleted=False)
+        if version is None and number != LATEST_VERSION:
+            raise version_not_found(number)
+        compared = [version] if version is not None else []
+    else:
+        compared = compared_versions(versions, level, config, schema.metadata)
+    try:
+        messages = _incompatibilities(read, subject, schema, compared, level, config)
+    except SchemaRegistryError as error:
+        if not is_verbose or error.code != 42201:
+            raise
+        messages = [error.message]
+    return read.json({"is_compatible": not messages, **({"messages": messages} if is_verbose else {})})
+
+
+def read_config(read: ConfluentRead) -> Response:
+    """R19."""
+    scope, settings = read.scope, read.view.registry.settings
+    config: Mapping[str, Any] = settings(scope).config
+    if not scope.is_context and not config and not read.params.flag("defaultToGlobal"):
+        raise no_subject_config(scope.qualified)
+    if scope.is_context or read.params.flag("defaultToGlobal") or LEVEL not in config:
+        config = effective_config(scope, settings, read.view.default_level)
+    return read.json({LEVEL: config[LEVEL], **config})
+
+
+def read_mode(read: ConfluentRead) -> Response:
+    """R20."""
+    scope, settings = read.scope, read.view.registry.settings
+    own_mode = settings(scope).mode
+    if read.view.registry.is_readonly(scope):
+        own_mode = "READONLY"
+    if own_mode is None and not scope.is_context and not read.params.flag("defaultToGlobal"):
+        raise no_subject_mode(scope.qualified)
+    return read.json({"mode": own_mode or effective_mode(scope, settings)})
+
+
+def list_contexts(read: ConfluentRead) -> Response:
+    """R21."""
+    prefix = read.params.text("contextPrefix")
+    names = [DEFAULT_CONTEXT, *(context for context in read.view.groups if context != DEFAULT_CONTEXT)]
+    return read.json(read.params.page([name for name in names if name.startswith(prefix)]))
+
+
+# --- metadata of the server ------------------------------------------------------------------------------------------
+
+
+def read_cluster(read: ConfluentRead) -> Response:
+    """R23."""
+    row = read.view.view.entity(xids.REGISTRY)
+    clusters = {"schema-registry-cluster": loads_trusted(row.attributes)["registryid"] if row is not None else ""}
+    return read.json({"id": "", "scope": {"path": [], "clusters": clusters}})
+
+
+def read_server_version(read: ConfluentRead) -> Response:
+    """R23."""
+    return read.json({"version": __version__, "commitId": ""})
+
+
+def read_deployment(read: ConfluentRead) -> Response:
+    """R23."""
+    return read.json({})
+
+
+# --- details ---------------------------------------------------------------------------------------------------------
+
+
+def _match(
+    read: ConfluentRead, subject: Subject, schema: SchemaRequest, versions: list[SchemaVersion]
+) -> SchemaVersion | None:
+    if not schema.text:
+        return None
+    return read.view.matching(subject, schema, versions, normalize=read.params.flag("normalize"))
+
+
+def _version(read: ConfluentRead, *, with_deleted: bool | None = None) -> SchemaVersion:
+    """The version that the path names. Raises: SchemaRegistryError."""
+    number, subject = parse_version(read.parts["version"]), read.subject()
+    sees_deleted = read.params.flag("deleted") if with_deleted is None else with_deleted
+    versions = read.view.versions(subject)
+    version = one_version(versions, number, with_deleted=sees_deleted)
+    if version is None:
+        if not any(one.is_live or sees_deleted for one in versions):
+            raise subject_not_found(subject.qualified)
+        raise version_not_found(number or "latest")
+    return version
+
+
+def _rows_by_id(read: ConfluentRead) -> list[SchemaVersion]:
+    """The rows with the id of the path, of the context that the request is about (CSR-411)."""
+    rows = list(read.view.readable(read.view.view.schemas.by_id(parse_id(read.parts["id"]))))
+    contexts = {row.group: read.view.registry.context(row.group) for row in rows}
+    name = read.params.text("subject")
+    if name:
+        subject = read.subject(name)
+        own = [row for row in rows if (contexts[row.group], row.subject) == (subject.context, subject.name)]
+        if own:
+            return own
+    wanted = read.context
+    if wanted is None and name.startswith(":."):
+        wanted = parse_subject(name).context
+    if wanted is None:
+        wanted = min(contexts.values(), key=lambda one: (one != DEFAULT_CONTEXT, one), default=None)
+    found = [row for row in rows if contexts[row.group] == wanted]
+    if not found:
+        raise schema_not_found(read.parts["id"])
+    return found
+
+
+def _by_id(read: ConfluentRead) -> SchemaVersion:
+    """The oldest row with the id of the path."""
+    return _rows_by_id(read)[0]
+
+
+def _holders(read: ConfluentRead) -> list[tuple[Subject, SchemaVersion]]:
+    """The versions with the id of the path and their subjects, in order."""
+    with_deleted = read.params.flag("deleted")
+    rows = [row for row in _rows_by_id(read) if row.is_live or (with_deleted and row.is_listed)]
+    pairs = [(read.view.subject(row), row) for row in rows]
+    return sorted(pairs, key=lambda pair: (sort_key(pair[0]), pair[1].number))
+
+
+def _incompatibilities(
+    read: ConfluentRead,
+    subject: Subject,
+    schema: SchemaRequest,
+    compared: list[SchemaVersion],
+    level: str,
+    config: Mapping[str, Any],
+) -> list[str]:
+    view = read.view
+    group = view.registry.group(subject.context) or view.context_ids.default_group
+    view.content(schema, group, normalizes=False)  # an invalid schema is compatible with nothing
+    sent = schema.text.encode()
+    references = view.registry.references(group)
+    numbered = references.numbered(schema.references, only_live=False)
+    new = SchemaDocument(schema.type, digest(sent) or "", references.documents(numbered))
+    for version in compared:
+        comparisons = comparisons_of(
+            new, view.document(version), level, is_lenient=config.get("compatibilityPolicy") == "LENIENT"
+        )
+        results = {one: view.check(one, {new.sha256: sent}) for one in comparisons.values()}
+        messages = messages_of(comparisons, results)
+        if messages:
+            return [*messages, *closing_messages(version.number, view.text(version), level)]
+    return []
+
+
+def _prefix(read: ConfluentRead, default: str) -> str:
+    """The prefix of subjects, with the context of the path before an unqualified one (CSR-302)."""
+    prefix = read.params.text("subjectPrefix", default if read.context is None else "")
+    if read.context is None or prefix.startswith((":.", ALL_CONTEXTS)):
+        return prefix
+    return f":{read.context}:{prefix}"
+
+
+def _contexts(read: ConfluentRead, prefix: str) -> list[str]:
+    if prefix.startswith(ALL_CONTEXTS):
+        return list(read.view.groups)
+    return [parse_subject(prefix).context]
+
+
+def _guid(read: ConfluentRead) -> str:
+    text = read.parts["guid"].lower().replace("-", "")
+    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
+
+
+def _has_rule(version: SchemaVersion, type: str) -> bool:
+    rule_set = version.extras.get("ruleSet") or {}
+    rules = (rule for name in ("migrationRules", "domainRules", "encodingRules") for rule in rule_set.get(name) or ())
+    return any(rule.get("type") == type for rule in rules)
+
+
+def context_of_path(text: str) -> str:
+    """The context of a path. Raises: SchemaRegistryError, 400."""
+    context = parse_context(text)
+    if context is None:
+        raise status_error(400)
+    return context

@@ -1,0 +1,259 @@
+"""`/compat/confluent`: Confluent Schema Registry's API. The table of its paths, and the surface that answers them.
+
+Rules CSR-101 to CSR-116, CSR-201, CSR-202, CSR-301, CSR-905 to CSR-910.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from base64 import b64decode
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+from urllib.parse import unquote_to_bytes
+
+from starlette.types import Receive
+
+from annals.api.auth.callers import Authenticator
+from annals.api.confluent import reading, writing
+from annals.api.confluent.reading import ConfluentRead, context_of_path
+from annals.api.confluent.request_params import QueryParams, read_object
+from annals.api.confluent.responses import error_response, json_response, problem_error, status_error
+from annals.api.confluent.view import ConfluentView
+from annals.api.confluent.writing import ConfluentWrite, ConfluentWriter, Write
+from annals.api.http.browsers.cross_origin import check_form
+from annals.api.http.request import Request
+from annals.api.http.response import Headers, Response
+from annals.api.registry.open_registry import Registry
+from annals.api.xregistry.snapshots import Snapshot, Snapshots
+from annals.domain.confluent.errors import SchemaRegistryError
+from annals.domain.confluent.subjects import GROUPS, RESOURCES, ContextIds
+from annals.domain.errors.http_errors import Forbidden
+from annals.domain.errors.problems import Problem
+
+#: The path of the API below the registry's root.
+BASE: Final = "/compat/confluent"
+_BASIC: Final = re.compile(r"basic +([A-Za-z0-9+/=]+) *\Z", re.IGNORECASE)
+Read = Callable[[ConfluentRead], Response]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A path with its methods. pattern: segments; those in braces are variable. needs_model: it reads schemas.
+
+    reads: answers by method that change nothing; a POST among them has a body. writes: those that send a command.
+    in_context: it exists below `/contexts/{context}` as well.
+    """
+
+    pattern: str
+    reads: Mapping[str, Read]
+    writes: Mapping[str, Write]
+    in_context: bool = True
+    needs_model: bool = True
+
+    @property
+    def methods(self) -> list[str]:
+        """The methods, for Allow."""
+        head = ["HEAD"] if "GET" in self.reads else []
+        return [*self.reads, *head, *self.writes, "OPTIONS"]
+
+
+_NONE: Final[Mapping[str, Write]] = {}
+_SETTINGS: Final = (
+    ("config", reading.read_config, {"PUT": writing.write_config, "DELETE": writing.delete_config}),
+    ("mode", reading.read_mode, {"PUT": writing.write_mode, "DELETE": writing.delete_mode}),
+)
+ROUTES: Final = (
+    Route("", {"GET": reading.root, "POST": reading.root}, _NONE, in_context=False, needs_model=False),
+    Route("subjects", {"GET": reading.list_subjects}, _NONE),
+    Route("subjects/{subject}", {"POST": reading.look_up_schema}, {"DELETE": writing.delete_subject}),
+    Route("subjects/{subject}/versions", {"GET": reading.list_versions}, {"POST": writing.register_schema}),
+    Route("subjects/{subject}/versions/{version}", {"GET": reading.read_version}, {"DELETE": writing.delete_version}),
+    Route("subjects/{subject}/versions/{version}/schema", {"GET": reading.read_version_text}, _NONE),
+    Route("subjects/{subject}/versions/{version}/referencedby", {"GET": reading.list_referrers}, _NONE),
+    Route("subjects/{subject}/versions/{version}/tags", {"POST": writing.refuse_tags}, _NONE),
+    Route("subjects/{subject}/metadata", {"GET": reading.find_by_metadata}, _NONE),
+    Route("schemas", {"GET": reading.list_schemas}, _NONE),
+    Route("schemas/ids/{id}", {"GET": reading.read_schema}, _NONE),
+    Route("schemas/ids/{id}/schema", {"GET": reading.read_schema_text}, _NONE),
+    Route("schemas/ids/{id}/subjects", {"GET": reading.list_subjects_of_schema}, _NONE),
+    Route("schemas/ids/{id}/versions", {"GET": reading.list_versions_of_schema}, _NONE),
+    Route("schemas/guids/{guid}", {"GET": reading.read_schema_by_guid}, _NONE),
+    Route("schemas/guids/{guid}/ids", {"GET": reading.list_ids_of_guid}, _NONE),
+    Route("schemas/types", {"GET": reading.list_types}, _NONE, needs_model=False),
+    Route("compatibility/subjects/{subject}/versions", {"POST": reading.check_compatibility}, _NONE),
+    Route("compatibility/subjects/{subject}/versions/{version}", {"POST": reading.check_compatibility}, _NONE),
+    *(
+        Route(f"{name}{suffix}", {"GET": read}, writes)
+        for name, read, writes in _SETTINGS
+        for suffix in ("", "/{subject}")
+    ),
+    Route("contexts", {"GET": reading.list_contexts}, _NONE, in_context=False),
+    Route("contexts/{context}", {}, {"DELETE": writing.delete_context}, in_context=False),
+    Route("v1/metadata/id", {"GET": reading.read_cluster}, _NONE, in_context=False, needs_model=False),
+    Route("v1/metadata/version", {"GET": reading.read_server_version}, _NONE, in_context=False, needs_model=False),
+    Route("v1/metadata/deployment", {"GET": reading.read_deployment}, _NONE, in_context=False, needs_model=False),
+)
+_SEGMENTS: Final = [(route, [*filter(None, route.pattern.split("/"))]) for route in ROUTES]
+
+
+@dataclass(frozen=True, slots=True)
+class ConfluentSettings:
+    """default_group: id of the Group that is the default context. default_level: compatibility where none is set."""
+
+    default_group: str
+    default_level: str
+    max_body: int
+
+
+class ConfluentRoutes:
+    """The surface of all paths below `BASE`. It authenticates callers itself, because clients may send Basic."""
+
+    def __init__(self, registry: Registry, authenticator: Authenticator, settings: ConfluentSettings) -> None:
+        self._registry = registry
+        self._authenticator = authenticator
+        self._settings = settings
+        self._context_ids = ContextIds(settings.default_group)
+        self._writer = ConfluentWriter(registry.command_bus)
+        self._snapshots = Snapshots(registry.readers, registry.definitions, registry.store.clock)
+
+    async def answer(self, request: Request, receive: Receive) -> Response:
+        """See `dispatch.Surface`; every refusal is an answer too."""
+        try:
+            return await self._answer(request, receive)
+        except SchemaRegistryError as error:
+            return error_response(request, error)
+        except Problem as problem:
+            error, headers = problem_error(problem)
+            return error_response(request, error, headers)
+
+    async def _answer(self, request: Request, receive: Receive) -> Response:
+        request = await self._authenticator.authenticate(_with_bearer(request))
+        route, parts, context = find_route(request.raw_path.removeprefix(BASE))
+        if request.method == "OPTIONS":
+            allow = ", ".join(route.methods).encode()
+            return Response(204, [(b"allow", allow), (b"access-control-allow-methods", allow)])
+        method = "GET" if request.method == "HEAD" else request.method
+        read, write = route.reads.get(method), route.writes.get(method)
+        if read is None and write is None:
+            allow_header: Headers = [(b"allow", ", ".join(route.methods).encode())]
+            return error_response(request, status_error(405), allow_header)
+        json_response(request, {})  # refuses an Accept that nothing fits before anything is changed
+        if method != "GET":
+            check_form(request)
+        params = QueryParams(request)
+        self._check_flags(params, is_write=write is not None)
+        has_body = method in ("POST", "PUT") and read is not reading.root
+        body = await read_object(request, receive, self._settings.max_body) if has_body else {}
+        if route.needs_model:
+            self._check_model()
+
+        def in_view(view: ConfluentView) -> ConfluentRead:
+            return ConfluentRead(request, parts, context, params, body, view)
+
+        if write is not None:
+            return await write(self._writer, ConfluentWrite(request, params, lambda: in_view(self._view(request))))
+        assert read is not None, "the method was found"
+        return await self._read(request, params, read, in_view)
+
+    async def _read(
+        self, request: Request, params: QueryParams, read: Read, in_view: Callable[[ConfluentView], ConfluentRead]
+    ) -> Response:
+        if not params.has("asof"):
+            return await asyncio.to_thread(self._read_at, request, read, in_view, None)
+        try:
+            snapshot = await self._snapshots.find(params.text("asof"))
+        except Problem as problem:
+            raise SchemaRegistryError(400, problem.text()) from None
+        response = await asyncio.to_thread(self._read_at, request, read, in_view, snapshot)
+        return snapshot.add_headers(response, request)
+
+    def _read_at(
+        self,
+        request: Request,
+        read: Read,
+        in_view: Callable[[ConfluentView], ConfluentRead],
+        snapshot: Snapshot | None,
+    ) -> Response:
+        if snapshot is None:
+            return read(in_view(self._view(request)))
+        with self._registry.readers.view() as view:
+            past = replace(self._view(request), view=snapshot.view(view))
+            return read(in_view(past))
+
+    def _view(self, request: Request) -> ConfluentView:
+        if not (request.caller.role or request.caller.groups):
+            raise Forbidden(caller=request.caller.name)
+        view = self._registry.readers.latest_view()
+        return ConfluentView(
+            view, request.caller, self._context_ids, self._registry.checker, self._settings.default_level
+        )
+
+    def _check_flags(self, params: QueryParams, *, is_write: bool) -> None:
+        wrong = "asof" if is_write else "dryrun"
+        if params.has(wrong):
+            kind = "writes" if is_write else "reads"
+            raise SchemaRegistryError(400, f'The parameter "{wrong}" is not for {kind}')
+
+    def _check_model(self) -> None:
+        """Raises: SchemaRegistryError, 404, for a registry whose model has no schemas (CSR-910)."""
+        model = self._registry.definitions.current(self._registry.readers.quick_view()).model
+        group = model.groups.get(GROUPS)
+        if group is None or RESOURCES not in group.resources:
+            raise status_error(404)
+
+
+def find_route(raw_path: str) -> tuple[Route, Mapping[str, str], str | None]:
+    """The route of a path, its variable parts, and the context below which it is. raw_path: below `BASE`.
+
+    Raises: SchemaRegistryError for an unknown path.
+    """
+    segments = [_decode(segment) for segment in raw_path.rstrip("/").split("/")[1:]]
+    if segments[:1] == ["associations"]:
+        raise SchemaRegistryError(40410, "Associations are not kept here")
+    context: str | None = None
+    if segments[:1] == ["contexts"] and len(segments) > 1:
+        context = context_of_path(segments[1])
+        segments = segments if len(segments) == 2 else segments[2:]
+        is_below = len(segments) != 2 or segments[0] != "contexts"
+    else:
+        is_below = False
+    for route, pattern in _SEGMENTS:
+        parts = _match(pattern, segments)
+        if parts is not None and (route.in_context or not is_below):
+            return route, parts, context
+    raise status_error(404)
+
+
+def _match(pattern: list[str], segments: list[str]) -> dict[str, str] | None:
+    if len(pattern) != len(segments):
+        return None
+    parts: dict[str, str] = {}
+    for expected, segment in zip(pattern, segments, strict=True):
+        if expected.startswith("{"):
+            parts[expected[1:-1]] = segment
+        elif expected != segment:
+            return None
+    return parts
+
+
+def _decode(segment: str) -> str:
+    """A segment as text; a plus is a plus. Raises: SchemaRegistryError, 404, for bytes that are no UTF-8."""
+    try:
+        return unquote_to_bytes(segment.encode("latin-1")).decode()
+    except UnicodeDecodeError:
+        raise status_error(404) from None
+
+
+def _with_bearer(request: Request) -> Request:
+    """The request with the password of Basic as its bearer token (CSR-116)."""
+    match = _BASIC.match(request.header(b"authorization") or "")
+    if match is None:
+        return request
+    try:
+        password = b64decode(match[1]).partition(b":")[2]
+    except ValueError:
+        return request
+    others = [header for header in request.headers if header[0] != b"authorization"]
+    return request.with_headers([*others, (b"authorization", b"Bearer " + password)])

@@ -1,0 +1,237 @@
+"""One moment of the registry as an answer of Confluent's API needs it: what the caller may read, as objects."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+from annals.commands.documents.document_checker import DocumentChecker
+from annals.domain.access.roles import Caller
+from annals.domain.confluent.checks import (
+    ContentCheck,
+    FormattedText,
+    SchemaContent,
+    SchemaDocument,
+    read_content,
+    read_text,
+)
+from annals.domain.confluent.commands import SchemaRequest
+from annals.domain.confluent.facts import CONTENT_MEMBERS, facts_of
+from annals.domain.confluent.metadata_rules import merged_metadata, merged_rule_set
+from annals.domain.confluent.schema_registry import SchemaRegistry
+from annals.domain.confluent.schema_types import AVRO, PROTOBUF
+from annals.domain.confluent.schema_versions import SchemaVersion
+from annals.domain.confluent.settings import IMPORT, effective_config, effective_mode
+from annals.domain.confluent.subjects import (
+    DEFAULT_CONTEXT,
+    GROUPS,
+    ContextIds,
+    EntityMembers,
+    Subject,
+    group_xid,
+    sort_key,
+)
+from annals.domain.decisions.changes.documents import digest
+from annals.domain.decisions.checks.document_checks import CheckResult, DocumentCheck
+from annals.domain.decisions.confluent.register import content_members, refused_schema
+from annals.domain.values.json_text import dumps, loads_trusted
+from annals.projections.entities.query import View
+
+_SPACE_OR_STRING: Final = re.compile(r'("(?:[^"\\]|\\.)*")|\s+')
+
+
+@dataclass(frozen=True)
+class ConfluentView:
+    """See the module. default_level: the compatibility level where none is set."""
+
+    view: View
+    caller: Caller
+    context_ids: ContextIds
+    checker: DocumentChecker
+    default_level: str
+
+    @cached_property
+    def registry(self) -> SchemaRegistry:
+        return SchemaRegistry(self.view.schemas, self._find, self.context_ids)
+
+    # --- contexts and subjects ---------------------------------------------------------------------------------------
+
+    @cached_property
+    def groups(self) -> dict[str, str]:
+        """The readable Groups by context, the default one first, then by name."""
+        found = {
+            self.context_ids.context_of(row.id, facts_of(loads_trusted(row.private)).get("context")): row.id
+            for row in self.view.subtree(f"/{GROUPS}", [GROUPS])
+            if self.caller.can_read(row.xid)
+        }
+        return {context: found[context] for context in sorted(found, key=lambda one: (one != DEFAULT_CONTEXT, one))}
+
+    def readable_group(self, context: str) -> str | None:
+        """The Group of a context; None if it does not exist, or if the caller may not read it."""
+        group = self.registry.group(context)
+        return group if group is not None and self.caller.can_read(group_xid(group)) else None
+
+    def versions(self, subject: Subject) -> list[SchemaVersion]:
+        """The live and soft-deleted versions of a subject, by number."""
+        group = self.readable_group(subject.context)
+        is_valid = subject.is_registrable
+        return list(self.view.schemas.versions(group, subject.name)) if group is not None and is_valid else []
+
+    def found_subject(self, subject: Subject, *, is_qualified: bool) -> Subject:
+        """The subject, or the one of its name in another context if it is unqualified and unknown (CSR-305)."""
+        aliased = self.registry.with_alias(subject)
+        if is_qualified or aliased.context != DEFAULT_CONTEXT or self.versions(aliased):
+            return aliased
+        others = (Subject(context, aliased.name) for context in self.groups if context != DEFAULT_CONTEXT)
+        return next((other for other in others if self.versions(other)), aliased)
+
+    def subject(self, version: SchemaVersion) -> Subject:
+        return self.registry.subject(version)
+
+    def subjects(self, contexts: Iterable[str], *, with_deleted: bool, only_deleted: bool) -> list[Subject]:
+        """The subjects of contexts, in the order of answers."""
+        found: list[Subject] = []
+        for context in contexts:
+            if context in self.groups:
+                names = self.view.schemas.subjects(
+                    [self.groups[context]], with_deleted=with_deleted, only_deleted=only_deleted
+                )
+                found += (Subject(context, name) for _, name in names)
+        return sorted(found, key=sort_key)
+
+    def readable(self, versions: Iterable[SchemaVersion]) -> Iterator[SchemaVersion]:
+        """Those of some versions that the caller may read."""
+        return (version for version in versions if self.caller.can_read(group_xid(version.group)))
+
+    # --- contents ----------------------------------------------------------------------------------------------------
+
+    def content(self, schema: SchemaRequest, group: str, *, normalizes: bool) -> SchemaContent:
+        """The content of a schema in a Group. Raises: SchemaRegistryError if it is no schema."""
+        sent = schema.text.encode()
+        sha256 = digest(sent)
+        if sha256 is None:
+            raise refused_schema(())
+        references = self.registry.references(group)
+        numbered = references.numbered(schema.references, only_live=False)
+        if normalizes:
+            numbered = tuple(sorted(dict.fromkeys(numbered), key=lambda one: (one.subject, one.version)))
+        extras = content_members(schema) | (
+            {"references": [reference.members() for reference in numbered]} if numbered else {}
+        )
+        document = SchemaDocument(schema.type, sha256, references.documents(numbered))
+        check = ContentCheck(document, dumps(extras).decode(), normalizes)
+        result = self.check(check, {sha256: sent})
+        content = read_content(result)
+        if content is None:
+            raise refused_schema(result)
+        return content
+
+    def matching(
+        self, subject: Subject, schema: SchemaRequest, versions: Sequence[SchemaVersion], *, normalize: bool
+    ) -> SchemaVersion | None:
+        """The highest of some versions with the content of a schema: as given, else with what it inherits."""
+        group = self.registry.group(subject.context) or self.context_ids.default_group
+        config = effective_config(subject, self.registry.settings, self.default_level)
+        is_import = effective_mode(subject, self.registry.settings) == IMPORT
+        normalizes = normalize or (bool(config.get("normalize")) and not is_import)
+        live = [version for version in versions if version.is_live]
+        latest = live[-1].extras if live else {}
+        inherited = SchemaRequest(
+            schema.text,
+            schema.type,
+            schema.references,
+            merged_metadata(
+                schema.metadata or latest.get("metadata"), config.get("defaultMetadata"), config.get("overrideMetadata")
+            ),
+            merged_rule_set(
+                schema.rule_set or latest.get("ruleSet"), config.get("defaultRuleSet"), config.get("overrideRuleSet")
+            ),
+        )
+        for candidate in (schema, inherited):
+            key = self.content(candidate, group, normalizes=normalizes).identity.key
+            found = next((version for version in reversed(versions) if version.key == key), None)
+            if found is not None:
+                return found
+        return None
+
+    def check(self, check: DocumentCheck, documents: dict[str, bytes]) -> CheckResult:
+        """The result of a check. documents: bytes that are not stored."""
+
+        def load(sha256: str) -> bytes:
+            return documents[sha256] if sha256 in documents else self.view.document(sha256)
+
+        return self.checker.check([check], load)[check]
+
+    def document(self, version: SchemaVersion) -> SchemaDocument:
+        """A version as checks need it."""
+        references = self.registry.references(version.group).documents(version.references)
+        return SchemaDocument(version.type, version.document, references)
+
+    def group_for(self, context: str) -> str | None:
+        """The id of a context's Group, which may be new; None where no id is left for it."""
+        found = self.context_ids.group_of(context, self._find)
+        return found[0] if found is not None else None
+
+    # --- objects -----------------------------------------------------------------------------------------------------
+
+    def text(self, version: SchemaVersion, format: str = "") -> str:
+        """The text of a version as answers show it (CSR-414, CSR-420)."""
+        wanted = format.lower()
+        if (wanted == "resolved" and version.type == AVRO) or (
+            wanted in ("serialized", "ignore_extensions") and version.type == PROTOBUF
+        ):
+            text = read_text(self.check(FormattedText(self.document(version), wanted), {}))
+            if text is not None:
+                return text
+        return self.shown_text(version, self.view.document(version.document).decode("utf-8", "replace"))
+
+    def shown_text(self, version: SchemaVersion, text: str) -> str:
+        """A stored text as answers show it: JSON without whitespace between its tokens."""
+        return text if version.type == PROTOBUF else _SPACE_OR_STRING.sub(r"\1", text)
+
+    def schema_object(
+        self, version: SchemaVersion, *, format: str = "", is_full: bool = False, qualifies: bool = False
+    ) -> dict[str, Any]:
+        """A version as an answer shows it. is_full: with what only newer clients read. qualifies: its references."""
+        return self.schema_members(version, self.text(version, format), is_full=is_full, qualifies=qualifies)
+
+    def schema_members(
+        self, version: SchemaVersion, text: str, *, is_full: bool = False, qualifies: bool = False
+    ) -> dict[str, Any]:
+        """`schema_object` with a text that is known."""
+        extras = {name: version.extras[name] for name in CONTENT_MEMBERS if name in version.extras}
+        if qualifies and "references" in extras:
+            extras["references"] = self._qualified(extras["references"], self.registry.context(version.group))
+        shows_type = version.type != AVRO or is_full
+        return {
+            "subject": self.subject(version).qualified,
+            "version": version.number,
+            "id": version.id,
+            "guid": version.guid,
+            **({"schemaType": version.type} if shows_type else {}),
+            **extras,
+            "schema": text,
+            **({"deleted": version.deleted is not None} if is_full else {}),
+        }
+
+    def _qualified(self, references: Sequence[dict[str, Any]], context: str) -> list[dict[str, Any]]:
+        return [
+            one if one["subject"].startswith(":.") else {**one, "subject": Subject(context, one["subject"]).qualified}
+            for one in references
+        ]
+
+    def _find(self, xid: str) -> EntityMembers | None:
+        row = self.view.entity(xid)
+        return EntityMembers(loads_trusted(row.attributes), loads_trusted(row.private)) if row is not None else None
+
+
+def one_version(versions: Sequence[SchemaVersion], number: int, *, with_deleted: bool) -> SchemaVersion | None:
+    """The version with a number, 0 for the latest live one; None if there is none that the request may see."""
+    live = [version for version in versions if version.is_live]
+    if number == 0:
+        return live[-1] if live else None
+    candidates = versions if with_deleted else live
+    return next((version for version in reversed(candidates) if version.number == number), None)

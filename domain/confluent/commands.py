@@ -1,0 +1,89 @@
+"""Commands of Confluent's API. xid: of the context's Group, or of the registry for settings that belong to no Group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from annals.domain.confluent.schema_versions import SchemaReference
+from annals.domain.confluent.subjects import ContextIds, Subject
+from annals.domain.values.json_text import Json
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaRequest:
+    """A schema as a client sends it. metadata, rule_set: None if absent. id, version: None unless given."""
+
+    text: str
+    type: str
+    references: tuple[SchemaReference, ...] = ()
+    metadata: Mapping[str, Json] | None = None
+    rule_set: Mapping[str, Json] | None = None
+    id: int | None = None
+    version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterSchema:
+    """Add a version with a schema to a subject, unless it has one with the same content.
+
+    default_level: the compatibility level where none is set. normalize: compare and store the normalized text. force:
+    skip the check of compatibility.
+    """
+
+    xid: str
+    subject: Subject
+    schema: SchemaRequest
+    context_ids: ContextIds
+    default_level: str = "BACKWARD"
+    normalize: bool = False
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteSchemas:
+    """Delete a subject, or one version of it. version: None for all; 0 for the latest. permanent: those soft-deleted."""
+
+    xid: str
+    subject: Subject
+    context_ids: ContextIds
+    version: int | None = None
+    permanent: bool = False
+
+
+class SettingKind(StrEnum):
+    """What a scope has settings of."""
+
+    CONFIG = "config"
+    MODE = "mode"
+
+
+@dataclass(frozen=True, slots=True)
+class WriteSettings:
+    """Change the config or the mode of a subject, a context, or all contexts.
+
+    values: the members of a config to change, None to clear one; `mode` of a mode. deletes: remove all instead.
+    force: a mode IMPORT although there are versions. recursive: remove those of the subjects in a context as well.
+    """
+
+    xid: str
+    subject: Subject
+    kind: SettingKind
+    context_ids: ContextIds
+    values: Mapping[str, Json] = field(default_factory=dict)
+    deletes: bool = False
+    force: bool = False
+    recursive: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteContext:
+    """Delete a context that has no schemas."""
+
+    xid: str
+    context: str
+    context_ids: ContextIds
+
+
+ConfluentCommand = RegisterSchema | DeleteSchemas | WriteSettings | DeleteContext

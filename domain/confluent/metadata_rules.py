@@ -1,0 +1,101 @@
+"""Metadata and rule sets: their rules, and how a version's are merged with defaults and overrides (CSR-505, CSR-507)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from annals.domain.confluent.errors import invalid_rule_set
+
+#: The property with which a client asks for a certain version (CSR-512).
+VERSION_PROPERTY: Final = "confluent:version"
+_MIGRATION_MODES: Final = ("UPGRADE", "DOWNGRADE", "UPDOWN")
+_DOMAIN_MODES: Final = ("WRITE", "READ", "WRITEREAD")
+#: The lists of a rule set, and the modes that their rules may have.
+RULE_LISTS: Final = {
+    "migrationRules": _MIGRATION_MODES,
+    "domainRules": _DOMAIN_MODES,
+    "encodingRules": _DOMAIN_MODES,
+}
+_TWO_ACTION_MODES: Final = ("UPDOWN", "WRITEREAD")
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*\Z")
+
+Members = Mapping[str, Any]
+
+
+def check_rule_set(rule_set: Members | None) -> None:
+    """Raises: SchemaRegistryError for a rule without a name or type, or with a mode that its list does not have."""
+    names: set[str] = set()
+    for list_name, modes in RULE_LISTS.items():
+        for rule in (rule_set or {}).get(list_name) or ():
+            if not isinstance(rule, Mapping):
+                raise invalid_rule_set(f"An entry of {list_name} is no rule")
+            name, mode = rule.get("name"), rule.get("mode")
+            if not isinstance(name, str) or not _NAME.match(name):
+                raise invalid_rule_set(f"Invalid rule name '{name}': letters, digits, _ and - are allowed")
+            if name in names:
+                raise invalid_rule_set(f"Found rule with duplicate name '{name}'")
+            names.add(name)
+            if not isinstance(rule.get("type"), str):
+                raise invalid_rule_set(f"Missing type of rule '{name}'")
+            if mode not in modes:
+                raise invalid_rule_set(f"Rule '{name}' of {list_name} can only be {', '.join(modes)}, not {mode}")
+            _check_actions(rule, mode)
+
+
+def merged_metadata(given: Members | None, default: Members | None, override: Members | None) -> Members | None:
+    """Metadata over the default, below the override; the values of each member are merged by name."""
+    layers = [layer for layer in (default, given, override) if layer]
+    if not layers:
+        return None
+    merged: dict[str, Any] = {}
+    for layer in layers:
+        for name, value in layer.items():
+            if isinstance(value, Mapping):
+                merged[name] = {**merged.get(name, {}), **value}
+            elif isinstance(value, list):
+                merged[name] = sorted({*merged.get(name, ()), *value})
+            else:
+                merged[name] = value
+    return merged
+
+
+def merged_rule_set(given: Members | None, default: Members | None, override: Members | None) -> Members | None:
+    """Rules over the defaults, below the overrides; rules of one name replace each other."""
+    layers = [layer for layer in (default, given, override) if layer]
+    if not layers:
+        return None
+    merged: dict[str, Any] = {}
+    for layer in layers:
+        for name, value in layer.items():
+            if name in RULE_LISTS:
+                rules = {rule["name"]: rule for rule in (*merged.get(name, ()), *(value or ()))}
+                merged[name] = list(rules.values())
+            else:
+                merged[name] = value
+    return {name: value for name, value in merged.items() if value}
+
+
+def without_version(metadata: Members | None) -> Members | None:
+    """Metadata without the property of CSR-512; None if nothing is left."""
+    if metadata is None or VERSION_PROPERTY not in (metadata.get("properties") or {}):
+        return metadata
+    properties = {name: value for name, value in metadata["properties"].items() if name != VERSION_PROPERTY}
+    others = {name: value for name, value in metadata.items() if name != "properties"}
+    return {**others, **({"properties": properties} if properties else {})} or None
+
+
+def with_version(metadata: Members | None, number: int) -> Members:
+    """Metadata with the property of CSR-512."""
+    properties = {**((metadata or {}).get("properties") or {}), VERSION_PROPERTY: str(number)}
+    return {**(metadata or {}), "properties": properties}
+
+
+def _check_actions(rule: Members, mode: str) -> None:
+    for member in ("onSuccess", "onFailure"):
+        action = rule.get(member)
+        if isinstance(action, str) and "," in action and (mode not in _TWO_ACTION_MODES or action.count(",") > 1):
+            raise invalid_rule_set(
+                f"Rule '{rule['name']}' has two actions in {member}; only {' and '.join(_TWO_ACTION_MODES)} have two"
+            )

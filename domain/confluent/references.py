@@ -1,0 +1,68 @@
+"""References between schemas: the texts that they lead to (CSR-508)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from annals.domain.confluent.errors import invalid_schema
+from annals.domain.confluent.schema_versions import SchemaIndex, SchemaReference, SchemaVersion
+from annals.domain.confluent.subjects import parse_subject
+
+#: Returns the id of the Group of a context; None if there is none.
+GroupOfContext = Callable[[str], str | None]
+#: The number in a reference that stands for the latest version.
+LATEST: int = -1
+_MAX_REFERENCES = 1000
+
+
+class References:
+    """Follows references. context: that of the schema, for unqualified ones."""
+
+    def __init__(self, index: SchemaIndex, group: str, group_of_context: GroupOfContext) -> None:
+        """group: the id of the context's Group."""
+        self._index = index
+        self._group = group
+        self._group_of_context = group_of_context
+
+    def numbered(self, references: Sequence[SchemaReference], *, only_live: bool) -> tuple[SchemaReference, ...]:
+        """References with the numbers of their versions. only_live: they may not be soft-deleted.
+
+        Raises: SchemaRegistryError.
+        """
+        return tuple(
+            reference._replace(version=self._find(reference, self._group, only_live).number) for reference in references
+        )
+
+    def documents(self, references: Sequence[SchemaReference]) -> tuple[tuple[str, str], ...]:
+        """The name and the SHA-256 of each text, transitively, after those that it uses. Raises: SchemaRegistryError."""
+        found: dict[str, str] = {}
+        self._collect(references, self._group, found, ())
+        return tuple(found.items())
+
+    def _collect(
+        self, references: Sequence[SchemaReference], group: str, found: dict[str, str], path: tuple[str, ...]
+    ) -> None:
+        for reference in references:
+            if reference.name in found or reference.name in path:
+                continue
+            if len(found) >= _MAX_REFERENCES:
+                raise invalid_schema(f"The schema refers to more than {_MAX_REFERENCES} others")
+            version = self._find(reference, group, only_live=False)
+            self._collect(version.references, version.group, found, (*path, reference.name))
+            found[reference.name] = version.document
+
+    def _find(self, reference: SchemaReference, group: str, only_live: bool) -> SchemaVersion:
+        subject = parse_subject(reference.subject)
+        is_qualified = reference.subject.startswith(":.")
+        target_group = self._group_of_context(subject.context) if is_qualified else group
+        versions = self._index.versions(target_group, subject.name) if target_group is not None else ()
+        live_versions = [version for version in versions if version.is_live]
+        if reference.version == LATEST and live_versions:
+            return live_versions[-1]
+        candidates = live_versions if only_live else versions
+        version = next((one for one in candidates if one.number == reference.version), None)
+        if version is None:
+            raise invalid_schema(
+                f'No schema reference found for subject "{reference.subject}" and version {reference.version}'
+            )
+        return version

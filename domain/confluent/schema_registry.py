@@ -1,0 +1,119 @@
+"""The registry as Confluent's API sees it: contexts, subjects, their Resources and settings.
+
+Decisions use it inside the write lock, answers on a view of the read model.
+"""
+
+from __future__ import annotations
+
+from annals.domain.confluent.facts import facts_of, subject_name
+from annals.domain.confluent.references import References
+from annals.domain.confluent.schema_versions import SchemaIndex, SchemaVersion
+from annals.domain.confluent.settings import (
+    NO_SETTINGS,
+    ScopeSettings,
+    is_of_registry,
+    settings_of_facts,
+    settings_of_resource,
+)
+from annals.domain.confluent.subjects import (
+    DEFAULT_CONTEXT,
+    GLOBAL_CONTEXT,
+    ContextIds,
+    FindEntity,
+    Subject,
+    candidate_ids,
+    group_xid,
+    id_for,
+    resource_xid,
+)
+from annals.domain.values import xid as xids
+
+
+class SchemaRegistry:
+    """One moment of the registry. find: finds its entities."""
+
+    def __init__(self, index: SchemaIndex, find: FindEntity, context_ids: ContextIds) -> None:
+        self.index = index
+        self._find = find
+        self._context_ids = context_ids
+
+    def group(self, context: str) -> str | None:
+        """The id of a context's Group; None if it does not exist."""
+        found = self._context_ids.group_of(context, self._find)
+        return found[0] if found is not None and found[1] else None
+
+    def context(self, group: str) -> str:
+        """The context for which an existing Group stands."""
+        entity = self._find(group_xid(group))
+        return self._context_ids.context_of(group, facts_of(entity.private).get("context") if entity else None)
+
+    def subject(self, version: SchemaVersion) -> Subject:
+        """The subject of a version."""
+        return Subject(self.context(version.group), version.subject)
+
+    def versions(self, subject: Subject) -> list[SchemaVersion]:
+        """The live and soft-deleted versions of a subject, by number."""
+        group = self.group(subject.context)
+        return list(self.index.versions(group, subject.name)) if group is not None else []
+
+    def resource(self, group: str, name: str) -> str | None:
+        """The xid of a subject's live Resource; None if it has none."""
+        stored = [version.resource for version in self.index.versions(group, name)]
+        for xid in dict.fromkeys((*stored, *(resource_xid(group, id) for id in candidate_ids(name)))):
+            entity = self._find(xid)
+            if entity is not None and entity.is_exact and subject_name(xid, facts_of(entity.private)) == name:
+                return xid
+        return None
+
+    def new_resource(self, group: str, name: str) -> str | None:
+        """The xid for a subject without a Resource; None if every id for it stands for another one (CSR-308)."""
+
+        def is_free(id: str) -> bool:
+            xid = resource_xid(group, id)
+            return self._find(xid) is None and all(other == name for other in self.index.names_at(xid))
+
+        id = id_for(name, is_free)
+        return resource_xid(group, id) if id is not None else None
+
+    def references(self, group: str) -> References:
+        """Follows references of schemas in a Group."""
+        return References(self.index, group, self.group)
+
+    def referrers(self, version: SchemaVersion) -> list[SchemaVersion]:
+        """The live and soft-deleted versions that refer to a version."""
+        qualified = f":{self.context(version.group)}:{version.subject}"
+        return list(self.index.referrers(version.group, version.subject, version.number, qualified))
+
+    def settings(self, scope: Subject) -> ScopeSettings:
+        """What is set for a subject, a context or all contexts."""
+        if is_of_registry(scope):
+            registry = self._find(xids.REGISTRY)
+            contexts = facts_of(registry.private).get("contexts", {}) if registry is not None else {}
+            return settings_of_facts(contexts.get(scope.context, {}))
+        group = self.group(scope.context) if scope.context != GLOBAL_CONTEXT else None
+        group_members = self._find(group_xid(group)) if group is not None else None
+        if group is None or group_members is None:
+            return NO_SETTINGS
+        facts = facts_of(group_members.private)
+        if scope.is_context:
+            return settings_of_facts(facts)
+        xid = self.resource(group, scope.name)
+        resource = self._find(xid) if xid is not None else None
+        if resource is None:
+            return settings_of_facts(facts.get("subjects", {}).get(scope.name, {}))
+        compatibility = resource.attributes["meta"].get("compatibility")
+        return settings_of_resource(facts_of(resource.private), compatibility)
+
+    def is_readonly(self, subject: Subject) -> bool:
+        """Whether the Resource of a subject is read-only in the registry (CSR-711)."""
+        group = self.group(subject.context)
+        xid = self.resource(group, subject.name) if group is not None and subject.name else None
+        resource = self._find(xid) if xid is not None else None
+        return resource is not None and bool(resource.attributes["meta"].get("readonly"))
+
+    def with_alias(self, subject: Subject) -> Subject:
+        """The subject for which a name stands, one step (CSR-312)."""
+        alias = self.settings(subject).config.get("alias") if subject.name else None
+        if not alias:
+            return subject
+        return Subject(subject.context or DEFAULT_CONTEXT, alias)

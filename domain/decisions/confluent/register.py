@@ -1,0 +1,364 @@
+"""Registering a schema: the version of a subject that has it, which may be there already.
+
+Rules CSR-403, CSR-416, CSR-418, CSR-502 to CSR-517, CSR-801, CSR-802.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from annals.domain.confluent.checks import (
+    ContentCheck,
+    SchemaComparison,
+    SchemaContent,
+    SchemaDocument,
+    read_content,
+    read_differences,
+)
+from annals.domain.confluent.commands import RegisterSchema, SchemaRequest
+from annals.domain.confluent.errors import (
+    SchemaRegistryError,
+    incompatible,
+    invalid_schema,
+    invalid_subject,
+    not_permitted,
+)
+from annals.domain.confluent.facts import facts_of, subject_name, with_facts
+from annals.domain.confluent.messages import closing_messages, difference_messages
+from annals.domain.confluent.metadata_rules import check_rule_set, merged_metadata, merged_rule_set
+from annals.domain.confluent.schema_registry import SchemaRegistry
+from annals.domain.confluent.schema_types import CONTENT_TYPES, MIXED_FORMAT, common_format, type_of_format
+from annals.domain.confluent.schema_versions import SchemaReference, SchemaVersion
+from annals.domain.confluent.settings import (
+    FORWARD,
+    IMPORT,
+    LEVEL,
+    NONE_LEVEL,
+    READONLY_MODES,
+    effective_config,
+    effective_mode,
+)
+from annals.domain.confluent.subjects import Subject
+from annals.domain.decisions.changes.change_set import ChangeSet
+from annals.domain.decisions.changes.documents import digest
+from annals.domain.decisions.changes.drafts import ResourceDraft
+from annals.domain.decisions.checks.document_checks import TIMED_OUT, CheckResult
+from annals.domain.decisions.confluent.subject_settings import take_over_settings
+from annals.domain.decisions.confluent.world_entities import entity_finder
+from annals.domain.decisions.rules.readonly import check_writable
+from annals.domain.decisions.write_resource import WriteOptions, write_version
+from annals.domain.decisions.xrefs import check_no_xref
+from annals.domain.values import xid as xids
+from annals.domain.values.json_text import dumps
+
+
+def register_schema(changes: ChangeSet, command: RegisterSchema) -> None:
+    """Applies one RegisterSchema to a change; the rules complete it, and give the version its id.
+
+    Raises: SchemaRegistryError; ChecksRequired; any Problem of a write.
+    """
+    check_rule_set(command.schema.rule_set)
+    if not command.subject.is_registrable:
+        raise invalid_subject(command.subject.qualified)
+    registration = _Registration(changes, command)
+    known = registration.known_version()
+    if known is None:
+        registration.check_mode()
+        registration.check_schema()
+        registration.check_compatibility()
+        registration.write()
+    else:
+        changes.processed.append(known.xid)
+        changes.number = known.number
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A content that the new version may have. extras: its references, metadata and rule set."""
+
+    document: SchemaDocument
+    extras: Mapping[str, Any]
+    content: SchemaContent
+
+
+class _Registration:
+    def __init__(self, changes: ChangeSet, command: RegisterSchema) -> None:
+        self._changes, self._command = changes, command
+        self._group = xids.entity_id(command.xid)
+        self._registry = SchemaRegistry(changes.world.schemas, entity_finder(changes.world), command.context_ids)
+        self._versions = list(changes.world.schemas.versions(self._group, command.subject.name))
+        self._live = [version for version in self._versions if version.is_live]
+        self._config = effective_config(command.subject, self._registry.settings, command.default_level)
+        self._mode = effective_mode(command.subject, self._registry.settings)
+        self._normalizes = bool(command.normalize or (self._config.get("normalize") and self._mode != IMPORT))
+        self._schema = self._with_latest_text(command.schema)
+        self._content = self._schema.text.encode()
+        self._candidates: list[_Candidate] = []
+
+    def known_version(self) -> SchemaVersion | None:
+        """The live version with this content: as it is given, else with what it inherits (CSR-502, CSR-505)."""
+        if not self._schema.text:
+            raise invalid_schema("Empty schema")
+        given = self._candidate(self._schema)
+        self._candidates = [given, self._candidate(self._inheriting(self._schema))]
+        for candidate in self._candidates if self._mode != IMPORT else ():
+            for version in reversed(self._live):
+                if version.key == candidate.content.identity.key:
+                    return version
+        return self._known_import(given) if self._mode == IMPORT else None
+
+    def check_mode(self) -> None:
+        subject = self._command.subject.qualified
+        if self._mode in READONLY_MODES or self._registry.is_readonly(self._command.subject):
+            raise not_permitted(f"Subject {subject} is in read-only mode")
+        if self._schema.id is not None and self._mode not in (IMPORT, FORWARD):
+            raise not_permitted(f"Subject {subject} is not in import mode")
+        if self._schema.id is None and self._mode in (IMPORT, FORWARD):
+            raise not_permitted(f"Subject {subject} is in {self._mode.lower()} mode, which needs an id")
+
+    def check_schema(self) -> None:
+        """Checks that references lead to live versions, and that a given number is the next one."""
+        if self._mode == IMPORT:
+            return
+        self._registry.references(self._group).numbered(self._schema.references, only_live=True)
+        version = self._schema.version
+        if version is not None and version > 0 and version != self._next_number():
+            raise invalid_schema(f"Version {version} is not the next version, which is {self._next_number()}")
+
+    def check_compatibility(self) -> None:
+        """Compares the schema with live versions, the latest first, up to the first incompatible one."""
+        level = str(self._config[LEVEL])
+        if self._command.force or level == NONE_LEVEL or self._mode == IMPORT:
+            return
+        new = self._candidates[-1]
+        compared = self._compared_versions(new)
+        messages = incompatibility_messages(
+            self._changes, self._registry, new.document, self._documents, compared, level, self._config
+        )
+        if messages:
+            raise incompatible(self._command.subject.qualified, messages)
+
+    def write(self) -> None:
+        """Adds the Version."""
+        changes, candidate = self._changes, self._candidates[-1 if self._mode != IMPORT else 0]
+        resource = self._resource()
+        number = self._schema.version if self._mode == IMPORT and (self._schema.version or 0) > 0 else None
+        number = number or self._next_number()
+        format = self._common_format(resource, candidate.content.format)
+        text = candidate.content.text if candidate.content.text is not None else self._schema.text
+        tree: dict[str, Any] = {"format": format, "contenttype": CONTENT_TYPES[self._schema.type]}
+        name = self._command.subject.name
+        if xids.entity_id(resource.xid) != name:
+            tree["name"] = name
+        versionid = self._free_versionid(resource, number)
+        options = WriteOptions(False, CONTENT_TYPES[self._schema.type], keepids=True)
+        version = write_version(changes, resource, versionid, tree, options, text.encode())
+        if resource.type.versionmode == "manual" and self._live:
+            version.ancestor = xids.entity_id(self._live[-1].xid)
+        resource.counter = max(resource.counter, int(versionid))
+        version.confluent = with_facts(
+            candidate.extras,
+            number=number,
+            id=self._schema.id if self._mode in (IMPORT, FORWARD) else None,
+            type=self._schema.type if format == MIXED_FORMAT else None,
+            accepted=True,
+        )
+        changes.processed.append(version.xid)
+        changes.number = number
+
+    # --- contents ----------------------------------------------------------------------------------------------------
+
+    @property
+    def _documents(self) -> dict[str, bytes]:
+        sha256 = digest(self._content)
+        return {sha256: self._content} if sha256 is not None else {}
+
+    def _candidate(self, schema: SchemaRequest) -> _Candidate:
+        sha256 = digest(schema.text.encode())
+        assert sha256 is not None, "the text is not empty"
+        references = self._registry.references(self._group)
+        numbered = self._ordered(references.numbered(schema.references, only_live=False))
+        document = SchemaDocument(schema.type, sha256, references.documents(numbered))
+        extras = content_members(replace(schema, references=numbered))
+        check = ContentCheck(document, dumps(extras).decode(), self._normalizes)
+        result = self._changes.world.check_results(frozenset((check,)), self._documents)[check]
+        content = read_content(result)
+        if content is None:
+            raise refused_schema(result)
+        return _Candidate(document, extras, content)
+
+    def _ordered(self, references: Sequence[SchemaReference]) -> tuple[SchemaReference, ...]:
+        if not self._normalizes:
+            return tuple(references)
+        return tuple(sorted(dict.fromkeys(references), key=lambda one: (one.subject, one.version)))
+
+    def _with_latest_text(self, schema: SchemaRequest) -> SchemaRequest:
+        """The request; without a text it is for that of the latest version (CSR-504)."""
+        if schema.text or not self._live:
+            return schema
+        latest = self._live[-1]
+        text = self._changes.world.document(latest.document).decode()
+        return replace(schema, text=text, type=latest.type, references=tuple(latest.references))
+
+    def _inheriting(self, schema: SchemaRequest) -> SchemaRequest:
+        """The request with metadata and rules of the latest version, and with those that the config adds (CSR-505)."""
+        if self._mode == IMPORT:
+            return schema
+        latest = self._live[-1].extras if self._live else {}
+        metadata = schema.metadata or latest.get("metadata")
+        rule_set = schema.rule_set or latest.get("ruleSet")
+        config = self._config
+        return replace(
+            schema,
+            metadata=merged_metadata(metadata, config.get("defaultMetadata"), config.get("overrideMetadata")),
+            rule_set=merged_rule_set(rule_set, config.get("defaultRuleSet"), config.get("overrideRuleSet")),
+        )
+
+    def _known_import(self, candidate: _Candidate) -> SchemaVersion | None:
+        """The version that an import repeats. Raises: SchemaRegistryError for an id or number of another content."""
+        schema, key = self._schema, candidate.content.identity.key
+        if schema.id is None:
+            return next((version for version in reversed(self._live) if version.key == key), None)
+        holders = [row for row in self._changes.world.schemas.by_id(schema.id) if row.group == self._group]
+        if any(row.key != key for row in holders):
+            raise not_permitted(f"Overwrite new schema with id {schema.id} is not permitted.")
+        for version in self._live:
+            if schema.version is not None and version.number == schema.version and version.key != key:
+                raise not_permitted(f"Overwrite of version {version.number} with another schema is not permitted.")
+            if version.key == key and version.id == schema.id and schema.version in (None, version.number):
+                return version
+        return None
+
+    # --- compatibility -----------------------------------------------------------------------------------------------
+
+    def _compared_versions(self, new: _Candidate) -> list[SchemaVersion]:
+        return compared_versions(self._live, str(self._config[LEVEL]), self._config, new.extras.get("metadata"))
+
+    # --- writing -----------------------------------------------------------------------------------------------------
+
+    def _next_number(self) -> int:
+        return 1 + max((version.number for version in self._versions), default=0)
+
+    def _resource(self) -> ResourceDraft:
+        """The draft of the subject's Resource, which may be new."""
+        changes, subject = self._changes, self._command.subject
+        stored_xid = self._registry.resource(self._group, subject.name)
+        xid = stored_xid or self._registry.new_resource(self._group, subject.name)
+        if xid is None:
+            raise invalid_subject(subject.qualified)
+        record_context(changes, self._command.xid, subject, self._command.context_ids.context_of(self._group))
+        check_writable(changes, xid, frozenset())
+        resource = changes.resource(xid)
+        check_no_xref(resource)
+        if subject_name(xid, {}) != subject.name:
+            resource.confluent = with_facts(resource.confluent, subject=subject.name)
+        if stored_xid is None:
+            take_over_settings(changes, resource, subject.name)
+        return resource
+
+    def _free_versionid(self, resource: ResourceDraft, number: int) -> str:
+        versionid = number
+        while self._changes.world.get(f"{resource.xid}/versions/{versionid}") is not None:
+            versionid += 1
+        return str(versionid)
+
+    def _common_format(self, resource: ResourceDraft, release: str) -> str:
+        """The format of all Versions of the Resource, which this one may change (CSR-418)."""
+        current = resource.entity.attributes.get("format") if resource.entity is not None else None
+        format = common_format(release, current)
+        if current is not None and format.lower() != str(current).lower():
+            self._changes.load_versions(resource)
+            for version in resource.live_versions():
+                type = facts_of(version.entity.private).get("type") if version.entity else None
+                version.write({"format": format}, patch=True)
+                if format == MIXED_FORMAT and "id" in version.confluent:
+                    version.confluent = with_facts(version.confluent, type=type or type_of_format(str(current)))
+        return format
+
+
+def record_context(changes: ChangeSet, xid: str, subject: Subject, context: str) -> None:
+    """Creates the Group of a context if it is missing; records the context where the id of the Group is another one."""
+    is_new = changes.find(xid) is None
+    group = changes.group(xid)
+    if is_new and context != subject.context:
+        group.confluent = with_facts(group.confluent, context=subject.context[1:])
+
+
+def content_members(schema: SchemaRequest) -> dict[str, Any]:
+    """The references, metadata and rule set of a schema, those that it has, as facts."""
+    members = {
+        "references": [reference.members() for reference in schema.references],
+        "metadata": dict(schema.metadata or {}),
+        "ruleSet": dict(schema.rule_set or {}),
+    }
+    return {name: value for name, value in members.items() if value}
+
+
+def refused_schema(result: CheckResult) -> SchemaRegistryError:
+    """The error for a text that is no schema."""
+    if result == (TIMED_OUT,):
+        return SchemaRegistryError(50002, f"The schema was not checked: {TIMED_OUT.text}")
+    return invalid_schema(f"Invalid schema: {'; '.join(one.text for one in result)}")
+
+
+def compared_versions(
+    live: Sequence[SchemaVersion], level: str, config: Mapping[str, Any], metadata: Mapping[str, Any] | None
+) -> list[SchemaVersion]:
+    """The versions that a new one is compared with, the latest first (CSR-801)."""
+    group = config.get("compatibilityGroup")
+    versions = list(reversed(live))
+    if group is not None:
+        wanted = _property(metadata, group)
+        versions = [version for version in versions if _property(version.extras.get("metadata"), group) == wanted]
+    return versions if level.endswith("_TRANSITIVE") else versions[:1]
+
+
+def _property(metadata: Mapping[str, Any] | None, name: str) -> Any:
+    return ((metadata or {}).get("properties") or {}).get(name)
+
+
+def incompatibility_messages(
+    changes: ChangeSet,
+    registry: SchemaRegistry,
+    new: SchemaDocument,
+    documents: Mapping[str, bytes],
+    compared: Sequence[SchemaVersion],
+    level: str,
+    config: Mapping[str, Any],
+) -> list[str]:
+    """Why a schema is incompatible with the first of some versions with which it is; empty if it is with none."""
+    is_lenient = config.get("compatibilityPolicy") == "LENIENT"
+    for version in compared:
+        references = registry.references(version.group).documents(version.references)
+        old = SchemaDocument(version.type, version.document, references)
+        comparisons = comparisons_of(new, old, level, is_lenient=is_lenient)
+        results = changes.world.check_results(frozenset(comparisons.values()), documents)
+        messages = messages_of(comparisons, results)
+        if messages:
+            old_text = changes.world.document(version.document).decode("utf-8", "replace")
+            return [*messages, *closing_messages(version.number, old_text, level)]
+    return []
+
+
+def comparisons_of(
+    new: SchemaDocument, old: SchemaDocument, level: str, *, is_lenient: bool
+) -> dict[bool, SchemaComparison]:
+    """The comparisons that a level asks for; True is the one in which the new schema reads (CSR-802)."""
+    backward, forward = SchemaComparison(new, old, is_lenient), SchemaComparison(old, new, is_lenient)
+    directions = {True: backward, False: forward}
+    if level.startswith("FULL"):
+        return directions
+    return {True: backward} if level.startswith("BACKWARD") else {False: forward} if level != NONE_LEVEL else {}
+
+
+def messages_of(comparisons: Mapping[bool, SchemaComparison], results: Mapping[Any, CheckResult]) -> list[str]:
+    """The messages about the results of comparisons. Raises: SchemaRegistryError if one was not made in time."""
+    messages: list[str] = []
+    for is_backward, comparison in comparisons.items():
+        result = results[comparison]
+        if result == (TIMED_OUT,):
+            raise SchemaRegistryError(50002, f"The schemas were not compared: {TIMED_OUT.text}")
+        messages += difference_messages(read_differences(result), is_backward=is_backward)
+    return messages

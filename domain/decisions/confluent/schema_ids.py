@@ -1,0 +1,177 @@
+"""Ids and numbers of schemas, assigned in the interaction that writes them, whichever API it is of.
+
+Rules CSR-402, CSR-404 to CSR-409, CSR-412, CSR-608.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from annals.domain.confluent.checks import ContentCheck, SchemaContent, SchemaDocument, read_content
+from annals.domain.confluent.content import ContentIdentity
+from annals.domain.confluent.errors import SchemaRegistryError
+from annals.domain.confluent.facts import (
+    CONTENT_MEMBERS,
+    facts_of,
+    number_of,
+    parse_number,
+    subject_name,
+    type_of_schema,
+    with_facts,
+)
+from annals.domain.confluent.schema_registry import SchemaRegistry
+from annals.domain.confluent.schema_versions import MAX_ID, SchemaReference
+from annals.domain.confluent.subjects import GROUPS, RESOURCES, ContextIds
+from annals.domain.decisions.changes.change_set import ChangeSet
+from annals.domain.decisions.changes.drafts import ResourceDraft, VersionDraft
+from annals.domain.decisions.checks.document_checks import DocumentCheck
+from annals.domain.decisions.confluent.world_entities import entity_finder
+from annals.domain.values import xid as xids
+from annals.domain.values.json_text import dumps
+
+
+def content_checks(changes: ChangeSet) -> frozenset[DocumentCheck]:
+    """The checks that `assign_schema_ids` needs."""
+    return frozenset(check for _, _, check in _changed_schemas(changes))
+
+
+def assign_schema_ids(changes: ChangeSet) -> None:
+    """Gives each schema that a change adds or changes its id, and each new Version of a subject its number.
+
+    Raises: ChecksRequired.
+    """
+    schemas = list(_changed_schemas(changes))
+    if not schemas:
+        return
+    results = changes.world.check_results(frozenset(check for _, _, check in schemas), changes.documents)
+    ids, numbers = _NewIds(changes), _NewNumbers(changes)
+    for resource, version, check in schemas:
+        content = read_content(results[check])
+        if content is None:
+            version.confluent = with_facts(version.confluent, id=None, key=None, guid=None)
+            continue
+        ids.assign(resource, version, content)
+        numbers.assign(resource, version)
+    numbers.record()
+
+
+def _changed_schemas(changes: ChangeSet) -> Iterator[tuple[ResourceDraft, VersionDraft, ContentCheck]]:
+    """The Versions whose content may be a new one, with the checks that tell."""
+    for resource in changes.resources.values():
+        segments = xids.segments(resource.xid)
+        if (segments[0], segments[2]) != (GROUPS, RESOURCES) or resource.is_deleted or resource.xref is not None:
+            continue
+        for version in resource.live_versions():
+            check = _content_check(changes, version) if _has_changed(version) else None
+            if check is not None:
+                yield resource, version, check
+
+
+def _has_changed(version: VersionDraft) -> bool:
+    stored = version.entity
+    if stored is None or version.document != stored.document:
+        return True
+    return stored.attributes.get("format") != version.attributes.get("format") or any(
+        version.confluent.get(name) != facts_of(stored.private).get(name) for name in CONTENT_MEMBERS
+    )
+
+
+def _content_check(changes: ChangeSet, version: VersionDraft) -> ContentCheck | None:
+    type = type_of_schema(str(version.attributes.get("format", "")), version.confluent)
+    if type is None or version.document is None:
+        return None
+    extras = {name: version.confluent[name] for name in CONTENT_MEMBERS if name in version.confluent}
+    return ContentCheck(SchemaDocument(type, version.document, _referenced(changes, version)), dumps(extras).decode())
+
+
+def _referenced(changes: ChangeSet, version: VersionDraft) -> tuple[tuple[str, str], ...]:
+    references = [SchemaReference(**members) for members in version.confluent.get("references", ())]
+    if not references:
+        return ()
+    group = xids.segments(version.xid)[1]
+    try:
+        registry = SchemaRegistry(changes.world.schemas, entity_finder(changes.world), ContextIds())
+        return registry.references(group).documents(references)
+    except SchemaRegistryError:
+        return ()  # what it referred to is gone, so the text is no schema by itself any more
+
+
+class _NewIds:
+    """The ids of contents: those that they ever had, else the next ones (CSR-408, CSR-409)."""
+
+    def __init__(self, changes: ChangeSet) -> None:
+        self._index = changes.world.schemas
+        self._assigned: dict[str, int] = {}
+        self._highest: int | None = None
+
+    def assign(self, resource: ResourceDraft, version: VersionDraft, content: SchemaContent) -> None:
+        identity, facts = content.identity, version.confluent
+        keeps_id = "id" in facts and facts.get("key") in (None, identity.key)
+        id = facts["id"] if keeps_id else self._id_of(identity, xids.segments(resource.xid)[1])
+        guid = facts["guid"] if keeps_id and "guid" in facts else identity.guid
+        self._assigned.setdefault(identity.key, id)
+        version.confluent = with_facts(facts, id=id, key=identity.key, guid=guid)
+
+    def _id_of(self, identity: ContentIdentity, group: str) -> int:
+        if identity.key in self._assigned:
+            return self._assigned[identity.key]
+        known = self._index.ids_of_key(identity.key)
+        if known:
+            return next((id for known_group, id in known if known_group == group), known[0][1])
+        if self._highest is None:
+            self._highest = self._index.highest_id()
+        self._highest += 1
+        if self._highest > MAX_ID:
+            raise SchemaRegistryError(50001, "Error in the backend data store: all schema ids are in use")
+        return self._highest
+
+
+@dataclass
+class _NewNumbers:
+    """The numbers of new Versions (CSR-404)."""
+
+    changes: ChangeSet
+    highest: dict[str, int] = field(default_factory=dict)
+
+    def assign(self, resource: ResourceDraft, version: VersionDraft) -> None:
+        if version.entity is not None and "id" in facts_of(version.entity.private):
+            return  # a version keeps its number
+        own_number = parse_number(version.id)
+        highest = self._highest_of(resource)
+        number: int = version.confluent.get("number") or 0
+        if not number:
+            is_free = own_number and (own_number > highest or own_number not in self._taken(resource, version))
+            number = own_number if is_free else highest + 1
+        subject = subject_name(resource.xid, resource.confluent)
+        has_own_name = subject == subject_name(resource.xid, {})
+        version.confluent = with_facts(
+            version.confluent,
+            number=None if number == own_number else number,
+            subject=None if has_own_name else subject,
+        )
+        self.highest[resource.xid] = max(highest, number)
+
+    def record(self) -> None:
+        """Records the highest numbers, so that later Versions get theirs without a look-up."""
+        for xid, number in self.highest.items():
+            resource = self.changes.resources[xids.stream(xid)]
+            resource.confluent = with_facts(resource.confluent, highest=number)
+
+    def _highest_of(self, resource: ResourceDraft) -> int:
+        if resource.xid not in self.highest:
+            recorded: int | None = resource.confluent.get("highest")
+            if recorded is None:
+                is_first = resource.is_new and not self.changes.world.revision(resource.xid)
+                recorded = 0 if is_first else max(self._stored_numbers(resource), default=0)
+            self.highest[resource.xid] = recorded
+        return self.highest[resource.xid]
+
+    def _stored_numbers(self, resource: ResourceDraft) -> set[int]:
+        group, name = xids.segments(resource.xid)[1], subject_name(resource.xid, resource.confluent)
+        return {version.number for version in self.changes.world.schemas.versions(group, name)}
+
+    def _taken(self, resource: ResourceDraft, version: VersionDraft) -> set[int]:
+        """The numbers of stored versions, and of those that this change has added."""
+        others = (one for one in resource.live_versions() if one is not version and "id" in one.confluent)
+        return self._stored_numbers(resource) | {number_of(one.id, one.confluent) for one in others}

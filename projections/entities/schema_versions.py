@@ -1,0 +1,212 @@
+"""The tables `schema_version` and `schema_reference`: what Confluent's API looks up, now and as of a moment."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any, Final
+
+from sqlalchemy import Connection
+
+from annals.domain.confluent.schema_versions import SchemaVersion
+from annals.domain.confluent.subjects import DEFAULT_CONTEXT, GROUPS, parse_subject
+from annals.domain.values import xid as xids
+from annals.domain.values.json_text import dumps, loads_trusted
+from annals.projections.database import drivers
+from annals.projections.database.drivers import Database, Values
+from annals.projections.entities.rows import index_key
+
+#: The columns of `schema_version`, in their order.
+SCHEMA_VERSION_COLUMNS: Final = (
+    *("tree_key", "since", "xid", "subject", "subject_key", "number", "id", "key", "guid", "type", "document"),
+    *("extras", "replaced", "deleted", "gone"),
+)
+#: The columns of `schema_reference`: the version that is referred to, and the row that refers to it.
+SCHEMA_REFERENCE_COLUMNS: Final = ("subject_key", "number", "tree_key", "since")
+
+_FIELDS: Final = ", ".join(f"v.{name}" for name in SchemaVersion._fields)
+_SELECT: Final = f"SELECT {_FIELDS} FROM schema_version v WHERE "
+_REFERRERS: Final = (
+    f"SELECT {_FIELDS} FROM schema_reference r JOIN schema_version v ON v.tree_key = r.tree_key AND v.since = r.since"
+    " WHERE r.subject_key = ? AND r.number = ? AND "
+)
+_EXTRAS: Final = SchemaVersion._fields.index("extras")
+
+
+def schema_version_row(version: SchemaVersion) -> Values:
+    """The values of a row of `schema_version`."""
+    return (
+        xids.tree_key(version.xid),
+        version.since,
+        version.xid,
+        version.subject,
+        subject_key(version.group, version.subject),
+        version.number,
+        version.id,
+        version.key,
+        version.guid,
+        version.type,
+        version.document,
+        dumps(dict(version.extras)).decode(),
+        version.replaced,
+        version.deleted,
+        version.gone,
+    )
+
+
+def schema_reference_rows(version: SchemaVersion) -> Iterator[Values]:
+    """The rows of `schema_reference` of a version, one for each version that it refers to."""
+    targets = {(reference_key(version.group, reference.subject), reference.version) for reference in version.references}
+    yield from ((*target, xids.tree_key(version.xid), version.since) for target in sorted(targets))
+
+
+def subject_key(group: str, subject: str) -> str:
+    """The key of a subject in indexes. group: the id of its context's Group."""
+    key = index_key(f"{group}/{subject}")
+    assert key is not None, "the text is given"
+    return key
+
+
+def reference_key(group: str, subject: str) -> str:
+    """The key of the subject that a schema in a Group refers to. A qualified one keeps the name of its context."""
+    return (
+        subject_key(group, subject) if not subject.startswith(":.") else subject_key("", qualified_reference(subject))
+    )
+
+
+def qualified_reference(subject: str) -> str:
+    """A qualified subject in its one spelling; the default context has none in it."""
+    parsed = parse_subject(subject)
+    return f":{DEFAULT_CONTEXT}:{parsed.name}" if parsed.context == DEFAULT_CONTEXT else parsed.qualified
+
+
+def stored_schema_rows(db: Database, table: str, keys: Collection[str]) -> dict[str, list[SchemaVersion]]:
+    """The rows of some streams that are not gone, by tree key."""
+    if not keys:
+        return {}
+    rows: dict[str, list[SchemaVersion]] = {}
+    sql = f"SELECT {_FIELDS} FROM {table} v WHERE v.gone IS NULL AND {db.in_list('v.tree_key')}"
+    for values in db.all(sql, [db.list_parameter(keys)]):
+        version = _schema_version(values)
+        rows.setdefault(xids.tree_key(version.xid), []).append(version)
+    return rows
+
+
+def open_schemas(connection: Connection) -> StoredSchemas:
+    """The look-ups on the connection of a write transaction."""
+    return StoredSchemas(drivers.database_of(connection))
+
+
+class StoredSchemas:
+    """`annals.domain.confluent.schema_versions.SchemaIndex` over the tables. position: of a moment; None for now."""
+
+    def __init__(self, db: Database, position: int | None = None) -> None:
+        self._db = db
+        self._position = position
+
+    def versions(self, group: str, subject: str) -> list[SchemaVersion]:
+        found = self._all("v.subject_key = ? AND {visible} ORDER BY v.number, v.since", (subject_key(group, subject),))
+        return [version for version in found if version.is_listed and version.subject == subject]
+
+    def by_key(self, key: str) -> list[SchemaVersion]:
+        return self._all("v.key = ? AND {visible} ORDER BY v.since DESC", (key,))
+
+    def by_id(self, id: int) -> list[SchemaVersion]:
+        return self._all("v.id = ? AND {visible} ORDER BY v.since", (id,))
+
+    def by_guid(self, guid: str) -> list[SchemaVersion]:
+        return self._all("v.guid = ? AND {visible} ORDER BY v.since", (guid,))
+
+    def ids_of_key(self, key: str) -> list[tuple[str, int]]:
+        rows = self._db.all("SELECT xid, id FROM schema_version WHERE key = ? ORDER BY since DESC", (key,))
+        return [(xids.segments(xid)[1], id) for xid, id in rows]
+
+    def highest_id(self) -> int:
+        limit = "" if self._position is None else f" WHERE since <= {self._position}"
+        row = self._db.one(f"SELECT max(id) FROM schema_version{limit}")
+        return int(row[0] or 0)
+
+    def referrers(self, group: str, subject: str, number: int, qualified: str = "") -> list[SchemaVersion]:
+        """See SchemaIndex. qualified: the name with its context, as schemas of other contexts refer to it."""
+        keys = [subject_key(group, subject), *([subject_key("", qualified)] if qualified else [])]
+        found: dict[tuple[str, int], SchemaVersion] = {}
+        for key in keys:
+            for version in self._query(_REFERRERS + self._visible("r"), (key, number)):
+                if version.is_listed:
+                    found[version.xid, version.since] = version
+        return list(found.values())
+
+    def names_at(self, resource: str) -> list[str]:
+        rows = self._all("v.tree_key > ? AND v.tree_key < ? AND {visible}", xids.subtree(f"{resource}/versions"))
+        return list(dict.fromkeys(row.subject for row in rows if row.is_listed))
+
+    def has_versions(self, group: str) -> bool:
+        low, high = xids.subtree(f"/{GROUPS}/{group}")
+        rows = self._all("v.tree_key > ? AND v.tree_key < ? AND {visible} LIMIT 1", (low, high))
+        return bool(rows)
+
+    def listed(self, groups: Iterable[str] | None = None) -> Iterator[SchemaVersion]:
+        """All live and soft-deleted versions, in tree order, streamed. groups: only those of these Groups."""
+        ranges = [xids.subtree(f"/{GROUPS}/{group}") for group in groups] if groups is not None else [("!", "~")]
+        for low, high in ranges:
+            sql = _SELECT + f"v.tree_key > ? AND v.tree_key < ? AND {self._visible('v')} ORDER BY v.tree_key, v.since"
+            for values in self._db.stream(sql, (low, high, *self._parameters)):
+                version = self._as_of(_schema_version(values))
+                if version.is_listed:
+                    yield version
+
+    def subjects(self, groups: Iterable[str], *, with_deleted: bool, only_deleted: bool) -> Iterator[tuple[str, str]]:
+        """The Group and the name of each subject, in no order, streamed.
+
+        with_deleted: include those of which all versions are soft-deleted. only_deleted: only those.
+        """
+        for group in groups:
+            low, high = xids.subtree(f"/{GROUPS}/{group}")
+            live = (
+                "v.deleted IS NULL"
+                if self._position is None
+                else f"(v.deleted IS NULL OR v.deleted > {self._position})"
+            )
+            replaced = (
+                "v.replaced IS NULL"
+                if self._position is None
+                else f"(v.replaced IS NULL OR v.replaced > {self._position})"
+            )
+            having = f"HAVING sum(CASE WHEN {live} THEN 1 ELSE 0 END) {'= 0' if only_deleted else '> 0'}"
+            sql = (
+                f"SELECT v.subject FROM schema_version v WHERE v.tree_key > ? AND v.tree_key < ? AND {replaced}"
+                f" AND {self._visible('v')} GROUP BY v.subject_key, v.subject"
+                f" {having if only_deleted or not with_deleted else ''}"
+            )
+            for (subject,) in self._db.stream(sql, (low, high, *self._parameters)):
+                yield group, subject
+
+    def _all(self, condition: str, values: Values) -> list[SchemaVersion]:
+        visible = condition.format(visible=self._visible("v"))
+        return self._query(_SELECT + visible, values)
+
+    def _query(self, sql: str, values: Values) -> list[SchemaVersion]:
+        return [self._as_of(_schema_version(row)) for row in self._db.all(sql, (*values, *self._parameters))]
+
+    def _visible(self, since_table: str) -> str:
+        """The condition for rows that existed and were not gone."""
+        if self._position is None:
+            return "v.gone IS NULL"
+        return f"{since_table}.since <= ? AND (v.gone IS NULL OR v.gone > ?)"
+
+    @property
+    def _parameters(self) -> Values:
+        return () if self._position is None else (self._position, self._position)
+
+    def _as_of(self, version: SchemaVersion) -> SchemaVersion:
+        """The row as it was at the position."""
+        position = self._position
+        if position is None:
+            return version
+        ends = {name: getattr(version, name) for name in ("replaced", "deleted", "gone")}
+        return version._replace(**{name: end if end is None or end <= position else None for name, end in ends.items()})
+
+
+def _schema_version(values: Sequence[Any]) -> SchemaVersion:
+    row = list(values)
+    row[_EXTRAS] = loads_trusted(row[_EXTRAS])
+    return SchemaVersion._make(row)
