@@ -21,11 +21,13 @@ from annals.domain.confluent.commands import (
     DeleteContext,
     DeleteSchemas,
     RegisterSchema,
+    SchemaRequest,
     SettingKind,
     WriteSettings,
 )
 from annals.domain.confluent.errors import SchemaRegistryError, invalid_schema, invalid_subject
 from annals.domain.confluent.metadata_rules import check_rule_set
+from annals.domain.confluent.schema_types import PROTOBUF
 from annals.domain.confluent.schema_versions import SchemaVersion
 from annals.domain.confluent.settings import IMPORT, LEVEL, effective_mode, is_of_registry
 from annals.domain.confluent.subjects import Subject, group_xid
@@ -214,7 +216,7 @@ def _prepare_registration(read: ConfluentRead) -> Prepared:
         versions = [version for version in read.view.versions(subject) if version.is_live]
         known = read.view.matching(subject, schema, versions, normalize=command.normalize) if versions else None
         if known is not None and effective_mode(subject, read.view.registry.settings) != IMPORT:
-            return json_response(read.request, _registered(read, known))
+            return json_response(read.request, _members(read, known, _answer_text(read, schema, known)))
 
     def build_answer(transaction: WriteTransaction, recorded: Recorded) -> dict[str, Any]:
         group = xids.entity_id(command.xid)
@@ -222,14 +224,19 @@ def _prepare_registration(read: ConfluentRead) -> Prepared:
         version = next((one for one in versions if one.xid in recorded.processed and one.is_live), None)
         if version is None:
             raise invalid_schema("The text is not a schema of this type")
+        if schema.type == PROTOBUF and schema.text:
+            return _members(read, version, schema.text)
         text = transaction.world.document(version.document).decode("utf-8", "replace")
         return _members(read, version, read.view.shown_text(version, text))
 
     return command, build_answer
 
 
-def _registered(read: ConfluentRead, version: SchemaVersion) -> dict[str, Any]:
-    return _members(read, version, read.view.text(version, read.format))
+def _answer_text(read: ConfluentRead, schema: SchemaRequest, version: SchemaVersion) -> str:
+    """The text in the answer of R6. A Protobuf schema is answered as it was sent: Confluent's Python client keeps the
+    answer, and reads it again as the descriptor that it has sent."""
+    is_protobuf = schema.type == PROTOBUF and schema.text and not read.format
+    return schema.text if is_protobuf else read.view.text(version, read.format)
 
 
 def _members(read: ConfluentRead, version: SchemaVersion, text: str) -> dict[str, Any]:

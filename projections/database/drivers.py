@@ -233,7 +233,8 @@ def _on_conflict(table: Table) -> str:
     assignments = ", ".join(
         f"{name} = excluded.{name}" for name in (column.name for column in table.columns) if name not in keys
     )
-    return f"ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {assignments}"
+    action = f"UPDATE SET {assignments}" if assignments else "NOTHING"
+    return f"ON CONFLICT ({', '.join(keys)}) DO {action}"
 
 
 @lru_cache(maxsize=256)
