@@ -116,9 +116,9 @@ class Dispatcher:
 
     own_mounts: mounts by name below `/-/`; that of `/-/` itself has an empty name. aliases: names of `own_mounts` that
     also exist at the root, unless the model uses the name. fixed_mounts: mounts by whole path. tree_mounts: mounts by
-    first path segment, or by the first two joined with a slash. mount_request: returns the request with its canonical path, given the request and its host.
-    damage: receives errors, and logs those of the store. wait: returns the request to answer, once the registry has
-    the state that the request waits for.
+    first path segment, or by the first two joined with a slash. mount_request: returns the request with its canonical
+    path, given the request and its host. damage: receives errors, and logs those of the store. wait: returns the
+    request to answer, once the registry has the state that the request waits for.
     """
 
     def __init__(

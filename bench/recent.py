@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from annals.domain.compat.publications import NoPublications, Publications
+from annals.domain.confluent.schema_versions import NoSchemas, SchemaIndex
 from annals.domain.decisions.checks.document_checks import CheckResults, DocumentCheck
 from annals.domain.decisions.world import Secret, StreamDifference
 from annals.domain.model import Model, compile_model
@@ -120,6 +121,10 @@ class RecentWorld:
     @property
     def publications(self) -> Publications:
         return NoPublications()
+
+    @property
+    def schemas(self) -> SchemaIndex:
+        return NoSchemas()
 
     @property
     def links(self) -> Sequence[Link]:

@@ -12,10 +12,12 @@ from annals.projections.database.drivers import Values
 from annals.projections.entities.leaves import MAX_LEAVES
 from annals.projections.entities.rebuild import PrecomputedRows
 from annals.projections.entities.rows import row_values
+from annals.projections.entities.schema_versions import reference_rows_of
 from annals.projections.segments.folder import filesystem_at
 from annals.spark_projections import read_model
 from annals.spark_projections.hadoop_paths import spark_uri
 from annals.spark_projections.published_rows import published_rows
+from annals.spark_projections.schema_rows import schema_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -37,6 +39,7 @@ def compute_read_model(log: DataFrame, position: int, folder: str, max_leaves: i
     read_model.ordered_entity_rows(log.where(log.position <= position)).write.parquet(f"{stage_uri}/rows")
     read_model.attribute_rows(spark.read.parquet(f"{stage_uri}/rows"), max_leaves).write.parquet(f"{stage_uri}/leaves")
     published_rows(log.where(log.position <= position)).write.parquet(f"{stage_uri}/published")
+    schema_rows(log.where(log.position <= position)).write.parquet(f"{stage_uri}/schemas")
     return PrecomputedRows(position, _table_batches(filesystem, root.rstrip("/")))
 
 
@@ -52,6 +55,9 @@ def _table_batches(filesystem: fs.FileSystem, root: str) -> Iterator[tuple[str, 
         )
     yield "path", [(number, type, path) for (type, path), number in numbers.items()]
     yield from (("published", rows) for rows in _read_batches(filesystem, f"{root}/published"))
+    for rows in _read_batches(filesystem, f"{root}/schemas"):
+        yield "schema_version", rows
+        yield "schema_reference", [reference for row in rows for reference in reference_rows_of(row)]
 
 
 def _read_batches(filesystem: fs.FileSystem, folder: str) -> Iterator[list[Values]]:

@@ -27,7 +27,7 @@ _SCHEMA: Final = pa.schema(
     [pa.field(name, pa.string() if name in _TEXT_COLUMNS else pa.int64()) for name in PUBLICATION_COLUMNS]
 )
 #: Parts of a Version's stream id, split at `/`; the first is empty.
-_VERSION_SEGMENTS: Final = 7
+VERSION_SEGMENTS: Final = 7
 
 
 def published_rows(log: DataFrame) -> DataFrame:
@@ -50,16 +50,16 @@ def published_rows(log: DataFrame) -> DataFrame:
 
 def _are_of_versions() -> Column:
     prefix_conditions = (f.col("stream").startswith(f"/{family.groups}/") for family in LEGACY_APIS)
-    return reduce(or_, prefix_conditions) & (f.size(f.split("stream", "/")) == _VERSION_SEGMENTS)
+    return reduce(or_, prefix_conditions) & (f.size(f.split("stream", "/")) == VERSION_SEGMENTS)
 
 
 def _to_rows(batches: Batches) -> Batches:
-    for _, events in groupby(_read_events(batches), key=lambda found: found[1].stream):
+    for _, events in groupby(read_events(batches), key=lambda found: found[1].stream):
         if rows := [publication_row(publication) for publication in fold_publications(events)]:
             yield record_batch(rows, _SCHEMA)
 
 
-def _read_events(batches: Batches) -> Iterator[tuple[int, EntityEvent]]:
+def read_events(batches: Batches) -> Iterator[tuple[int, EntityEvent]]:
     for batch in batches:
         columns = [batch.column(name).to_pylist() for name in ("topic", "revision", "state", "position")]
         for topic, revision, state, position in zip(*columns, strict=True):

@@ -121,7 +121,8 @@ def run_server(
 ) -> None:
     """Runs the server until it stops. Raises: StoreError if it could not start.
 
-    sockets: of the registry, and of Confluent's API if that has a port of its own. write_turns: those of several workers. lifeline: a file descriptor; the server also stops when it is at its end.
+    sockets: of the registry, and of Confluent's API if that has a port of its own. write_turns: those of several
+    workers. lifeline: a file descriptor; the server also stops when it is at its end.
     """
     app = create_app(settings, delivers=True, address=address, write_turns=write_turns)
     _raise_file_limit(settings.max_connections)

@@ -125,8 +125,8 @@ class ConfluentRoutes:
         except SchemaRegistryError as error:
             return error_response(request, error)
         except Problem as problem:
-            error, headers = problem_error(problem)
-            return error_response(request, error, headers)
+            refusal, headers = problem_error(problem)
+            return error_response(request, refusal, headers)
 
     async def _answer(self, request: Request, receive: Receive) -> Response:
         request = await self._authenticator.authenticate(_with_bearer(request))

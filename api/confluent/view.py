@@ -152,7 +152,7 @@ class ConfluentView:
         )
         for candidate in (schema, inherited):
             key = self.content(candidate, group, normalizes=normalizes).identity.key
-            found = next((version for version in reversed(versions) if version.key == key), None)
+            found = next((version for version in versions[::-1] if version.key == key), None)
             if found is not None:
                 return found
         return None

@@ -10,6 +10,7 @@ from annals.api.http.streaming import StreamingPool
 from annals.api.registry.definitions import DefinitionsCache
 from annals.commands.command_bus import CommandBus, CommitListener
 from annals.commands.documents.document_checker import CheckLimits, DocumentChecker
+from annals.commands.missing_schema_ids import assign_missing_schema_ids
 from annals.commands.store.append import NewSalt
 from annals.commands.store.clock import Clock, utc_now
 from annals.commands.store.correlation_ids import NewId
@@ -122,6 +123,7 @@ def open_registry(
     try:
         rebuild_if_stale(store, settings.indexed_leaves)
         _create(registry, settings.registryid)
+        assign_missing_schema_ids(store, command_bus)
     except BaseException:
         registry.close()
         raise

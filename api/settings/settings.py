@@ -221,8 +221,8 @@ class Settings(BaseSettings):
     )
     confluent_compatibility: Annotated[str, AfterValidator(_validate_level)] = Field(
         "BACKWARD",
-        description="compatibility level of subjects in Confluent's API where none is set: `NONE`, `BACKWARD`, `FORWARD`"
-        " or `FULL`, the last three also with `_TRANSITIVE`",
+        description="compatibility level of subjects in Confluent's API where none is set: `NONE`, `BACKWARD`, "
+        "`FORWARD` or `FULL`, the last three also with `_TRANSITIVE`",
     )
     compat_schemaregistry_hosts: Annotated[str | None, validated_by(_parse_hosts)] = Field(
         None, description="host names that serve only Schema Registry 0.2, at their root, comma-separated"

@@ -19,6 +19,7 @@ from annals.commands.documents.check_processes import CheckClient, CheckProcessP
 from annals.commands.documents.check_server import CheckRequest
 from annals.domain import formats
 from annals.domain.confluent import checks as schema_checks
+from annals.domain.confluent.checks import SchemaCheck
 from annals.domain.decisions.checks.document_checks import (
     CRASHED,
     OUT_OF_MEMORY,
@@ -28,7 +29,6 @@ from annals.domain.decisions.checks.document_checks import (
     CompatibilityCheck,
     DocumentCheck,
     FormatCheck,
-    SchemaCheck,
     documents_of,
     parse_document,
     run_check,

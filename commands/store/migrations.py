@@ -22,6 +22,10 @@ PLAIN_UNTIL: Final = "plain_until"
 #: stored as they are; none once all are.
 PLAIN_DOCUMENTS_AFTER: Final = "plain_documents_after"
 
+#: The key in `store` that is there while schemas of an older program have no ids, see
+#: `annals.commands.missing_schema_ids`.
+SCHEMAS_WITHOUT_IDS: Final = "schemas_without_ids"
+
 _SELECT_SCHEMA: Final = "SELECT value FROM store WHERE key = 'schema'"
 _SET_SCHEMA: Final = "UPDATE store SET value = ? WHERE key = 'schema'"
 
@@ -62,6 +66,11 @@ def _drop_head_parents(connection: Connection) -> None:
             index.create(connection, checkfirst=True)
 
 
+def _note_schemas_without_ids(connection: Connection) -> None:
+    if sql.scalar(connection, "SELECT 1 FROM log LIMIT 1"):
+        sql.insert(connection, tables.store, [(SCHEMAS_WITHOUT_IDS, "")], "ON CONFLICT DO NOTHING")
+
+
 def _shrink_documents_and_heads(connection: Connection) -> None:
     _note_plain_documents(connection)
     _drop_head_parents(connection)
@@ -75,6 +84,7 @@ STEPS: Final = (
     # The table is new, and `Store.create` has created it. Older programs would take a state that is in the archive for
     # a damaged one.
     UpgradeStep("6", "an archive for old parts of the log", lambda connection: None),
+    UpgradeStep("7", "ids of schemas for Confluent's clients", _note_schemas_without_ids),
 )
 #: The first schema from which steps lead on, and the first with the tables of today, which can be read before a step.
 _FIRST_SCHEMA: Final = 2

@@ -23,7 +23,7 @@ from sqlalchemy import (
 
 METADATA: Final = MetaData()
 #: Stored in `store` under `schema`; the program refuses a store with another value.
-SCHEMA: Final = "6"
+SCHEMA: Final = "7"
 
 # Only a column declared INTEGER is SQLite's own row number, which saves an index.
 _POSITION = BigInteger().with_variant(Integer, "sqlite")

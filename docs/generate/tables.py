@@ -39,6 +39,9 @@ _GROUPS: Final[dict[str, dict[str, str]]] = {
         "is the tree key without the names of collections.",
         "attribute_path": "The numbers that stand for the paths of values in `attribute`.",
         "published": "Numbers, ids and URIs of versions that the legacy APIs publish.",
+        "schema_version": "The versions of subjects in Confluent's API: one row for each content that a Version has "
+        "had, with its id and the positions at which it was replaced, deleted, or deleted for good.",
+        "schema_reference": "The versions that a row of `schema_version` refers to, by subject and number.",
         "projection": "The position up to which each projection has read the log.",
     },
     "The state of subscriptions": {

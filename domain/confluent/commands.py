@@ -43,7 +43,7 @@ class RegisterSchema:
 
 @dataclass(frozen=True, slots=True)
 class DeleteSchemas:
-    """Delete a subject, or one version of it. version: None for all; 0 for the latest. permanent: those soft-deleted."""
+    """Delete a subject, or one version of it. version: None for all, 0 for the latest. permanent: delete for good."""
 
     xid: str
     subject: Subject
@@ -86,4 +86,9 @@ class DeleteContext:
     context_ids: ContextIds
 
 
-ConfluentCommand = RegisterSchema | DeleteSchemas | WriteSettings | DeleteContext
+@dataclass(frozen=True, slots=True)
+class AssignSchemaIds:
+    """Give ids to the schemas that have none: those of a program without this API."""
+
+
+ConfluentCommand = RegisterSchema | DeleteSchemas | WriteSettings | DeleteContext | AssignSchemaIds

@@ -1,4 +1,4 @@
-"""Metadata and rule sets: their rules, and how a version's are merged with defaults and overrides (CSR-505, CSR-507)."""
+"""Metadata and rule sets: their rules, and how they are merged with defaults and overrides (CSR-505, CSR-507)."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class References:
         )
 
     def documents(self, references: Sequence[SchemaReference]) -> tuple[tuple[str, str], ...]:
-        """The name and the SHA-256 of each text, transitively, after those that it uses. Raises: SchemaRegistryError."""
+        """The name and the SHA-256 of each text, after those that it uses itself. Raises: SchemaRegistryError."""
         found: dict[str, str] = {}
         self._collect(references, self._group, found, ())
         return tuple(found.items())

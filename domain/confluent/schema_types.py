@@ -24,7 +24,7 @@ def type_of_format(format: str) -> str | None:
 
 
 def common_format(release: str, current: str | None) -> str:
-    """The format of all versions of a subject. release: of a new version; current: of those before it, None for none."""
+    """The format of all versions of a subject. release: of a new version; current: of those before it, if any."""
     if current is None or current.lower() == release.lower():
         return release
     family = release.partition("/")[0]

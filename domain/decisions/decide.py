@@ -7,7 +7,13 @@ from typing import Final, assert_never
 
 from annals.domain.compat.errors import to_legacy_problem
 from annals.domain.compat.request_extras import LegacyDeletion, LegacyWrite
-from annals.domain.confluent.commands import DeleteContext, DeleteSchemas, RegisterSchema, WriteSettings
+from annals.domain.confluent.commands import (
+    AssignSchemaIds,
+    DeleteContext,
+    DeleteSchemas,
+    RegisterSchema,
+    WriteSettings,
+)
 from annals.domain.decisions import capabilities, replace_model, subscriptions
 from annals.domain.decisions.changes.change_set import ChangeSet
 from annals.domain.decisions.commands import (
@@ -36,7 +42,7 @@ from annals.domain.decisions.compat.version_numbers import number_versions
 from annals.domain.decisions.compat.write import apply_legacy_write
 from annals.domain.decisions.confluent.delete import delete_context, delete_schemas
 from annals.domain.decisions.confluent.register import register_schema
-from annals.domain.decisions.confluent.schema_ids import assign_schema_ids
+from annals.domain.decisions.confluent.schema_ids import assign_schema_ids, load_schemas_without_ids
 from annals.domain.decisions.confluent.subject_settings import keep_settings, write_settings
 from annals.domain.decisions.delete import delete_entities
 from annals.domain.decisions.replace_model import check_stored_entities
@@ -119,6 +125,8 @@ def _decide_registry_command(command: RegistryCommand, world: World, context: Co
             write_settings(changes, command)
         case DeleteContext():
             delete_context(changes, command)
+        case AssignSchemaIds():
+            load_schemas_without_ids(changes)
         case _:
             assert_never(command)
     findings = sum(rule(changes) or 0 for rule in RULES)

@@ -68,8 +68,8 @@ class RebuildDiverged(RuntimeError):
 class PrecomputedRows:
     """The read model as of the end of an interaction, computed outside this program.
 
-    batches: names of tables (`entity`, `history`, `attribute`, `path`, `published`), each with some of its rows, with
-    all columns in their order.
+    batches: names of tables (`entity`, `history`, `attribute`, `path`, `published`, `schema_version`,
+    `schema_reference`), each with some of its rows, with all columns in their order.
     """
 
     position: int

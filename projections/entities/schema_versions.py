@@ -59,6 +59,12 @@ def schema_reference_rows(version: SchemaVersion) -> Iterator[Values]:
     yield from ((*target, xids.tree_key(version.xid), version.since) for target in sorted(targets))
 
 
+def reference_rows_of(row: Values) -> Iterator[Values]:
+    """The rows of `schema_reference` of a row of `schema_version`."""
+    members = dict(zip(SCHEMA_VERSION_COLUMNS, row, strict=True))
+    return schema_reference_rows(_schema_version([members[name] for name in SchemaVersion._fields]))
+
+
 def subject_key(group: str, subject: str) -> str:
     """The key of a subject in indexes. group: the id of its context's Group."""
     key = index_key(f"{group}/{subject}")
@@ -202,8 +208,10 @@ class StoredSchemas:
         position = self._position
         if position is None:
             return version
-        ends = {name: getattr(version, name) for name in ("replaced", "deleted", "gone")}
-        return version._replace(**{name: end if end is None or end <= position else None for name, end in ends.items()})
+        replaced, deleted, gone = (
+            end if end is None or end <= position else None for end in (version.replaced, version.deleted, version.gone)
+        )
+        return version._replace(replaced=replaced, deleted=deleted, gone=gone)
 
 
 def _schema_version(values: Sequence[Any]) -> SchemaVersion:

@@ -74,7 +74,10 @@ class _Resolution:
             yield from self.compare(reader_index, writer_index, path)
         elif not any(not self.compare(branch.type, writer_index, path) for branch in reader.parts):
             kind = self._writers[writer_index].kind.upper()
-            text = f"The {{reader}} schema is missing a type inside a union field at path '{path}' in the {{writer}} schema"
+            text = (
+                f"The {{reader}} schema is missing a type inside a union field at path '{path}' in the"
+                " {writer} schema"
+            )
             yield Difference("MISSING_UNION_BRANCH", path, text, f"reader union lacking writer type: {kind}")
 
     def _compare_fields(self, reader: AvroType, writer: AvroType, path: str) -> Iterator[Difference]:
@@ -104,11 +107,17 @@ def _source_field(field: RecordField, fields: Mapping[str, RecordField]) -> Reco
 
 def _leaf_differences(reader: AvroType, writer: AvroType, path: str) -> Iterator[Difference]:
     if reader.size != writer.size:
-        text = f"The size of FIXED type field at path '{path}/size' in the {{reader}} schema does not match with the {{writer}} schema"
+        text = (
+            f"The size of FIXED type field at path '{path}/size' in the {{reader}} schema does not match with the"
+            " {writer} schema"
+        )
         yield Difference("FIXED_SIZE_MISMATCH", f"{path}/size", text, f"expected: {writer.size}, found: {reader.size}")
     missing_symbols = [symbol for symbol in writer.symbols if symbol not in set(reader.symbols)]
     if missing_symbols and reader.default is None:
-        text = f"The {{reader}} schema is missing enum symbols '[{', '.join(missing_symbols)}]' at path '{path}/symbols' in the {{writer}} schema"
+        text = (
+            f"The {{reader}} schema is missing enum symbols '[{', '.join(missing_symbols)}]' at path '{path}/symbols'"
+            " in the {writer} schema"
+        )
         yield Difference("MISSING_ENUM_SYMBOLS", f"{path}/symbols", text, f"[{', '.join(missing_symbols)}]")
 
 

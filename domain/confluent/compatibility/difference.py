@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 
 class Difference(NamedTuple):
-    """A difference. type: its name in Confluent's registry. path: in the schemas. text: a sentence, where `{reader}` and
-    `{writer}` stand for what the two schemas are called. info: the fragments of both.
+    """A difference. type: its name in Confluent's registry. path: in the schemas. text: a sentence, where `{reader}`
+    and `{writer}` stand for what the two schemas are called. info: the fragments of both.
     """
 
     type: str

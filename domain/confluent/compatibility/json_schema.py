@@ -395,7 +395,8 @@ def _is_open(node: JsonNode, additional: str, unevaluated: str) -> bool:
     """Whether a model accepts anything besides what it lists."""
     if node.get(additional) not in (None, True) or node.get("patternProperties"):
         return False
-    return node.get(additional) is True or node.get(unevaluated) in (None, True, {})
+    is_absent_or_open: bool = node.get(unevaluated) in (None, True, {})
+    return node.get(additional) is True or is_absent_or_open
 
 
 def _covering_schema(node: JsonNode, name: str) -> JsonNode | None:
@@ -428,8 +429,7 @@ def _dependency_lists(node: JsonNode) -> dict[str, frozenset[str]]:
 
 
 def _dependency_schemas(node: JsonNode) -> dict[str, JsonNode]:
-    schemas = {**node.children("dependencies"), **node.children("dependentSchemas")}
-    return schemas
+    return {**node.children("dependencies"), **node.children("dependentSchemas")}
 
 
 def _has_default(node: JsonNode) -> bool:
@@ -438,7 +438,7 @@ def _has_default(node: JsonNode) -> bool:
 
 def _are_bytes(older: JsonNode, newer: JsonNode) -> bool:
     """Whether both are decimals of Kafka Connect's converter, whose schema once changed its type."""
-    return older.get("connect.type") == newer.get("connect.type") == "bytes"
+    return bool(older.get("connect.type") == newer.get("connect.type") == "bytes")
 
 
 def _describe(type: str, path: str, older: JsonNode, newer: JsonNode) -> Difference:

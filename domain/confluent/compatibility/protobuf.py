@@ -30,22 +30,25 @@ _SCALAR_KINDS: Final = {
     _TYPE.TYPE_DOUBLE: "DOUBLE",
 }
 _TEXTS: Final = {
-    "PACKAGE_CHANGED": "The package at '{path}' in the {{reader}} schema does not match the package in the {{writer}} schema",
-    "MESSAGE_REMOVED": "The {{reader}} schema is missing a MESSAGE type at path '{path}' in the {{writer}} schema",
-    "FIELD_KIND_CHANGED": "The type of a field at path '{path}' in the {{reader}} schema does not match the {{writer}} schema",
-    "FIELD_SCALAR_KIND_CHANGED": "The kind of a SCALAR field at path '{path}' in the {{reader}} schema does not match its"
-    " kind in the {{writer}} schema",
-    "FIELD_NAMED_TYPE_CHANGED": "The type of a MESSAGE field at path '{path}' in the {{reader}} schema does not match its"
-    " type in the {{writer}} schema",
-    "FIELD_NUMERIC_LABEL_CHANGED": "The label for a NUMERIC field at path '{path}' in the {{reader}} schema does not match"
-    " its label in the {{writer}} schema",
-    "REQUIRED_FIELD_ADDED": "A required field at path '{path}' in the {{reader}} schema is missing in the {{writer}} schema",
-    "REQUIRED_FIELD_REMOVED": "The {{reader}} schema is missing a required field at path '{path}' in the {{writer}} schema",
-    "ONEOF_FIELD_REMOVED": "The {{reader}} schema is missing a oneof field at path '{path}' in the {{writer}} schema",
-    "MULTIPLE_FIELDS_MOVED_TO_ONEOF": "Multiple fields in the oneof at path '{path}' in the {{reader}} schema are outside a"
-    " oneof in the {{writer}} schema",
-    "FIELD_MOVED_TO_EXISTING_ONEOF": "A field in the oneof at path '{path}' in the {{reader}} schema is outside an existing"
-    " oneof in the {{writer}} schema",
+    "PACKAGE_CHANGED": "The package at '{path}' in the {reader} schema does not match the package in the {writer}"
+    " schema",
+    "MESSAGE_REMOVED": "The {reader} schema is missing a MESSAGE type at path '{path}' in the {writer} schema",
+    "FIELD_KIND_CHANGED": "The type of a field at path '{path}' in the {reader} schema does not match the {writer}"
+    " schema",
+    "FIELD_SCALAR_KIND_CHANGED": "The kind of a SCALAR field at path '{path}' in the {reader} schema does not match its"
+    " kind in the {writer} schema",
+    "FIELD_NAMED_TYPE_CHANGED": "The type of a MESSAGE field at path '{path}' in the {reader} schema does not match its"
+    " type in the {writer} schema",
+    "FIELD_NUMERIC_LABEL_CHANGED": "The label for a NUMERIC field at path '{path}' in the {reader} schema does not"
+    " match its label in the {writer} schema",
+    "REQUIRED_FIELD_ADDED": "A required field at path '{path}' in the {reader} schema is missing in the {writer}"
+    " schema",
+    "REQUIRED_FIELD_REMOVED": "The {reader} schema is missing a required field at path '{path}' in the {writer} schema",
+    "ONEOF_FIELD_REMOVED": "The {reader} schema is missing a oneof field at path '{path}' in the {writer} schema",
+    "MULTIPLE_FIELDS_MOVED_TO_ONEOF": "Multiple fields in the oneof at path '{path}' in the {reader} schema are outside"
+    " a oneof in the {writer} schema",
+    "FIELD_MOVED_TO_EXISTING_ONEOF": "A field in the oneof at path '{path}' in the {reader} schema is outside an"
+    " existing oneof in the {writer} schema",
 }
 
 
@@ -226,8 +229,8 @@ def _prefix(file: FileDescriptorProto) -> str:
 
 
 def _type_text(field: FieldDescriptorProto) -> str:
-    return field.type_name or _TYPE.Type.Name(field.type).removeprefix("TYPE_").lower()
+    return str(field.type_name or _TYPE.Type.Name(field.type).removeprefix("TYPE_").lower())
 
 
 def _difference(type: str, path: str, info: str) -> Difference:
-    return Difference(type, path, _TEXTS[type].format(path=path), info)
+    return Difference(type, path, _TEXTS[type].replace("{path}", path), info)

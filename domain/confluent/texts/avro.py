@@ -236,7 +236,9 @@ class _Inliner:
         return self._with_parts(named, lambda part: self.schema(part, own_space, is_reference))
 
     def _with_parts(self, schema: dict[str, Any], convert: Callable[[Any], Any]) -> dict[str, Any]:
-        changed = {member: convert(schema[member]) for member in ("items", "values") if member in schema}
+        changed: dict[str, Any] = {
+            member: convert(schema[member]) for member in ("items", "values") if member in schema
+        }
         if isinstance(schema.get("type"), dict | list):
             changed["type"] = convert(schema["type"])
         fields = schema.get("fields")

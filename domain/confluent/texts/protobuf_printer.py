@@ -165,7 +165,7 @@ class _Printer:
 
 
 def _type(field: d.FieldDescriptorProto) -> str:
-    return field.type_name or _SCALARS[field.type]
+    return str(field.type_name or _SCALARS[field.type])
 
 
 def _field_options(field: d.FieldDescriptorProto) -> Iterator[tuple[str, str]]:

@@ -54,6 +54,7 @@ class ChangeSet:
         self._subtrees: dict[str, Sequence[Entity]] = {}  # of Groups
         self._cascaded_entities: list[Entity] = []  # the descendants of a deleted Group or Resource
         self.accepted_resources: set[str] = set()  # whose Versions stay as they are, whatever their compatibility is
+        self.assigns_missing_ids = False  # to schemas of Confluent's API that are not changed
         self._forgotten_schemas: dict[str, Sequence[int]] = {}  # soft-deleted ones of Confluent's API: their numbers
         self._forgotten: dict[str, tuple[int, int]] = {}  # retained Versions to forget: their numbers and epochs
 

@@ -12,6 +12,9 @@ from collections.abc import Iterator, Mapping, MutableMapping
 from typing import Any
 
 from annals.domain import formats
+from annals.domain.confluent.checks import ContentCheck, SchemaDocument
+from annals.domain.confluent.schema_types import type_of_format
+from annals.domain.confluent.subjects import RESOURCES
 from annals.domain.decisions.changes.documents import digest, encode_document
 from annals.domain.decisions.checks.document_checks import DocumentCheck, FormatCheck
 from annals.domain.decisions.commands import WriteTree
@@ -21,7 +24,7 @@ from annals.domain.values.json_text import Json
 
 
 def expected_checks(command: WriteTree, model: Model) -> tuple[frozenset[DocumentCheck], dict[str, bytes]]:
-    """The format checks of the documents in a tree that states their formats, and the document bytes by SHA-256.
+    """The checks of the documents in a tree that states their formats, and the document bytes by SHA-256.
 
     A document given as JSON is replaced in the tree by its bytes, so that it is serialized once.
     """
@@ -38,6 +41,8 @@ def expected_checks(command: WriteTree, model: Model) -> tuple[frozenset[Documen
         if content is not None and sha256 is not None:
             documents[sha256] = content
             document_checks.add(FormatCheck(name.lower(), sha256))
+            if type.plural == RESOURCES and (schema_type := type_of_format(name)) is not None:
+                document_checks.add(ContentCheck(SchemaDocument(schema_type, sha256)))
     return frozenset(document_checks), documents
 
 

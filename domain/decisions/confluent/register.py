@@ -104,7 +104,7 @@ class _Registration:
         given = self._candidate(self._schema)
         self._candidates = [given, self._candidate(self._inheriting(self._schema))]
         for candidate in self._candidates if self._mode != IMPORT else ():
-            for version in reversed(self._live):
+            for version in self._live[::-1]:
                 if version.key == candidate.content.identity.key:
                     return version
         return self._known_import(given) if self._mode == IMPORT else None

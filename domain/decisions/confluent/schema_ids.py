@@ -22,7 +22,7 @@ from annals.domain.confluent.facts import (
 )
 from annals.domain.confluent.schema_registry import SchemaRegistry
 from annals.domain.confluent.schema_versions import MAX_ID, SchemaReference
-from annals.domain.confluent.subjects import GROUPS, RESOURCES, ContextIds
+from annals.domain.confluent.subjects import GROUPS, RESOURCES, VERSIONS_TYPE, ContextIds
 from annals.domain.decisions.changes.change_set import ChangeSet
 from annals.domain.decisions.changes.drafts import ResourceDraft, VersionDraft
 from annals.domain.decisions.checks.document_checks import DocumentCheck
@@ -56,6 +56,21 @@ def assign_schema_ids(changes: ChangeSet) -> None:
     numbers.record()
 
 
+def load_schemas_without_ids(changes: ChangeSet) -> None:
+    """Loads the Resources with Versions that may be schemas and have no id, so that these get theirs (CSR-911)."""
+    group = changes.model.groups.get(GROUPS)
+    if group is None or RESOURCES not in group.resources:
+        return
+    changes.assigns_missing_ids = True
+    missing = {
+        xids.join(*xids.segments(entity.xid)[:4])
+        for entity in changes.world.entities_of_type(VERSIONS_TYPE)
+        if "id" not in facts_of(entity.private)
+    }
+    for xid in sorted(missing):
+        changes.load_versions(changes.resource(xid))
+
+
 def _changed_schemas(changes: ChangeSet) -> Iterator[tuple[ResourceDraft, VersionDraft, ContentCheck]]:
     """The Versions whose content may be a new one, with the checks that tell."""
     for resource in changes.resources.values():
@@ -63,7 +78,8 @@ def _changed_schemas(changes: ChangeSet) -> Iterator[tuple[ResourceDraft, Versio
         if (segments[0], segments[2]) != (GROUPS, RESOURCES) or resource.is_deleted or resource.xref is not None:
             continue
         for version in resource.live_versions():
-            check = _content_check(changes, version) if _has_changed(version) else None
+            is_missing = changes.assigns_missing_ids and "id" not in version.confluent
+            check = _content_check(changes, version) if is_missing or _has_changed(version) else None
             if check is not None:
                 yield resource, version, check
 

@@ -59,7 +59,7 @@ def check_documents(changes: ChangeSet) -> None:
 
 
 def _bind_changed_schemas(changes: ChangeSet) -> None:
-    """Binds schemas of Confluent's API to the checks of the registry again, once another API changes their documents."""
+    """Binds schemas of Confluent's API to the registry's checks again, once another API changes their documents."""
     for resource in changes.resources.values():
         for version in resource.live_versions():
             if version.entity is not None and version.document != version.entity.document:

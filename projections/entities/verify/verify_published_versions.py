@@ -1,4 +1,4 @@
-"""Verifies that the publications of the legacy APIs in the read model match the log."""
+"""Verifies that what the legacy APIs and Confluent's API publish of Versions in the read model matches the log."""
 
 from __future__ import annotations
 
@@ -15,21 +15,29 @@ from annals.commands.verify.archived_states import ArchivedStates, unchecked_eve
 from annals.commands.verify.verify_log import VerificationFinding
 from annals.domain.compat.legacy_apis import FACADE, LEGACY_APIS
 from annals.domain.compat.publications import fold_publications
+from annals.domain.confluent.facts import CONFLUENT
+from annals.domain.confluent.schema_versions import fold_schema_versions
+from annals.domain.confluent.subjects import VERSIONS_TYPE
 from annals.domain.registry.events import EntityDeleted
 from annals.domain.values import xid as xids
 from annals.projections.entities.rows import PUBLICATION_COLUMNS, publication_row
+from annals.projections.entities.schema_versions import SCHEMA_VERSION_COLUMNS, schema_version_row
 
 _EVENT_COLUMNS: Final = ", ".join(LogRow._fields)
 _SELECT_EVENTS: Final = (
     f"SELECT {_EVENT_COLUMNS} FROM log WHERE (stream, revision) > (?, ?) AND stream < ? ORDER BY stream,"
     " revision LIMIT ?"
 )
-_SELECT_ROWS: Final = f"SELECT {', '.join(PUBLICATION_COLUMNS)} FROM published WHERE tree_key = ? ORDER BY born"
-_SELECT_COUNT: Final = "SELECT count(*) FROM published"
+#: The tables, and the statement for the rows of a stream.
+_TABLES: Final = {
+    "published": f"SELECT {', '.join(PUBLICATION_COLUMNS)} FROM published WHERE tree_key = ? ORDER BY born",
+    "schema_version": f"SELECT {', '.join(SCHEMA_VERSION_COLUMNS)} FROM schema_version WHERE tree_key = ?"
+    " ORDER BY since",
+}
 #: The number of slashes in the stream of a Version.
 _VERSION_DEPTH: Final = 6
 _DELETED_TOPIC: Final = EntityDeleted.TOPIC.partition(":")[0]
-_FACADE_MEMBER: Final = b'"%b":' % FACADE.encode()
+_MEMBERS: Final = tuple(b'"%b":' % name.encode() for name in (FACADE, CONFLUENT))
 
 
 def verify_published_versions(
@@ -41,18 +49,21 @@ def verify_published_versions(
     """
     if archived.failures or archived.damage:
         return
-    expected_count = 0
+    counts = dict.fromkeys(_TABLES, 0)
     for stream, rows in _version_streams(connection, archived):
-        expected = _expected_rows(rows, mapper)
-        expected_count += len(expected)
-        if [*map(tuple, sql.run(connection, _SELECT_ROWS, (xids.tree_key(stream),)))] != expected:
-            yield VerificationFinding(log_end, f"what is published of {stream} is not what the log results in")
-    stored_count = sql.scalar(connection, _SELECT_COUNT)
-    if stored_count != expected_count:
-        yield VerificationFinding(
-            log_end,
-            f"the read model has {stored_count} rows of published versions, but the log results in {expected_count}",
-        )
+        for table, expected in _expected_rows(rows, mapper).items():
+            counts[table] += len(expected)
+            select = _TABLES[table]
+            if [*map(tuple, sql.run(connection, select, (xids.tree_key(stream),)))] != expected:
+                yield VerificationFinding(log_end, f"what is published of {stream} is not what the log results in")
+    for table, expected_count in counts.items():
+        stored_count = sql.scalar(connection, f"SELECT count(*) FROM {table}")
+        if stored_count != expected_count:
+            yield VerificationFinding(
+                log_end,
+                f"the read model has {stored_count} rows of published versions in the table {table}, but the log"
+                f" results in {expected_count}",
+            )
 
 
 def _version_streams(connection: Connection, archived: ArchivedStates) -> Iterator[tuple[str, list[LogRow]]]:
@@ -77,16 +88,18 @@ def _version_rows(connection: Connection, archived: ArchivedStates) -> Iterator[
 
 
 def _can_affect_publications(row: LogRow) -> bool:
-    return row.topic.partition(":")[0] == _DELETED_TOPIC or _FACADE_MEMBER in row.state
+    return row.topic.partition(":")[0] == _DELETED_TOPIC or any(member in row.state for member in _MEMBERS)
 
 
-def _expected_rows(rows: Sequence[LogRow], mapper: EventMapper) -> list[tuple[Any, ...]]:
-    """The expected rows of a stream; none if an event cannot be read, which another check reports."""
+def _expected_rows(rows: Sequence[LogRow], mapper: EventMapper) -> dict[str, list[tuple[Any, ...]]]:
+    """The expected rows of a stream by table; none if an event cannot be read, which another check reports."""
     try:
         events = [(row.position, mapper.event_of_row(row)) for row in rows]
     except (ValueError, KeyError, TypeError):
-        return []
-    return sorted(
-        (tuple(publication_row(publication)) for publication in fold_publications(events)),
-        key=lambda values: int(values[1]),
-    )
+        return {}
+    schemas = fold_schema_versions(events) if events[0][1].type == VERSIONS_TYPE else []
+    expected = {
+        "published": [tuple(publication_row(publication)) for publication in fold_publications(events)],
+        "schema_version": [tuple(schema_version_row(version)) for version in schemas],
+    }
+    return {table: sorted(found, key=lambda values: int(values[1])) for table, found in expected.items()}

@@ -1,0 +1,30 @@
+"""Gives schemas that an older program wrote the ids by which Confluent's clients know them, in one interaction.
+
+A replica waits for the interaction of its source, because both would give different ids.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from annals.commands.command_bus import CommandBus
+from annals.commands.store import sql
+from annals.commands.store.log import Store
+from annals.commands.store.migrations import SCHEMAS_WITHOUT_IDS
+from annals.domain.access.roles import CONSOLE
+from annals.domain.confluent.commands import AssignSchemaIds
+
+_SELECT: Final = "SELECT 1 FROM store WHERE key = ?"
+_DELETE: Final = "DELETE FROM store WHERE key = ?"
+
+
+def assign_missing_schema_ids(store: Store, command_bus: CommandBus) -> None:
+    """Assigns the ids unless an earlier start has done it. Blocks, for as long as the schemas have to be parsed."""
+    with store.writing() as transaction:
+        is_missing = sql.scalar(transaction.connection, _SELECT, (SCHEMAS_WITHOUT_IDS,))
+        is_replica = any(link.follows_log and not link.is_promoted for link in transaction.world.links)
+    if not is_missing or is_replica:
+        return
+    command_bus.submit(AssignSchemaIds(), CONSOLE).result()
+    with store.writing() as transaction:
+        sql.run(transaction.connection, _DELETE, (SCHEMAS_WITHOUT_IDS,))
