@@ -19,10 +19,10 @@ from annals.api.auth.callers import Authenticator, FixedCallerAuthenticator, Tok
 from annals.api.auth.jwt_claims import ClaimSettings
 from annals.api.auth.jwt_keys import IssuerKeys, is_url
 from annals.api.compat.aliases import CompatAliases
+from annals.api.compat.confluent.routes import BASE as CONFLUENT_BASE
+from annals.api.compat.confluent.routes import ConfluentRoutes, ConfluentSettings
 from annals.api.compat.openapi_routes import COMPAT_OPENAPI, CompatOpenapiRoutes
 from annals.api.compat.routes import COMPAT, CompatRoutes
-from annals.api.confluent.routes import BASE as CONFLUENT_BASE
-from annals.api.confluent.routes import ConfluentRoutes, ConfluentSettings
 from annals.api.dispatch import Dispatcher, DispatcherApplication, Mount, ServerConfig
 from annals.api.feeds.documents_route import DOCUMENTS, DocumentsRoutes
 from annals.api.feeds.events_route import EVENTS, EventFeedRoutes

@@ -16,8 +16,7 @@ from annals.projections.entities.schema_versions import reference_rows_of
 from annals.projections.segments.folder import filesystem_at
 from annals.spark_projections import read_model
 from annals.spark_projections.hadoop_paths import spark_uri
-from annals.spark_projections.published_rows import published_rows
-from annals.spark_projections.schema_rows import schema_rows
+from annals.spark_projections.published_rows import published_rows, schema_version_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -39,7 +38,7 @@ def compute_read_model(log: DataFrame, position: int, folder: str, max_leaves: i
     read_model.ordered_entity_rows(log.where(log.position <= position)).write.parquet(f"{stage_uri}/rows")
     read_model.attribute_rows(spark.read.parquet(f"{stage_uri}/rows"), max_leaves).write.parquet(f"{stage_uri}/leaves")
     published_rows(log.where(log.position <= position)).write.parquet(f"{stage_uri}/published")
-    schema_rows(log.where(log.position <= position)).write.parquet(f"{stage_uri}/schemas")
+    schema_version_rows(log.where(log.position <= position)).write.parquet(f"{stage_uri}/schemas")
     return PrecomputedRows(position, _table_batches(filesystem, root.rstrip("/")))
 
 

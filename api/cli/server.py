@@ -22,7 +22,7 @@ from annals.api.cli.open_registry import open_local_registry
 from annals.api.cli.outcome import StoreError, UsageError
 from annals.api.cli.setup.notices import print_notice
 from annals.api.cli.worker_processes import WorkerProcesses
-from annals.api.confluent.own_port import ConfluentPort
+from annals.api.compat.confluent.own_port import ConfluentPort
 from annals.api.http.connections.protocol import BoundedConfig, BoundedProtocol
 from annals.api.ops.version import SERVER_HEADER
 from annals.api.settings.settings import Settings, server_url

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from annals.domain.confluent.schema_versions import SchemaReference
+from annals.domain.confluent.schema_versions import NamedReference
 from annals.domain.confluent.subjects import ContextIds, Subject
 from annals.domain.values.json_text import Json
 
@@ -17,7 +17,7 @@ class SchemaRequest:
 
     text: str
     type: str
-    references: tuple[SchemaReference, ...] = ()
+    references: tuple[NamedReference, ...] = ()
     metadata: Mapping[str, Json] | None = None
     rule_set: Mapping[str, Json] | None = None
     id: int | None = None

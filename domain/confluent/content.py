@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from hashlib import md5, sha256
 from typing import Any, Final, NamedTuple
-from uuid import UUID
 
 from annals.domain.values.json_text import dumps
 
@@ -32,7 +31,12 @@ def content_identity(type: str, canonical_text: str, extras: Mapping[str, Any]) 
     guid_hash = md5(canonical_text.encode("utf-8", "surrogatepass"), usedforsecurity=False)
     for part in _guid_parts(extras):
         guid_hash.update(part)
-    return ContentIdentity(sha256(dumps(parts)).hexdigest(), str(UUID(bytes=guid_hash.digest())))
+    return ContentIdentity(sha256(dumps(parts)).hexdigest(), guid_text(guid_hash.hexdigest()))
+
+
+def guid_text(digits: str) -> str:
+    """A guid with its dashes. digits: 32 of them, in hex."""
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 
 def _guid_parts(extras: Mapping[str, Any]) -> Iterable[bytes]:

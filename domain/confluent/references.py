@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from annals.domain.confluent.errors import invalid_schema
-from annals.domain.confluent.schema_versions import SchemaIndex, SchemaReference, SchemaVersion
+from annals.domain.confluent.schema_versions import NamedReference, SchemaIndex, SchemaVersion
 from annals.domain.confluent.subjects import parse_subject
 
 #: Returns the id of the Group of a context; None if there is none.
@@ -24,7 +24,7 @@ class References:
         self._group = group
         self._group_of_context = group_of_context
 
-    def numbered(self, references: Sequence[SchemaReference], *, only_live: bool) -> tuple[SchemaReference, ...]:
+    def numbered(self, references: Sequence[NamedReference], *, only_live: bool) -> tuple[NamedReference, ...]:
         """References with the numbers of their versions. only_live: they may not be soft-deleted.
 
         Raises: SchemaRegistryError.
@@ -33,14 +33,14 @@ class References:
             reference._replace(version=self._find(reference, self._group, only_live).number) for reference in references
         )
 
-    def documents(self, references: Sequence[SchemaReference]) -> tuple[tuple[str, str], ...]:
+    def documents(self, references: Sequence[NamedReference]) -> tuple[tuple[str, str], ...]:
         """The name and the SHA-256 of each text, after those that it uses itself. Raises: SchemaRegistryError."""
         found: dict[str, str] = {}
         self._collect(references, self._group, found, ())
         return tuple(found.items())
 
     def _collect(
-        self, references: Sequence[SchemaReference], group: str, found: dict[str, str], path: tuple[str, ...]
+        self, references: Sequence[NamedReference], group: str, found: dict[str, str], path: tuple[str, ...]
     ) -> None:
         for reference in references:
             if reference.name in found or reference.name in path:
@@ -51,7 +51,7 @@ class References:
             self._collect(version.references, version.group, found, (*path, reference.name))
             found[reference.name] = version.document
 
-    def _find(self, reference: SchemaReference, group: str, only_live: bool) -> SchemaVersion:
+    def _find(self, reference: NamedReference, group: str, only_live: bool) -> SchemaVersion:
         subject = parse_subject(reference.subject)
         is_qualified = reference.subject.startswith(":.")
         target_group = self._group_of_context(subject.context) if is_qualified else group

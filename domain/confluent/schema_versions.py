@@ -20,7 +20,7 @@ from annals.domain.values import xid as xids
 MAX_ID: Final = 2**31 - 1
 
 
-class SchemaReference(NamedTuple):
+class NamedReference(NamedTuple):
     """A schema that another one uses. name: by which the other one refers to it. subject: as given."""
 
     name: str
@@ -72,8 +72,8 @@ class SchemaVersion(NamedTuple):
         return self.replaced is None and self.gone is None
 
     @property
-    def references(self) -> list[SchemaReference]:
-        return [SchemaReference(**reference) for reference in self.extras.get("references", ())]
+    def references(self) -> list[NamedReference]:
+        return [NamedReference(**reference) for reference in self.extras.get("references", ())]
 
 
 class SchemaIndex(Protocol):

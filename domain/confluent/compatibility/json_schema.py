@@ -89,7 +89,7 @@ _Change = tuple[str, str]
 
 def json_differences(older: JsonNode, newer: JsonNode, is_lenient: bool = False) -> list[Difference]:
     """The incompatible differences of a newer schema, which reads, from an older one, whose data it reads."""
-    comparison = _Comparison(LENIENT_CHANGES if is_lenient else COMPATIBLE_CHANGES)
+    comparison = _SchemaNodeComparison(LENIENT_CHANGES if is_lenient else COMPATIBLE_CHANGES)
     changes = comparison.compare(older, newer, "#")
     return [
         _describe(type, path, older, newer)
@@ -98,7 +98,7 @@ def json_differences(older: JsonNode, newer: JsonNode, is_lenient: bool = False)
     ]
 
 
-class _Comparison:
+class _SchemaNodeComparison:
     """Compares pairs of schemas; a pair that is being compared counts as equal, so recursive schemas end."""
 
     def __init__(self, compatible_changes: frozenset[str]) -> None:
@@ -336,15 +336,15 @@ class _Comparison:
                 yield from self.compare(schemas_before[name], schemas_after[name], f"{path}/{name}")
 
 
-_COMPARISONS: Final[dict[str, Callable[[_Comparison, JsonNode, JsonNode, str], Iterator[_Change]]]] = {
-    "string": _Comparison.strings,
-    "number": _Comparison.numbers,
-    "enum": _Comparison.enums,
-    "const": _Comparison.constants,
-    "not": _Comparison.negations,
-    "combined": _Comparison.combinations,
-    "array": _Comparison.arrays,
-    "object": _Comparison.objects,
+_COMPARISONS: Final[dict[str, Callable[[_SchemaNodeComparison, JsonNode, JsonNode, str], Iterator[_Change]]]] = {
+    "string": _SchemaNodeComparison.strings,
+    "number": _SchemaNodeComparison.numbers,
+    "enum": _SchemaNodeComparison.enums,
+    "const": _SchemaNodeComparison.constants,
+    "not": _SchemaNodeComparison.negations,
+    "combined": _SchemaNodeComparison.combinations,
+    "array": _SchemaNodeComparison.arrays,
+    "object": _SchemaNodeComparison.objects,
 }
 
 

@@ -74,11 +74,11 @@ def protobuf_differences(
     older: Sequence[FileDescriptorProto], newer: Sequence[FileDescriptorProto]
 ) -> list[Difference]:
     """The incompatible differences of a newer document from an older one. Each comes first, then its imports."""
-    comparison = _Comparison(_read_types(older), _read_types(newer))
+    comparison = _DocumentComparison(_read_types(older), _read_types(newer))
     return list(dict.fromkeys(comparison.compare_files()))
 
 
-class _Comparison:
+class _DocumentComparison:
     def __init__(self, older: _Types, newer: _Types) -> None:
         self._older, self._newer = older, newer
         self._seen: set[tuple[str, str]] = set()

@@ -49,11 +49,11 @@ def parse(text: bytes, references: Mapping[str, bytes]) -> AvroText:
 
 
 def canonical_text(parsed: AvroText) -> str:
-    return dumps(_Printer(is_normal=False).schema(parsed.document, "")).decode()
+    return dumps(_AvroPrinter(is_normal=False).schema(parsed.document, "")).decode()
 
 
 def normalized_text(parsed: AvroText) -> str:
-    return dumps(_Printer(is_normal=True).schema(parsed.document, "")).decode()
+    return dumps(_AvroPrinter(is_normal=True).schema(parsed.document, "")).decode()
 
 
 def stored_text(parsed: AvroText, sent: str) -> str:
@@ -65,7 +65,7 @@ def format_of(parsed: AvroText) -> str:
 
 
 def formatted_text(parsed: AvroText, format: str) -> str | None:
-    return dumps(_Printer(is_normal=False).schema(parsed.resolved, "")).decode() if format == "resolved" else None
+    return dumps(_AvroPrinter(is_normal=False).schema(parsed.resolved, "")).decode() if format == "resolved" else None
 
 
 def differences(reader: AvroText, writer: AvroText, is_lenient: bool) -> list[Difference]:
@@ -75,7 +75,7 @@ def differences(reader: AvroText, writer: AvroText, is_lenient: bool) -> list[Di
 # --- the canonical text ----------------------------------------------------------------------------------------------
 
 
-class _Printer:
+class _AvroPrinter:
     """Orders the members of schemas as Avro's Java library prints them.
 
     is_normal: full names instead of names with a namespace, and custom properties by name.

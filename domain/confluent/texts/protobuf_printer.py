@@ -21,10 +21,10 @@ _Path = tuple[int, ...]
 
 def print_descriptor(file: d.FileDescriptorProto, *, with_extensions: bool = True) -> str:
     """The text. with_extensions: include `extend` declarations."""
-    return "\n".join(_Printer(file, with_extensions).lines()) + "\n"
+    return "\n".join(_DescriptorPrinter(file, with_extensions).lines()) + "\n"
 
 
-class _Printer:
+class _DescriptorPrinter:
     """Prints one file. Lines are indented by two spaces for each level."""
 
     def __init__(self, file: d.FileDescriptorProto, with_extensions: bool) -> None:

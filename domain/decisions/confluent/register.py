@@ -30,7 +30,7 @@ from annals.domain.confluent.messages import closing_messages, difference_messag
 from annals.domain.confluent.metadata_rules import check_rule_set, merged_metadata, merged_rule_set
 from annals.domain.confluent.schema_registry import SchemaRegistry
 from annals.domain.confluent.schema_types import CONTENT_TYPES, MIXED_FORMAT, common_format, type_of_format
-from annals.domain.confluent.schema_versions import SchemaReference, SchemaVersion
+from annals.domain.confluent.schema_versions import NamedReference, SchemaVersion
 from annals.domain.confluent.settings import (
     FORWARD,
     IMPORT,
@@ -40,11 +40,11 @@ from annals.domain.confluent.settings import (
     effective_config,
     effective_mode,
 )
-from annals.domain.confluent.subjects import Subject
 from annals.domain.decisions.changes.change_set import ChangeSet
 from annals.domain.decisions.changes.documents import digest
 from annals.domain.decisions.changes.drafts import ResourceDraft
 from annals.domain.decisions.checks.document_checks import TIMED_OUT, CheckResult
+from annals.domain.decisions.confluent.contexts import record_context
 from annals.domain.decisions.confluent.subject_settings import take_over_settings
 from annals.domain.decisions.confluent.world_entities import entity_finder
 from annals.domain.decisions.rules.readonly import check_writable
@@ -189,7 +189,7 @@ class _Registration:
             raise refused_schema(result)
         return _Candidate(document, extras, content)
 
-    def _ordered(self, references: Sequence[SchemaReference]) -> tuple[SchemaReference, ...]:
+    def _ordered(self, references: Sequence[NamedReference]) -> tuple[NamedReference, ...]:
         if not self._normalizes:
             return tuple(references)
         return tuple(sorted(dict.fromkeys(references), key=lambda one: (one.subject, one.version)))
@@ -276,14 +276,6 @@ class _Registration:
                 if format == MIXED_FORMAT and "id" in version.confluent:
                     version.confluent = with_facts(version.confluent, type=type or type_of_format(str(current)))
         return format
-
-
-def record_context(changes: ChangeSet, xid: str, subject: Subject, context: str) -> None:
-    """Creates the Group of a context if it is missing; records the context where the id of the Group is another one."""
-    is_new = changes.find(xid) is None
-    group = changes.group(xid)
-    if is_new and context != subject.context:
-        group.confluent = with_facts(group.confluent, context=subject.context[1:])
 
 
 def content_members(schema: SchemaRequest) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from annals.domain.confluent.facts import (
     with_facts,
 )
 from annals.domain.confluent.schema_registry import SchemaRegistry
-from annals.domain.confluent.schema_versions import MAX_ID, SchemaReference
+from annals.domain.confluent.schema_versions import MAX_ID, NamedReference
 from annals.domain.confluent.subjects import GROUPS, RESOURCES, VERSIONS_TYPE, ContextIds
 from annals.domain.decisions.changes.change_set import ChangeSet
 from annals.domain.decisions.changes.drafts import ResourceDraft, VersionDraft
@@ -102,7 +102,7 @@ def _content_check(changes: ChangeSet, version: VersionDraft) -> ContentCheck | 
 
 
 def _referenced(changes: ChangeSet, version: VersionDraft) -> tuple[tuple[str, str], ...]:
-    references = [SchemaReference(**members) for members in version.confluent.get("references", ())]
+    references = [NamedReference(**members) for members in version.confluent.get("references", ())]
     if not references:
         return ()
     group = xids.segments(version.xid)[1]

@@ -28,6 +28,7 @@ from annals.domain.confluent.settings import (
 from annals.domain.confluent.subjects import GLOBAL_CONTEXT, GROUPS, RESOURCES, Subject
 from annals.domain.decisions.changes.change_set import ChangeSet
 from annals.domain.decisions.changes.drafts import GroupDraft, ResourceDraft
+from annals.domain.decisions.confluent.contexts import record_context
 from annals.domain.decisions.confluent.world_entities import entity_finder
 from annals.domain.decisions.rules.readonly import check_writable
 from annals.domain.decisions.write_resource import WriteOptions, write_meta
@@ -142,8 +143,6 @@ def _store(changes: ChangeSet, registry: SchemaRegistry, command: WriteSettings,
 
 
 def _group(changes: ChangeSet, command: WriteSettings) -> GroupDraft:
-    from annals.domain.decisions.confluent.register import record_context
-
     context = command.context_ids.context_of(xids.entity_id(command.xid))
     record_context(changes, command.xid, command.subject, context)
     return changes.group(command.xid)

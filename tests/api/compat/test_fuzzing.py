@@ -76,6 +76,8 @@ def run(client: httpx.Client, operation: Any, family: LegacyApi) -> None:
         for name, id in zip(("group", "id"), ids, strict=True):
             if name in (case.path_parameters or ()):
                 case.path_parameters[name] = id
+        if case.query:
+            case.query.pop("waitfor", None)  # a position that is not reached is a 503, which other tests are about
         if plain:
             path = f"/{family.path}/a/{family.children}/a/versions/1"
             case.query = {"uri": path} if "uri" in (case.query or ()) else {}

@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from annals.api.confluent.reading import ConfluentRead
-from annals.api.confluent.request_params import QueryParams, parse_version, schema_request
-from annals.api.confluent.responses import json_response, no_content_response
+from annals.api.compat.confluent.reading import ConfluentRead
+from annals.api.compat.confluent.request_params import QueryParams, parse_version, schema_request
+from annals.api.compat.confluent.responses import json_response, no_content_response
 from annals.api.http.request import Request
 from annals.api.http.response import CORRELATION_HEADER, Headers, Response
 from annals.api.xregistry.dryrun import dry_run

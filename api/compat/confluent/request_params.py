@@ -8,14 +8,14 @@ from urllib.parse import unquote_to_bytes
 
 from starlette.types import Receive
 
+from annals.api.compat.confluent.responses import MEDIA_TYPES, status_error
 from annals.api.compat.request_params import read_content
-from annals.api.confluent.responses import MEDIA_TYPES, status_error
 from annals.api.http.request import Request
 from annals.domain.confluent.commands import SchemaRequest
 from annals.domain.confluent.errors import SchemaRegistryError, invalid_schema, invalid_version
 from annals.domain.confluent.facts import MAX_NUMBER
 from annals.domain.confluent.schema_types import AVRO, SCHEMA_TYPES
-from annals.domain.confluent.schema_versions import MAX_ID, SchemaReference
+from annals.domain.confluent.schema_versions import MAX_ID, NamedReference
 from annals.domain.values.json_text import InvalidJson, loads
 
 _OTHER_TYPES: Final = ("application/octet-stream", "")
@@ -117,13 +117,13 @@ def _id(body: Mapping[str, Any]) -> int | None:
     return id if id is not None and id >= 0 else None
 
 
-def _reference(value: Any) -> SchemaReference:
+def _reference(value: Any) -> NamedReference:
     if not isinstance(value, dict) or not all(isinstance(value.get(name), str) for name in ("name", "subject")):
         raise invalid_schema("A reference needs a name, a subject and a version")
     version = value.get("version")
     if not isinstance(version, int) or isinstance(version, bool):
         raise invalid_schema(f'The reference "{value["name"]}" needs a version')
-    return SchemaReference(value["name"], value["subject"], version)
+    return NamedReference(value["name"], value["subject"], version)
 
 
 def _member(body: Mapping[str, Any], name: str, type: type[Any]) -> Any:

@@ -7,13 +7,20 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from annals import __version__
-from annals.api.confluent.request_params import LATEST_VERSION, QueryParams, parse_id, parse_version, schema_request
-from annals.api.confluent.responses import json_response, status_error, text_response
-from annals.api.confluent.view import ConfluentView, one_version
+from annals.api.compat.confluent.request_params import (
+    LATEST_VERSION,
+    QueryParams,
+    parse_id,
+    parse_version,
+    schema_request,
+)
+from annals.api.compat.confluent.responses import json_response, status_error, text_response
+from annals.api.compat.confluent.view import ConfluentView, one_version
 from annals.api.http.request import Request
 from annals.api.http.response import Response
 from annals.domain.confluent.checks import SchemaDocument
 from annals.domain.confluent.commands import SchemaRequest
+from annals.domain.confluent.content import guid_text
 from annals.domain.confluent.errors import (
     SchemaRegistryError,
     no_subject_config,
@@ -410,8 +417,7 @@ def _contexts(read: ConfluentRead, prefix: str) -> list[str]:
 
 
 def _guid(read: ConfluentRead) -> str:
-    text = read.parts["guid"].lower().replace("-", "")
-    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
+    return guid_text(read.parts["guid"].lower().replace("-", ""))
 
 
 def _has_rule(version: SchemaVersion, type: str) -> bool:

@@ -6,7 +6,7 @@ from typing import Final
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from annals.api.confluent.routes import BASE
+from annals.api.compat.confluent.routes import BASE
 
 #: Paths of the registry that this port has as well.
 _HEALTH_PATHS: Final = (b"/-/livez", b"/-/readyz")

@@ -16,12 +16,12 @@ from urllib.parse import unquote_to_bytes
 from starlette.types import Receive
 
 from annals.api.auth.callers import Authenticator
-from annals.api.confluent import reading, writing
-from annals.api.confluent.reading import ConfluentRead, context_of_path
-from annals.api.confluent.request_params import QueryParams, read_object
-from annals.api.confluent.responses import error_response, json_response, problem_error, status_error
-from annals.api.confluent.view import ConfluentView
-from annals.api.confluent.writing import ConfluentWrite, ConfluentWriter, Write
+from annals.api.compat.confluent import reading, writing
+from annals.api.compat.confluent.reading import ConfluentRead, context_of_path
+from annals.api.compat.confluent.request_params import QueryParams, read_object
+from annals.api.compat.confluent.responses import error_response, json_response, problem_error, status_error
+from annals.api.compat.confluent.view import ConfluentView
+from annals.api.compat.confluent.writing import ConfluentWrite, ConfluentWriter, Write
 from annals.api.http.browsers.cross_origin import check_form
 from annals.api.http.request import Request
 from annals.api.http.response import Headers, Response

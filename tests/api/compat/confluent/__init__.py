@@ -1,0 +1,1 @@
+"""Confluent's API over HTTP, by tables of requests and by real clients."""
