@@ -204,6 +204,7 @@ def create_app(
                 ConfluentRoutes(registry, authenticator, confluent_settings),
                 allows_anonymous=True,
                 accepts_documents=True,
+                checks_paths=True,
             ),
             COMPAT: compat_mount,
         }

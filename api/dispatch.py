@@ -73,7 +73,7 @@ class Mount(NamedTuple):
     """A path with its own surface.
 
     allows_anonymous: needs no authentication. is_leaf: has no paths below it. accepts_any_host: answers under any host
-    name. accepts_documents: accepts bodies of any media type.
+    name. accepts_documents: accepts bodies of any media type. checks_paths: it answers malformed paths itself.
     """
 
     surface: Surface
@@ -81,6 +81,7 @@ class Mount(NamedTuple):
     is_leaf: bool = False
     accepts_any_host: bool = False
     accepts_documents: bool = False
+    checks_paths: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,8 +232,9 @@ class Dispatcher:
     async def _answer(self, request: Request, receive: Receive) -> Response:
         if (preflight := self._config.cors.preflight(request)) is not None:
             return preflight
-        check_path(request)
         mount = self._mount(request.segments)
+        if not mount.checks_paths:
+            check_path(request)
         if not mount.allows_anonymous:
             request = await self._config.authenticator.authenticate(request)
         if not mount.accepts_documents:
