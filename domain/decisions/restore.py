@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Any, Final
 
 from annals.domain.access.roles import Role
-from annals.domain.confluent.facts import CONFLUENT
+from annals.domain.confluent.facts import CONFLUENT, facts_of, number_of, with_facts
 from annals.domain.decisions import capabilities, replace_model, xrefs
 from annals.domain.decisions.changes.change_set import ChangeSet
 from annals.domain.decisions.changes.drafts import DefaultVersionRequest, EntityDraft, GroupDraft, ResourceDraft
@@ -227,7 +227,9 @@ class _Restoration:
         ):
             raise HasdocumentViolation(draft.xid, plural=type.plural)
         compat_restore.restore_version(resource, draft, past_entity, definition)
-        draft.confluent = past_entity.private.get(CONFLUENT, {})
+        past_facts = facts_of(past_entity.private)
+        number = number_of(past_entity.id, past_facts) if draft.is_new and "id" in past_facts else None
+        draft.confluent = with_facts(past_facts, number=number or past_facts.get("number"))
         draft.restore(past_entity.attributes, level)
         draft.document, draft.ordering_time = past_entity.document, ordered
         draft.default_marks = join_marks(retain_marks(marks, draft.attributes), draft.default_marks)

@@ -156,7 +156,7 @@ class _NewNumbers:
         own_number = parse_number(version.id)
         highest = self._highest_of(resource)
         number: int = version.confluent.get("number") or 0
-        if not number:
+        if not number or self._is_live(resource, version, number):
             is_free = own_number and (own_number > highest or own_number not in self._taken(resource, version))
             number = own_number if is_free else highest + 1
         subject = subject_name(resource.xid, resource.confluent)
@@ -182,6 +182,12 @@ class _NewNumbers:
                 recorded = 0 if is_first else max(self._stored_numbers(resource), default=0)
             self.highest[resource.xid] = recorded
         return self.highest[resource.xid]
+
+    def _is_live(self, resource: ResourceDraft, version: VersionDraft, number: int) -> bool:
+        """Whether another live version has a number, which a restored one had before."""
+        group, name = xids.segments(resource.xid)[1], subject_name(resource.xid, resource.confluent)
+        versions = self.changes.world.schemas.versions(group, name)
+        return any(one.is_live and one.number == number and one.xid != version.xid for one in versions)
 
     def _stored_numbers(self, resource: ResourceDraft) -> set[int]:
         group, name = xids.segments(resource.xid)[1], subject_name(resource.xid, resource.confluent)

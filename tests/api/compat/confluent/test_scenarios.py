@@ -34,7 +34,7 @@ def test_scenario(api: Api, scenario: dict[str, Any]) -> None:
             assert answer.text == filled(step["text"]), where
         if "=" in step:
             expected, found = filled(step["="]), answer.json()
-            assert (sorted(found) == sorted(expected) if step.get("any_order") else found == expected), where
+            assert sorted(found) == sorted(expected) if step.get("any_order") else found == expected, where
         if "subjects" in step:
             assert [one["subject"] for one in answer.json()] == step["subjects"], where
         if "answer" in step:

@@ -1,0 +1,183 @@
+"""What Confluent's API and the other APIs show of each other's writes, now, in the past and after a rebuild."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from annals.api.compat.confluent.routes import BASE
+from annals.commands.store.log import Store
+from annals.commands.verify.verify_log import verify_log, verify_row_hashes
+from annals.domain.access.roles import CONSOLE
+from annals.domain.model.builtin import default_source
+from annals.projections.entities.rebuild import rebuild
+from annals.projections.entities.verify.verify_history import verify_history
+from tests.support.registries.in_process import Api, create, serving
+
+FORMAT = "Avro/1.11.0"
+GROUP = "/schemagroups/default/schemas"
+
+
+@pytest.fixture
+def api(store_url: str) -> Iterator[Api]:
+    create(store_url, default_source())
+    with serving(store_url) as served:
+        yield served
+
+
+def write(api: Api, path: str, schema: Any, **headers: str) -> None:
+    api.done("PUT", f"{GROUP}/{path}$details", {"format": FORMAT, "schema": schema}, **headers)
+
+
+def found(api: Api, path: str) -> Any:
+    return api.send("GET", BASE + path).json()
+
+
+def test_schemas_of_the_registry_have_ids(api: Api) -> None:
+    # CSR-404, CSR-406, CSR-901
+    write(api, "a", "int")
+    write(api, "a/versions/7", "string")
+    write(api, "a/versions/x", "long")
+    write(api, "b", "int")
+    assert found(api, "/subjects/a/versions") == [1, 7, 8]
+    assert [found(api, f"/subjects/a/versions/{number}")["id"] for number in (1, 7, 8)] == [1, 2, 3]
+    assert found(api, "/subjects/b/versions/1")["id"] == 1
+    assert found(api, "/schemas/ids/2/schema") == "string"
+
+
+def test_only_schemas_that_parse_are_shown(api: Api) -> None:
+    # CSR-405
+    api.done("PUT", f"{GROUP}/own$details", {"format": "own", "schema": {"type": "int"}})
+    assert found(api, "/subjects") == []
+    assert found(api, "/subjects/own/versions")["error_code"] == 40401
+
+
+def test_what_is_registered_is_an_ordinary_resource(api: Api) -> None:
+    # CSR-307, CSR-403, CSR-418, CSR-419, CSR-713, CSR-810
+    api.done("POST", f"{BASE}/subjects/a/versions", {"schema": '"int"'})
+    api.done("PUT", f"{BASE}/config/a", {"compatibility": "BACKWARD"})
+    shown = api.get(f"{GROUP}/a$details?inline=meta")
+    assert (shown["versionid"], shown["format"], shown["contenttype"]) == ("1", FORMAT, "application/json")
+    assert shown["meta"]["compatibility"] == "backward"
+    assert api.send("GET", f"{GROUP}/a").text == '"int"'
+    api.done("POST", f"{BASE}/subjects/a/versions?force=true", {"schema": '"string"'})
+    second = api.get(f"{GROUP}/a/versions/2$details")
+    assert (second["compatibilityvalidated"], second["ancestorid"]) == (False, "1")
+    api.done("PATCH", f"{GROUP}/a/meta", {"compatibility": None})
+    assert found(api, "/config/a")["error_code"] == 40408
+
+
+def test_other_apis_delete_softly_and_restore(api: Api) -> None:
+    # CSR-606, CSR-607, CSR-608
+    api.done("POST", f"{BASE}/subjects/a/versions", {"schema": '"int"'})
+    position = int(api.send("GET", "/-/log/head").json()["position"])
+    api.done("DELETE", f"{GROUP}/a")
+    assert found(api, "/subjects") == []
+    assert found(api, "/subjects?deleted=true") == ["a"]
+    assert api.send("GET", f"{BASE}/schemas/ids/1/schema").text == '"int"'
+    api.done("POST", f"/-/restore{GROUP}/a?asof={position}")
+    assert found(api, "/subjects/a/versions?deleted=true") == [1]
+    assert found(api, "/subjects/a/versions/1")["id"] == 1
+
+
+def test_a_changed_document_has_a_new_id_and_the_old_one_resolves(api: Api) -> None:
+    # CSR-412
+    write(api, "a", "int")
+    write(api, "a", "string")
+    assert found(api, "/subjects/a/versions/1")["id"] == 2
+    assert api.send("GET", f"{BASE}/schemas/ids/1/schema").text == '"int"'
+    assert found(api, "/schemas/ids/1/versions") == []
+
+
+def test_a_version_created_again_is_a_new_one(api: Api) -> None:
+    # CSR-608
+    write(api, "a", "int")
+    api.done("DELETE", f"{GROUP}/a")
+    write(api, "a", "string")
+    assert found(api, "/subjects/a/versions?deleted=true") == [1, 2]
+    assert found(api, "/subjects/a/versions") == [2]
+    api.done("DELETE", f"{BASE}/subjects/a/versions/1?permanent=true")
+    assert found(api, "/subjects/a/versions?deleted=true") == [2]
+
+
+def test_readonly_resources_refuse_writes(store_url: str) -> None:
+    # CSR-517, CSR-711
+    create(store_url, default_source())
+    with serving(store_url, ports={"caller": CONSOLE}) as api:
+        api.done("POST", f"{BASE}/subjects/a/versions", {"schema": '"int"'})
+        api.done("PATCH", f"{GROUP}/a/meta", {"readonly": True})
+        refused = api.send("POST", f"{BASE}/subjects/a/versions", {"schema": '"string"'}).json()
+        assert refused["error_code"] == 42205
+        assert found(api, "/mode/a") == {"mode": "READONLY"}
+
+
+READS = ("/subjects?deleted=true", "/schemas?deleted=true", "/contexts", "/config", "/schemas/ids/1", "/schemas/ids/2")
+
+
+def random_write(chance: random.Random) -> tuple[str, str, Any]:
+    """A write by Confluent's API or by the registry's own, on few names, so that most meet what others left."""
+    subject, number = chance.choice("abc"), chance.randint(1, 3)
+    schema = chance.choice(['"int"', '"string"', '{"type":"record","name":"R","fields":[]}', '"long"'])
+    return chance.choice(
+        [
+            ("POST", f"{BASE}/subjects/{subject}/versions?force=true", {"schema": schema}),
+            ("POST", f"{BASE}/subjects/{subject}/versions", {"schema": schema, "metadata": {"properties": {"n": "1"}}}),
+            ("POST", f"{BASE}/subjects/:.lab:{subject}/versions", {"schema": schema}),
+            ("DELETE", f"{BASE}/subjects/{subject}", None),
+            ("DELETE", f"{BASE}/subjects/{subject}?permanent=true", None),
+            ("DELETE", f"{BASE}/subjects/{subject}/versions/{number}", None),
+            ("DELETE", f"{BASE}/subjects/{subject}/versions/{number}?permanent=true", None),
+            ("PUT", f"{BASE}/config/{subject}", {"compatibility": chance.choice(["NONE", "FULL", "BACKWARD"])}),
+            ("PUT", f"{BASE}/mode/{subject}", {"mode": chance.choice(["READWRITE", "READONLY"])}),
+            ("PUT", f"{GROUP}/{subject}$details", {"format": FORMAT, "schema": json.loads(schema)}),
+            ("PUT", f"{GROUP}/{subject}/versions/{number}$details", {"format": FORMAT, "schema": json.loads(schema)}),
+            ("DELETE", f"{GROUP}/{subject}/versions/{number}", None),
+            ("DELETE", f"{GROUP}/{subject}", None),
+        ]
+    )
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_histories_answer_the_same_in_the_past_and_after_a_rebuild(store_url: str, seed: int) -> None:
+    # CSR-902, CSR-905, CSR-408, CSR-409
+    create(store_url, default_source())
+    chance, answers = random.Random(seed), dict[int, list[Any]]()
+    with serving(store_url) as api:
+        for _ in range(40):
+            method, path, body = random_write(chance)
+            answer = api.send(method, path, body)
+            assert answer.status_code < 500, f"{method} {path} {body}: {answer.text}"
+            position = int(api.send("GET", "/-/log/head").json()["position"])
+            answers[position] = [found(api, read) for read in READS]
+            contents: dict[int, set[str]] = {}
+            for one in found(api, "/schemas?deleted=true"):
+                contents.setdefault(one["id"], set()).add(json.dumps([one["schema"], one.get("metadata")]))
+            assert all(len(texts) == 1 for texts in contents.values()), "an id names one content"
+        for position, given in answers.items():
+            assert given == [found(api, f"{read}{'&' if '?' in read else '?'}asof={position}") for read in READS], (
+                f"as of {position}"
+            )
+        last = [found(api, read) for read in READS]
+    with closing(Store(store_url)) as store:
+        assert [*verify_log(store), *verify_row_hashes(store), *verify_history(store)] == []
+        rebuild(store)
+        assert [*verify_history(store)] == []
+    with serving(store_url, ids="later") as api:
+        assert [found(api, read) for read in READS] == last
+
+
+def test_asof_and_dryrun_are_for_one_kind_of_request(api: Api) -> None:
+    # CSR-905, CSR-906
+    for method, path, body in (("GET", "/subjects?dryrun", None), ("PUT", "/config?asof=1", {"compatibility": "NONE"})):
+        refused = api.send(method, BASE + path, body)
+        assert (refused.status_code, refused.json()["error_code"]) == (400, 400)
+    assert api.send("GET", f"{BASE}/subjects?asof=never").json()["error_code"] == 400
+    tried = api.send("POST", f"{BASE}/subjects/s/versions?dryrun", {"schema": '"int"'})
+    assert tried.status_code == 200 and '"confluent"' in tried.text
+    assert found(api, "/subjects") == []
+    assert api.done("POST", f"{BASE}/subjects/t/versions", {"schema": '"string"'}).json()["id"] == 1

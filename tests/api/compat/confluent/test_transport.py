@@ -1,0 +1,166 @@
+"""Media types, callers, headers and methods of Confluent's API."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from base64 import b64encode
+from collections.abc import Iterator
+
+import pytest
+
+from annals.api.compat.confluent.own_port import canonical_scope
+from annals.api.compat.confluent.routes import BASE
+from annals.domain.model.builtin import default_source
+from tests.support.registries.in_process import Api, create, serving
+
+V1, V0, PLAIN = "application/vnd.schemaregistry.v1+json", "application/vnd.schemaregistry+json", "application/json"
+TOKENS = json.dumps(
+    {
+        "writer": {"name": "wes", "role": "writer"},
+        "reader": {"name": "rob", "role": "reader"},
+        "lab": {"name": "lea", "groups": {"/schemagroups/lab": "writer"}},
+        "nobody": {"name": "nic"},
+    }
+)
+INT = {"schema": '"int"'}
+
+
+@pytest.fixture
+def api(store_url: str) -> Iterator[Api]:
+    create(store_url, default_source())
+    with serving(store_url) as served:
+        yield served
+
+
+@pytest.fixture
+def guarded(store_url: str) -> Iterator[Api]:
+    create(store_url, default_source())
+    with serving(store_url, tokens=TOKENS) as served:
+        yield served
+
+
+@pytest.mark.parametrize(
+    ("accept", "expected"),
+    [
+        (None, V1),
+        ("*/*", V1),
+        ("*", V1),
+        ("*/json", V1),
+        ("application/*", V1),
+        (PLAIN, PLAIN),
+        (f"{V0}, {PLAIN}", V0),
+        (f"{V1};q=0.2, {PLAIN}; q=0.9", PLAIN),
+        (f"{PLAIN}; q=0.9, */*; q=0.1", PLAIN),
+    ],
+)
+def test_the_best_media_type_is_chosen(api: Api, accept: str | None, expected: str) -> None:
+    # CSR-104
+    answer = api.send("GET", f"{BASE}/subjects", **({"accept": accept} if accept else {"accept": ""}))
+    assert (answer.status_code, answer.headers["content-type"]) == (200, expected)
+
+
+def test_other_media_types_are_refused(api: Api) -> None:
+    # CSR-104, CSR-105, CSR-106
+    refused = api.send("GET", f"{BASE}/subjects", accept="text/html")
+    assert (refused.status_code, refused.json()["error_code"]) == (406, 406)
+    body = json.dumps(INT).encode()
+    other = api.send("POST", f"{BASE}/subjects/s/versions", body, content_type="text/csv")
+    assert (other.status_code, other.json()["error_code"]) == (415, 415)
+    for content_type in (V1, f"{V0}; charset=utf-8", "application/octet-stream", ""):
+        assert api.send("POST", f"{BASE}/subjects/s/versions", body, content_type=content_type).status_code == 200
+    utf16 = json.dumps(INT).encode("utf-16")
+    assert api.send("POST", f"{BASE}/subjects/s", utf16, content_type=f"{V1}; charset=utf-16").json()["id"] == 1
+
+
+def test_bodies_may_be_compressed_and_have_a_limit(store_url: str) -> None:
+    # CSR-111
+    create(store_url, default_source())
+    with serving(store_url, compat_body=200) as api:
+        packed = gzip.compress(json.dumps(INT).encode())
+        answer = api.send("POST", f"{BASE}/subjects/s/versions", packed, content_encoding="gzip", content_type=V1)
+        assert answer.status_code == 200
+        large = api.send("POST", f"{BASE}/subjects/s/versions", {"schema": "x" * 500})
+        assert (large.status_code, large.json()["error_code"]) == (422, 42209)
+        assert api.send("POST", f"{BASE}/subjects/s", b"{", content_type=V1).json()["error_code"] == 400
+
+
+def test_ids_of_requests_and_of_interactions(api: Api) -> None:
+    # CSR-114, CSR-904
+    assert api.send("GET", f"{BASE}/subjects", x_request_id="mine").headers["x-request-id"] == "mine"
+    assert len(api.send("GET", f"{BASE}/subjects").headers["x-request-id"]) == 36
+    written = api.send("POST", f"{BASE}/subjects/s/versions", INT, x_request_id="mine")
+    assert written.headers["xregistry-xregcorrelationid"] not in ("", "mine")
+    repeated = api.send("POST", f"{BASE}/subjects/s/versions", INT)
+    assert "xregistry-xregcorrelationid" not in repeated.headers
+
+
+def test_methods_of_a_path(api: Api) -> None:
+    # CSR-115, CSR-106
+    allowed = api.send("OPTIONS", f"{BASE}/subjects/s/versions")
+    assert (allowed.status_code, allowed.headers["allow"]) == (204, "GET, HEAD, POST, OPTIONS")
+    api.send("POST", f"{BASE}/subjects/s/versions", INT)
+    head = api.send("HEAD", f"{BASE}/subjects/s/versions")
+    assert (head.status_code, head.content) == (200, b"")
+    assert api.send("PUT", f"{BASE}/subjects/s/versions", INT).headers["allow"] == "GET, HEAD, POST, OPTIONS"
+
+
+def test_members_for_newer_clients(api: Api) -> None:
+    # CSR-113
+    api.send("POST", f"{BASE}/subjects/s/versions", INT)
+    plain = api.get(f"{BASE}/subjects/s/versions/1")
+    full = api.send("GET", f"{BASE}/subjects/s/versions/1", confluent_accept_unknown_properties="true").json()
+    assert "schemaType" not in plain and "guid" in plain
+    assert (full["schemaType"], full["deleted"]) == ("AVRO", False)
+
+
+def basic(token: str) -> str:
+    return "Basic " + b64encode(f"anyone:{token}".encode()).decode()
+
+
+def test_the_password_of_basic_is_the_token(guarded: Api) -> None:
+    # CSR-116, CSR-907
+    path = f"{BASE}/subjects/s/versions"
+    assert guarded.send("POST", path, INT, authorization=basic("writer")).status_code == 200
+    assert guarded.send("GET", path, authorization="Bearer reader").json() == [1]
+    refused = guarded.send("POST", path, {"schema": '"string"'}, authorization=basic("reader"))
+    assert (refused.status_code, refused.json()["error_code"]) == (403, 40301)
+    unknown = guarded.send("GET", path)
+    assert (unknown.status_code, unknown.json()["error_code"]) == (401, 401)
+    assert [value[:5] for value in unknown.headers.get_list("www-authenticate")] == ["Beare", "Basic"]
+
+
+def test_a_caller_sees_and_writes_its_own_context_only(guarded: Api) -> None:
+    # CSR-907, CSR-908
+    guarded.done("POST", f"{BASE}/subjects/s/versions", INT, authorization=basic("writer"))
+    guarded.done("POST", f"{BASE}/subjects/:.lab:t/versions", INT, authorization=basic("lab"))
+    guarded.done(
+        "POST", f"{BASE}/subjects/s/versions?force=true", {"schema": '"string"'}, authorization=basic("writer")
+    )
+    lab = {"authorization": basic("lab")}
+    assert guarded.send("GET", f"{BASE}/subjects", **lab).json() == [":.lab:t"]
+    assert guarded.send("GET", f"{BASE}/subjects/s/versions", **lab).json()["error_code"] == 40401
+    assert guarded.send("GET", f"{BASE}/schemas/ids/2", **lab).json()["error_code"] == 40403
+    assert guarded.send("GET", f"{BASE}/schemas/ids/1/subjects", **lab).json() == [":.lab:t"]
+    assert guarded.send("PUT", f"{BASE}/config", {"compatibility": "NONE"}, **lab).json()["error_code"] == 40301
+    assert guarded.send("GET", f"{BASE}/subjects", authorization=basic("nobody")).json()["error_code"] == 40301
+
+
+def test_a_registry_without_schemas_has_only_fixed_paths(store_url: str) -> None:
+    # CSR-910
+    create(store_url)
+    with serving(store_url) as api:
+        assert api.send("GET", f"{BASE}/subjects").json()["error_code"] == 404
+        assert api.get(f"{BASE}/schemas/types") == ["JSON", "PROTOBUF", "AVRO"]
+
+
+def test_the_own_port_moves_paths_below_the_api() -> None:
+    # CSR-102
+    def moved(path: str) -> str:
+        scope = canonical_scope({"type": "http", "raw_path": path.encode(), "path": path})
+        return str(scope["raw_path"].decode())
+
+    assert moved("/subjects") == f"{BASE}/subjects"
+    assert moved(f"{BASE}/subjects") == f"{BASE}/subjects"
+    assert moved("/-/livez") == "/-/livez"
+    assert moved("/-/log") == f"{BASE}/-/log"
