@@ -1,0 +1,1 @@
+"""Subjects, texts and verdicts of Confluent's API, without a registry."""
