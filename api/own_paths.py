@@ -61,7 +61,7 @@ _VALUES: Final[Mapping[str, Any]] = {
     "HASH_CUTS": MAX_PARTS - 1,
     "HASH_PARTS": MAX_PARTS,
     "IMPORT_DIALECTS": list(rc2.DIALECTS),
-    "LEGACY_APIS": [family.name for family in LEGACY_APIS],
+    "LEGACY_APIS": [*(family.name for family in LEGACY_APIS), "confluent"],
     "LINK_DIALECTS": list(MODES),
     "LINK_MODES": list(dict.fromkeys(mode for modes in MODES.values() for mode in modes)),
     "LINK_STATES": list(LINK_STATES),

@@ -6,6 +6,7 @@ from typing import Final
 
 from starlette.types import Receive
 
+from annals.api.compat.confluent.openapi import confluent_openapi_document
 from annals.api.compat.openapi import compat_openapi_document
 from annals.api.compat.responses import json_response
 from annals.api.http.methods import read_only_options
@@ -18,13 +19,17 @@ from annals.domain.errors import problems
 COMPAT_OPENAPI: Final = "openapi"
 
 _APIS_BY_FILE: Final[dict[tuple[str, ...], LegacyApi]] = {(f"{family.name}.json",): family for family in LEGACY_APIS}
+_CONFLUENT_FILE: Final = ("confluent.json",)
 
 
 class CompatOpenapiRoutes:
-    """The surface of `/-/openapi/schemaregistry.json` and `/-/openapi/messagecatalog.json`."""
+    """The surface of `/-/openapi/schemaregistry.json`, `messagecatalog.json` and `confluent.json` next to it."""
 
     async def answer(self, request: Request, receive: Receive) -> Response:
         """See `dispatch.Surface`. Raises: ApiNotFound."""
+        if request.segments[2:] == _CONFLUENT_FILE:
+            document = confluent_openapi_document(request.base)
+            return read_only_options(request) or json_response(request, 200, document)
         family = _APIS_BY_FILE.get(request.segments[2:])
         if family is None:
             raise problems.ApiNotFound()

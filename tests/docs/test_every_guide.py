@@ -16,7 +16,10 @@ PAGES: Final = sorted(str(path.relative_to(FOLDER)) for path in FOLDER.rglob("*.
 #: The test that runs all blocks of each guide. `followed` and the tests of Spark compare their number with the page.
 TESTS: Final = {
     **dict.fromkeys(
-        ("compat.md", "formats.md", "history.md", "messages.md", "replication.md", "subscriptions/README.md"),
+        (
+            *("compat.md", "confluent.md", "formats.md", "history.md", "messages.md", "replication.md"),
+            "subscriptions/README.md",
+        ),
         "docs/test_guides.py",
     ),
     **dict.fromkeys(

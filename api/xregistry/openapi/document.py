@@ -47,8 +47,8 @@ DESCRIPTION: Final = (
     "The server generates this document from the model and the enabled capabilities, and it changes with them. "
     "Every path also answers HEAD and OPTIONS. Paths may end with a slash. "
     "Values of `xRegistry-` headers are percent-encoded UTF-8; a map of strings has one header "
-    "`xRegistry-<map>.<key>` for each of its keys. The two legacy APIs, below `/compat`, have separate documents: "
-    "`/-/openapi/schemaregistry.json` and `/-/openapi/messagecatalog.json`."
+    "`xRegistry-<map>.<key>` for each of its keys. The APIs below `/compat` have separate documents: "
+    "`/-/openapi/schemaregistry.json`, `/-/openapi/messagecatalog.json` and `/-/openapi/confluent.json`."
 )
 #: The member of `info` with the version of the specification. `version` is that of the program, whose paths these are.
 SPECVERSION_NAME: Final = "x-specversion"
