@@ -17,7 +17,7 @@ ROWS = yaml.safe_load(Path(__file__).with_name("verdicts.yaml").read_text())
 def text_of(row: dict[str, Any], name: str) -> bytes:
     is_protobuf = row["type"] == "PROTOBUF"
     syntax = f'syntax = "{row.get("syntax", "proto3")}"; ' if is_protobuf else ""
-    return (syntax + row[name]).encode()
+    return f"{syntax}{row[name]}".encode()
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['type']} {row['change']}")

@@ -181,3 +181,49 @@ def test_asof_and_dryrun_are_for_one_kind_of_request(api: Api) -> None:
     assert tried.status_code == 200 and '"confluent"' in tried.text
     assert found(api, "/subjects") == []
     assert api.done("POST", f"{BASE}/subjects/t/versions", {"schema": '"string"'}).json()["id"] == 1
+
+
+def test_exports_have_no_ids(api: Api) -> None:
+    # CSR-903
+    api.done("POST", f"{BASE}/subjects/s/versions", {"schema": '"int"'})
+    exported = api.send("GET", "/export").text
+    assert "confluent" not in exported and "guid" not in exported
+
+
+def test_settings_are_kept_in_the_entities_that_they_are_of(api: Api) -> None:
+    # CSR-712
+    for path in ("/config", "/config/:.lab:", "/config/later", "/config/s"):
+        api.done("POST", f"{BASE}/subjects/s/versions", {"schema": '"int"'})
+        api.done("PUT", BASE + path, {"compatibility": "NONE"})
+    lines = [json.loads(line) for line in api.send("GET", "/-/log", accept="application/x-ndjson").text.splitlines()]
+    facts = {
+        event["xid"]: event["private"]["confluent"]
+        for line in lines
+        for event in line.get("events", [line])
+        if "confluent" in event.get("private", {})
+    }
+    assert facts["/"] == {"contexts": {".": {"config": {"compatibilityLevel": "NONE"}}}}
+    assert facts["/schemagroups/lab"] == {"config": {"compatibilityLevel": "NONE"}}
+    assert facts["/schemagroups/default"] == {"subjects": {"later": {"config": {"compatibilityLevel": "NONE"}}}}
+    assert facts[f"{GROUP}/s"]["config"] == {"compatibilityLevel": "NONE"}
+
+
+def test_unknown_members_are_ignored_and_flags_have_any_case(api: Api) -> None:
+    # CSR-108, CSR-109, CSR-110
+    for number in range(3):
+        name = f"s{number}"
+        api.done("POST", f"{BASE}/subjects/{name}/versions?own=1", {"schema": '"int"', "own": {"a": 1}})
+    api.done("DELETE", f"{BASE}/subjects/s0")
+    assert found(api, "/subjects?deleted=True") == found(api, "/subjects?deleted=TRUE") == ["s0", "s1", "s2"]
+    assert found(api, "/subjects?deleted=False") == found(api, "/subjects?deleted=1") == ["s1", "s2"]
+    assert len(found(api, "/schemas")) == 2
+
+
+def test_a_check_that_takes_too_long_changes_nothing(store_url: str) -> None:
+    # CSR-811
+    create(store_url, default_source())
+    text = 'syntax = "proto3"; ' + " ".join(f"message M{n} {{ int32 a = 1; }}" for n in range(20_000))
+    with serving(store_url, check_seconds=0.05) as api:
+        refused = api.send("POST", f"{BASE}/subjects/s/versions", {"schema": text, "schemaType": "PROTOBUF"})
+        assert (refused.status_code, refused.json()["error_code"]) == (500, 50002)
+        assert found(api, "/subjects?deleted=true") == []

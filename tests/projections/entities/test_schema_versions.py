@@ -1,0 +1,59 @@
+"""The table of schemas: one index probe for each look-up, whatever it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from annals.commands.store.log import Store
+from annals.domain.model.builtin import default_source
+from annals.projections.database import drivers
+from annals.projections.entities.schema_versions import StoredSchemas
+from tests.support.registries.in_process import create
+
+LOOKUPS: dict[str, tuple[Callable[[StoredSchemas], Any], str]] = {
+    "versions": (lambda schemas: schemas.versions("default", "s"), "schema_version_by_subject"),
+    "key": (lambda schemas: schemas.by_key("k"), "schema_version_by_key"),
+    "id": (lambda schemas: schemas.by_id(1), "schema_version_by_id"),
+    "guid": (lambda schemas: schemas.by_guid("g"), "schema_version_by_guid"),
+    "ids of a key": (lambda schemas: schemas.ids_of_key("k"), "schema_version_by_key"),
+    "highest id": (lambda schemas: schemas.highest_id(), "schema_version_by_id"),
+}
+
+
+class ExplainedQueries:
+    """A connection that plans each query before it answers it."""
+
+    def __init__(self, db: Any, explain: str) -> None:
+        self._db, self._explain = db, explain
+        self.plans: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._db, name)
+
+    def all(self, sql: str, values: Any = ()) -> list[Any]:
+        self.plans.append("; ".join(str(row[-1]) for row in self._db.all(f"{self._explain} {sql}", values)))
+        found: list[Any] = self._db.all(sql, values)
+        return found
+
+    def one(self, sql: str, values: Any = ()) -> Any:
+        self.all(sql, values)
+        return self._db.one(sql, values)
+
+
+@pytest.mark.parametrize("name", LOOKUPS)
+@pytest.mark.parametrize("position", [None, 1], ids=["now", "then"])
+def test_look_ups_are_index_probes(store_url: str, name: str, position: int | None) -> None:
+    # CSR-421
+    create(store_url, default_source())
+    look_up, index = LOOKUPS[name]
+    with closing(Store(store_url)) as store, store.engine.connect() as connection:
+        is_sqlite = connection.dialect.name == "sqlite"
+        if not is_sqlite:
+            connection.exec_driver_sql("SET enable_seqscan = off")  # a small table would be read whole
+        db = ExplainedQueries(drivers.database_of(connection), "EXPLAIN QUERY PLAN" if is_sqlite else "EXPLAIN")
+        look_up(StoredSchemas(db, position))
+        assert db.plans and all(index in plan for plan in db.plans), db.plans
