@@ -51,8 +51,8 @@ What to expect of a server that shares two cores with its clients and its databa
 - Documents and details: 7,000 to 8,000 reads a second, on SQLite and on PostgreSQL.
 - Creating a Resource with a checked document, durably: 450 a second from one client and 700 from 16 on SQLite, 290 and
   640 on PostgreSQL. A registry that keeps all in memory, or checks nothing, can be faster.
-- A new Version: 450 a second on SQLite, 290 on PostgreSQL, the thousandth as fast as the first, unless `maxversions`
-  prunes.
+- A new Version: 450 a second on SQLite, 290 on PostgreSQL, the thousandth as fast as the first, also where
+  `maxversions` prunes.
 - Imports: 2,300 entities a second; they cost more than in a registry that keeps no history.
 - Deleting thousands of Resources takes three quarters of the time that importing them takes.
 - The database is seven times as large as the text of an import on SQLite, and fourteen times on PostgreSQL, where each

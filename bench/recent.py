@@ -100,6 +100,9 @@ class RecentWorld:
     def xref_sources(self, xid: str) -> Sequence[str]:
         return ()
 
+    def version_chain(self, resource: str) -> Sequence[str] | None:
+        return None  # none is ever pruned
+
     def prefetch_members(self, collections: Iterable[str]) -> None:
         """Nothing, because everything is in memory."""
 

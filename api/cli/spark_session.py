@@ -143,11 +143,12 @@ def rebuild_rows(
     max_leaves: int,
     anchors: LogAnchors,
     report_tasks: ReportProgress,
+    report_rows: ReportProgress,
 ) -> RebuildReport:
     """The report of `replace` for the rows that Spark computed; see `annals.spark_projections.read_model.rebuild`.
 
-    report_tasks: receives the number of completed tasks of Spark.
-
+    report_tasks: receives the number of completed tasks of Spark. report_rows: the number of rows that this process
+    has inserted, with a total of 0, as it is not known.
     Raises: UsageError if something is missing, with what to do; InvalidInput if the events exist already; StoreError
     for a source that is not the original log.
     """
@@ -171,6 +172,7 @@ def rebuild_rows(
                 limit_to_complete,
                 max_leaves,
                 chain_anchors,
+                lambda count: report_rows(count, 0),
             )
         except FileExistsError as error:
             raise InvalidInput(f"{error}; events that were written stay as they are.") from None

@@ -1,4 +1,4 @@
-"""What a store remembers from one write transaction to the next: the model, the links, and some heads."""
+"""What a store remembers from one write transaction to the next: the model, the links, some heads and Versions."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from collections.abc import Mapping
 from typing import Final
 
 from annals.commands.store.stream_head import StreamHead
+from annals.domain.decisions.version_chains import VersionChains
 from annals.domain.model import Model
 from annals.domain.replication.link import Link
 
 #: The maximum number of cached heads.
 MAX_CACHED_HEADS: Final = 256
+#: The maximum number of cached ids of Versions.
+MAX_CACHED_VERSIONS: Final = 50_000
 #: The number of separators in the tree key of a Group.
 _GROUP_DEPTH: Final = 2
 
@@ -54,6 +57,24 @@ class LinkCache:
         """Caches links in place of the previous ones."""
         self._links = position, current_links
         return current_links
+
+
+class VersionChainCache:
+    """The Versions of Resources that are at `maxversions`, oldest first, valid like the heads of `HeadCache`."""
+
+    def __init__(self) -> None:
+        self._chain = b""
+        self._version_chains: VersionChains = {}
+
+    def find(self, chain: bytes) -> VersionChains:
+        """The Versions by the stream of their Resource, at the end of a log."""
+        return self._version_chains if self._chain == chain else {}
+
+    def put(self, chain: bytes, version_chains: VersionChains) -> None:
+        """Caches committed ones, in place of the previous ones; too many are forgotten."""
+        is_small = sum(map(len, version_chains.values())) <= MAX_CACHED_VERSIONS
+        self._version_chains = version_chains if is_small else {}
+        self._chain = chain
 
 
 class HeadCache:

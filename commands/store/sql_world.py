@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Connection
 
@@ -19,6 +19,7 @@ from annals.commands.store.stream_head import NO_STREAM_HEAD, StreamHead
 from annals.domain.compat.publications import NoPublications, Publications
 from annals.domain.confluent.schema_versions import NoSchemas, SchemaIndex
 from annals.domain.decisions.checks.document_checks import CheckResults, ChecksRequired, DocumentCheck
+from annals.domain.decisions.version_chains import VersionChains, still_known
 from annals.domain.decisions.world import Secret, StreamDifference
 from annals.domain.model import Model, compile_model
 from annals.domain.registry.entities import Entity, xref_target
@@ -61,6 +62,16 @@ STREAM_DIFFERENCES: Final = (
 XREF_SOURCES: Final = "SELECT xref, xid FROM head WHERE xref {among} ORDER BY tree_key"
 
 
+class _CachedState(NamedTuple):
+    """What `SqlWorld.roll_back` restores."""
+
+    model: Model | None
+    links_position: int | None
+    links: tuple[Link, ...] | None
+    has_pointers: bool | None
+    version_chains: VersionChains
+
+
 class SqlWorld:
     """A `annals.domain.decisions.world.World` for one write transaction; each stream is read at most once."""
 
@@ -95,6 +106,8 @@ class SqlWorld:
         self._unwritten_collections: set[str] = set()
         self._write: Callable[[], None] = _write_nothing
         self._unwritten_document: Callable[[str], bytes | None] = _no_document
+        #: The known Versions of Resources, see `version_chain`, by the stream of the Resource.
+        self.version_chains: VersionChains = {}
         self._released = self._cached_state()
         #: Results of the document checks that the current command needs.
         self.known_results: CheckResults = {}
@@ -188,6 +201,14 @@ class SqlWorld:
             return prefetched
         self._write_appended(collection)
         return list(self._pages(HEADS_OF_TYPE, xids.subtree(collection), xids.type_of(collection)))
+
+    def version_chain(self, resource: str) -> Sequence[str] | None:
+        return self.version_chains.get(xids.stream(resource))
+
+    def add_version_chains(self, version_chains: VersionChains) -> None:
+        """Adds those that a decision leaves behind, whose events have been appended."""
+        if version_chains:
+            self.version_chains = {**self.version_chains, **version_chains}
 
     def prefetch_members(self, collections: Iterable[str]) -> None:
         """See World. Cost: one query for each thousand collections of a type."""
@@ -290,6 +311,7 @@ class SqlWorld:
         self._replaced_heads.setdefault(key, self._stream_heads.get(key))
         self._stream_heads[key] = StreamHead(event.revision, hash, event if hash else None, position)
         self._unwritten_collections.add(_collection_key(key))
+        self.version_chains = still_known(self.version_chains, event)
         if event.xid == xids.MODEL:
             self._model = None
         elif event.type == links.TYPE:
@@ -316,12 +338,12 @@ class SqlWorld:
             else:
                 self._stream_heads[key] = head
         self._replaced_heads.clear()
-        self._model, self._links_position, self._links, self._has_pointers = self._released
+        self._model, self._links_position, self._links, self._has_pointers, self.version_chains = self._released
         self._prefetched_members.clear()
         self._xref_sources.clear()
 
-    def _cached_state(self) -> tuple[Model | None, int | None, tuple[Link, ...] | None, bool | None]:
-        return self._model, self._links_position, self._links, self._has_pointers
+    def _cached_state(self) -> _CachedState:
+        return _CachedState(self._model, self._links_position, self._links, self._has_pointers, self.version_chains)
 
     def _write_appended(self, collection: str | None = None) -> None:
         """Writes appended events before a query that may find them. collection: if it finds only its members."""

@@ -17,7 +17,7 @@ from annals.commands.store.append import (
     encode_event,
     replaced_hash,
 )
-from annals.commands.store.caches import HeadCache
+from annals.commands.store.caches import HeadCache, VersionChainCache
 from annals.commands.store.clock import Clock, format_time, parse_time
 from annals.commands.store.correlation_ids import NextId
 from annals.commands.store.database import sql
@@ -86,6 +86,7 @@ class WritableStore(Protocol):
     vault: Vault
     recorder: LogRecorder
     heads: HeadCache
+    version_chains: VersionChainCache
 
 
 class WriteTransaction:
@@ -109,6 +110,7 @@ class WriteTransaction:
         self.log_end, start = read_start(connection)
         world.attach(self.flush, self._unwritten_document)
         world.add_heads(store.heads.find(self.log_end.chain))
+        world.version_chains = store.version_chains.find(self.log_end.chain)
         if start:
             world.preload(start)
 
@@ -170,6 +172,7 @@ class WriteTransaction:
         self.world.prefetch(event.xid for event in events)
         interaction = self._interaction(context, command, len(events))
         self.append_interaction(interaction, events, decision.documents, context.report_phase)
+        self.world.add_version_chains(decision.version_chains)
         if context.report_phase:
             self.flush(context.report_phase)
         recorded = tuple(enumerate(events, interaction.first))

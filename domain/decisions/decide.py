@@ -131,7 +131,9 @@ def _decide_registry_command(command: RegistryCommand, world: World, context: Co
             assert_never(command)
     findings = sum(rule(changes) or 0 for rule in RULES)
     processed, number = tuple(changes.processed), changes.number
-    decision = Decision(changes.events(), changes.documents, processed, findings, number=number)
+    decision = Decision(
+        changes.events(), changes.documents, processed, findings, number=number, version_chains=changes.version_chains
+    )
     check_copies(decision.events, world, context)
     check_imports(decision.events, world, context)
     return decision

@@ -12,6 +12,7 @@ from annals.domain.compat.publications import Publications
 from annals.domain.confluent.schema_versions import SchemaIndex
 from annals.domain.decisions.checks.document_checks import CheckResults, DocumentCheck
 from annals.domain.decisions.phases import ReportPhase
+from annals.domain.decisions.version_chains import VersionChains
 from annals.domain.model import Model
 from annals.domain.registry.entities import Entity
 from annals.domain.registry.events import EntityEvent
@@ -88,6 +89,7 @@ class Decision:
     findings: the number of findings by rules beyond the model in what the command wrote.
     secrets: values to store, and values to destroy.
     number: of the Version that a legacy API wrote, or that existed already.
+    version_chains: the Versions of some Resources after the command, see `World.version_chain`.
     """
 
     events: tuple[EntityEvent, ...]
@@ -96,6 +98,7 @@ class Decision:
     findings: int = 0
     secrets: tuple[Secret, ...] = ()
     number: int | None = None
+    version_chains: VersionChains = field(default_factory=dict)
 
 
 class World(Protocol):
@@ -116,6 +119,13 @@ class World(Protocol):
 
     def members(self, collection: str) -> Sequence[Entity]:
         """The live entities of one collection (`/dirs`, `/dirs/d1/files`, `.../f1/versions`), by tree key."""
+
+    def version_chain(self, resource: str) -> Sequence[str] | None:
+        """The ids of all Versions of a Resource, the oldest first, if they are known without reading them.
+
+        Only of a Resource whose Versions are a chain: one is a root, and the ancestor of each other is the one before
+        it. So `maxversions` removes them in this order.
+        """
 
     def prefetch_members(self, collections: Iterable[str]) -> None:
         """Announces collections whose members will be read, so that a store can read them in few queries."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 import pyarrow.parquet as pq
@@ -21,11 +21,15 @@ from annals.spark_projections.read_model.published_rows import published_rows, s
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+#: Called with the number of rows inserted so far.
+ReportRows = Callable[[int], None]
 #: Rows per transaction, which blocks writers for some tens of milliseconds.
 BATCH_ROWS: Final = 5000
 
 
-def insert(log: DataFrame, engine: Engine, tables: ReadModelTables, max_leaves: int, folder: str) -> None:
+def insert(
+    log: DataFrame, engine: Engine, tables: ReadModelTables, max_leaves: int, folder: str, report_rows: ReportRows
+) -> None:
     """Computes and inserts all rows. folder: see `load.precomputed_rows`. Raises: ValueError for other URIs."""
     spark, stage_uri, (filesystem, root) = log.sparkSession, spark_uri(folder), filesystem_at(folder)
     # In the order of the primary keys, which halves the work of the database.
@@ -35,9 +39,12 @@ def insert(log: DataFrame, engine: Engine, tables: ReadModelTables, max_leaves: 
     )
     published_rows(log).write.parquet(f"{stage_uri}/published")
     schema_version_rows(log).write.parquet(f"{stage_uri}/schemas")
+    count = 0
     for name, rows in _table_batches(filesystem, root.rstrip("/")):
         with engine.execution_options(**{WRITING: True}).begin() as connection:
             database_of(connection).insert(getattr(tables, name), rows)
+        count += len(rows)
+        report_rows(count)
 
 
 def _table_batches(filesystem: fs.FileSystem, root: str) -> Iterator[tuple[str, Sequence[Values]]]:

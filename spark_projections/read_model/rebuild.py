@@ -11,6 +11,7 @@ from annals.projections.segments.folder import filesystem_at
 from annals.spark_projections.events import EventDestination, refuse_existing, write_events
 from annals.spark_projections.hadoop_paths import spark_uri
 from annals.spark_projections.read_model.load import precomputed_rows
+from annals.spark_projections.read_model.load_sqlite import ReportRows
 from annals.spark_projections.read_model.staging_folder import staging_folder
 from annals.spark_projections.verify_log import ChainAnchors, verify_log
 
@@ -27,6 +28,7 @@ def rebuild(
     drop_incomplete: Callable[[DataFrame], DataFrame] | None = None,
     max_leaves: int = MAX_LEAVES,
     anchors: ChainAnchors | None = None,
+    report_rows: ReportRows = lambda count: None,
 ) -> RebuildReport:
     """Replaces the read model's tables with rows that Spark computes from a log, after verifying its chain hashes.
 
@@ -36,7 +38,7 @@ def rebuild(
     access; by default a local folder, which is removed afterwards. events: where to write the xRegistry events of
     Spark's part too, after the verification. drop_incomplete: selects the whole interactions of a log that is not read
     from files, after it was copied to files. max_leaves: maximum index leaves of one entity. anchors: external values
-    to compare the log's chain hashes with.
+    to compare the log's chain hashes with. report_rows: see `precomputed_rows`.
     Raises: UnverifiedLog before any row is written, RebuildDiverged, FileExistsError for an existing events folder,
     ValueError for a stage without a filesystem.
     """
@@ -53,7 +55,7 @@ def rebuild(
             log = drop_incomplete(log) if drop_incomplete else log
         # Verify and use the same copy: the source is not read again.
         log_end = verify_log(log, anchors, in_files)
-        report = replace_rows(precomputed_rows(log, log_end.position, folder, max_leaves))
+        report = replace_rows(precomputed_rows(log, log_end.position, folder, max_leaves, report_rows))
         if events is not None:
             write_events(log, events)
     return report

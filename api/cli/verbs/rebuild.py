@@ -123,4 +123,14 @@ def _rebuild_with_spark(
             return make_anew(store, work.step(*_APPLIED), rows, max_leaves)
 
         report_tasks = work.step("computed", "Spark tasks")
-        return rebuild_rows(location, replace_rows, asof, stage_folder, events, max_leaves, anchors, report_tasks)
+        return rebuild_rows(
+            location,
+            replace_rows,
+            asof,
+            stage_folder,
+            events,
+            max_leaves,
+            anchors,
+            report_tasks,
+            work.step("loaded", "rows"),
+        )

@@ -175,7 +175,8 @@ def _versions_count(resource: ResourceDraft) -> int:
     if resource.has_all_versions or stored is None:
         return len(live_versions)
     stored_count: int = stored.attributes["versionscount"]
-    return stored_count + sum(version.is_new for version in live_versions)
+    pruned_count = len(resource.versions) - len(live_versions)
+    return stored_count + sum(version.is_new for version in live_versions) - pruned_count
 
 
 def _pointer_image(resource: ResourceDraft) -> tuple[Attributes, dict[str, Any]]:

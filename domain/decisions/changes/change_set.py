@@ -53,6 +53,7 @@ class ChangeSet:
         )  # streams that a restore brings back, even if their types have other names now
         self._subtrees: dict[str, Sequence[Entity]] = {}  # of Groups
         self._cascaded_entities: list[Entity] = []  # the descendants of a deleted Group or Resource
+        self.version_chains: dict[str, tuple[str, ...]] = {}  # see `World.version_chain`, by the stream of the Resource
         self.accepted_resources: set[str] = set()  # whose Versions stay as they are, whatever their compatibility is
         self.assigns_missing_ids = False  # to schemas of Confluent's API that are not changed
         self._forgotten_schemas: dict[str, Sequence[int]] = {}  # soft-deleted ones of Confluent's API: their numbers

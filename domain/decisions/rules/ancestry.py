@@ -104,6 +104,21 @@ def append_in_order(mode: str, newest: VersionLineage, added: Sequence[VersionLi
     ]
 
 
+def chain_of(lineages: Sequence[VersionLineage]) -> tuple[str, ...] | None:
+    """The ids of Versions that are a chain, the oldest first; None if they are not.
+
+    In a chain, one Version is a root, and each Version is the ancestor of one other at most. So there is no choice of
+    the next one to remove, whatever the mode is.
+    """
+    successors = {lineage.ancestor: lineage.id for lineage in lineages if not lineage.is_root}
+    ids = root_ids(lineages)
+    if len(ids) + len(successors) != len(lineages) or len(ids) != 1:
+        return None
+    while (successor := successors.get(ids[-1])) is not None:
+        ids.append(successor)
+    return tuple(ids) if len(ids) == len(lineages) else None
+
+
 def root_ids(lineages: Iterable[VersionLineage]) -> list[str]:
     """Ids of the Versions that are their own ancestor."""
     return [lineage.id for lineage in lineages if lineage.is_root]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from annals.domain.decisions.changes.change_set import ChangeSet
-from annals.domain.decisions.changes.drafts import ResourceDraft, VersionDraft
+from annals.domain.decisions.changes.drafts import NO_DEFAULT_REQUEST, ResourceDraft, VersionDraft
 from annals.domain.decisions.rules import ancestry
 from annals.domain.decisions.rules.ancestry import VersionLineage
 from annals.domain.errors.problems import (
@@ -17,6 +17,7 @@ from annals.domain.errors.problems import (
     SetdefaultversionstickyFalse,
     UnknownId,
 )
+from annals.domain.values import xid as xids
 
 
 def complete_resources(changes: ChangeSet) -> None:
@@ -28,7 +29,7 @@ def complete_resources(changes: ChangeSet) -> None:
 
 def complete_resource(changes: ChangeSet, resource: ResourceDraft) -> None:
     """Computes one Resource's ancestors, default Version and pruning, and updates the epochs that depend on them."""
-    if (appended := _appended_lineages(changes, resource)) is not None:
+    if (appended := _appended_lineages(changes, resource)) is not None and _prune_chain(changes, resource, appended):
         _complete_appended(changes, resource, appended)
         return
     changes.load_versions(resource)
@@ -50,6 +51,8 @@ def complete_resource(changes: ChangeSet, resource: ResourceDraft) -> None:
     for lineage in lineages:
         _set_ancestor(resource.versions[lineage.id.lower()], lineage, resource.type.versionmode)
     _set_default(resource, default, sticky)
+    if 1 < len(lineages) == resource.type.maxversions:  # the next Version will prune
+        _note_chain(changes, resource, ancestry.chain_of(lineages))
 
 
 def _appended_lineages(changes: ChangeSet, resource: ResourceDraft) -> list[VersionLineage] | None:
@@ -59,10 +62,6 @@ def _appended_lineages(changes: ChangeSet, resource: ResourceDraft) -> list[Vers
     if newest is None:
         return None
     added = [_lineage_of(version) for version in resource.live_versions() if version.is_new]
-    assert resource.entity is not None, "it has a newest Version"
-    limit = resource.type.maxversions
-    if limit and resource.entity.attributes["versionscount"] + len(added) > limit:
-        return None
     return ancestry.append_in_order(resource.type.versionmode, _lineage_of(newest), added)
 
 
@@ -77,6 +76,45 @@ def _unchanged_newest(changes: ChangeSet, resource: ResourceDraft) -> VersionDra
         return None
     is_stored = changes.find(f"{resource.xid}/versions/{resource.newest}") is not None
     return changes.version(resource, resource.newest) if is_stored else None
+
+
+def _prune_chain(changes: ChangeSet, resource: ResourceDraft, appended: Sequence[VersionLineage]) -> bool:
+    """Removes the oldest Versions beyond `maxversions` from a known chain, without reading the others.
+
+    Returns False, and removes nothing, if all Versions have to be read to find which ones to remove.
+    """
+    assert resource.entity is not None, "it has a newest Version"
+    limit, count = resource.type.maxversions, resource.entity.attributes["versionscount"]
+    excess = count + len(appended) - limit if limit else 0
+    if excess <= 0:
+        return True
+    chain = changes.world.version_chain(resource.xid)
+    if chain is None or len(chain) != count or not _may_prune_chain(resource, chain, excess):
+        return False
+    changes.world.prefetch(f"{resource.xid}/versions/{id}" for id in chain[: excess + 1])
+    for id in chain[:excess]:
+        changes.version(resource, id).deletion_reason = "pruned"
+    root = changes.version(resource, chain[excess])
+    _set_ancestor(root, _lineage_of(root)._replace(ancestor=root.id), resource.type.versionmode)
+    _note_chain(changes, resource, (*chain[excess:], *(lineage.id for lineage in appended)))
+    return True
+
+
+def _may_prune_chain(resource: ResourceDraft, chain: Sequence[str], excess: int) -> bool:
+    """Whether neither the default Version nor the compatibility of others depends on the Versions that go."""
+    attributes = resource.meta.attributes
+    return (
+        excess < len(chain)
+        and chain[-1] == resource.newest
+        and resource.default_request == NO_DEFAULT_REQUEST
+        and not attributes.get("defaultversionsticky")
+        and attributes.get("compatibility") is None
+    )
+
+
+def _note_chain(changes: ChangeSet, resource: ResourceDraft, chain: tuple[str, ...] | None) -> None:
+    if chain is not None:
+        changes.version_chains[xids.stream(resource.xid)] = chain
 
 
 def _complete_appended(changes: ChangeSet, resource: ResourceDraft, appended: Sequence[VersionLineage]) -> None:

@@ -53,7 +53,9 @@ def test_spark_makes_the_same_read_model(source: str, request: pytest.FixtureReq
     assert ended.returncode == 0, ended.stderr
     assert "events in" in ended.stdout
     assert re.search(r"^annals: computed [1-9]\d* Spark tasks", ended.stderr, re.MULTILINE)
-    assert re.search(r"^annals: loaded [1-9]\d* rows", ended.stderr, re.MULTILINE)
+    # PostgreSQL's rows are inserted by Spark's tasks
+    loaded = re.search(r"^annals: loaded [1-9]\d* rows", ended.stderr, re.MULTILINE)
+    assert (loaded is not None) == database.startswith("sqlite")
     assert [*tmp_path.glob("annals-rebuild-*")] == []
     assert annals("export", cwd=tmp_path, **settings).stdout == before
     assert annals("log", "verify", cwd=tmp_path, **settings).returncode == 0

@@ -10,6 +10,7 @@ from annals.domain.confluent.schema_versions import SchemaIndex, SchemaVersion, 
 from annals.domain.confluent.subjects import VERSIONS_TYPE
 from annals.domain.decisions.checks import document_checks
 from annals.domain.decisions.checks.document_checks import CheckResults, DocumentCheck
+from annals.domain.decisions.version_chains import VersionChains, still_known
 from annals.domain.decisions.world import Secret, StreamDifference
 from annals.domain.model import Model, compile_model
 from annals.domain.registry.entities import Entity
@@ -43,6 +44,7 @@ class MemoryWorld:
         self._revisions: dict[str, int] = {}
         self._documents: dict[str, bytes] = {}
         self._secrets: dict[str, Secret] = {}
+        self.version_chains: VersionChains = {}
         self._model = CurrentModel()
         self._log: list[EntityEvent] = []
         self.extend(events)
@@ -59,6 +61,7 @@ class MemoryWorld:
         for event in events:
             self._log.append(event)
             self._revisions[event.stream] = event.revision
+            self.version_chains = still_known(self.version_chains, event)
             entity = evolve(event, len(self._log))
             if entity is None:
                 self._entities.pop(event.stream, None)
@@ -107,6 +110,9 @@ class MemoryWorld:
             if low <= xids.tree_key(stream) < high and not xids.is_outside_tree(stream):
                 lived = evolve(*then[stream]) if stream in then else None
                 yield StreamDifference(since[stream], lived, self._entities.get(stream))
+
+    def version_chain(self, resource: str) -> Sequence[str] | None:
+        return self.version_chains.get(xids.stream(resource))
 
     def xref_sources(self, xid: str) -> Sequence[str]:
         found = self._entities.values()
