@@ -49,7 +49,7 @@ def write_settings(changes: ChangeSet, command: WriteSettings) -> None:
     if command.kind is SettingKind.MODE and settings.mode == IMPORT and not command.force:
         _check_import(registry, scope)
     if settings != current:
-        _store(changes, registry, command, settings)
+        store_settings(changes, registry, command, settings)
     if command.recursive and scope.is_context:
         _clear_modes(changes, registry, scope)
 
@@ -113,7 +113,10 @@ def _check_import(registry: SchemaRegistry, scope: Subject) -> None:
         raise not_permitted("Cannot import since found existing subjects")
 
 
-def _store(changes: ChangeSet, registry: SchemaRegistry, command: WriteSettings, settings: ScopeSettings) -> None:
+def store_settings(
+    changes: ChangeSet, registry: SchemaRegistry, command: WriteSettings, settings: ScopeSettings
+) -> None:
+    """Replaces the settings of a scope. Raises: any Problem of a write."""
     scope = command.subject
     if is_of_registry(scope):
         draft = changes.registry()
