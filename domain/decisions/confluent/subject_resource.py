@@ -98,8 +98,6 @@ def add_schema_version(
 
 def _free_versionid(changes: ChangeSet, resource: ResourceDraft, number: int) -> str:
     versionid = number
-    while (
-        str(versionid) in resource.versions or changes.world.get(f"{resource.xid}/versions/{versionid}") is not None
-    ):
+    while str(versionid) in resource.versions or changes.world.get(f"{resource.xid}/versions/{versionid}") is not None:
         versionid += 1
     return str(versionid)
