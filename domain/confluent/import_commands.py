@@ -10,7 +10,7 @@ from annals.domain.confluent.commands import SchemaRequest
 from annals.domain.confluent.subjects import ContextIds, Subject
 from annals.domain.values.json_text import Json
 
-#: The fact of a Version that a copy wrote: the state that it had at the source then.
+#: The fact of a Version that a copy wrote: its `source`, and the `state` that it had there then.
 IMPORTED: Final = "imported"
 LIVE: Final = "live"
 SOFT_DELETED: Final = "deleted"
@@ -31,13 +31,15 @@ class ImportedVersion:
 class ImportSubject:
     """Add the missing versions of a subject and its settings, all of them live.
 
-    Nothing is recorded if one version contradicts what is here. config: members of the subject's own config, empty if
-    it has none. mode: its own mode. subject: without a name for the settings of a context, which has no versions.
+    Nothing is recorded if one version contradicts what is here. Settings that are here stay. source: tells copies from
+    different registries apart. config: members of the subject's own config, empty if it has none. mode: its own mode.
+    subject: without a name for the settings of a context, which has no versions.
     """
 
     xid: str
     subject: Subject
     context_ids: ContextIds
+    source: str
     versions: tuple[ImportedVersion, ...] = ()
     config: Mapping[str, Json] = field(default_factory=dict)
     mode: str | None = None
@@ -45,15 +47,16 @@ class ImportSubject:
 
 @dataclass(frozen=True, slots=True)
 class DeleteImportedVersions:
-    """Soft-delete the versions of a subject that a copy wrote and that were soft-deleted at the source then.
+    """Soft-delete the versions of a subject that copies from a source wrote and that were soft-deleted there then.
 
-    live_numbers: with it, also those that the source has deleted since: all others that a copy wrote, unless they were
-    changed here or schemas here refer to them.
+    live_numbers: with it, also those that the source has deleted since: all others that these copies wrote, unless they
+    were changed here or schemas here refer to them.
     """
 
     xid: str
     subject: Subject
     context_ids: ContextIds
+    source: str
     live_numbers: frozenset[int] | None = None
 
 

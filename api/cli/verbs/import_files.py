@@ -7,17 +7,22 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from annals.api.cli.confluent_copies.connections import ConnectionOptions, open_other_registry, open_own_server
+from annals.api.cli.confluent_copies.import_copy import ImportOptions, ImportSource, import_copy
 from annals.api.cli.document_files import DocumentFile, DocumentKind, import_command, read_document_file
 from annals.api.cli.open_registry import open_local_registry
 from annals.api.cli.options import Database, PublicUrl, load_settings
 from annals.api.cli.outcome import InvalidInput, UsageError, problem_line
 from annals.api.cli.progress import WorkProgress, work_progress
 from annals.domain.access.roles import CONSOLE
+from annals.domain.confluent.subjects import parse_context
 from annals.domain.decisions.phases import Phase
 from annals.domain.errors.problems import Problem
 from annals.domain.messaging.rc2 import DIALECTS, DialectMismatch
 from annals.domain.values import xid as xids
 from annals.domain.values.json_text import InvalidJson, loads
+from annals.projections.confluent_copy.rest_reader import RestReader
+from annals.projections.confluent_copy.selection import Selection, source_name
 
 if TYPE_CHECKING:
     from annals.api.registry.open_registry import Registry
@@ -25,7 +30,8 @@ if TYPE_CHECKING:
     from annals.domain.registry.entities import Attributes
 
 Files = Annotated[
-    list[Path], typer.Argument(metavar="FILE...", exists=True, dir_okay=False, readable=True, help="JSON documents.")
+    list[Path] | None,
+    typer.Argument(metavar="FILE...", exists=True, dir_okay=False, readable=True, help="JSON documents."),
 ]
 KindOption = Annotated[
     DocumentKind | None, typer.Option("--as", help="Kind of the files; default: detected by content.")
@@ -33,6 +39,38 @@ KindOption = Annotated[
 
 
 Dialect = Annotated[str | None, typer.Option(help=f"Older format of the files: {', '.join(DIALECTS)}.")]
+
+FromConfluent = Annotated[
+    str | None,
+    typer.Option("--from-confluent", metavar="URL", help="Copy schemas of the registry whose API is at this URL."),
+]
+Context = Annotated[str | None, typer.Option("--context", metavar="CONTEXT", help="Only the schemas of a context.")]
+SubjectPrefix = Annotated[
+    str, typer.Option("--subject-prefix", metavar="TEXT", help="Only subjects whose names begin so; no settings.")
+]
+Into = Annotated[str | None, typer.Option("--into", metavar="CONTEXT", help="The context to copy schemas into.")]
+User = Annotated[str | None, typer.Option("--user", metavar="NAME", help="User name at the other schema registry.")]
+SecretFile = Annotated[
+    Path | None,
+    typer.Option("--secret-file", metavar="FILE", help="File with the password of the user, or with a token."),
+]
+Ca = Annotated[
+    Path | None,
+    typer.Option("--ca", metavar="FILE", exists=True, dir_okay=False, help="PEM file with certificate authorities."),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Report what would be copied, and record nothing.")]
+Report = Annotated[
+    Path | None,
+    typer.Option("--report", metavar="FILE", dir_okay=False, help="File for a JSON line per version and setting."),
+]
+FollowOption = Annotated[
+    bool, typer.Option("--follow", help="Copy again and again until Ctrl-C or SIGTERM, deletions included.")
+]
+Interval = Annotated[float, typer.Option("--interval", min=0.1, help="Seconds between two copies of --follow.")]
+Server = Annotated[
+    str | None,
+    typer.Option("--server", metavar="URL", help="Copy through the registry served at this URL, not into a store."),
+]
 
 #: What each phase of an import counts.
 _UNITS: Final[dict[Phase, str]] = {
@@ -45,24 +83,87 @@ _UNITS: Final[dict[Phase, str]] = {
 
 
 def import_(
-    files: Files,
+    files: Files = None,
     as_: KindOption = None,
     dialect: Dialect = None,
     database: Database = None,
     public_url: PublicUrl = None,
+    from_confluent: FromConfluent = None,
+    context: Context = None,
+    subject_prefix: SubjectPrefix = "",
+    into: Into = None,
+    user: User = None,
+    secret_file: SecretFile = None,
+    ca: Ca = None,
+    dry_run: DryRun = False,
+    report: Report = None,
+    follow: FollowOption = False,
+    interval: Interval = 5.0,
+    server: Server = None,
 ) -> None:
-    """Import xRegistry documents into the registry, in the given order.
+    """Import xRegistry documents into the registry, in the given order; or copy another schema registry.
 
     A file is a modelsource (types under `groups`) or a registry document: collections of Groups, optionally with
     attributes of the registry. The import adds and updates entities, and removes nothing. Each file is imported
     completely or not at all. The first refused file ends the import. Files in a dialect are registry documents or maps
     of endpoints; the import converts them and reports the changes on stderr.
+
+    --from-confluent copies contexts, subjects, versions with their ids, soft-deleted ones, configs and modes of a
+    registry with the API of Confluent Schema Registry. What is here stays as it is; a second copy does what is missing.
+
+    Example: annals import --from-confluent https://registry.example:8081 --report copied.jsonl
     """
+    if from_confluent is not None:
+        if files or as_ or dialect:
+            raise UsageError("--from-confluent: documents, --as and --dialect belong to another import.")
+        options = ImportOptions(
+            Selection(_context(context, "--context"), subject_prefix, _context(into, "--into")),
+            dry_run,
+            report,
+            interval if follow else None,
+        )
+        connection = ConnectionOptions(user, secret_file, ca)
+        _copy_registry(from_confluent, connection, options, server, database, public_url)
+        return
+    if not files:
+        raise UsageError("documents to import are missing; name files, or --from-confluent URL.")
     settings = load_settings(database=database, public_url=public_url)
     document_files = [_translate_file(file, dialect) if dialect else _read_file(file, as_) for file in files]
     with open_local_registry(settings) as registry, work_progress() as work:
         for document_file in document_files:
             typer.echo(f"{document_file.path}: {_import_file(registry, document_file, work)}")
+
+
+def _context(text: str | None, option: str) -> str | None:
+    """The context that an option names. Raises: UsageError."""
+    if text is None:
+        return None
+    context = parse_context(text)
+    if context is None:
+        raise UsageError(f"{option}: {text!r} is no context; its name has no colon.")
+    return context
+
+
+def _copy_registry(
+    url: str,
+    connection: ConnectionOptions,
+    options: ImportOptions,
+    server: str | None,
+    database: str | None,
+    public_url: str | None,
+) -> None:
+    """Copies through a server or into a store."""
+    from annals.api.cli.confluent_copies.local_api import open_local_api  # late, because a server does not need it
+
+    if server is not None and (database or public_url):
+        raise UsageError("--server: the server knows its own store; leave out --database and --public-url.")
+    settings = load_settings(database=database, public_url=public_url)
+    with (
+        open_other_registry(url, connection, settings) as other,
+        open_own_server(server) if server is not None else open_local_api(settings) as target,
+    ):
+        source = ImportSource(source_name(other.url, options.selection), lambda: RestReader(other))
+        import_copy(source, target, options)
 
 
 def _read_file(file: Path, kind: DocumentKind | None) -> DocumentFile:

@@ -17,41 +17,80 @@ from annals.api.compat.confluent.request_params import schema_request
 from annals.api.compat.confluent.responses import json_response
 from annals.api.compat.confluent.writing import ConfluentWrite, ConfluentWriter, group_xid_of
 from annals.api.http.response import CORRELATION_HEADER, Headers, Response
-from annals.api.xregistry.dryrun import dry_run
-from annals.commands.store.write_transaction import Recorded
+from annals.commands.store.write_transaction import Recorded, WriteTransaction
 from annals.domain.confluent.errors import SchemaRegistryError
+from annals.domain.confluent.facts import facts_of
 from annals.domain.confluent.import_commands import (
+    IMPORTED,
     LIVE,
     SOFT_DELETED,
     DeleteImportedVersions,
     ImportedVersion,
     ImportSubject,
 )
+from annals.domain.confluent.schema_versions import SchemaIndex, SchemaVersion
 from annals.domain.confluent.settings import ScopeSettings, is_of_registry
+from annals.domain.decisions.confluent.import_subject import copied_settings
 from annals.domain.values import xid as xids
+from annals.domain.values.json_text import loads_trusted
+from annals.projections.entities.transaction_view import TransactionView
 from annals.projections.log.answer_position import note_position
 
 
 async def import_subject(writer: ConfluentWriter, write: ConfluentWrite) -> Response:
-    """POST: the outcome of each version by its number, and of the settings.
+    """POST: the outcome of each version by its number, and of the settings; with `dryrun` nothing is recorded.
 
-    The body has `versions` as R7 shows them, with `guid` and `deleted`; `config`, `mode`; with `deletes: true`, what a
-    copy wrote and the source has deleted since is soft-deleted.
+    The body has `source`, by which it is known what a copy wrote; `versions` as R7 shows them, with `guid` and
+    `deleted`, maybe not all; `live`, the numbers of all live ones; `config` and `mode`. With `deletes: true`, what
+    copies from this source wrote and is not live there any more is soft-deleted.
     """
     read = await asyncio.to_thread(write.read)
-    command = _import_command(read)
+    command, live_numbers = _import_command(read), _live_numbers(read)
+    before = await asyncio.to_thread(read.view.registry.settings, command.subject)
+
+    def versions(transaction: WriteTransaction, recorded: Recorded) -> dict[int, str]:
+        listed = _listed(TransactionView(transaction).schemas, command)
+        return {one.number: "created" if one.xid in recorded.processed else "equal" for one in listed}
+
     if write.params.has("dryrun"):
-        headers = [header for header in write.request.headers if header[0] != b"accept"]
-        return await dry_run(write.request.with_headers(headers), writer.command_bus, command, None)
-    settings_before = await asyncio.to_thread(read.view.registry.settings, command.subject)
-    added = await writer.record(write, command)
-    deleted = None
+        submitted = writer.command_bus.submit(command, write.request.caller, versions, dryrun=True)
+        added = await asyncio.wrap_future(submitted)
+        return _answer(read, command, before, added.answer, added)
+    added = await writer.record(write, command, versions)
+    outcomes, last = added.answer, added
     if command.subject.name:
-        live_numbers = frozenset(one.number for one in command.versions if one.state == LIVE)
         numbers = live_numbers if read.body.get("deletes") is True else None
-        deletion = DeleteImportedVersions(command.xid, command.subject, command.context_ids, numbers)
+        deletion = DeleteImportedVersions(command.xid, command.subject, command.context_ids, command.source, numbers)
         deleted = await writer.record(write, deletion)
-    return await asyncio.to_thread(_answer, write.read(), command, settings_before, added, deleted)
+        latest = write.read()
+        outcomes = outcomes | await asyncio.to_thread(_deletions, latest, command, live_numbers, added, deleted)
+        last = deleted if deleted.xregcorrelationid is not None else added
+    return _answer(read, command, before, outcomes, last)
+
+
+def _listed(schemas: SchemaIndex, command: ImportSubject) -> list[SchemaVersion]:
+    """The versions of the subject that the request names."""
+    named = {one.number for one in command.versions}
+    return [one for one in schemas.versions(xids.entity_id(command.xid), command.subject.name) if one.number in named]
+
+
+def _deletions(
+    read: ConfluentRead, command: ImportSubject, live: frozenset[int], added: Recorded, deleted: Recorded
+) -> dict[int, str]:
+    """The outcomes of versions that were live here until now, or still are, and are not live at the source."""
+    outcomes: dict[int, str] = {}
+    for version in read.view.versions(command.subject):
+        if version.xid in deleted.processed and version.xid not in added.processed:
+            outcomes[version.number] = "deleted"
+        elif version.is_live and version.number not in live and _is_copied(read, version, command.source):
+            outcomes[version.number] = "kept"
+    return outcomes
+
+
+def _is_copied(read: ConfluentRead, version: SchemaVersion, source: str) -> bool:
+    row = read.view.view.entity(version.xid)
+    facts = facts_of(loads_trusted(row.private)) if row is not None else {}
+    return bool(facts.get(IMPORTED, {}).get("source") == source)
 
 
 def _import_command(read: ConfluentRead) -> ImportSubject:
@@ -64,11 +103,15 @@ def _import_command(read: ConfluentRead) -> ImportSubject:
     config, mode = read.body.get("config") or {}, read.body.get("mode")
     if not isinstance(config, dict) or not isinstance(mode, str | None):
         raise SchemaRegistryError(422, 'The member "config" has to be an object, "mode" a string')
+    source = read.body.get("source")
+    if not isinstance(source, str) or not source:
+        raise SchemaRegistryError(422, 'The member "source" is missing')
     is_registry = is_of_registry(scope)
     return ImportSubject(
         xids.REGISTRY if is_registry else group_xid_of(read, scope),
         scope,
         read.view.context_ids,
+        source,
         tuple(map(_imported_version, versions)),
         config,
         mode,
@@ -89,27 +132,31 @@ def _imported_version(members: Mapping[str, Any]) -> ImportedVersion:
     )
 
 
+def _live_numbers(read: ConfluentRead) -> frozenset[int]:
+    """Raises: SchemaRegistryError."""
+    numbers = read.body.get("live") or []
+    if not isinstance(numbers, list) or not all(isinstance(number, int) for number in numbers):
+        raise SchemaRegistryError(422, 'The member "live" has to be an array of numbers')
+    return frozenset(numbers)
+
+
 def _answer(
-    read: ConfluentRead, command: ImportSubject, before: ScopeSettings, added: Recorded, deleted: Recorded | None
+    read: ConfluentRead, command: ImportSubject, before: ScopeSettings, outcomes: dict[int, str], last: Recorded
 ) -> Response:
     """The answer, with the correlation id of the last interaction."""
-    listed = read.view.versions(command.subject) if command.subject.name else []
-    numbers = {version.xid: version.number for version in listed}
-    created = {numbers[xid] for xid in added.processed if xid in numbers}
-    removed = {numbers[xid] for xid in deleted.processed if xid in numbers} if deleted is not None else set()
-    live_there = {one.number for one in command.versions if one.state == LIVE}
-    outcomes = {one.number: "created" if one.number in created else "equal" for one in command.versions}
-    for version in listed:
-        if version.is_live and version.number not in live_there:
-            outcomes[version.number] = "kept"
-    outcomes |= dict.fromkeys(removed - created, "deleted")
+    there = copied_settings(command)
     body: dict[str, Any] = {"versions": {str(number): outcomes[number] for number in sorted(outcomes)}}
-    if command.config:
-        body["config"] = "equal" if before.config else "created"
-    if command.mode is not None:
-        body["mode"] = "equal" if before.mode else "created"
-    last = deleted if deleted is not None and deleted.xregcorrelationid else added
+    if there.config:
+        body["config"] = _setting_outcome(dict(before.config), dict(there.config))
+    if there.mode is not None:
+        body["mode"] = _setting_outcome(before.mode, there.mode)
     note_position(last.position)
     id = last.xregcorrelationid
     headers: Headers = [(CORRELATION_HEADER, id.encode())] if id is not None else []
     return json_response(read.request, body, headers=headers)
+
+
+def _setting_outcome(here: Any, there: Any) -> str:
+    if not here:
+        return "created"
+    return "equal" if here == there else "conflict"

@@ -72,9 +72,11 @@ class ConfluentWriter:
         recorded = await asyncio.wrap_future(future)
         return await asyncio.to_thread(lambda: finish(write.read(), recorded))
 
-    async def record(self, write: ConfluentWrite, command: RegistryCommand) -> Recorded:
+    async def record(
+        self, write: ConfluentWrite, command: RegistryCommand, build_answer: BuildAnswer | None = None
+    ) -> Recorded:
         """What a command recorded, durably. Raises: SchemaRegistryError, Problem."""
-        future = self.command_bus.submit(command, write.request.caller, rebuild=lambda: command)
+        future = self.command_bus.submit(command, write.request.caller, build_answer, rebuild=lambda: command)
         return await asyncio.wrap_future(future)
 
 

@@ -17,7 +17,6 @@ from annals.domain.confluent.errors import SchemaRegistryError, invalid_schema, 
 from annals.domain.confluent.facts import facts_of, with_facts
 from annals.domain.confluent.import_commands import (
     IMPORTED,
-    LIVE,
     SOFT_DELETED,
     DeleteImportedVersions,
     ImportedVersion,
@@ -28,6 +27,7 @@ from annals.domain.confluent.schema_versions import SchemaVersion
 from annals.domain.confluent.settings import ScopeSettings, changed_config, parse_mode
 from annals.domain.decisions.changes.change_set import ChangeSet
 from annals.domain.decisions.changes.documents import digest
+from annals.domain.decisions.changes.drafts import ResourceDraft
 from annals.domain.decisions.confluent.delete import delete_versions
 from annals.domain.decisions.confluent.register import content_members, refused_schema
 from annals.domain.decisions.confluent.subject_resource import (
@@ -36,7 +36,7 @@ from annals.domain.decisions.confluent.subject_resource import (
     set_common_format,
     subject_resource,
 )
-from annals.domain.decisions.confluent.subject_settings import store_settings
+from annals.domain.decisions.confluent.subject_settings import set_resource_settings, store_settings
 from annals.domain.decisions.confluent.world_entities import entity_finder
 from annals.domain.values import timestamps
 from annals.domain.values import xid as xids
@@ -46,17 +46,19 @@ from annals.domain.values.json_text import dumps
 def import_subject(changes: ChangeSet, command: ImportSubject) -> None:
     """Applies one ImportSubject to a change; `changes.processed` has the Versions that it adds.
 
-    Raises: SchemaRegistryError, 40902 for a version or setting that contradicts what is here; ChecksRequired; any
-    Problem of a write.
+    Raises: SchemaRegistryError, 40902 for a version that contradicts what is here; ChecksRequired; any Problem of a
+    write.
     """
     registry = SchemaRegistry(changes.world.schemas, entity_finder(changes.world), command.context_ids)
     if command.versions and not command.subject.is_registrable:
         raise invalid_subject(command.subject.qualified)
     missing = _missing_versions(changes, registry, command)
-    settings = _missing_settings(registry, command)
-    if missing:
-        _add_versions(changes, registry, command, missing)
-    if settings is not None:
+    here, there = registry.settings(command.subject), copied_settings(command)
+    settings = ScopeSettings(here.config or there.config, here.mode or there.mode)
+    resource = _add_versions(changes, registry, command, missing) if missing else None
+    if settings != here and resource is not None:
+        set_resource_settings(changes, resource, settings)
+    elif settings != here:
         write = WriteSettings(command.xid, command.subject, SettingKind.CONFIG, command.context_ids)
         store_settings(changes, registry, write, settings)
 
@@ -136,17 +138,9 @@ def _contents(changes: ChangeSet, registry: SchemaRegistry, command: ImportSubje
     return contents
 
 
-def _missing_settings(registry: SchemaRegistry, command: ImportSubject) -> ScopeSettings | None:
-    """The settings of the scope with those of the source; None if they are here. Raises: SchemaRegistryError."""
-    here = registry.settings(command.subject)
-    config = changed_config({}, command.config)
-    mode = parse_mode(command.mode, command.subject)
-    if config and here.config and dict(here.config) != config:
-        raise conflict(f"The config is here as {dumps(dict(here.config)).decode()}")
-    if mode is not None and here.mode not in (None, mode):
-        raise conflict(f"The mode is {here.mode} here")
-    wanted = ScopeSettings(here.config or config, here.mode or mode)
-    return wanted if wanted != here else None
+def copied_settings(command: ImportSubject) -> ScopeSettings:
+    """The settings at the source. Raises: SchemaRegistryError."""
+    return ScopeSettings(changed_config({}, command.config), parse_mode(command.mode, command.subject))
 
 
 # --- writing ---------------------------------------------------------------------------------------------------------
@@ -154,7 +148,7 @@ def _missing_settings(registry: SchemaRegistry, command: ImportSubject) -> Scope
 
 def _add_versions(
     changes: ChangeSet, registry: SchemaRegistry, command: ImportSubject, missing: Sequence[_Missing]
-) -> None:
+) -> ResourceDraft:
     """Adds Versions in the order of their numbers. Their times differ, because the newest is the default one."""
     resource = subject_resource(changes, registry, command.xid, command.subject, command.context_ids)
     format = set_common_format(changes, resource, *(one.content.format for one in missing))
@@ -162,7 +156,9 @@ def _add_versions(
     for place, one in enumerate(missing):
         version = one.version
         lower = max((number for number in ancestors if number < version.number), default=None)
-        facts = with_facts(one.extras, id=version.id, guid=version.guid, imported=version.state)
+        facts = with_facts(
+            one.extras, id=version.id, guid=version.guid, imported={"source": command.source, "state": version.state}
+        )
         new = NewSchemaVersion(
             version.number,
             version.schema.type,
@@ -172,16 +168,19 @@ def _add_versions(
             timestamps.to_text(changes.context.now - timedelta(microseconds=len(missing) - 1 - place)),
         )
         ancestors[version.number] = add_schema_version(changes, resource, command.subject, format, new).id
+    return resource
 
 
 def _is_to_delete(
     changes: ChangeSet, registry: SchemaRegistry, command: DeleteImportedVersions, version: SchemaVersion
 ) -> bool:
     entity = changes.world.get(version.xid)
-    state = facts_of(entity.private).get(IMPORTED) if entity is not None else None
-    if state == SOFT_DELETED:
+    imported = facts_of(entity.private).get(IMPORTED, {}) if entity is not None else {}
+    if imported.get("source") != command.source:
+        return False
+    if imported["state"] == SOFT_DELETED:
         return True
-    if command.live_numbers is None or state != LIVE or version.number in command.live_numbers:
+    if command.live_numbers is None or version.number in command.live_numbers:
         return False
     is_unchanged = entity is not None and entity.epoch == 1
     own = (version.group, version.subject)

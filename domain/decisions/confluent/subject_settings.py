@@ -61,7 +61,7 @@ def take_over_settings(changes: ChangeSet, resource: ResourceDraft, name: str) -
     if name in subjects:
         settings = settings_of_facts(subjects[name])
         _set_subject_of_group(group, name, NO_SETTINGS)
-        _set_of_resource(changes, resource, settings)
+        set_resource_settings(changes, resource, settings)
 
 
 def keep_settings(changes: ChangeSet) -> None:
@@ -132,7 +132,7 @@ def store_settings(
         check_writable(changes, xid, frozenset())
         resource = changes.resource(xid)
         check_no_xref(resource)
-        _set_of_resource(changes, resource, settings)
+        set_resource_settings(changes, resource, settings)
         changes.processed.append(xid)
         return
     group = _group(changes, command)
@@ -158,7 +158,7 @@ def _set_subject_of_group(group: GroupDraft, name: str, settings: ScopeSettings)
     group.confluent = with_facts(group.confluent, subjects=subjects or None)
 
 
-def _set_of_resource(changes: ChangeSet, resource: ResourceDraft, settings: ScopeSettings) -> None:
+def set_resource_settings(changes: ChangeSet, resource: ResourceDraft, settings: ScopeSettings) -> None:
     """Sets the settings of a Resource. Its level is its `meta.compatibility`, which no stored Version can refuse."""
     level = settings.config.get(LEVEL)
     config: dict[str, Any] = {name: value for name, value in settings.config.items() if name != LEVEL}
