@@ -38,7 +38,7 @@ class ImportSource(NamedTuple):
 
 def import_copy(source: ImportSource, target: RestApi, options: ImportOptions) -> None:
     """Copies, and prints the counts. Raises: InvalidInput if something was refused; StoreError, UsageError."""
-    with _open_report(options.report) as file, work_progress() as work:
+    with open_report(options.report) as file, work_progress() as work:
         report = CopyReport(file)
         _run_once(source, target, options, report, work)
         typer.echo(report.summary())
@@ -46,8 +46,13 @@ def import_copy(source: ImportSource, target: RestApi, options: ImportOptions) -
             with stop_event() as stop:
                 _follow(source, target, options, report, stop)
         report.close()
+    check_complete(report, options.report)
+
+
+def check_complete(report: CopyReport, path: Path | None) -> None:
+    """Raises: InvalidInput if something was refused. path: of the report, if it has a file."""
     if not report.is_complete:
-        where = f"{options.report} says" if options.report else "--report FILE says"
+        where = f"{path} says" if path is not None else "--report FILE says"
         raise InvalidInput(f"a part was not copied; {where} which one and why.")
 
 
@@ -83,7 +88,8 @@ def _run_once(
 
 
 @contextmanager
-def _open_report(path: Path | None) -> Iterator[TextIO | None]:
+def open_report(path: Path | None) -> Iterator[TextIO | None]:
+    """The file of a report, None without a path. Raises: UsageError."""
     if path is None:
         yield None
         return

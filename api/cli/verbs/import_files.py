@@ -8,6 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from annals.api.cli.confluent_copies.connections import ConnectionOptions, open_other_registry, open_own_server
+from annals.api.cli.confluent_copies.copy_options import (
+    Ca,
+    Context,
+    DryRun,
+    Into,
+    Report,
+    SecretFile,
+    SubjectPrefix,
+    User,
+    parse_context_option,
+)
 from annals.api.cli.confluent_copies.import_copy import ImportOptions, ImportSource, import_copy
 from annals.api.cli.document_files import DocumentFile, DocumentKind, import_command, read_document_file
 from annals.api.cli.open_registry import open_local_registry
@@ -15,7 +26,6 @@ from annals.api.cli.options import Database, PublicUrl, load_settings
 from annals.api.cli.outcome import InvalidInput, UsageError, problem_line
 from annals.api.cli.progress import WorkProgress, work_progress
 from annals.domain.access.roles import CONSOLE
-from annals.domain.confluent.subjects import parse_context
 from annals.domain.decisions.phases import Phase
 from annals.domain.errors.problems import Problem
 from annals.domain.messaging.rc2 import DIALECTS, DialectMismatch
@@ -43,25 +53,6 @@ Dialect = Annotated[str | None, typer.Option(help=f"Older format of the files: {
 FromConfluent = Annotated[
     str | None,
     typer.Option("--from-confluent", metavar="URL", help="Copy schemas of the registry whose API is at this URL."),
-]
-Context = Annotated[str | None, typer.Option("--context", metavar="CONTEXT", help="Only the schemas of a context.")]
-SubjectPrefix = Annotated[
-    str, typer.Option("--subject-prefix", metavar="TEXT", help="Only subjects whose names begin so; no settings.")
-]
-Into = Annotated[str | None, typer.Option("--into", metavar="CONTEXT", help="The context to copy schemas into.")]
-User = Annotated[str | None, typer.Option("--user", metavar="NAME", help="User name at the other schema registry.")]
-SecretFile = Annotated[
-    Path | None,
-    typer.Option("--secret-file", metavar="FILE", help="File with the password of the user, or with a token."),
-]
-Ca = Annotated[
-    Path | None,
-    typer.Option("--ca", metavar="FILE", exists=True, dir_okay=False, help="PEM file with certificate authorities."),
-]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Report what would be copied, and record nothing.")]
-Report = Annotated[
-    Path | None,
-    typer.Option("--report", metavar="FILE", dir_okay=False, help="File for a JSON line per version and setting."),
 ]
 FollowOption = Annotated[
     bool, typer.Option("--follow", help="Copy again and again until Ctrl-C or SIGTERM, deletions included.")
@@ -117,7 +108,7 @@ def import_(
         if files or as_ or dialect:
             raise UsageError("--from-confluent: documents, --as and --dialect belong to another import.")
         options = ImportOptions(
-            Selection(_context(context, "--context"), subject_prefix, _context(into, "--into")),
+            Selection(parse_context_option(context, "--context"), subject_prefix, parse_context_option(into, "--into")),
             dry_run,
             report,
             interval if follow else None,
@@ -132,16 +123,6 @@ def import_(
     with open_local_registry(settings) as registry, work_progress() as work:
         for document_file in document_files:
             typer.echo(f"{document_file.path}: {_import_file(registry, document_file, work)}")
-
-
-def _context(text: str | None, option: str) -> str | None:
-    """The context that an option names. Raises: UsageError."""
-    if text is None:
-        return None
-    context = parse_context(text)
-    if context is None:
-        raise UsageError(f"{option}: {text!r} is no context; its name has no colon.")
-    return context
 
 
 def _copy_registry(
