@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 import signal
 import time
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from kafka import KafkaProducer
 
 from annals.commands.store.log import Store
 from annals.domain.confluent.subjects import Subject
+from annals.projections.kafka.cluster import KafkaCluster
+from tests.support.brokers.kafka import kafka
 from tests.support.console import Annals
 from tests.support.forks import Fork
 from tests.support.schema_sets import contents, done, fill, register, served
@@ -211,6 +215,97 @@ def test_the_default_version_is_the_latest_one(annals: Annals, folder: Path) -> 
         versions = done(client, "GET", f"{root}/schemagroups/default/schemas/s/versions")
     assert meta["defaultversionid"] == "11"
     assert {*versions} == {"2", "3", "4", "6", "7", "8", "9", "11"}
+
+
+RECORDS = [
+    ({"keytype": "NOOP", "magic": 0}, None),
+    ({"keytype": "CONFIG", "magic": 0}, {"compatibilityLevel": "FULL"}),
+    (
+        {"keytype": "SCHEMA", "subject": "orders", "version": 3, "magic": 1},
+        {"subject": "orders", "version": 3, "id": 17, "schema": AVRO, "deleted": False},
+    ),
+    (
+        {"keytype": "SCHEMA", "subject": "orders", "version": 2, "magic": 1},
+        {"subject": "orders", "version": 2, "id": 11, "schema": OTHER, "deleted": True},
+    ),
+]
+
+
+def check_records(annals: Annals, folder: Path, *source: str | Path) -> None:
+    database = sqlite(folder, "second")
+    copied = annals("import", *source, "--database", database)
+    assert (copied.code, copied.out) == (0, "3 created\n"), copied.err
+    position = last_position(database)
+    assert annals("import", *source, "--database", database).out == "3 equal\n"
+    assert last_position(database) == position
+    with served(database, folder / "second") as second:
+        copy = contents(second)[Subject(".", "orders")]
+    assert [(one.number, one.id, one.text, one.is_deleted) for one in copy.versions] == [
+        (2, 11, OTHER.replace(" ", ""), True),
+        (3, 17, AVRO.replace(" ", ""), False),
+    ]
+
+
+def test_a_dump_of_a_topic(annals: Annals, folder: Path) -> None:
+    # CSR-1010
+    lines = [json.dumps({"key": key, "value": value}) for key, value in RECORDS]
+    (folder / "schemas.jsonl").write_text("\n".join(lines))
+    check_records(annals, folder, "--from-schemas-dump", folder / "schemas.jsonl")
+    (folder / "other.jsonl").write_text("{}\t{}\n")
+    refused = annals("import", "--from-schemas-dump", folder / "other.jsonl", "--database", sqlite(folder, "second"))
+    assert refused.code == 1 and "other.jsonl: line 1: its key has no keytype" in refused.err
+
+
+@pytest.mark.broker
+def test_a_topic(annals: Annals, folder: Path) -> None:
+    # CSR-1010
+    with kafka() as broker, closing(KafkaProducer(bootstrap_servers=broker.own())) as producer:
+        KafkaCluster(f"kafka://{broker.own()}").create_topics(["_schemas"], 1, {"cleanup.policy": "compact"})
+        for key, value in RECORDS:
+            content = None if value is None else json.dumps(value).encode()
+            producer.send("_schemas", content, json.dumps(key).encode())
+        producer.flush()
+        check_records(annals, folder, "--from-schemas-topic", "_schemas", "--kafka", broker.own())
+
+
+@pytest.mark.timeout(300)
+def test_following_a_registry(annals: Annals, folder: Path) -> None:
+    # CSR-1011: deletions reach what the copy wrote and nobody changed; other things stay
+    database, options = sqlite(folder, "second"), ["--report", "report.jsonl"]
+    with (
+        served(sqlite(folder, "first"), folder / "first") as first,
+        httpx.Client(base_url=first) as client,
+    ):
+        for name in ("a", "b", "c"):
+            register(client, name, {"schema": f'{{"type": "record", "name": "{name}", "fields": []}}'})
+        assert annals("import", "--from-confluent", first, "--database", database).code == 0
+        done(client, "DELETE", "/subjects/a")
+        kept = annals("import", "--from-confluent", first, "--database", database, *options)
+        assert kept.code == 0, kept.err
+        lines = [line for line in report(folder / "report.jsonl") if line.get("subject") == "a" and "version" in line]
+        assert [(line["outcome"], line["reason"]) for line in lines] == [("kept", "the source has deleted it since")]
+        with served(database, folder / "second") as second, httpx.Client(base_url=second) as other:
+            register(other, "mine", {"schema": '"int"'})
+            root = (folder / "second" / "serve.log").read_text().split("Annals serves ")[1].split()[0]
+            arguments = ["import", "--from-confluent", first, "--server", root, "--follow", "--interval", "0.1"]
+            known = environment(ANNALS_SINKS_ALLOW="127.0.0.1")
+            process = Fork(arguments, folder, known, folder / "out", folder / "err")
+            try:
+                wait_for(lambda: other.get("/subjects").json() == ["b", "c", "mine"])
+                register(client, "d", {"schema": OTHER})
+                done(client, "DELETE", "/subjects/b")
+                done(client, "DELETE", "/subjects/b?permanent=true")
+                wait_for(lambda: other.get("/subjects").json() == ["c", "d", "mine"])
+            finally:
+                process.send_signal(signal.SIGTERM)
+                assert process.wait(60) == 0, (folder / "err").read_text()
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
 
 
 WRONG_USAGE = [
