@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from annals.domain.confluent.schema_types import AVRO
-from annals.domain.confluent.schema_versions import SchemaReference
+from annals.domain.confluent.schema_versions import NamedReference
 from annals.domain.confluent.subjects import Subject
 
 
@@ -19,7 +19,7 @@ class VersionCopy:
     id: int
     type: str
     text: str
-    references: tuple[SchemaReference, ...] = ()
+    references: tuple[NamedReference, ...] = ()
     extras: Mapping[str, Any] = field(default_factory=dict)
     guid: str | None = None
     is_deleted: bool = False
@@ -56,7 +56,7 @@ class SubjectCopy:
 def parse_version_copy(members: Mapping[str, Any], *, is_deleted: bool) -> VersionCopy:
     """A version from JSON. Raises: KeyError, TypeError, ValueError for members that are missing or of another type."""
     references = tuple(
-        SchemaReference(str(one["name"]), str(one["subject"]), int(one["version"]))
+        NamedReference(str(one["name"]), str(one["subject"]), int(one["version"]))
         for one in members.get("references") or ()
     )
     guid = members.get("guid")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from annals.domain.confluent.schema_versions import SchemaReference
+from annals.domain.confluent.schema_versions import NamedReference
 from annals.domain.confluent.subjects import Subject
 from annals.projections.confluent_copy.subject_copy import SubjectCopy, VersionCopy
 from annals.projections.confluent_copy.topic_records import InvalidRecord, TopicSource, dump_records
@@ -79,7 +79,7 @@ def test_records_of_something_else(line: str, message: str) -> None:
 def copied(name: str, *references: tuple[str, int] | None) -> SubjectCopy:
     """A subject with a version for each reference."""
     versions = [
-        VersionCopy(number, number, "AVRO", "", (SchemaReference("r", *reference),) if reference else ())
+        VersionCopy(number, number, "AVRO", "", (NamedReference("r", *reference),) if reference else ())
         for number, reference in enumerate(references, 1)
     ]
     return SubjectCopy(Subject(".", name), tuple(versions))

@@ -279,6 +279,9 @@ def test_following_a_registry(annals: Annals, folder: Path) -> None:
         for name in ("a", "b", "c"):
             register(client, name, {"schema": f'{{"type": "record", "name": "{name}", "fields": []}}'})
         assert annals("import", "--from-confluent", first, "--database", database).code == 0
+        register(client, "once", {"schema": '"int"'})  # takes the id that the other registry gives below
+        done(client, "DELETE", "/subjects/once")
+        done(client, "DELETE", "/subjects/once?permanent=true")
         done(client, "DELETE", "/subjects/a")
         kept = annals("import", "--from-confluent", first, "--database", database, *options)
         assert kept.code == 0, kept.err
