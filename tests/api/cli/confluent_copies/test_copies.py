@@ -256,7 +256,6 @@ def test_a_dump_of_a_topic(annals: Annals, folder: Path) -> None:
     assert refused.code == 1 and "other.jsonl: line 1: its key has no keytype" in refused.err
 
 
-@pytest.mark.broker
 def test_a_topic(annals: Annals, folder: Path) -> None:
     # CSR-1010
     with kafka() as broker, closing(KafkaProducer(bootstrap_servers=broker.own())) as producer:
