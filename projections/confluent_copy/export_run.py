@@ -20,7 +20,7 @@ from annals.projections.confluent_copy.import_run import WORKERS, ReportAmount, 
 from annals.projections.confluent_copy.report import CONFLICT, CREATED, EQUAL, FAILED, CopyReport
 from annals.projections.confluent_copy.rest_api import ABSENT, RestApi, RestError, ask, ask_if_present, refusal
 from annals.projections.confluent_copy.rest_reader import RestReader
-from annals.projections.confluent_copy.selection import Selection
+from annals.projections.confluent_copy.selection import SubjectSelection
 from annals.projections.confluent_copy.subject_copy import SubjectCopy, VersionCopy, parse_version_copy
 from annals.projections.confluent_copy.write_order import write_waves
 
@@ -45,7 +45,7 @@ class ExportRun:
     source: SubjectSource
     target: RestApi
     report: CopyReport
-    selection: Selection = field(default_factory=Selection)
+    selection: SubjectSelection = field(default_factory=SubjectSelection)
     new_ids: bool = False
     is_dry: bool = False
 

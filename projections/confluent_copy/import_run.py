@@ -16,7 +16,7 @@ from annals.domain.confluent.subjects import Subject
 from annals.projections.confluent_copy.report import CONFLICT, CREATED, DELETED, FAILED, KEPT, CopyReport
 from annals.projections.confluent_copy.rest_api import RestAnswer, RestApi, RestError, refusal
 from annals.projections.confluent_copy.rest_reader import RestReader
-from annals.projections.confluent_copy.selection import Selection
+from annals.projections.confluent_copy.selection import SubjectSelection
 from annals.projections.confluent_copy.subject_copy import SubjectCopy
 from annals.projections.confluent_copy.write_order import write_waves
 
@@ -61,7 +61,7 @@ class ImportRun:
     source_name: str
     target: RestApi
     report: CopyReport
-    selection: Selection = field(default_factory=Selection)
+    selection: SubjectSelection = field(default_factory=SubjectSelection)
     deletes: bool = False
     is_dry: bool = False
 

@@ -9,7 +9,7 @@ from annals.projections.confluent_copy.subject_copy import SubjectCopy, VersionC
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class SubjectSelection:
     """context: None for all. prefix: of names; with one, the settings of contexts are left out. into: a context."""
 
     context: str | None = None
@@ -42,7 +42,7 @@ class Selection:
         return replace(version, references=tuple(references))
 
 
-def source_name(place: str, selection: Selection) -> str:
+def source_name(place: str, selection: SubjectSelection) -> str:
     """The name by which later copies know what they have written. place: the URL or topic of the source.
 
     Contexts that are copied into one have different names, so that a copy of one leaves those of the others alone.

@@ -14,13 +14,13 @@ from annals.projections.confluent_copy.export_run import ExportRun, IdsNotKept
 from annals.projections.confluent_copy.report import CopyReport
 from annals.projections.confluent_copy.rest_api import RestApi, RestError
 from annals.projections.confluent_copy.rest_reader import RestReader
-from annals.projections.confluent_copy.selection import Selection
+from annals.projections.confluent_copy.selection import SubjectSelection
 
 
 class ExportOptions(NamedTuple):
     """asof: a moment in the past; None for now. new_ids: let the other registry give its own."""
 
-    selection: Selection
+    selection: SubjectSelection
     asof: str | None = None
     new_ids: bool = False
     is_dry: bool = False

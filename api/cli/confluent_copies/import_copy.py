@@ -17,13 +17,13 @@ from annals.api.cli.stop_signals import stop_event
 from annals.projections.confluent_copy.import_run import ImportRun, SubjectSource
 from annals.projections.confluent_copy.report import CopyReport
 from annals.projections.confluent_copy.rest_api import RestApi, RestError
-from annals.projections.confluent_copy.selection import Selection
+from annals.projections.confluent_copy.selection import SubjectSelection
 
 
 class ImportOptions(NamedTuple):
     """interval: seconds between two runs; None for a single one."""
 
-    selection: Selection
+    selection: SubjectSelection
     is_dry: bool = False
     report: Path | None = None
     interval: float | None = None

@@ -26,7 +26,7 @@ from annals.api.cli.confluent_copies.export_copy import ExportOptions, export_co
 from annals.api.cli.options import Database, PublicUrl, load_settings, require_store
 from annals.api.cli.outcome import UsageError
 from annals.api.cli.progress import ReportProgress, work_progress
-from annals.projections.confluent_copy.selection import Selection
+from annals.projections.confluent_copy.selection import SubjectSelection
 
 if TYPE_CHECKING:
     from annals.api.settings.settings import Settings
@@ -74,7 +74,9 @@ def export(
         if output is not None or stated:
             raise UsageError("--to-confluent: --output and --stated belong to the export of a document.")
         options = ExportOptions(
-            Selection(parse_context_option(context, "--context"), subject_prefix, parse_context_option(into, "--into")),
+            SubjectSelection(
+                parse_context_option(context, "--context"), subject_prefix, parse_context_option(into, "--into")
+            ),
             asof,
             new_ids,
             dry_run,

@@ -36,7 +36,7 @@ from annals.domain.values import xid as xids
 from annals.domain.values.json_text import InvalidJson, loads
 from annals.projections.confluent_copy.rest_api import RestApi
 from annals.projections.confluent_copy.rest_reader import RestReader
-from annals.projections.confluent_copy.selection import Selection, source_name
+from annals.projections.confluent_copy.selection import SubjectSelection, source_name
 
 if TYPE_CHECKING:
     from annals.api.registry.open_registry import Registry
@@ -137,7 +137,9 @@ def import_(
         if (from_schemas_topic is not None) != (kafka is not None):
             raise UsageError("--from-schemas-topic and --kafka belong together.")
         options = ImportOptions(
-            Selection(parse_context_option(context, "--context"), subject_prefix, parse_context_option(into, "--into")),
+            SubjectSelection(
+                parse_context_option(context, "--context"), subject_prefix, parse_context_option(into, "--into")
+            ),
             dry_run,
             report,
             interval if follow else None,
