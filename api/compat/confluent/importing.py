@@ -44,9 +44,8 @@ async def import_subject(writer: ConfluentWriter, write: ConfluentWrite) -> Resp
     `deleted`, maybe not all; `live`, the numbers of all live ones; `config` and `mode`. With `deletes: true`, what
     copies from this source wrote and is not live there any more is soft-deleted.
     """
-    read = await asyncio.to_thread(write.read)
-    command, live_numbers = _import_command(read), _live_numbers(read)
-    before = await asyncio.to_thread(read.view.registry.settings, command.subject)
+    prepared = await asyncio.to_thread(lambda: _prepare(write.read()))
+    read, command, live_numbers, before = prepared
 
     def versions(transaction: WriteTransaction, recorded: Recorded) -> dict[int, str]:
         listed = _listed(TransactionView(transaction).schemas, command)
@@ -62,10 +61,17 @@ async def import_subject(writer: ConfluentWriter, write: ConfluentWrite) -> Resp
         numbers = live_numbers if read.body.get("deletes") is True else None
         deletion = DeleteImportedVersions(command.xid, command.subject, command.context_ids, command.source, numbers)
         deleted = await writer.record(write, deletion)
-        latest = write.read()
-        outcomes = outcomes | await asyncio.to_thread(_deletions, latest, command, live_numbers, added, deleted)
+        outcomes = outcomes | await asyncio.to_thread(
+            lambda: _deletions(write.read(), command, live_numbers, added, deleted)
+        )
         last = deleted if deleted.xregcorrelationid is not None else added
     return _answer(read, command, before, outcomes, last)
+
+
+def _prepare(read: ConfluentRead) -> tuple[ConfluentRead, ImportSubject, frozenset[int], ScopeSettings]:
+    """What the state before the import tells, read in one thread, to which the view belongs."""
+    command = _import_command(read)
+    return read, command, _live_numbers(read), read.view.registry.settings(command.subject)
 
 
 def _listed(schemas: SchemaIndex, command: ImportSubject) -> list[SchemaVersion]:
