@@ -196,7 +196,7 @@ def create_app(
         max_compat_body = min(settings.compat_body, settings.max_body)
         compat_mount = Mount(CompatRoutes(registry, max_compat_body, settings.inbound), accepts_documents=True)
         confluent_settings = ConfluentSettings(
-            settings.confluent_group, settings.confluent_compatibility, max_compat_body
+            settings.confluent_group, settings.confluent_compatibility, max_compat_body, settings.max_body
         )
         tree_mounts = {
             SUBSCRIPTIONS: Mount(SubscriptionsRoutes(subscription_context)),

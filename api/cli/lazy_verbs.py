@@ -35,7 +35,10 @@ VERBS: Final = {
     "cesql": Verb(
         "cesql:cesql", "Evaluate a CloudEvents SQL expression, and print its value and its first error as JSON."
     ),
-    "import": Verb("import_files:import_", "Import xRegistry documents into the registry, in the given order."),
+    "import": Verb(
+        "import_files:import_",
+        "Import xRegistry documents into the registry, in the given order; or copy another schema registry.",
+    ),
     "log": Verb("log:log", "Read and verify the log, which has every change in order."),
     "subscriptions": Verb("subscriptions:subscriptions", "Manage subscriptions and their deliveries."),
     "replicate": Verb("replicate:replicate", "Copy from and to other registries."),

@@ -43,6 +43,11 @@ class ConsoleSettings(BaseSettings):
         description="bearer token for the registry that `annals spark` or `annals log hash` reads, in place of "
         "`--token`",
     )
+    confluent_secret: SecretStr | None = Field(
+        None,
+        description="token, or with `--user` the password, of the other schema registry for `annals import "
+        "--from-confluent` and `annals export --to-confluent`, in place of `--secret-file`",
+    )
     link_secret: SecretStr | None = Field(
         None,
         description="token or password of the other registry for `annals replicate add`, in place of `--secret-file` "

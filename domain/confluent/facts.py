@@ -2,8 +2,8 @@
 
 Of a Version: `id`, `key` and `guid` of its content, `number` where that is not its versionid, `subject` where the id of
 its Resource is not the name, `type` where its format does not say it, `references`, `metadata` and `ruleSet`,
-`accepted` where the registry's own checks do not bind it, `forgotten` with the numbers of earlier versions of its
-stream that were deleted for good.
+`accepted` where the registry's own checks do not bind it, `imported` with the source of a copy and its state there,
+`forgotten` with the numbers of earlier versions of its stream that were deleted for good.
 Of a Resource: `subject`, `highest` number, `config`, `mode`. Of a Group: `context`, `config`, `mode`, and `subjects`
 with the settings of those that have no Resource. Of the registry: `contexts` with their settings.
 """

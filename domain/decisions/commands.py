@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from annals.domain.compat.request_extras import LegacyDeletion, LegacyWrite
 from annals.domain.confluent.commands import ConfluentCommand
+from annals.domain.confluent.import_commands import ImportCommand
 from annals.domain.registry.events import EntityEvent
 from annals.domain.replication.foreign_interaction import ForeignInteraction
 from annals.domain.values.json_text import Json
@@ -215,7 +216,14 @@ class Repair:
 LinkCommand = WriteLink | DeleteLink | ControlLink
 SubscriptionCommand = WriteSubscription | DeleteSubscription | ControlSubscription
 RegistryCommand = (
-    WriteTree | DeleteEntities | ReplaceModel | WriteCapabilities | Restore | CreateRegistry | ConfluentCommand
+    WriteTree
+    | DeleteEntities
+    | ReplaceModel
+    | WriteCapabilities
+    | Restore
+    | CreateRegistry
+    | ConfluentCommand
+    | ImportCommand
 )
 Command = RegistryCommand | SubscriptionCommand | LinkCommand | Follow | Repair
 

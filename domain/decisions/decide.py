@@ -14,6 +14,7 @@ from annals.domain.confluent.commands import (
     RegisterSchema,
     WriteSettings,
 )
+from annals.domain.confluent.import_commands import DeleteImportedVersions, ImportSubject
 from annals.domain.decisions import capabilities, replace_model, subscriptions
 from annals.domain.decisions.changes.change_set import ChangeSet
 from annals.domain.decisions.commands import (
@@ -41,6 +42,7 @@ from annals.domain.decisions.compat.outdated_values import drop_outdated_values
 from annals.domain.decisions.compat.version_numbers import number_versions
 from annals.domain.decisions.compat.write import apply_legacy_write
 from annals.domain.decisions.confluent.delete import delete_context, delete_schemas
+from annals.domain.decisions.confluent.import_subject import delete_imported_versions, import_subject
 from annals.domain.decisions.confluent.register import register_schema
 from annals.domain.decisions.confluent.schema_ids import assign_schema_ids, load_schemas_without_ids
 from annals.domain.decisions.confluent.subject_settings import keep_settings, write_settings
@@ -125,6 +127,10 @@ def _decide_registry_command(command: RegistryCommand, world: World, context: Co
             write_settings(changes, command)
         case DeleteContext():
             delete_context(changes, command)
+        case ImportSubject():
+            import_subject(changes, command)
+        case DeleteImportedVersions():
+            delete_imported_versions(changes, command)
         case AssignSchemaIds():
             load_schemas_without_ids(changes)
         case _:

@@ -7,6 +7,7 @@ from typing import Any
 
 from annals.domain.access.roles import RANK, Caller, Role
 from annals.domain.confluent.commands import DeleteContext, DeleteSchemas, RegisterSchema, WriteSettings
+from annals.domain.confluent.import_commands import DeleteImportedVersions, ImportSubject
 from annals.domain.decisions.commands import (
     Command,
     ControlSubscription,
@@ -46,6 +47,8 @@ def _named_groups(command: Command) -> Iterator[str]:
         case DeleteEntities(xid=xid, targets=targets) if _is_collection_of_groups(xid) and targets:
             yield from (f"{xid}/{id}" for id in targets)
         case WriteTree(xid=xid) | DeleteEntities(xid=xid) | Restore(xid=xid):
+            yield xid
+        case ImportSubject(xid=xid) | DeleteImportedVersions(xid=xid):
             yield xid
         case RegisterSchema(xid=xid) | DeleteSchemas(xid=xid) | WriteSettings(xid=xid) | DeleteContext(xid=xid):
             yield xid

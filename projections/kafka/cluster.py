@@ -135,6 +135,18 @@ class KafkaCluster:
                     return bytes(records[-1].value)
         return None
 
+    def key_values(self, topic: str) -> list[tuple[bytes | None, bytes | None]]:
+        """The keys and values of all committed records of a topic, in order. Raises: KafkaError; ValueError for a topic
+        that does not exist, or that has several partitions and so no order."""
+        with closing(self.open_client(KafkaConsumer, **_READ_COMMITTED)) as consumer:
+            if (consumer.partitions_for_topic(topic) or set()) != {0}:
+                raise ValueError(f"the topic {topic} does not exist, or has several partitions")
+            partition = TopicPartition(topic, 0)
+            consumer.assign([partition])
+            consumer.seek_to_beginning(partition)
+            [end] = consumer.end_offsets([partition]).values()
+            return [(record.key, record.value) for record in _records_until(consumer, partition, end)]
+
     def open_client(
         self, client_class: Callable[..., Any], on_failure: OnConnectionError = lambda error: None, **settings: Any
     ) -> Any:
@@ -176,6 +188,7 @@ def _records_until(consumer: Any, partition: TopicPartition, end: int) -> list[A
             raise errors.KafkaTimeoutError(f"the end of {partition.topic} cannot be read")
         for records in consumer.poll(timeout_ms=500).values():
             found += records
+            deadline = time.monotonic() + ACKNOWLEDGE_SECONDS
     return found
 
 

@@ -10,9 +10,23 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
+from annals.api.cli.confluent_copies.connections import ConnectionOptions, open_other_registry
+from annals.api.cli.confluent_copies.copy_options import (
+    Ca,
+    Context,
+    DryRun,
+    Into,
+    Report,
+    SecretFile,
+    SubjectPrefix,
+    User,
+    parse_context_option,
+)
+from annals.api.cli.confluent_copies.export_copy import ExportOptions, export_copy
 from annals.api.cli.options import Database, PublicUrl, load_settings, require_store
 from annals.api.cli.outcome import UsageError
 from annals.api.cli.progress import ReportProgress, work_progress
+from annals.projections.confluent_copy.selection import SubjectSelection
 
 if TYPE_CHECKING:
     from annals.api.settings.settings import Settings
@@ -23,13 +37,53 @@ Output = Annotated[Path | None, typer.Option("--output", "-o", dir_okay=False, h
 Stated = Annotated[bool, typer.Option("--stated", help="Omit values that are defaults of the model.")]
 
 
+ToConfluent = Annotated[
+    str | None,
+    typer.Option("--to-confluent", metavar="URL", help="Copy schemas to the registry whose API is at this URL."),
+]
+Asof = Annotated[str | None, typer.Option("--asof", metavar="WHEN", help="Copy the schemas of a moment in the past.")]
+NewIds = Annotated[bool, typer.Option("--new-ids", help="Let the other registry give ids and numbers of its own.")]
+
+
 def export(
-    output: Output = None, stated: Stated = False, database: Database = None, public_url: PublicUrl = None
+    output: Output = None,
+    stated: Stated = False,
+    database: Database = None,
+    public_url: PublicUrl = None,
+    to_confluent: ToConfluent = None,
+    context: Context = None,
+    subject_prefix: SubjectPrefix = "",
+    into: Into = None,
+    asof: Asof = None,
+    new_ids: NewIds = False,
+    user: User = None,
+    secret_file: SecretFile = None,
+    ca: Ca = None,
+    dry_run: DryRun = False,
+    report: Report = None,
 ) -> None:
     """Write the registry as one document, the same bytes as GET /export, or with `--stated` GET /export?stated.
 
-    `annals import` imports it into another registry. The file gets its name only when it is complete.
+    `annals import` imports it into another registry. The file gets its name only when it is complete. The document has
+    no ids of schemas, by which Kafka clients know them: --to-confluent copies schemas with their ids to a registry with
+    the API of Confluent Schema Registry, and another Annals copies them with `annals import --from-confluent`.
+
+    Example: annals export --to-confluent https://registry.example:8081 --report copied.jsonl
     """
+    if to_confluent is not None:
+        if output is not None or stated:
+            raise UsageError("--to-confluent: --output and --stated belong to the export of a document.")
+        options = ExportOptions(
+            SubjectSelection(
+                parse_context_option(context, "--context"), subject_prefix, parse_context_option(into, "--into")
+            ),
+            asof,
+            new_ids,
+            dry_run,
+            report,
+        )
+        _copy_registry(to_confluent, ConnectionOptions(user, secret_file, ca), options, database, public_url)
+        return
     settings = require_store(load_settings(database=database, public_url=public_url))
     path = "/export?stated" if stated else "/export"
     try:
@@ -41,6 +95,16 @@ def export(
         raise  # the reader of the pipe has closed it
     except OSError as error:
         raise UsageError(f"cannot write {output or 'to stdout'}: {error.strerror or error}.") from None
+
+
+def _copy_registry(
+    url: str, connection: ConnectionOptions, options: ExportOptions, database: str | None, public_url: str | None
+) -> None:
+    from annals.api.cli.confluent_copies.local_api import open_local_api  # late, as above
+
+    settings = require_store(load_settings(database=database, public_url=public_url))
+    with open_other_registry(url, connection, settings) as other, open_local_api(settings) as own:
+        export_copy(own, other, options)
 
 
 def _write_stdout(settings: Settings, path: str) -> None:

@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from annals.api.cli.confluent_copies.connections import ConnectionOptions, open_other_registry, open_own_server
+from annals.api.cli.confluent_copies.copy_options import (
+    Ca,
+    Context,
+    DryRun,
+    Into,
+    Report,
+    SecretFile,
+    SubjectPrefix,
+    User,
+    parse_context_option,
+)
+from annals.api.cli.confluent_copies.import_copy import ImportOptions, ImportSource, import_copy
+from annals.api.cli.confluent_copies.record_sources import dump_source, topic_source
 from annals.api.cli.document_files import DocumentFile, DocumentKind, import_command, read_document_file
 from annals.api.cli.open_registry import open_local_registry
 from annals.api.cli.options import Database, PublicUrl, load_settings
@@ -18,14 +34,19 @@ from annals.domain.errors.problems import Problem
 from annals.domain.messaging.rc2 import DIALECTS, DialectMismatch
 from annals.domain.values import xid as xids
 from annals.domain.values.json_text import InvalidJson, loads
+from annals.projections.confluent_copy.rest_api import RestApi
+from annals.projections.confluent_copy.rest_reader import RestReader
+from annals.projections.confluent_copy.selection import SubjectSelection, source_name
 
 if TYPE_CHECKING:
     from annals.api.registry.open_registry import Registry
+    from annals.api.settings.settings import Settings
     from annals.commands.store.log import Store
     from annals.domain.registry.entities import Attributes
 
 Files = Annotated[
-    list[Path], typer.Argument(metavar="FILE...", exists=True, dir_okay=False, readable=True, help="JSON documents.")
+    list[Path] | None,
+    typer.Argument(metavar="FILE...", exists=True, dir_okay=False, readable=True, help="JSON documents."),
 ]
 KindOption = Annotated[
     DocumentKind | None, typer.Option("--as", help="Kind of the files; default: detected by content.")
@@ -33,6 +54,36 @@ KindOption = Annotated[
 
 
 Dialect = Annotated[str | None, typer.Option(help=f"Older format of the files: {', '.join(DIALECTS)}.")]
+
+FromConfluent = Annotated[
+    str | None,
+    typer.Option("--from-confluent", metavar="URL", help="Copy schemas of the registry whose API is at this URL."),
+]
+FromTopic = Annotated[
+    str | None,
+    typer.Option("--from-schemas-topic", metavar="TOPIC", help="Copy schemas from this topic, mostly _schemas."),
+]
+FromDump = Annotated[
+    Path | None,
+    typer.Option(
+        "--from-schemas-dump",
+        metavar="FILE",
+        exists=True,
+        dir_okay=False,
+        help="Copy schemas from records of such a topic: JSON lines with key and value, or with a tab between them.",
+    ),
+]
+Brokers = Annotated[
+    str | None, typer.Option("--kafka", metavar="HOST:PORT,...", help="Bootstrap servers of --from-schemas-topic.")
+]
+FollowOption = Annotated[
+    bool, typer.Option("--follow", help="Copy again and again until Ctrl-C or SIGTERM, deletions included.")
+]
+Interval = Annotated[float, typer.Option("--interval", min=0.1, help="Seconds between two copies of --follow.")]
+Server = Annotated[
+    str | None,
+    typer.Option("--server", metavar="URL", help="Copy through the registry served at this URL, not into a store."),
+]
 
 #: What each phase of an import counts.
 _UNITS: Final[dict[Phase, str]] = {
@@ -45,24 +96,104 @@ _UNITS: Final[dict[Phase, str]] = {
 
 
 def import_(
-    files: Files,
+    files: Files = None,
     as_: KindOption = None,
     dialect: Dialect = None,
     database: Database = None,
     public_url: PublicUrl = None,
+    from_confluent: FromConfluent = None,
+    from_schemas_topic: FromTopic = None,
+    from_schemas_dump: FromDump = None,
+    kafka: Brokers = None,
+    context: Context = None,
+    subject_prefix: SubjectPrefix = "",
+    into: Into = None,
+    user: User = None,
+    secret_file: SecretFile = None,
+    ca: Ca = None,
+    dry_run: DryRun = False,
+    report: Report = None,
+    follow: FollowOption = False,
+    interval: Interval = 5.0,
+    server: Server = None,
 ) -> None:
-    """Import xRegistry documents into the registry, in the given order.
+    """Import xRegistry documents into the registry, in the given order; or copy another schema registry.
 
     A file is a modelsource (types under `groups`) or a registry document: collections of Groups, optionally with
     attributes of the registry. The import adds and updates entities, and removes nothing. Each file is imported
     completely or not at all. The first refused file ends the import. Files in a dialect are registry documents or maps
     of endpoints; the import converts them and reports the changes on stderr.
+
+    --from-confluent copies contexts, subjects, versions with their ids, soft-deleted ones, configs and modes of a
+    registry with the API of Confluent Schema Registry. --from-schemas-topic and --from-schemas-dump read the records in
+    which such a registry keeps them. What is here stays as it is; a second copy does what is missing.
+
+    Example: annals import --from-confluent https://registry.example:8081 --report copied.jsonl
     """
+    sources = [one for one in (from_confluent, from_schemas_topic, from_schemas_dump) if one is not None]
+    if sources:
+        if files or as_ or dialect or len(sources) > 1:
+            raise UsageError("copies have one source; documents, --as and --dialect belong to another import.")
+        if (from_schemas_topic is not None) != (kafka is not None):
+            raise UsageError("--from-schemas-topic and --kafka belong together.")
+        options = ImportOptions(
+            SubjectSelection(
+                parse_context_option(context, "--context"), subject_prefix, parse_context_option(into, "--into")
+            ),
+            dry_run,
+            report,
+            interval if follow else None,
+        )
+        settings = load_settings(database=database, public_url=public_url)
+        if server is not None and (database or public_url):
+            raise UsageError("--server: the server knows its own store; leave out --database and --public-url.")
+        connection = ConnectionOptions(user, secret_file, ca)
+        with (
+            _open_source(from_confluent, from_schemas_topic, from_schemas_dump, kafka, connection, settings) as source,
+            _open_target(server, settings) as target,
+        ):
+            name = source_name(source.name, options.selection)
+            import_copy(source._replace(name=name), target, options)
+        return
+    if not files:
+        raise UsageError("documents to import are missing; name files, or --from-confluent URL.")
     settings = load_settings(database=database, public_url=public_url)
     document_files = [_translate_file(file, dialect) if dialect else _read_file(file, as_) for file in files]
     with open_local_registry(settings) as registry, work_progress() as work:
         for document_file in document_files:
             typer.echo(f"{document_file.path}: {_import_file(registry, document_file, work)}")
+
+
+@contextmanager
+def _open_source(
+    url: str | None,
+    topic: str | None,
+    dump: Path | None,
+    brokers: str | None,
+    connection: ConnectionOptions,
+    settings: Settings,
+) -> Iterator[ImportSource]:
+    """The registry, topic or dump of the options. Raises: UsageError."""
+    if topic is not None and brokers is not None:
+        yield topic_source(topic, brokers)
+    elif dump is not None:
+        yield dump_source(dump)
+    elif url is not None:
+        with open_other_registry(url, connection, settings) as other:
+            yield ImportSource(other.url, lambda: RestReader(other))
+
+
+@contextmanager
+def _open_target(server: str | None, settings: Settings) -> Iterator[RestApi]:
+    """The served registry, or the one of a store."""
+    if server is not None:
+        with open_own_server(server) as api:
+            yield api
+        return
+    from annals.api.cli.confluent_copies.local_api import open_local_api  # late, because a server does not need it
+
+    with open_local_api(settings) as local_api:
+        yield local_api
 
 
 def _read_file(file: Path, kind: DocumentKind | None) -> DocumentFile:

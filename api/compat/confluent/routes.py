@@ -16,7 +16,7 @@ from urllib.parse import unquote_to_bytes
 from starlette.types import Receive
 
 from annals.api.auth.callers import Authenticator
-from annals.api.compat.confluent import reading, writing
+from annals.api.compat.confluent import importing, reading, writing
 from annals.api.compat.confluent.reading import ConfluentRead, context_of_path
 from annals.api.compat.confluent.request_params import QueryParams, read_object
 from annals.api.compat.confluent.responses import error_response, json_response, problem_error, status_error
@@ -43,7 +43,7 @@ class Route:
     """A path with its methods. pattern: segments; those in braces are variable. needs_model: it reads schemas.
 
     reads: answers by method that change nothing; a POST among them has a body. writes: those that send a command.
-    in_context: it exists below `/contexts/{context}` as well.
+    in_context: it exists below `/contexts/{context}` as well. is_import: its bodies have all versions of a subject.
     """
 
     pattern: str
@@ -51,6 +51,7 @@ class Route:
     writes: Mapping[str, Write]
     in_context: bool = True
     needs_model: bool = True
+    is_import: bool = False
 
     @property
     def methods(self) -> list[str]:
@@ -91,6 +92,7 @@ ROUTES: Final = (
     ),
     Route("contexts", {"GET": reading.list_contexts}, _NONE, in_context=False),
     Route("contexts/{context}", {}, {"DELETE": writing.delete_context}, in_context=False),
+    Route("-/import/{subject}", {}, {"POST": importing.import_subject}, is_import=True),
     Route("v1/metadata/id", {"GET": reading.read_cluster}, _NONE, in_context=False, needs_model=False),
     Route("v1/metadata/version", {"GET": reading.read_server_version}, _NONE, in_context=False, needs_model=False),
     Route("v1/metadata/deployment", {"GET": reading.read_deployment}, _NONE, in_context=False, needs_model=False),
@@ -100,11 +102,15 @@ _SEGMENTS: Final = [(route, [*filter(None, route.pattern.split("/"))]) for route
 
 @dataclass(frozen=True, slots=True)
 class ConfluentSettings:
-    """default_group: id of the Group that is the default context. default_level: compatibility where none is set."""
+    """default_group: id of the Group that is the default context. default_level: compatibility where none is set.
+
+    max_body, max_import: bytes of a body, and of one with all versions of a subject.
+    """
 
     default_group: str
     default_level: str
     max_body: int
+    max_import: int
 
 
 class ConfluentRoutes:
@@ -145,7 +151,8 @@ class ConfluentRoutes:
         params = QueryParams(request)
         self._check_flags(params, is_write=write is not None)
         has_body = method in ("POST", "PUT") and read is not reading.root
-        body = await read_object(request, receive, self._settings.max_body) if has_body else {}
+        limit = self._settings.max_import if route.is_import else self._settings.max_body
+        body = await read_object(request, receive, limit) if has_body else {}
         if route.needs_model:
             self._check_model()
 

@@ -31,6 +31,7 @@ from annals.domain.confluent.schema_types import PROTOBUF
 from annals.domain.confluent.schema_versions import SchemaVersion
 from annals.domain.confluent.settings import IMPORT, LEVEL, effective_mode, is_of_registry
 from annals.domain.confluent.subjects import Subject, group_xid
+from annals.domain.decisions.commands import RegistryCommand
 from annals.domain.values import xid as xids
 from annals.projections.entities.transaction_view import TransactionView
 from annals.projections.log.answer_position import note_position
@@ -70,6 +71,13 @@ class ConfluentWriter:
         future = self.command_bus.submit(command, request.caller, build_answer, rebuild=lambda: command)
         recorded = await asyncio.wrap_future(future)
         return await asyncio.to_thread(lambda: finish(write.read(), recorded))
+
+    async def record(
+        self, write: ConfluentWrite, command: RegistryCommand, build_answer: BuildAnswer | None = None
+    ) -> Recorded:
+        """What a command recorded, durably. Raises: SchemaRegistryError, Problem."""
+        future = self.command_bus.submit(command, write.request.caller, build_answer, rebuild=lambda: command)
+        return await asyncio.wrap_future(future)
 
 
 Finish = Callable[[ConfluentRead, Recorded], Response]
@@ -204,7 +212,7 @@ def _prepare_registration(read: ConfluentRead) -> Prepared:
     if not subject.is_registrable:
         raise invalid_subject(subject.qualified)
     command = RegisterSchema(
-        _group_xid(read, subject),
+        group_xid_of(read, subject),
         subject,
         schema,
         read.view.context_ids,
@@ -248,7 +256,7 @@ def _members(read: ConfluentRead, version: SchemaVersion, text: str) -> dict[str
 def _deletion(read: ConfluentRead, version: int | None) -> Prepared:
     subject = read.view.registry.with_alias(read.scope)
     command = DeleteSchemas(
-        _group_xid(read, subject), subject, read.view.context_ids, version, read.params.flag("permanent")
+        group_xid_of(read, subject), subject, read.view.context_ids, version, read.params.flag("permanent")
     )
     before = {one.xid: one.number for one in read.view.versions(subject)}
 
@@ -264,7 +272,7 @@ def _settings(
 ) -> WriteSettings:
     scope = read.scope
     return WriteSettings(
-        xids.REGISTRY if is_of_registry(scope) or scope.context == ".__GLOBAL" else _group_xid(read, scope),
+        xids.REGISTRY if is_of_registry(scope) or scope.context == ".__GLOBAL" else group_xid_of(read, scope),
         Subject(".__GLOBAL", "") if scope.context == ".__GLOBAL" else scope,
         kind,
         read.view.context_ids,
@@ -275,7 +283,7 @@ def _settings(
     )
 
 
-def _group_xid(read: ConfluentRead, subject: Subject) -> str:
+def group_xid_of(read: ConfluentRead, subject: Subject) -> str:
     """The xid of the Group of a subject's context, which may be new. Raises: SchemaRegistryError."""
     found = read.view.group_for(subject.context)
     if found is None:

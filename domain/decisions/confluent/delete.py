@@ -46,7 +46,7 @@ def delete_schemas(changes: ChangeSet, command: DeleteSchemas) -> None:
     if command.permanent:
         _forget_versions(changes, command, versions, targets)
     else:
-        _delete_versions(changes, targets)
+        delete_versions(changes, targets)
     changes.processed += [version.xid for version in targets]
 
 
@@ -106,7 +106,7 @@ def _check_target(registry: SchemaRegistry, command: DeleteSchemas, version: Sch
         raise single if command.version is not None else subject_not_soft_deleted(name)
 
 
-def _delete_versions(changes: ChangeSet, targets: Sequence[SchemaVersion]) -> None:
+def delete_versions(changes: ChangeSet, targets: Sequence[SchemaVersion]) -> None:
     """Deletes Versions as any API does; the Resource goes with its last one."""
     xid = targets[0].resource
     check_writable(changes, xid, frozenset())

@@ -25,11 +25,10 @@ from annals.domain.confluent.errors import (
     invalid_subject,
     not_permitted,
 )
-from annals.domain.confluent.facts import facts_of, subject_name, with_facts
+from annals.domain.confluent.facts import with_facts
 from annals.domain.confluent.messages import closing_messages, difference_messages
 from annals.domain.confluent.metadata_rules import check_rule_set, merged_metadata, merged_rule_set
 from annals.domain.confluent.schema_registry import SchemaRegistry
-from annals.domain.confluent.schema_types import CONTENT_TYPES, MIXED_FORMAT, common_format, type_of_format
 from annals.domain.confluent.schema_versions import NamedReference, SchemaVersion
 from annals.domain.confluent.settings import (
     FORWARD,
@@ -42,14 +41,14 @@ from annals.domain.confluent.settings import (
 )
 from annals.domain.decisions.changes.change_set import ChangeSet
 from annals.domain.decisions.changes.documents import digest
-from annals.domain.decisions.changes.drafts import ResourceDraft
 from annals.domain.decisions.checks.document_checks import TIMED_OUT, CheckResult
-from annals.domain.decisions.confluent.contexts import record_context
-from annals.domain.decisions.confluent.subject_settings import take_over_settings
+from annals.domain.decisions.confluent.subject_resource import (
+    NewSchemaVersion,
+    add_schema_version,
+    set_common_format,
+    subject_resource,
+)
 from annals.domain.decisions.confluent.world_entities import entity_finder
-from annals.domain.decisions.rules.readonly import check_writable
-from annals.domain.decisions.write_resource import WriteOptions, write_version
-from annals.domain.decisions.xrefs import check_no_xref
 from annals.domain.values import xid as xids
 from annals.domain.values.json_text import dumps
 
@@ -142,31 +141,19 @@ class _Registration:
 
     def write(self) -> None:
         """Adds the Version."""
-        changes, candidate = self._changes, self._candidates[-1 if self._mode != IMPORT else 0]
-        resource = self._resource()
+        changes, command, candidate = self._changes, self._command, self._candidates[-1 if self._mode != IMPORT else 0]
+        resource = subject_resource(changes, self._registry, command.xid, command.subject, command.context_ids)
         number = self._schema.version if self._mode == IMPORT and (self._schema.version or 0) > 0 else None
-        number = number or self._next_number()
-        format = self._common_format(resource, candidate.content.format)
-        text = candidate.content.text if candidate.content.text is not None else self._schema.text
-        tree: dict[str, Any] = {"format": format, "contenttype": CONTENT_TYPES[self._schema.type]}
-        name = self._command.subject.name
-        if xids.entity_id(resource.xid) != name:
-            tree["name"] = name
-        versionid = self._free_versionid(resource, number)
-        options = WriteOptions(False, CONTENT_TYPES[self._schema.type], keepids=True)
-        version = write_version(changes, resource, versionid, tree, options, text.encode())
-        if resource.type.versionmode == "manual" and self._live:
-            version.ancestor = xids.entity_id(self._live[-1].xid)
-        resource.counter = max(resource.counter, int(versionid))
-        version.confluent = with_facts(
-            candidate.extras,
-            number=number,
-            id=self._schema.id if self._mode in (IMPORT, FORWARD) else None,
-            type=self._schema.type if format == MIXED_FORMAT else None,
-            accepted=True,
+        new = NewSchemaVersion(
+            number or self._next_number(),
+            self._schema.type,
+            candidate.content.text if candidate.content.text is not None else self._schema.text,
+            with_facts(candidate.extras, id=self._schema.id if self._mode in (IMPORT, FORWARD) else None),
+            xids.entity_id(self._live[-1].xid) if self._live else None,
         )
-        changes.processed.append(version.xid)
-        changes.number = number
+        format = set_common_format(changes, resource, candidate.content.format)
+        add_schema_version(changes, resource, command.subject, format, new)
+        changes.number = new.number
 
     # --- contents ----------------------------------------------------------------------------------------------------
 
@@ -240,42 +227,6 @@ class _Registration:
 
     def _next_number(self) -> int:
         return 1 + max((version.number for version in self._versions), default=0)
-
-    def _resource(self) -> ResourceDraft:
-        """The draft of the subject's Resource, which may be new."""
-        changes, subject = self._changes, self._command.subject
-        stored_xid = self._registry.resource(self._group, subject.name)
-        xid = stored_xid or self._registry.new_resource(self._group, subject.name)
-        if xid is None:
-            raise invalid_subject(subject.qualified)
-        record_context(changes, self._command.xid, subject, self._command.context_ids.context_of(self._group))
-        check_writable(changes, xid, frozenset())
-        resource = changes.resource(xid)
-        check_no_xref(resource)
-        if subject_name(xid, {}) != subject.name:
-            resource.confluent = with_facts(resource.confluent, subject=subject.name)
-        if stored_xid is None:
-            take_over_settings(changes, resource, subject.name)
-        return resource
-
-    def _free_versionid(self, resource: ResourceDraft, number: int) -> str:
-        versionid = number
-        while self._changes.world.get(f"{resource.xid}/versions/{versionid}") is not None:
-            versionid += 1
-        return str(versionid)
-
-    def _common_format(self, resource: ResourceDraft, release: str) -> str:
-        """The format of all Versions of the Resource, which this one may change (CSR-418)."""
-        current = resource.entity.attributes.get("format") if resource.entity is not None else None
-        format = common_format(release, current)
-        if current is not None and format.lower() != str(current).lower():
-            self._changes.load_versions(resource)
-            for version in resource.live_versions():
-                type = facts_of(version.entity.private).get("type") if version.entity else None
-                version.write({"format": format}, patch=True)
-                if format == MIXED_FORMAT and "id" in version.confluent:
-                    version.confluent = with_facts(version.confluent, type=type or type_of_format(str(current)))
-        return format
 
 
 def content_members(schema: SchemaRequest) -> dict[str, Any]:

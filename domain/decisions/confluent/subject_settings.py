@@ -49,7 +49,7 @@ def write_settings(changes: ChangeSet, command: WriteSettings) -> None:
     if command.kind is SettingKind.MODE and settings.mode == IMPORT and not command.force:
         _check_import(registry, scope)
     if settings != current:
-        _store(changes, registry, command, settings)
+        store_settings(changes, registry, command, settings)
     if command.recursive and scope.is_context:
         _clear_modes(changes, registry, scope)
 
@@ -61,7 +61,7 @@ def take_over_settings(changes: ChangeSet, resource: ResourceDraft, name: str) -
     if name in subjects:
         settings = settings_of_facts(subjects[name])
         _set_subject_of_group(group, name, NO_SETTINGS)
-        _set_of_resource(changes, resource, settings)
+        set_resource_settings(changes, resource, settings)
 
 
 def keep_settings(changes: ChangeSet) -> None:
@@ -113,7 +113,10 @@ def _check_import(registry: SchemaRegistry, scope: Subject) -> None:
         raise not_permitted("Cannot import since found existing subjects")
 
 
-def _store(changes: ChangeSet, registry: SchemaRegistry, command: WriteSettings, settings: ScopeSettings) -> None:
+def store_settings(
+    changes: ChangeSet, registry: SchemaRegistry, command: WriteSettings, settings: ScopeSettings
+) -> None:
+    """Replaces the settings of a scope. Raises: any Problem of a write."""
     scope = command.subject
     if is_of_registry(scope):
         draft = changes.registry()
@@ -129,7 +132,7 @@ def _store(changes: ChangeSet, registry: SchemaRegistry, command: WriteSettings,
         check_writable(changes, xid, frozenset())
         resource = changes.resource(xid)
         check_no_xref(resource)
-        _set_of_resource(changes, resource, settings)
+        set_resource_settings(changes, resource, settings)
         changes.processed.append(xid)
         return
     group = _group(changes, command)
@@ -155,7 +158,7 @@ def _set_subject_of_group(group: GroupDraft, name: str, settings: ScopeSettings)
     group.confluent = with_facts(group.confluent, subjects=subjects or None)
 
 
-def _set_of_resource(changes: ChangeSet, resource: ResourceDraft, settings: ScopeSettings) -> None:
+def set_resource_settings(changes: ChangeSet, resource: ResourceDraft, settings: ScopeSettings) -> None:
     """Sets the settings of a Resource. Its level is its `meta.compatibility`, which no stored Version can refuse."""
     level = settings.config.get(LEVEL)
     config: dict[str, Any] = {name: value for name, value in settings.config.items() if name != LEVEL}

@@ -1,0 +1,84 @@
+"""Connections of copies: to the other schema registry, and to this one over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Final, NamedTuple
+from urllib.parse import urlsplit
+
+from annals.api.cli.options import load_console_settings
+from annals.api.cli.outcome import UsageError
+from annals.api.settings.settings import Settings
+from annals.projections.confluent_copy.rest_api import HttpApi
+from annals.projections.outgoing.destination_guard import DestinationGuard
+from annals.projections.outgoing.resolver import ForbiddenAddress
+
+#: The operator names his own server on the command line, and it mostly has a private address.
+_ANY_ADDRESS: Final = "0.0.0.0/0,::/0"
+_DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+
+
+class ConnectionOptions(NamedTuple):
+    """user: name for Basic. secret_file: with its password, or with a token. ca: PEM file of authorities."""
+
+    user: str | None = None
+    secret_file: Path | None = None
+    ca: Path | None = None
+
+
+@contextmanager
+def open_other_registry(url: str, options: ConnectionOptions, settings: Settings) -> Iterator[HttpApi]:
+    """The other registry, at a permitted address (LEG-1108). Raises: UsageError."""
+    ca_file = str(options.ca) if options.ca is not None else settings.sinks_ca or ""
+    guard = DestinationGuard(settings.sinks_allow or "", ca_file=ca_file)
+    _check_address(url, guard)
+    secret = _read_secret(options.secret_file)
+    if options.user is not None:
+        if secret is None:
+            raise UsageError("--user: the password is missing; set ANNALS_CONFLUENT_SECRET or --secret-file.")
+        api = HttpApi(url, guard, user=(options.user, secret))
+    else:
+        api = HttpApi(url, guard, headers={"authorization": f"Bearer {secret}"} if secret else {})
+    with closing(api):
+        yield api
+
+
+@contextmanager
+def open_own_server(url: str) -> Iterator[HttpApi]:
+    """Confluent's API of a served registry, by the URL of the registry's root, with the token of ANNALS_TOKEN."""
+    token = load_console_settings().token
+    headers = {"authorization": f"Bearer {token.get_secret_value()}"} if token is not None else {}
+    api = HttpApi(f"{url.rstrip('/')}/compat/confluent", DestinationGuard(_ANY_ADDRESS), headers=headers)
+    with closing(api):
+        yield api
+
+
+def _check_address(url: str, guard: DestinationGuard) -> None:
+    """Raises: UsageError for a URL that is none, has a password, or leads to an address that is not permitted."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port or _DEFAULT_PORTS[parts.scheme]
+    except (ValueError, KeyError):
+        raise UsageError(f"{url} is no URL of a schema registry; it begins with http:// or https://.") from None
+    if not parts.hostname:
+        raise UsageError(f"{url} names no host.")
+    if parts.username or parts.password:
+        raise UsageError("passwords do not belong into URLs; use --user, and ANNALS_CONFLUENT_SECRET or --secret-file.")
+    try:
+        asyncio.run(guard.addresses(parts.hostname, port))
+    except ForbiddenAddress as refusal:
+        raise UsageError(f"{parts.hostname}:{port}: {refusal}.") from None
+    except OSError:
+        return  # the first request says so
+
+
+def _read_secret(file: Path | None) -> str | None:
+    if file is not None:
+        if not file.is_file():
+            raise UsageError(f"there is no file {file}.")
+        return file.read_text().strip()
+    secret = load_console_settings().confluent_secret
+    return secret.get_secret_value() if secret is not None else None

@@ -1,0 +1,47 @@
+"""`annals export` to another schema registry."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import typer
+
+from annals.api.cli.confluent_copies.import_copy import check_complete, open_report
+from annals.api.cli.outcome import InvalidInput, StoreError
+from annals.api.cli.progress import work_progress
+from annals.projections.confluent_copy.export_run import ExportRun, IdsNotKept
+from annals.projections.confluent_copy.report import CopyReport
+from annals.projections.confluent_copy.rest_api import RestApi, RestError
+from annals.projections.confluent_copy.rest_reader import RestReader
+from annals.projections.confluent_copy.selection import SubjectSelection
+
+
+class ExportOptions(NamedTuple):
+    """asof: a moment in the past; None for now. new_ids: let the other registry give its own."""
+
+    selection: SubjectSelection
+    asof: str | None = None
+    new_ids: bool = False
+    is_dry: bool = False
+    report: Path | None = None
+
+
+def export_copy(own: RestApi, target: RestApi, options: ExportOptions) -> None:
+    """Copies, and prints the counts. Raises: InvalidInput if something was refused; StoreError, UsageError."""
+    with open_report(options.report) as file, work_progress() as work:
+        report = CopyReport(file)
+        source = RestReader(own, options.asof)
+        run = ExportRun(source, target, report, options.selection, new_ids=options.new_ids, is_dry=options.is_dry)
+        try:
+            run.run(work.step("read", "subjects"), work.step("written", "subjects"))
+        except IdsNotKept as error:
+            raise InvalidInput(
+                f"the other registry does not keep ids: {error}. With --new-ids it gives its own, so that data which "
+                "was written with the old ids cannot be read with it."
+            ) from None
+        except RestError as error:
+            raise StoreError(f"{error}.") from None
+        report.close()
+    typer.echo(report.summary())
+    check_complete(report, options.report)

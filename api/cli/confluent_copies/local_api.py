@@ -1,0 +1,71 @@
+"""Confluent's API of the registry in this process, without a socket, as copies call it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Thread
+from typing import Any, Final
+from urllib.parse import unquote
+
+from starlette.types import Message
+
+from annals.api.auth.callers import FixedCallerAuthenticator
+from annals.api.cli.open_registry import open_local_registry
+from annals.api.compat.confluent.routes import BASE, ConfluentRoutes, ConfluentSettings
+from annals.api.http.request import Request
+from annals.api.settings.settings import Settings
+from annals.domain.access.roles import CONSOLE
+from annals.projections.confluent_copy.rest_api import RestAnswer
+
+_HEADERS: Final = [(b"confluent-accept-unknown-properties", b"true")]
+
+
+class LocalApi:
+    """A `RestApi` over a surface. Its event loop runs in a thread, so that several threads can send requests."""
+
+    def __init__(self, routes: ConfluentRoutes, loop: asyncio.AbstractEventLoop) -> None:
+        self._routes = routes
+        self._loop = loop
+
+    def send(self, method: str, path: str, body: Any = None) -> RestAnswer:
+        """See `RestApi`. It always answers."""
+        content = b"" if body is None else json.dumps(body).encode()
+        path, _, query = path.partition("?")
+        raw_path = BASE + path
+        decoded = unquote(raw_path)
+        request = Request(method, decoded, (), False, query.encode(), [*_HEADERS], "", raw_path, CONSOLE)
+
+        async def receive() -> Message:
+            return {"type": "http.request", "body": content, "more_body": False}
+
+        response = asyncio.run_coroutine_threadsafe(self._routes.answer(request, receive), self._loop).result()
+        assert isinstance(response.body, bytes), "these answers come in one piece"
+        return RestAnswer(response.status, json.loads(response.body) if response.body else None)
+
+
+@contextmanager
+def open_local_api(settings: Settings) -> Iterator[LocalApi]:
+    """The API over a store, as an administrator. Raises: StoreError."""
+    confluent_settings = ConfluentSettings(
+        settings.confluent_group, settings.confluent_compatibility, sys.maxsize, sys.maxsize
+    )
+    with open_local_registry(settings) as registry, _running_loop() as loop:
+        yield LocalApi(ConfluentRoutes(registry, FixedCallerAuthenticator(CONSOLE), confluent_settings), loop)
+
+
+@contextmanager
+def _running_loop() -> Iterator[asyncio.AbstractEventLoop]:
+    loop = asyncio.new_event_loop()
+    thread = Thread(target=loop.run_forever, name="annals-local-api", daemon=True)
+    thread.start()
+    try:
+        yield loop
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.run_until_complete(loop.shutdown_default_executor())
+        loop.close()

@@ -1,0 +1,165 @@
+"""The REST API of a schema registry, as copies call it: retries, and answers that mean that something is absent."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+
+from annals.projections.outgoing.resolver import Resolver
+
+if TYPE_CHECKING:
+    import httpx  # takes long, and few verbs need it
+
+#: Statuses of a path that a registry does not have, or of a thing that is not there (CSR-1002).
+ABSENT: Final = (404, 405, 501)
+#: Seconds before each repetition of a request without an answer, or with one that tells of a passing failure.
+RETRY_SECONDS: Final = (0.2, 0.5, 1.0, 2.0, 4.0)
+_TOO_MANY_REQUESTS: Final = 429
+_MEDIA_TYPE: Final = "application/vnd.schemaregistry.v1+json"
+_SECONDS: Final = 60.0
+_MAX_DETAIL: Final = 500
+#: The number of members in a page of a list.
+PAGE: Final = 1000
+
+
+class RestAnswer(NamedTuple):
+    """body: parsed JSON; None where there is none."""
+
+    status: int
+    body: Any
+
+
+class RestApi(Protocol):
+    """Sends requests to one registry; any number of threads may use it."""
+
+    def send(self, method: str, path: str, body: Any = None) -> RestAnswer:
+        """The answer, whatever its status. path: with the query, encoded. Raises: RestError without an answer."""
+
+
+class RestError(Exception):
+    """The registry does not answer, or refuses a request. status: of its answer, 0 without one. code: `error_code`."""
+
+    def __init__(self, message: str, status: int = 0, code: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+
+
+class HttpApi:
+    """A registry by the URL of its API. It follows no redirects, and connects to permitted addresses only (LEG-1108).
+
+    headers: of each request, with the credential. Callers have to `close` it.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        resolver: Resolver,
+        *,
+        headers: Mapping[str, str] | None = None,
+        user: tuple[str, str] | None = None,
+        wait: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """user: name and password. wait: waits before a repetition."""
+        import httpx
+
+        from annals.projections.replication.remote.guarded_connections import guarded_transport
+
+        own_headers = {
+            "accept": f"{_MEDIA_TYPE}, application/json",
+            "content-type": _MEDIA_TYPE,
+            "confluent-accept-unknown-properties": "true",
+        }
+        self.url = url.rstrip("/")
+        self._wait = wait
+        self._client = httpx.Client(
+            auth=user,
+            headers={**own_headers, **(headers or {})},
+            timeout=_SECONDS,
+            transport=guarded_transport(resolver),
+        )
+
+    def close(self) -> None:
+        """Closes its connections."""
+        self._client.close()
+
+    def send(self, method: str, path: str, body: Any = None) -> RestAnswer:
+        """See `RestApi`. Requests are repeated, so they have to mean the same twice."""
+        import httpx
+
+        content = None if body is None else json.dumps(body).encode()
+        failure: RestError | None = None
+        for seconds in (0.0, *RETRY_SECONDS):
+            self._wait(seconds)
+            try:
+                response = self._client.request(method, self.url + path, content=content)
+            except (httpx.HTTPError, httpx.InvalidURL) as error:
+                text = " ".join(str(error).split()) or type(error).__name__
+                failure = RestError(f"{self.url} does not answer: {text}")
+                if isinstance(error, httpx.InvalidURL | httpx.UnsupportedProtocol):
+                    break
+                continue
+            answer = RestAnswer(response.status_code, _parse(response))
+            is_passing = answer.status >= 500 or answer.status == _TOO_MANY_REQUESTS
+            if not is_passing or answer.status in ABSENT:
+                return answer
+            failure = refusal(method, path, answer)
+        assert failure is not None, "there was an attempt"
+        raise failure
+
+
+def _parse(response: httpx.Response) -> Any:
+    try:
+        return response.json() if response.content else None
+    except ValueError:
+        return None
+
+
+def refusal(method: str, path: str, answer: RestAnswer) -> RestError:
+    """The error for an answer that is no success."""
+    body = answer.body if isinstance(answer.body, dict) else {}
+    code, message = body.get("error_code"), body.get("message")
+    text = f": {' '.join(message.split())[:_MAX_DETAIL]}" if isinstance(message, str) else ""
+    return RestError(
+        f"{method} {path.partition('?')[0]} answers {answer.status}{text}",
+        answer.status,
+        code if isinstance(code, int) else 0,
+    )
+
+
+def ask(api: RestApi, method: str, path: str, body: Any = None) -> Any:
+    """The body of a successful answer. Raises: RestError."""
+    answer = api.send(method, path, body)
+    if not 200 <= answer.status < 300:
+        raise refusal(method, path, answer)
+    return answer.body
+
+
+def ask_if_present(api: RestApi, path: str) -> Any:
+    """The body of the answer to a GET; None for what is absent. Raises: RestError."""
+    answer = api.send("GET", path)
+    if answer.status in ABSENT:
+        return None
+    if not 200 <= answer.status < 300:
+        raise refusal("GET", path, answer)
+    return answer.body
+
+
+def pages(api: RestApi, path: str, parameters: str = "") -> Iterator[Any]:
+    """The members of a list, page after page. A registry that knows no pages sends all of them at once.
+
+    Raises: RestError.
+    """
+    seen: set[str] = set()
+    offset = 0
+    while True:
+        query = "&".join(filter(None, (parameters, f"offset={offset}", f"limit={PAGE}")))
+        members = ask_if_present(api, f"{path}?{query}") or []
+        new = [member for member in members if repr(member) not in seen]
+        seen.update(map(repr, new))
+        yield from new
+        if not new or len(members) > PAGE:
+            return
+        offset += len(members)

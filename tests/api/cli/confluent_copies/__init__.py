@@ -1,0 +1,1 @@
+"""Copies from and to other schema registries, by the verbs."""

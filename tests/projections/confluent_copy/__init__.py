@@ -1,0 +1,1 @@
+"""Copies between schema registries: orders, and records of topics. The copies themselves are in tests/api/cli."""
