@@ -51,7 +51,7 @@ def test_confluents_client_for_python(address: str, broker: Kafka) -> None:
             True,
             ["google/protobuf/timestamp.proto", "google/type/money.proto", "shop/address.proto"],
         ],
-        "guid in headers": [{"id": 9}, ["__value_schema_id"], 1],
+        "guid in headers": [True, ["__value_schema_id"], 10],
         "domain rules": [{"id": 1}, "SerializationError", ["positive", "message.id > 0", "WRITE"]],
         "migration rules": {"number": 4},
         "management": [True, 1, "FULL", False, 409, 42201, 40402, ["managed"], [1], [1], ["managed"], [1], 40401],

@@ -7,11 +7,13 @@ Prints what it sees as JSON. It runs in an environment of its own, which has the
 import asyncio
 import json
 import sys
+import uuid
 
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from confluent_kafka.schema_registry import (
     AsyncSchemaRegistryClient,
+    ConfigCompatibilityLevel,
     Metadata,
     MetadataProperties,
     Rule,
@@ -39,6 +41,8 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, ti
 from google.type import money_pb2
 
 URL, BROKER = sys.argv[1:]
+#: What topics begin with at the broker, which other runs use too. Subjects are named without it.
+RUN = f"{uuid.uuid4()}-"
 ADDRESS = {"type": "record", "name": "Address", "namespace": "shop", "fields": [{"name": "city", "type": "string"}]}
 ORDER = {
     "type": "record",
@@ -56,7 +60,9 @@ LATEST = {**NO_REGISTERING, "use.latest.version": True}
 def main():
     for executor in (CelExecutor, CelFieldExecutor, JsonataExecutor):
         executor.register()
-    AdminClient({"bootstrap.servers": BROKER}).create_topics([NewTopic(each, 1, 1) for each in TOPICS])
+    admin = AdminClient({"bootstrap.servers": BROKER})
+    for created in admin.create_topics([NewTopic(RUN + topic, 1, 1) for topic in TOPICS]).values():
+        created.result()
     client = SchemaRegistryClient({"url": URL})
     seen = {name: step(client) for name, step in STEPS.items()}
     seen["asynchronous"] = asyncio.run(asynchronous())
@@ -68,10 +74,10 @@ def through_kafka(topic, value, serializer, deserializer):
     headers = {}
     data = serializer(value, SerializationContext(topic, MessageField.VALUE, headers))
     producer = Producer({"bootstrap.servers": BROKER})
-    producer.produce(topic, data, headers=list(headers.items()))
+    producer.produce(RUN + topic, data, headers=list(headers.items()))
     assert producer.flush(60) == 0
-    consumer = Consumer({"bootstrap.servers": BROKER, "group.id": topic, "auto.offset.reset": "earliest"})
-    consumer.subscribe([topic])
+    consumer = Consumer({"bootstrap.servers": BROKER, "group.id": RUN})
+    consumer.assign([TopicPartition(RUN + topic, 0, 0)])
     message = consumer.poll(60)
     consumer.close()
     assert message is not None and message.error() is None, message and message.error()
@@ -158,13 +164,16 @@ def guid_in_headers(client):
     conf = {**LATEST, "schema.id.serializer": header_schema_id_serializer}
     serializer = AvroSerializer(client, json.dumps(PLAIN), conf=conf)
     other = AvroDeserializer(SchemaRegistryClient({"url": URL}))
-    found, headers, data = through_kafka("headers", {"id": 9}, serializer, other)
-    return [found, sorted(headers), len(data)]
+    # The deserializer refuses values below six bytes, with an id in headers as well.
+    found, headers, data = through_kafka("headers", {"id": 2**62}, serializer, other)
+    return [found == {"id": 2**62}, sorted(headers), len(data)]
 
 
 def domain_rules(client):
     """CEL rules that the client runs: one refuses a value, one changes a field on the way out."""
-    order_rule = Rule("positive", None, RuleKind.CONDITION, RuleMode.WRITE, "CEL", None, None, "message.id > 0")
+    order_rule = Rule(
+        "positive", None, RuleKind.CONDITION, RuleMode.WRITE, "CEL", None, None, "message.id > 0", None, None, False
+    )
     schema = Schema(json.dumps(PLAIN), "AVRO", rule_set=RuleSet(None, [order_rule]))
     client.register_schema("rules-value", schema)
     serializer = AvroSerializer(client, json.dumps(PLAIN), conf=LATEST)
@@ -176,7 +185,7 @@ def domain_rules(client):
 
 def migration_rules(client):
     """JSONata rules that the client runs between two major versions of a subject, which its metadata tells apart."""
-    client.set_config("migrated-value", ServerConfig(compatibility="BACKWARD", compatibility_group="major"))
+    client.set_config("migrated-value", ServerConfig(ConfigCompatibilityLevel.BACKWARD, compatibility_group="major"))
 
     def version(major, field, rules=None):
         text = {**PLAIN, "fields": [{"name": field, "type": "long"}]}
@@ -185,7 +194,9 @@ def migration_rules(client):
 
     client.register_schema("migrated-value", version("1", "id"))
     expression = "$merge([$sift($, function($v, $k) {$k != 'id'}), {'number': $.'id'}])"
-    upgrade = Rule("upgrade", None, RuleKind.TRANSFORM, RuleMode.UPGRADE, "JSONATA", None, None, expression)
+    upgrade = Rule(
+        "upgrade", None, RuleKind.TRANSFORM, RuleMode.UPGRADE, "JSONATA", None, None, expression, None, None, False
+    )
     client.register_schema("migrated-value", version("2", "number", RuleSet([upgrade], None)))
     first = {**NO_REGISTERING, "use.latest.with.metadata": {"major": "1"}}
     second = {"use.latest.with.metadata": {"major": "2"}}
@@ -199,10 +210,10 @@ def management(client):
     text = json.dumps(PLAIN)
     wider = text.replace("]", ', {"name": "note", "type": "string"}]')
     registered = client.register_schema_full_response("managed", Schema(text, "AVRO"))
-    client.set_config("managed", ServerConfig(compatibility="FULL"))
+    client.set_config("managed", ServerConfig(ConfigCompatibilityLevel.FULL))
     return [
         client.get_schema_by_guid(registered.guid).schema_str == client.get_schema(registered.schema_id).schema_str,
-        client.lookup_schema("managed", Schema(text, "AVRO"), normalize_schemas=True).version,
+        client.lookup_schema("managed", Schema(text.replace(" ", ""), "AVRO")).version,
         client.get_config("managed").compatibility_level,
         client.test_compatibility("managed", Schema(wider, "AVRO")),
         refusal(lambda: client.register_schema("managed", Schema(wider, "AVRO"))),

@@ -63,7 +63,7 @@ def new_registries(place: Path) -> Iterator[str]:
     running = ExitStack()
 
     class Control(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:  # noqa: N802 - the base class names it
+        def do_GET(self) -> None:
             running.close()
             folder = Path(running.enter_context(tempfile.TemporaryDirectory(dir=place)))
             running.enter_context(serving(f"sqlite:///{folder / 'annals.db'}", folder, ANNALS_CONFLUENT_PORT="0"))
