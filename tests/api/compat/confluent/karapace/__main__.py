@@ -26,7 +26,7 @@ from xml.etree import ElementTree
 
 import yaml
 
-from tests.support.serving import serving
+from tests.support.confluent import serving_confluent
 
 HERE: Final = Path(__file__).parent
 #: Modules of `tests/integration` that send requests and need neither Kafka nor Karapace's own programs.
@@ -35,7 +35,6 @@ MODULES: Final = (
     *("jsonschema", "dependencies_compatibility_protobuf", "client", "client_protobuf"),
 )
 NEEDED_SHARE: Final = 0.97
-_OWN_ADDRESS: Final = re.compile(r"Confluent's API at (http://\S+)")
 
 
 class Outcome(NamedTuple):
@@ -66,12 +65,10 @@ def new_registries(place: Path) -> Iterator[str]:
         def do_GET(self) -> None:
             running.close()
             folder = Path(running.enter_context(tempfile.TemporaryDirectory(dir=place)))
-            running.enter_context(serving(f"sqlite:///{folder / 'annals.db'}", folder, ANNALS_CONFLUENT_PORT="0"))
-            address = _OWN_ADDRESS.search((folder / "serve.log").read_text())
-            assert address is not None, "the port was asked for"
+            address = running.enter_context(serving_confluent(f"sqlite:///{folder / 'annals.db'}", folder))
             self.send_response(200)
             self.end_headers()
-            self.wfile.write(address[1].encode())
+            self.wfile.write(address.encode())
 
         def log_message(self, format: str, *arguments: object) -> None:
             """Nothing: pytest shows which test runs."""
