@@ -99,9 +99,7 @@ class _DescriptorPrinter:
             self._types(message.nested_type, message.enum_type, path, 3, 4, {*entries, *groups}),
         )
 
-    def _oneofs(
-        self, message: d.DescriptorProto, path: _Path, entries: dict[str, d.DescriptorProto]
-    ) -> Iterator[str]:
+    def _oneofs(self, message: d.DescriptorProto, path: _Path, entries: dict[str, d.DescriptorProto]) -> Iterator[str]:
         for oneof_index, oneof in enumerate(message.oneof_decl):
             members = [
                 self._field(field, (*path, 2, index), message, entries, is_member=True)

@@ -109,13 +109,13 @@ def _message(failures: Sequence[ElementTree.Element]) -> str:
     return " ".join(failures[0].get("message", "").split())[:300] if failures else ""
 
 
-def report(outcomes: Sequence[Outcome], decisions: dict[str, dict[str, str]]) -> int:
-    """Prints the counts and every failure. Returns the exit code. decisions: reasons, each with tests and notes."""
+def report(outcomes: Sequence[Outcome], decisions: dict[str, list[str]]) -> int:
+    """Prints the counts and every failure. Returns the exit code. decisions: by reason, the tests that it is about."""
     reasons = {test: reason for reason, tests in decisions.items() for test in tests}
     decided = [(outcome, reason) for outcome in outcomes if (reason := _reason(outcome, reasons))]
     others = [outcome for outcome in outcomes if not _reason(outcome, reasons)]
     for outcome, reason in decided:
-        print(f"{'passes, though decided' if outcome.is_passed else 'decided'}  {outcome.name}: {reason}")
+        print(f"{'PASSES, though decided' if outcome.is_passed else 'decided'}  {outcome.name}: {reason}")
     for outcome in others:
         if not outcome.is_passed:
             print(f"FAILED   {outcome.name}: {outcome.message}")
@@ -127,8 +127,15 @@ def report(outcomes: Sequence[Outcome], decisions: dict[str, dict[str, str]]) ->
 
 
 def _reason(outcome: Outcome, reasons: dict[str, str]) -> str:
-    """The decision that a test is about, which is named for it or for it with all parameters; else empty."""
-    return reasons.get(outcome.name) or reasons.get(outcome.name.partition("[")[0], "")
+    """The decision that a test is about, which names it, it with all parameters, or `test[*end]`; else empty."""
+    test, _, parameters = outcome.name.partition("[")
+    found = reasons.get(outcome.name) or reasons.get(test)
+    ends = (reason for name, reason in reasons.items() if name.startswith(f"{test}[*") and _ends(parameters, name))
+    return found or next(ends, "")
+
+
+def _ends(parameters: str, name: str) -> bool:
+    return parameters.endswith(name.partition("[*")[2])
 
 
 if __name__ == "__main__":
