@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from annals.domain.confluent.content import content_identity
@@ -73,7 +75,7 @@ def test_a_reference_wins_over_a_document_that_every_schema_may_import() -> None
 
 def test_empty_members_of_metadata_are_absent_ones() -> None:
     # CSR-505: Confluent's client for Python sends them in look-ups for what it has read without them
-    sent = {"properties": {"major": "1"}, "tags": None, "sensitive": []}
+    sent: dict[str, Any] = {"properties": {"major": "1"}, "tags": None, "sensitive": []}
     assert without_empty_members(sent) == {"properties": {"major": "1"}}
     assert without_empty_members({"migrationRules": [{"name": "r", "params": {}}], "domainRules": []}) == {
         "migrationRules": [{"name": "r"}]

@@ -44,7 +44,8 @@ def test_confluents_client_for_python(address: str, broker: Kafka) -> None:
     )
     assert done.returncode == 0, done.stderr[-4000:]
     assert json.loads(done.stdout) == {
-        "avro": [True, True],
+        "avro": [True, True, 40403, 42206],
+        "registering avro": [[{"id": 1}, {"id": 2}], [1]],
         "json": [{"customer": {"name": "Ada"}}, "SerializationError"],
         "protobuf": [True, ["shop/address.proto"]],
         "every import": [

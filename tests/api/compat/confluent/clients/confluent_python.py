@@ -94,7 +94,22 @@ def avro(client):
     serializer = AvroSerializer(client, schema, conf=NO_REGISTERING)
     value = {"id": 7, "to": {"city": "London"}}
     found, _, data = through_kafka("avro", value, serializer, AvroDeserializer(client))
-    return [found == value, int.from_bytes(data[1:5], "big") == id]
+    unknown = AvroSerializer(client, json.dumps(PLAIN), conf=NO_REGISTERING)
+    return [
+        found == value,
+        int.from_bytes(data[1:5], "big") == id,
+        refusal(lambda: unknown({"id": 1}, SerializationContext("avro", MessageField.VALUE))),
+        refusal(lambda: client.delete_subject("address")),
+    ]
+
+
+def registering_avro(client):
+    """The serializer registers its schema, once."""
+    serializer = AvroSerializer(client, json.dumps(PLAIN))
+    context = SerializationContext("registering", MessageField.VALUE)
+    data = [serializer({"id": number}, context) for number in (1, 2)]
+    read = AvroDeserializer(SchemaRegistryClient({"url": URL}))
+    return [[read(each, context) for each in data], client.get_versions("registering-value")]
 
 
 def json_schema(client):
@@ -262,6 +277,7 @@ def refusal(call):
 
 STEPS = {
     "avro": avro,
+    "registering avro": registering_avro,
     "json": json_schema,
     "protobuf": protobuf,
     "every import": protobuf_of_every_import,
