@@ -68,7 +68,10 @@ def _rule_parts(rule: Mapping[str, Any]) -> Iterable[bytes]:
 
 
 def _sorted(value: Any) -> Any:
-    """The value with the members of its objects in order; their order has no meaning in metadata and rules."""
+    """The value with the members of its objects in order; their order has no meaning in metadata and rules.
+
+    A rule that is not disabled says so or not; clients send what they have read with this member.
+    """
     if isinstance(value, Mapping):
-        return {name: _sorted(value[name]) for name in sorted(value)}
+        return {name: _sorted(value[name]) for name in sorted(value) if (name, value[name]) != ("disabled", False)}
     return [_sorted(item) for item in value] if isinstance(value, list) else value

@@ -44,6 +44,15 @@ def check_rule_set(rule_set: Members | None) -> None:
             _check_actions(rule, mode)
 
 
+def without_empty_members(members: Members) -> dict[str, Any]:
+    """Metadata or rules without members that are null, an empty list or an empty object, at all depths.
+
+    They say the same as absent ones, and some clients send them for what they have read without them.
+    """
+    shorter = {name: _without_empty(value) for name, value in members.items()}
+    return {name: value for name, value in shorter.items() if value is not None and value != [] and value != {}}
+
+
 def merged_metadata(given: Members | None, default: Members | None, override: Members | None) -> Members | None:
     """Metadata over the default, below the override; the values of each member are merged by name."""
     layers = [layer for layer in (default, given, override) if layer]
@@ -90,6 +99,12 @@ def with_version(metadata: Members | None, number: int) -> Members:
     """Metadata with the property of CSR-512."""
     properties = {**((metadata or {}).get("properties") or {}), VERSION_PROPERTY: str(number)}
     return {**(metadata or {}), "properties": properties}
+
+
+def _without_empty(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return without_empty_members(value)
+    return [_without_empty(item) for item in value] if isinstance(value, list) else value
 
 
 def _check_actions(rule: Members, mode: str) -> None:

@@ -14,6 +14,7 @@ from annals.api.http.request import Request
 from annals.domain.confluent.commands import SchemaRequest
 from annals.domain.confluent.errors import SchemaRegistryError, invalid_schema, invalid_version
 from annals.domain.confluent.facts import MAX_NUMBER
+from annals.domain.confluent.metadata_rules import without_empty_members
 from annals.domain.confluent.schema_types import AVRO, SCHEMA_TYPES
 from annals.domain.confluent.schema_versions import MAX_ID, NamedReference
 from annals.domain.values.json_text import InvalidJson, loads
@@ -87,8 +88,8 @@ def schema_request(body: Mapping[str, Any]) -> SchemaRequest:
         text=_member(body, "schema", str) or "",
         type=type,
         references=tuple(map(_reference, references)),
-        metadata=_member(body, "metadata", dict) or None,
-        rule_set=_member(body, "ruleSet", dict) or None,
+        metadata=without_empty_members(_member(body, "metadata", dict) or {}) or None,
+        rule_set=without_empty_members(_member(body, "ruleSet", dict) or {}) or None,
         id=_id(body),
         version=_member(body, "version", int),
     )

@@ -18,7 +18,7 @@ from google.protobuf.message import DecodeError
 
 from annals.domain.confluent.compatibility.difference import Difference
 from annals.domain.confluent.compatibility.protobuf import protobuf_differences
-from annals.domain.confluent.texts.protobuf_builtin import BUILTIN_DOCUMENTS
+from annals.domain.confluent.texts.protobuf_builtin import builtin_documents
 from annals.domain.confluent.texts.protobuf_normal import normalize_descriptor
 from annals.domain.confluent.texts.protobuf_printer import print_descriptor
 from annals.domain.formats.contract import DocumentLocation, InvalidDocument
@@ -47,7 +47,8 @@ def parse(text: bytes, references: Mapping[str, bytes]) -> ProtobufText:
     sent_descriptor = _decode_descriptor(text)
     source_text = print_descriptor(sent_descriptor) if sent_descriptor is not None else None
     source = read_source(source_text.encode() if source_text is not None else text)
-    documents = {**BUILTIN_DOCUMENTS, **{_check_name(name): read_source(one).text for name, one in references.items()}}
+    referenced = {_check_name(name): read_source(one).text for name, one in references.items()}
+    documents = {**builtin_documents((source.text, *referenced.values())), **referenced}
     for statement in source.imports:
         if statement.value not in documents and statement.value not in well_known_imports():
             raise InvalidDocument(

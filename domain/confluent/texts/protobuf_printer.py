@@ -6,7 +6,8 @@ that texts with different ones differ.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any, Final
 
 from google.protobuf import descriptor_pb2 as d
@@ -48,55 +49,66 @@ class _DescriptorPrinter:
             yield f"package {file.package};"
         yield from _block(self._imports())
         yield from _block(f"option {name} = {value};" for name, value in _options(file.options))
-        for index, message in enumerate(file.message_type):
-            yield from ("", *self._message(message, (4, index)))
-        for index, enum in enumerate(file.enum_type):
-            yield from ("", *self._enum(enum, (5, index)))
+        yield from _block(self._types(file.message_type, file.enum_type, (), 4, 5))
         if self._with_extensions:
-            yield from self._extensions(file.extension, (7,))
-        for index, service in enumerate(file.service):
-            yield from ("", *self._service(service, (6, index)))
+            yield from _block(self._extensions(file.extension, (7,)))
+        services = (self._service(service, (6, index)) for index, service in enumerate(file.service))
+        yield from _block(chain.from_iterable(services))
 
     def _imports(self) -> Iterator[str]:
         for index, name in enumerate(self._file.dependency):
             is_public, is_weak = index in self._file.public_dependency, index in self._file.weak_dependency
             yield f'import {"public " if is_public else "weak " if is_weak else ""}"{name}";'
 
+    def _types(
+        self,
+        messages: Sequence[d.DescriptorProto],
+        enums: Sequence[d.EnumDescriptorProto],
+        path: _Path,
+        message_field: int,
+        enum_field: int,
+        left_out: Container[str] = (),
+    ) -> Iterator[str]:
+        """The messages, then the enums, without empty lines between them, as Confluent's registry writes them."""
+        for index, message in enumerate(messages):
+            if message.name not in left_out:
+                yield from self._message(message, (*path, message_field, index))
+        for index, enum in enumerate(enums):
+            yield from self._enum(enum, (*path, enum_field, index))
+
     def _message(self, message: d.DescriptorProto, path: _Path, head: str | None = None) -> Iterator[str]:
         yield from self._comment(path)
-        yield f"{head or f'message {message.name}'} {{"
-        yield from _indent(self._message_body(message, path))
-        yield "}"
+        yield from _braces(head or f"message {message.name}", self._message_body(message, path))
 
     def _message_body(self, message: d.DescriptorProto, path: _Path) -> Iterator[str]:
         entries = {entry.name: entry for entry in message.nested_type if entry.options.map_entry}
         groups = {field.type_name.rpartition(".")[2] for field in message.field if field.type == field.TYPE_GROUP}
-        yield from _reserved(message.reserved_range, message.reserved_name, 1, _MAX_FIELD, self._file.syntax)
-        yield from (f"option {name} = {value};" for name, value in _options(message.options))
-        for index, field in enumerate(message.field):
-            if not field.HasField("oneof_index") or field.proto3_optional:
-                yield from self._field(field, (*path, 2, index), message, entries)
+        ranges = (_range(one.start, one.end - 1, _MAX_FIELD) for one in message.extension_range)
+        fields = (
+            self._field(field, (*path, 2, index), message, entries)
+            for index, field in enumerate(message.field)
+            if not field.HasField("oneof_index") or field.proto3_optional
+        )
+        yield from _sections(
+            _reserved(message.reserved_range, message.reserved_name, 1, _MAX_FIELD, self._file.syntax),
+            (f"option {name} = {value};" for name, value in _options(message.options)),
+            chain.from_iterable(fields),
+            self._oneofs(message, path, entries),
+            (f"extensions {text};" for text in ranges),
+            self._extensions(message.extension, (*path, 6)) if self._with_extensions else (),
+            self._types(message.nested_type, message.enum_type, path, 3, 4, {*entries, *groups}),
+        )
+
+    def _oneofs(self, message: d.DescriptorProto, path: _Path, entries: dict[str, d.DescriptorProto]) -> Iterator[str]:
         for oneof_index, oneof in enumerate(message.oneof_decl):
             members = [
-                (index, field)
+                self._field(field, (*path, 2, index), message, entries, is_member=True)
                 for index, field in enumerate(message.field)
                 if field.HasField("oneof_index") and field.oneof_index == oneof_index and not field.proto3_optional
             ]
             if members:
-                yield from ("", f"oneof {oneof.name} {{")
-                yield from _indent(f"option {name} = {value};" for name, value in _options(oneof.options))
-                for index, field in members:
-                    yield from _indent(self._field(field, (*path, 2, index), message, entries, is_member=True))
-                yield "}"
-        for extension_range in message.extension_range:
-            yield f"extensions {_range(extension_range.start, extension_range.end - 1, _MAX_FIELD)};"
-        for index, nested in enumerate(message.nested_type):
-            if nested.name not in entries and nested.name not in groups:
-                yield from ("", *self._message(nested, (*path, 3, index)))
-        for index, enum in enumerate(message.enum_type):
-            yield from ("", *self._enum(enum, (*path, 4, index)))
-        if self._with_extensions:
-            yield from self._extensions(message.extension, (*path, 6))
+                options = (f"option {name} = {value};" for name, value in _options(oneof.options))
+                yield from _braces(f"oneof {oneof.name}", _sections(options, chain.from_iterable(members)))
 
     def _field(
         self,
@@ -126,7 +138,7 @@ class _DescriptorPrinter:
 
     def _extensions(self, extensions: Sequence[d.FieldDescriptorProto], path: _Path) -> Iterator[str]:
         for extendee in dict.fromkeys(extension.extendee for extension in extensions):
-            yield from ("", f"extend {extendee} {{")
+            yield f"extend {extendee} {{"
             for index, extension in enumerate(extensions):
                 if extension.extendee == extendee:
                     yield from _indent(self._field(extension, (*path, index), None, {}))
@@ -185,8 +197,8 @@ def _json_name(name: str) -> str:
 
 
 def _options(options: Message) -> Iterator[tuple[str, str]]:
-    """The names and values of the options that are set."""
-    for descriptor, value in options.ListFields():
+    """The names and values of the options that are set, by name: a descriptor does not have their order."""
+    for descriptor, value in sorted(options.ListFields(), key=lambda field: str(field[0].name)):
         if descriptor.name in ("uninterpreted_option", "map_entry"):
             continue
         for one in value if isinstance(value, list) or hasattr(value, "append") else (value,):
@@ -237,6 +249,20 @@ def _block(lines: Iterable[str]) -> Iterator[str]:
     """Lines after an empty one; nothing if there are none."""
     texts = list(lines)
     yield from ("", *texts) if texts else ()
+
+
+def _sections(*sections: Iterable[str]) -> Iterator[str]:
+    """The lines of the sections that have some, with an empty one between two."""
+    is_first = True
+    for lines in map(list, sections):
+        yield from lines if is_first or not lines else ("", *lines)
+        is_first = is_first and not lines
+
+
+def _braces(head: str, body: Iterable[str]) -> Iterator[str]:
+    """A declaration with its body, on one line if that is empty."""
+    lines = [*_indent(body)]
+    yield from (f"{head} {{", *lines, "}") if lines else (f"{head} {{}}",)
 
 
 def _indent(lines: Iterable[str]) -> Iterator[str]:

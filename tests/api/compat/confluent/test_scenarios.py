@@ -1,4 +1,7 @@
-"""The table of scenarios: what Confluent's API answers to sequences of requests, on both databases."""
+"""Tables of scenarios: what Confluent's API answers to sequences of requests, on both databases.
+
+One is by rule, the other by client (CSR-1101): the requests of clients that do not run here, with their headers.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,12 @@ from annals.api.compat.confluent.routes import BASE
 from annals.domain.model.builtin import default_source
 from tests.support.registries.in_process import Api, create, serving
 
-TABLE = yaml.safe_load(Path(__file__).with_name("scenarios.yaml").read_text())
+TABLES = [
+    yaml.safe_load(Path(__file__).with_name(name).read_text()) for name in ("scenarios.yaml", "client_calls.yaml")
+]
+SCENARIOS = [
+    pytest.param(scenario, table["schemas"], id=scenario["name"]) for table in TABLES for scenario in table["scenarios"]
+]
 
 
 @pytest.fixture
@@ -23,30 +31,30 @@ def api(store_url: str) -> Iterator[Api]:
         yield served
 
 
-@pytest.mark.parametrize("scenario", TABLE["scenarios"], ids=lambda scenario: scenario["name"])
-def test_scenario(api: Api, scenario: dict[str, Any]) -> None:
-    for number, step in enumerate(scenario["steps"], 1):
-        method, path, *body = filled(step["do"])
-        answer = api.send(method, BASE + path, *body)
+@pytest.mark.parametrize(("scenario", "schemas"), SCENARIOS)
+def test_scenario(api: Api, scenario: dict[str, Any], schemas: dict[str, str]) -> None:
+    for number, step in enumerate(filled(scenario["steps"], schemas), 1):
+        method, path, *body = step["do"]
+        answer = api.send(method, BASE + path, *body, **scenario.get("headers", {}))
         where = f"step {number}, {method} {path}: {answer.status_code} {answer.text}"
         assert answer.status_code == step["status"], where
         if "text" in step:
-            assert answer.text == filled(step["text"]), where
+            assert answer.text == step["text"], where
         if "=" in step:
-            expected, found = filled(step["="]), answer.json()
+            expected, found = step["="], answer.json()
             assert sorted(found) == sorted(expected) if step.get("any_order") else found == expected, where
         if "subjects" in step:
             assert [one["subject"] for one in answer.json()] == step["subjects"], where
         if "answer" in step:
             found = answer.json()
-            assert {name: found.get(name) for name in step["answer"]} == filled(step["answer"]), where
+            assert {name: found.get(name) for name in step["answer"]} == step["answer"], where
             assert not found.keys() & set(step.get("without", ())), where
 
 
-def filled(value: Any) -> Any:
-    """The value with the schemas of the table in place of their names."""
+def filled(value: Any, schemas: dict[str, str]) -> Any:
+    """The value with the schemas of its table in place of their names."""
     if isinstance(value, str):
-        return TABLE["schemas"][value[1:]] if value.startswith("$") else value
+        return schemas[value[1:]] if value.startswith("$") else value
     if isinstance(value, dict):
-        return {name: filled(part) for name, part in value.items()}
-    return [filled(part) for part in value] if isinstance(value, list) else value
+        return {name: filled(part, schemas) for name, part in value.items()}
+    return [filled(part, schemas) for part in value] if isinstance(value, list) else value

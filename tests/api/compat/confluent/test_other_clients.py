@@ -1,0 +1,118 @@
+"""Clients of others for Node.js and Go against a served registry, each with the same facts in its own words.
+
+Each program uses most of its client's calls and prints what it sees. No client of Confluent's for Java is among them,
+because its packages are not on Maven Central; `client_calls.yaml` has its requests.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.confluent import serving_confluent
+from tests.support.downloads.npm import packages, run
+from tests.support.left_out import leave_out
+
+CLIENTS = Path(__file__).with_name("clients")
+CONFLUENT_NODE = ("@confluentinc/schemaregistry@1.10.1", "@bufbuild/protobuf@2.17.0")
+KAFKAJS = ("@kafkajs/confluent-schema-registry@3.9.0",)
+
+
+@pytest.fixture
+def address(store_url: str, tmp_path: Path) -> Iterator[str]:
+    with serving_confluent(store_url, tmp_path) as found:
+        yield found
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)  # the first run brings some 280 packages
+@pytest.mark.uses("Node.js")
+def test_confluents_client_for_node(address: str) -> None:
+    # CSR-1101; CSR-107, CSR-408, CSR-413, CSR-508 as this client sees them
+    assert run((CLIENTS / "confluent_node.js").read_text(), packages(*CONFLUENT_NODE), address) == {
+        "avro": {"id": 7},
+        "idInRecord": True,
+        "headers": ["__value_schema_id"],
+        "byGuid": {"id": 8},
+        "json": {"name": "Ada"},
+        "invalid": "SerializationError",
+        "protobuf": 5,
+        "references": [{"name": "times.proto", "subject": "times.proto", "version": 1}],
+        "versions": [1],
+        "found": True,
+        "level": "FULL",
+        "compatible": False,
+        "refused": [409, 409],
+        "deleted": [[1], [1]],
+        "missing": [404, 40401],
+        "subjects": ["events-value", "people-value", "times.proto"],
+    }
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+@pytest.mark.uses("Node.js")
+def test_kafkajs(address: str) -> None:
+    assert run((CLIENTS / "kafkajs_node.js").read_text(), packages(*KAFKAJS), address) == {
+        "avro": {"id": 7},
+        "again": True,
+        "latest": True,
+        "found": True,
+        "json": {"name": "Ada"},
+        "protobuf": {"home": {"city": "London"}},
+        "refused": "Confluent_Schema_Registry - Schema being registered is incompatible",
+    }
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+@pytest.mark.uses("Go")
+def test_franz_go(address: str, tmp_path: Path) -> None:
+    # CSR-109: this client sends `limit=-1`; CSR-706: it reads the level of a deleted setting
+    seen = json.loads(subprocess.check_output([franz_go(tmp_path), address], text=True))
+    assert seen == {
+        "created": [1, 1],
+        "same id": True,
+        "by id": True,
+        "by guid": True,
+        "text": True,
+        "looked up": 1,
+        "subjects of id": ["orders"],
+        "versions of id": [{"subject": "orders", "version": 1}],
+        "types": ["AVRO", "PROTOBUF", "JSON"],
+        "contexts": ["."],
+        "decoded": 7,
+        "referrers": True,
+        "used by": "person",
+        "level": ["FULL", "FULL", "BACKWARD"],
+        "check": [False, True],
+        "refused": 409,
+        "reset": ["FULL", 40408],
+        "mode": "READWRITE",
+        "set mode": "IMPORT",
+        "imported": [5000, 3],
+        "reset mode": "IMPORT",
+        "all": 4,
+        "deleted": [[1], [1]],
+        "missing": 40401,
+        "subjects": ["address", "imported", "person"],
+    }
+
+
+def franz_go(place: Path) -> Path:
+    """The program that uses franz-go, built. Skips the test without Go, or where its packages cannot be had."""
+    go = shutil.which("go")
+    if go is None:
+        leave_out("no go: apt-get install golang, or put go on PATH")
+    program = place / "franz_go"
+    call: list[Any] = [go, "build", "-mod=readonly", "-o", program, "."]
+    done = subprocess.run(call, cwd=CLIENTS / "franz_go", capture_output=True, text=True, check=False)
+    if done.returncode:
+        leave_out(f"go cannot build the client: {done.stderr[-500:]}")
+    return program
