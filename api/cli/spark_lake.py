@@ -100,7 +100,7 @@ def _open_lake(place: LakePlace, location: LogLocation | None = None) -> Iterato
 
 def _names(tables: Sequence[str]) -> tuple[str, ...]:
     """The names of tables, all where none are given. Raises: UsageError for an unknown one."""
-    from annals.spark_projections.lake.append import ALL_TABLES
+    from annals.spark_projections.lake.tables import ALL_TABLES
 
     if unknown := sorted(set(tables) - set(ALL_TABLES)):
         raise UsageError(f"--table {unknown[0]} is not one of {', '.join(ALL_TABLES)}.")

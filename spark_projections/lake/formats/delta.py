@@ -10,7 +10,9 @@ from annals.spark_projections.lake.formats.contract import (
     ReportStep,
     arranged,
     check_columns,
+    check_position,
     column_list,
+    conflicts,
     merge_statement,
     merge_view,
     session_settings,
@@ -27,6 +29,11 @@ _COMMIT_SETTINGS: Final = {
     "txnVersion": "spark.databricks.delta.write.txnVersion",
     "userMetadata": "spark.databricks.delta.commitInfo.userMetadata",
 }
+#: Errors about a transaction that another process committed first.
+_CONFLICTS: Final = (
+    *("ConcurrentTransactionException", "ConcurrentAppendException", "ConcurrentDeleteReadException"),
+    *("ConcurrentDeleteDeleteException", "ConcurrentWriteException", "MetadataChangedException"),
+)
 _RETENTION_CHECK: Final = "spark.databricks.delta.retentionDurationCheck.enabled"
 
 
@@ -66,8 +73,15 @@ class DeltaLakeTable:
             raise LakeError(f"{self._table.name} cannot be read at position {position}: no transaction ended there")
         return reader.option("versionAsOf", version).load(self._uri)
 
-    def commit(self, rows: DataFrame, position: int, report_step: ReportStep) -> None:
+    def commit(self, rows: DataFrame, position: int, report_step: ReportStep, after: int | None = None) -> None:
         is_new = self._prepare()
+        report_step("table made")
+        # A transaction of Delta reads the version of its application, so it fails where another one writes that.
+        check_position(self._table, self.position(), after)
+        with conflicts(self._table, _CONFLICTS):
+            self._write(rows, position, is_new)
+
+    def _write(self, rows: DataFrame, position: int, is_new: bool) -> None:
         transaction = {"txnAppId": APPLICATION, "txnVersion": str(position), "userMetadata": str(position)}
         if self._table.key is None or is_new:
             writer = arranged(self._table, rows).write.format("delta").mode("append")

@@ -13,8 +13,9 @@ from typing import Final, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 
-from annals.spark_projections.lake.append import ALL_TABLES, Lake
+from annals.spark_projections.lake.append import Lake
 from annals.spark_projections.lake.formats.contract import session_settings
+from annals.spark_projections.lake.tables import ALL_TABLES
 from tests.support.serving import ROOT
 
 FOLDER: Final = ROOT / "docs" / "guides" / "lake"
