@@ -111,7 +111,7 @@ def _source(lake: Lake, location: LogLocation) -> LogSource:
     from annals.spark_projections.lake import source
 
     if location.source == "kafka":
-        return source.from_kafka(lake.spark, *topic_options(location))
+        return source.from_kafka(lake.spark, *topic_options(location), lake.time_of)
     place = required_location(location)
     if location.source == "annals":
         return source.from_registry(lake.spark, place, location.token)

@@ -33,13 +33,13 @@ class Lake:
 
     def __init__(self, spark: SparkSession, format: FormatName, uri: str) -> None:
         self.spark = spark
-        self._format = format
+        self.format = format
         self._root = (with_s3a_scheme(uri) if "://" in uri else spark_uri(uri)).rstrip("/")
         self.uri = uri
 
     def table(self, name: str) -> StoredTable:
         """A table, which need not exist yet."""
-        return stored_table(self.spark, self._format, self._root, ALL_TABLES[name])
+        return stored_table(self.spark, self.format, self._root, ALL_TABLES[name])
 
     def writer_lock(self) -> AbstractContextManager[None]:
         """See `writer_lock.writer_lock`."""
@@ -54,6 +54,10 @@ class Lake:
     def log(self, after: int, end: int) -> DataFrame:
         """The events between two positions, as a log has them."""
         return self.table(LOG).read().where(f.col("position").between(after + 1, end)).select(*LOG_SCHEMA.names)
+
+    def time_of(self, position: int) -> str:
+        """The time of the interaction that ends at a position of the table `log`; empty for 0."""
+        return str(self.log(position - 1, position).select("time").collect()[0][0]) if position else ""
 
     def head(self) -> LogHead:
         """The end of the table `log`. Raises: LakeError where the table lacks its last event."""
@@ -132,9 +136,11 @@ def compute_rows(lake: Lake, name: str, position: int, end: int, source: LogSour
     if name == DOCUMENTS:
         assert source is not None, "documents are no function of the log"
         missing = document_hashes(new).join(documents, "sha256", "left_anti")
-        return source.documents(missing).select("sha256", f.length("content").cast("bigint").alias("size"), "content")
+        return source.documents(missing, position).select(
+            "sha256", f.length("content").cast("bigint").alias("size"), "content"
+        )
     rows = ROWS[name](LogPart(new, lake.log(0, end), documents))
-    return rows.select(*TABLES[name].names, *({REMOVED} & set(rows.columns)))
+    return rows.select(*ALL_TABLES[name].names, *({REMOVED} & set(rows.columns)))
 
 
 def _prefixed(report_step: ReportStep, name: str) -> Callable[[str], None]:

@@ -72,7 +72,7 @@ class Story:
         """A source that ends at a position."""
         return LogSource(
             lambda after: self.log(after, end),
-            lambda hashes: self.documents.join(hashes, "sha256", "left_semi"),
+            lambda hashes, after: self.documents.join(hashes, "sha256", "left_semi"),
             is_stable=True,
         )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ from pyspark.sql import functions as f
 
 from annals.spark_projections.lake import append
 from annals.spark_projections.lake.append import Lake
-from annals.spark_projections.lake.tables import TABLES, LakeColumn
+from annals.spark_projections.lake.tables import ALL_TABLES, TABLES, LakeColumn
 from annals.spark_projections.lake.verify import state_hash, verify
 from annals.spark_projections.log_schema import LogHead
 from annals.spark_projections.verify_log import ChainAnchors
@@ -61,20 +60,18 @@ def test_columns_are_added(
     # a table that an earlier program made has fewer columns; it gets them, and its rows have no value there
     lake, table = new_lake(format, tmp_path), TABLES["interactions"]
     older = table._replace(columns=tuple(column for column in table.columns if column.name != "command"))
-    monkeypatch.setitem(TABLES, "interactions", older)
-    # by its module, whose name in the package is that of its function
-    monkeypatch.setattr(import_module("annals.spark_projections.lake.append"), "ALL_TABLES", TABLES)
+    monkeypatch.setitem(ALL_TABLES, "interactions", older)
     append(lake, story.source(story.halves()[0]), ["interactions"])
-    monkeypatch.setitem(TABLES, "interactions", table)
+    monkeypatch.setitem(ALL_TABLES, "interactions", table)
     append(lake, story.source(), ["interactions"])
     rows = lake.table("interactions").read().orderBy("last").collect()
     assert [row.command is None for row in rows] == [end <= story.halves()[0] for end in story.ends()]
-    monkeypatch.setitem(TABLES, "interactions", older)
+    monkeypatch.setitem(ALL_TABLES, "interactions", older)
     with pytest.raises(ValueError, match=r"interactions has a column command .*newer program"):
         lake.table("interactions").commit(lake.spark.createDataFrame([], older.schema), 99, lambda step: None)
 
 
 def test_columns_have_meanings() -> None:
-    for table in TABLES.values():
+    for table in ALL_TABLES.values():
         assert all(isinstance(column, LakeColumn) and column.about for column in table.columns)
         assert len(set(table.names)) == len(table.names)
