@@ -52,8 +52,8 @@ def options_after(
 ) -> dict[str, str]:
     """Options with which a read of the topic has all records after a position, and few before it.
 
-    time: of the interaction that ends at the position. Events are published after they are recorded, and in their order.
-    So the read begins at that time, which Kafka finds by its index. It begins with the topic where the record of the
+    time: of the interaction that ends at the position. Events are published after they are recorded, in their order. So
+    the read begins at that time, which Kafka finds by its index. It begins with the topic where the record of the
     position itself is not found that way: because it is gone, or because clocks differ by more than CLOCK_DIFFERENCE.
     """
     given = dict(options or {})
