@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
+from annals.spark_projections.arrow_batches import Batches
 from annals.spark_projections.lake import Lake, LakeError, append
 from annals.spark_projections.lake.append import compute_rows
 from annals.spark_projections.lake.tables import TABLES
@@ -105,7 +104,7 @@ def test_of_two_transactions_at_once_one_fails(
 def _slow(rows: DataFrame, started: Path, may_end: Path) -> DataFrame:
     """Rows that come when a file exists. started: a file that exists from the first request for them."""
 
-    def wait(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def wait(batches: Batches) -> Batches:
         started.touch()
         while not may_end.exists():
             time.sleep(0.02)
