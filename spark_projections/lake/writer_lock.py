@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from annals.spark_projections.hadoop_paths import hadoop_folder
-from annals.spark_projections.lake.formats.contract import LakeError
+from annals.spark_projections.lake.formats.contract import LakeBusy
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def writer_lock(spark: SparkSession, uri: str) -> Iterator[None]:
     """Keeps others from writing to a lake while the block runs; makes the folder. The end of the process ends the lock.
 
-    Raises: LakeError where another process, or another block of this one, writes.
+    Raises: LakeBusy where another process, or another block of this one, writes.
     """
     filesystem, root, _ = hadoop_folder(spark, uri)
     location = filesystem.makeQualified(root).toUri()
@@ -38,7 +38,7 @@ def writer_lock(spark: SparkSession, uri: str) -> Iterator[None]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise LakeError(f"another process writes to {uri} at the moment; start again when it has ended") from None
+            raise LakeBusy(f"another process writes to {uri} at the moment; start again when it has ended") from None
         yield
     finally:
         os.close(descriptor)

@@ -22,6 +22,10 @@ class LakeError(ValueError):
     """The lake and the command do not fit; the message says why, and what to do."""
 
 
+class LakeBusy(LakeError):
+    """Another process writes to the lake; a later try may succeed."""
+
+
 class StoredTable(Protocol):
     """A table in its folder. Any number of processes read it; of two that write it at once, one fails."""
 
@@ -39,7 +43,7 @@ class StoredTable(Protocol):
 
         rows: for a table with a key, they replace those with the same key; rows with `rows.REMOVED` remove it. after:
         the position of the table that the rows continue; None for rows that may follow any others.
-        Raises: LakeError where another process has brought the table from `after` to another position.
+        Raises: LakeBusy where another process has brought the table from `after` to another position.
         """
 
     def optimize(self, keep_hours: float) -> None:
@@ -47,19 +51,19 @@ class StoredTable(Protocol):
 
 
 def check_position(table: LakeTable, position: int, after: int | None) -> None:
-    """Raises: LakeError where a table is no longer at the position that new rows continue. position: its own."""
+    """Raises: LakeBusy where a table is no longer at the position that new rows continue. position: its own."""
     if after is not None and position != after:
         raise conflict(table, f"from position {after} to {position}")
 
 
-def conflict(table: LakeTable, change: str = "") -> LakeError:
+def conflict(table: LakeTable, change: str = "") -> LakeBusy:
     """The error for two processes that write a table at once."""
-    return LakeError(f"another process has changed {table.name} {change}".rstrip() + "; start again to go on")
+    return LakeBusy(f"another process has changed {table.name} {change}".rstrip() + "; start again to go on")
 
 
 @contextmanager
 def conflicts(table: LakeTable, class_names: tuple[str, ...]) -> Iterator[None]:
-    """Errors of a format about another transaction as LakeError. class_names: of those errors."""
+    """Errors of a format about another transaction as LakeBusy. class_names: of those errors."""
     try:
         yield
     except Exception as error:
@@ -125,13 +129,14 @@ def merge_view(table: LakeTable, rows: DataFrame) -> Iterator[str]:
 @contextmanager
 def session_settings(spark: SparkSession, values: dict[str, str]) -> Iterator[None]:
     """Settings of a session for one block."""
+    previous = {name: spark.conf.get(name, None) for name in values}
     for name, value in values.items():
         spark.conf.set(name, value)
     try:
         yield
     finally:
-        for name in values:
-            spark.conf.unset(name)
+        for name, value in previous.items():
+            spark.conf.unset(name) if value is None else spark.conf.set(name, value)
 
 
 def column_list(table: LakeTable, names: list[str] | None = None) -> str:

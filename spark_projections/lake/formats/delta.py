@@ -34,6 +34,8 @@ _CONFLICTS: Final = (
     *("ConcurrentTransactionException", "ConcurrentAppendException", "ConcurrentDeleteReadException"),
     *("ConcurrentDeleteDeleteException", "ConcurrentWriteException", "MetadataChangedException"),
 )
+#: A VACUUM lists files with as many tasks, however few there are; the default is 10,000.
+_LISTING_TASKS: Final = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 _RETENTION_CHECK: Final = "spark.databricks.delta.retentionDurationCheck.enabled"
 
 
@@ -95,7 +97,8 @@ class DeltaLakeTable:
         if not self._exists():
             return
         self._spark.sql(f"OPTIMIZE {self._name} ZORDER BY ({', '.join(self._table.sort)})")
-        with session_settings(self._spark, {_RETENTION_CHECK: "false"}):
+        tasks = str(self._spark.sparkContext.defaultParallelism)
+        with session_settings(self._spark, {_RETENTION_CHECK: "false", _LISTING_TASKS: tasks}):
             self._spark.sql(f"VACUUM {self._name} RETAIN {keep_hours} HOURS")
 
     def _prepare(self) -> bool:

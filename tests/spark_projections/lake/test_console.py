@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from annals.projections.segments.folder import open_folder
 from annals.projections.segments.write import append_segments
-from annals.spark_projections.lake import Lake, append
+from annals.spark_projections.lake import Lake, LakeBusy, append
 from annals.spark_projections.lake.formats import FormatName
 from annals.spark_projections.lake.optimize import optimize
 from annals.spark_projections.lake.source import LogSource, from_postgres, from_segments
@@ -63,7 +64,8 @@ def observed(sqlite_url: str, tmp_path: Path) -> Iterator[ServedLog]:
         served_log(sqlite_url, tmp_path, token=_TOKEN, **settings) as found,
     ):
         found.write("POST", "/subscriptions", {"sink": receiver.url, "protocol": "HTTP"})
-        found.write("PUT", "/-/links/berlin", {"url": "http://127.0.0.1:9/"})
+        link = {"url": "http://127.0.0.1:9/", "dialect": "xregistry", "scope": {"groups": ["/schemagroups/berlin"]}}
+        found.write("PUT", "/-/links/berlin", link)
         write_changes(found, "delivered")
         until(lambda: _lag(found) == 0 and _state(found) == "failing", 60)
         yield found
@@ -248,13 +250,27 @@ def test_it_follows_until_it_is_stopped(spark: SparkSession, growing: ServedLog,
     lake = Lake(spark, "parquet", str(tmp_path / "lake"))
     process = start(tmp_path, "parquet", "--from", growing.url, "--follow", "--seconds", "0.1")
     until(lambda: lake.table("schema_fields").position() > 0, 300)
-    write_changes(growing, "late")
-    end = growing.rows()[-1].position
+    with _only_writer(lake):
+        write_changes(growing, "late")
+        end = growing.rows()[-1].position
+        time.sleep(5)
+        assert lake.head().position < end
     until(lambda: lake.table("schema_fields").position() == end, 300)
     process.send_signal(signal.SIGTERM)
     out, err = process.communicate(timeout=100)
     assert process.returncode == 0 and f"position {end}, " in out, err
+    assert "another process writes to" in err and "trying again" in err
     assert not any(table.finding for table in verify(lake).tables)
+
+
+@contextmanager
+def _only_writer(lake: Lake) -> Iterator[None]:
+    """Waits until no other process writes to a lake, and keeps it that way for a block."""
+    while True:
+        with suppress(LakeBusy), lake.writer_lock():
+            yield
+            return
+        time.sleep(0.01)
 
 
 def _lag(registry: ServedLog) -> int:
