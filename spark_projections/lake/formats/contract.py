@@ -135,8 +135,11 @@ def session_settings(spark: SparkSession, values: dict[str, str]) -> Iterator[No
     try:
         yield
     finally:
-        for name, value in previous.items():
-            spark.conf.unset(name) if value is None else spark.conf.set(name, value)
+        for name, earlier in previous.items():
+            if earlier is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, earlier)
 
 
 def column_list(table: LakeTable, names: list[str] | None = None) -> str:
