@@ -17,7 +17,7 @@ from annals.spark_projections.lake.append import compute_rows
 from annals.spark_projections.lake.tables import TABLES
 from annals.spark_projections.verify_log import UnverifiedLog
 from tests.spark_projections.lake.conftest import FullLake, NewLake
-from tests.spark_projections.lake.lakes import FORMATS, Story, check_lake, plain
+from tests.spark_projections.lake.lakes import FORMATS, Story, check_lake, each_format, plain
 from tests.support.polling import until
 
 pytestmark = [pytest.mark.uses("Spark"), pytest.mark.timeout(1200)]
@@ -44,7 +44,7 @@ def test_the_tables_follow_the_log(full_lake: FullLake, story: Story, format: st
     check_lake(full_lake(format), story)
 
 
-@pytest.mark.parametrize("format", [FORMATS[0], *(pytest.param(each, marks=pytest.mark.long) for each in FORMATS[1:])])
+@pytest.mark.parametrize("format", each_format("delta"))
 def test_each_point_at_which_a_writer_ends(new_lake: NewLake, story: Story, tmp_path: Path, format: str) -> None:
     lake = new_lake(format, tmp_path)
     for end in story.halves():
@@ -74,7 +74,7 @@ def test_a_write_that_fails_changes_nothing(full_lake: FullLake, story: Story, f
         assert plain(lake.table(name).read()) == before
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", each_format("iceberg"))
 @pytest.mark.parametrize("name", ["interactions", "entities"])
 def test_of_two_transactions_at_once_one_fails(
     new_lake: NewLake, story: Story, tmp_path: Path, format: str, name: str

@@ -27,7 +27,7 @@ from annals.spark_projections.lake.verify import verify
 from annals.spark_projections.sources.remote_log import RemoteLog
 from tests.spark_projections.conftest import require_connector
 from tests.spark_projections.lake.conftest import NewLake
-from tests.spark_projections.lake.lakes import FORMATS, Story, plain
+from tests.spark_projections.lake.lakes import FORMATS, Story, each_format, plain
 from tests.spark_projections.served_registry import ServedLog, served_log, write_changes
 from tests.support.console import Annals, annals, folder, logs
 from tests.support.polling import until
@@ -131,7 +131,7 @@ def far_east(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     time.tzset()
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", each_format("iceberg"))
 @pytest.mark.usefixtures("far_east")
 def test_optimizing_changes_no_row(new_lake: NewLake, story: Story, tmp_path: Path, format: str) -> None:
     lake, names, (half, end) = new_lake(format, tmp_path), ("interactions", "entities"), story.halves()

@@ -14,7 +14,7 @@ from annals.spark_projections.lake.verify import state_hash, verify
 from annals.spark_projections.log_schema import LogHead
 from annals.spark_projections.verify_log import ChainAnchors
 from tests.spark_projections.lake.conftest import FullLake, NewLake
-from tests.spark_projections.lake.lakes import FORMATS, Story
+from tests.spark_projections.lake.lakes import FORMATS, Story, each_format
 
 pytestmark = [pytest.mark.uses("Spark"), pytest.mark.timeout(1200)]
 
@@ -39,9 +39,7 @@ def test_the_state_hash_is_that_of_the_log(full_lake: FullLake, story: Story, fo
     assert state_hash(changed) != story.rows[-1].statehash
 
 
-@pytest.mark.parametrize(
-    "format", ["parquet", *(pytest.param(each, marks=pytest.mark.long) for each in ("delta", "iceberg"))]
-)
+@pytest.mark.parametrize("format", each_format("parquet"))
 def test_differences_are_found(new_lake: NewLake, story: Story, tmp_path: Path, format: str) -> None:
     lake = new_lake(format, tmp_path)
     append(lake, story.source())
@@ -58,7 +56,7 @@ def test_differences_are_found(new_lake: NewLake, story: Story, tmp_path: Path, 
     assert "not that of --head" in anchored.tables[0].finding
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", each_format("iceberg"))
 def test_columns_are_added(
     new_lake: NewLake, story: Story, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format: str
 ) -> None:
