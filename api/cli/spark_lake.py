@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import logging
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from threading import Event
@@ -12,11 +13,12 @@ import typer
 
 from annals.api.cli.outcome import StoreError, UsageError
 from annals.api.cli.progress import ReportProgress
+from annals.api.cli.setup.notices import print_notice
 from annals.api.cli.spark_progress import reported_tasks
 from annals.api.cli.spark_session import REMEDIES, LogLocation, open_session, required_location, topic_options
 
 if TYPE_CHECKING:
-    from annals.spark_projections.lake.append import Lake
+    from annals.spark_projections.lake.append import AppendReport, Lake
     from annals.spark_projections.lake.source import LogSource
 
 FormatName = Literal["delta", "iceberg", "parquet"]
@@ -44,26 +46,38 @@ def append_lake(
     Raises: UsageError, InvalidInput, StoreError.
     """
     with _open_lake(place, location) as lake, reported_tasks(lake.spark, report):
-        from annals.spark_projections.lake.append import append
-        from annals.spark_projections.lake.observations import observe
-        from annals.spark_projections.verify_log import UnverifiedLog
+        from annals.spark_projections.lake.formats.contract import LakeBusy
 
         source, names = _source(lake, location), _names(place.tables)
         position = -1
         while True:
             try:
-                result = append(lake, source, names)
-            except UnverifiedLog as error:
-                raise StoreError(f"{error}. Nothing was added; {REMEDIES[location.source]}.") from error
-            if location.source == "annals":
-                taken = datetime.now(UTC)
-                seen = observe(lake.spark, required_location(location), location.token, taken)
-                lake.add_observations({name: rows for name, rows in seen.items() if name in names}, taken)
-            if result.position != position:
-                typer.echo(f"position {result.position}, {result.events} new events")
-            position = result.position
+                result = _append_once(lake, source, location, names)
+                if result.position != position:
+                    typer.echo(f"position {result.position}, {result.events} new events")
+                position = result.position
+            except LakeBusy as error:
+                if follow is None:
+                    raise
+                print_notice(f"{error}; trying again", logging.WARNING)
             if follow is None or follow[0].wait(follow[1]):
                 return
+
+
+def _append_once(lake: Lake, source: LogSource, location: LogLocation, names: Collection[str]) -> AppendReport:
+    from annals.spark_projections.lake.append import append
+    from annals.spark_projections.lake.observations import observe
+    from annals.spark_projections.verify_log import UnverifiedLog
+
+    try:
+        result = append(lake, source, names)
+    except UnverifiedLog as error:
+        raise StoreError(f"{error}. Nothing was added; {REMEDIES[location.source]}.") from error
+    if location.source == "annals":
+        taken = datetime.now(UTC)
+        seen = observe(lake.spark, required_location(location), location.token, taken)
+        lake.add_observations({name: rows for name, rows in seen.items() if name in names}, taken)
+    return result
 
 
 def verify_lake(place: LakePlace, head: tuple[int, str] | None, report: ReportProgress) -> None:
@@ -100,7 +114,7 @@ def _open_lake(place: LakePlace, location: LogLocation | None = None) -> Iterato
 
 def _names(tables: Sequence[str]) -> tuple[str, ...]:
     """The names of tables, all where none are given. Raises: UsageError for an unknown one."""
-    from annals.spark_projections.lake.append import ALL_TABLES
+    from annals.spark_projections.lake.tables import ALL_TABLES
 
     if unknown := sorted(set(tables) - set(ALL_TABLES)):
         raise UsageError(f"--table {unknown[0]} is not one of {', '.join(ALL_TABLES)}.")
@@ -111,7 +125,7 @@ def _source(lake: Lake, location: LogLocation) -> LogSource:
     from annals.spark_projections.lake import source
 
     if location.source == "kafka":
-        return source.from_kafka(lake.spark, *topic_options(location))
+        return source.from_kafka(lake.spark, *topic_options(location), lake.time_of)
     place = required_location(location)
     if location.source == "annals":
         return source.from_registry(lake.spark, place, location.token)

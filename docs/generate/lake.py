@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from annals.spark_projections.lake.observations import OBSERVATIONS
-from annals.spark_projections.lake.tables import TABLES, LakeTable
+from annals.spark_projections.lake.tables import ALL_TABLES, LakeTable
 from docs.generate.markdown import code, page, table
 
 _INTRODUCTION: Final = """\
@@ -16,9 +15,7 @@ All columns may be null. New releases only add columns, at the end of a table.""
 
 def text() -> str:
     """The page."""
-    return page(
-        "Tables of a lake", _INTRODUCTION, *(part for one in (TABLES | OBSERVATIONS).values() for part in _table(one))
-    )
+    return page("Tables of a lake", _INTRODUCTION, *(part for one in ALL_TABLES.values() for part in _table(one)))
 
 
 def _table(one: LakeTable) -> Iterator[str]:

@@ -7,6 +7,6 @@ proved and kept small. Views for one session of Spark are in `analysis/`.
 from __future__ import annotations
 
 from annals.spark_projections.lake.append import AppendReport, Lake, append
-from annals.spark_projections.lake.formats.contract import LakeError
+from annals.spark_projections.lake.formats.contract import LakeBusy, LakeError
 
-__all__ = ["AppendReport", "Lake", "LakeError", "append"]
+__all__ = ["AppendReport", "Lake", "LakeBusy", "LakeError", "append"]

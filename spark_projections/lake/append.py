@@ -8,25 +8,24 @@ process may end between any two steps: what it did not finish is done by the nex
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager
 from datetime import datetime
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql import functions as f
 
+from annals.spark_projections.hadoop_paths import spark_uri, with_s3a_scheme
 from annals.spark_projections.lake.formats import FormatName, stored_table
 from annals.spark_projections.lake.formats.contract import LakeError, ReportStep, StoredTable
-from annals.spark_projections.lake.observations import OBSERVATIONS
 from annals.spark_projections.lake.rows import REMOVED, ROWS, LogPart, document_hashes
 from annals.spark_projections.lake.source import LogSource
-from annals.spark_projections.lake.tables import DOCUMENTS, LOG, TABLES
+from annals.spark_projections.lake.tables import ALL_TABLES, DOCUMENTS, LOG, TABLES
+from annals.spark_projections.lake.writer_lock import writer_lock
 from annals.spark_projections.log_schema import LOG_SCHEMA, LogHead
 from annals.spark_projections.verify_log import LOG_START, verify_log
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-#: Every table by name: those of the log, and those of what it does not say.
-ALL_TABLES: Final = TABLES | OBSERVATIONS
 
 
 class Lake:
@@ -34,21 +33,31 @@ class Lake:
 
     def __init__(self, spark: SparkSession, format: FormatName, uri: str) -> None:
         self.spark = spark
-        self._format = format
+        self.format = format
+        self._root = (with_s3a_scheme(uri) if "://" in uri else spark_uri(uri)).rstrip("/")
         self.uri = uri
 
     def table(self, name: str) -> StoredTable:
         """A table, which need not exist yet."""
-        return stored_table(self.spark, self._format, self.uri, ALL_TABLES[name])
+        return stored_table(self.spark, self.format, self._root, ALL_TABLES[name])
+
+    def writer_lock(self) -> AbstractContextManager[None]:
+        """See `writer_lock.writer_lock`."""
+        return writer_lock(self.spark, self._root)
 
     def add_observations(self, rows: Mapping[str, DataFrame], taken: datetime) -> None:
         """Adds rows of `observations` by table. taken: their time, which is the position of these tables."""
-        for name, found in rows.items():
-            self.table(name).commit(found, int(taken.timestamp() * 1_000_000), lambda step: None)
+        with self.writer_lock():
+            for name, found in rows.items():
+                self.table(name).commit(found, int(taken.timestamp() * 1_000_000), lambda step: None)
 
     def log(self, after: int, end: int) -> DataFrame:
         """The events between two positions, as a log has them."""
         return self.table(LOG).read().where(f.col("position").between(after + 1, end)).select(*LOG_SCHEMA.names)
+
+    def time_of(self, position: int) -> str:
+        """The time of the interaction that ends at a position of the table `log`; empty for 0."""
+        return str(self.log(position - 1, position).select("time").collect()[0][0]) if position else ""
 
     def head(self) -> LogHead:
         """The end of the table `log`. Raises: LakeError where the table lacks its last event."""
@@ -80,16 +89,18 @@ def append(
     Raises: UnverifiedLog for events that do not continue the log of the lake; LakeError.
     """
     before = lake.head()
-    end = _append_log(lake, source, before, report_step)
-    for name in TABLES:
-        if name in names and name != LOG:
-            _append_table(lake, name, source, end, report_step)
+    # First, because a source that cannot be read leaves no folder behind.
+    new = source.read(before.position)
+    with lake.writer_lock():
+        end = _append_log(lake, new, source.is_stable, before, report_step)
+        for name in TABLES:
+            if name in names and name != LOG:
+                _append_table(lake, name, source, end, report_step)
     return AppendReport(end, end - before.position)
 
 
-def _append_log(lake: Lake, source: LogSource, head: LogHead, report_step: ReportStep) -> int:
-    new = source.read(head.position)
-    if not source.is_stable:
+def _append_log(lake: Lake, new: DataFrame, is_stable: bool, head: LogHead, report_step: ReportStep) -> int:
+    if not is_stable:
         # The rows that are written must be those that were verified.
         new = new.persist()
     try:
@@ -97,7 +108,7 @@ def _append_log(lake: Lake, source: LogSource, head: LogHead, report_step: Repor
         report_step(f"{LOG}: verified")
         if end.position > head.position:
             rows = ROWS[LOG](LogPart(new, new, new))
-            lake.table(LOG).commit(rows, end.position, _prefixed(report_step, LOG))
+            lake.table(LOG).commit(rows, end.position, _prefixed(report_step, LOG), after=head.position)
             report_step(f"{LOG}: committed")
     finally:
         new.unpersist()
@@ -113,7 +124,7 @@ def _append_table(lake: Lake, name: str, source: LogSource, end: int, report_ste
         return
     rows = compute_rows(lake, name, position, end, source).persist()
     try:
-        table.commit(rows, end, _prefixed(report_step, name))
+        table.commit(rows, end, _prefixed(report_step, name), after=position)
     finally:
         rows.unpersist()
     report_step(f"{name}: committed")
@@ -125,9 +136,11 @@ def compute_rows(lake: Lake, name: str, position: int, end: int, source: LogSour
     if name == DOCUMENTS:
         assert source is not None, "documents are no function of the log"
         missing = document_hashes(new).join(documents, "sha256", "left_anti")
-        return source.documents(missing).select("sha256", f.length("content").cast("bigint").alias("size"), "content")
+        return source.documents(missing, position).select(
+            "sha256", f.length("content").cast("bigint").alias("size"), "content"
+        )
     rows = ROWS[name](LogPart(new, lake.log(0, end), documents))
-    return rows.select(*TABLES[name].names, *({REMOVED} & set(rows.columns)))
+    return rows.select(*ALL_TABLES[name].names, *({REMOVED} & set(rows.columns)))
 
 
 def _prefixed(report_step: ReportStep, name: str) -> Callable[[str], None]:

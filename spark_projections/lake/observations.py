@@ -1,4 +1,4 @@
-"""Tables of what a log does not say: how far deliveries and replicas were, each time that somebody looked.
+"""The rows of the tables that a log does not determine, from what a running registry says about itself.
 
 A row is one subscription or one link at one moment. Nothing is merged: two looks at the same state are two rows.
 """
@@ -7,63 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from annals.spark_projections.lake.tables import LakeColumn, LakeTable
+from annals.spark_projections.lake.tables import DELIVERIES, OBSERVATIONS, REPLICATION
 from annals.spark_projections.sources.remote_log import RemoteLog
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_TAKEN: Final = (
-    LakeColumn("taken", "timestamp", "when the registry was asked"),
-    LakeColumn("head", "bigint", "end of the registry's log at that time"),
-)
-_MONTH: Final = LakeColumn("month", "string", "month of `taken` in UTC; divides the files")
-
-DELIVERIES: Final = LakeTable(
-    "deliveries",
-    "Each subscription at each moment at which the registry was asked.",
-    (
-        *_TAKEN,
-        LakeColumn("subscription", "string", "id of the subscription"),
-        LakeColumn("protocol", "string", "protocol of its sink"),
-        LakeColumn("state", "string", "`active`, `paused`, or why there are no attempts"),
-        LakeColumn("position", "bigint", "up to which all its events are delivered or given up"),
-        LakeColumn("lag", "bigint", "positions between that and the head"),
-        LakeColumn("pending", "bigint", "events that wait"),
-        LakeColumn("deadletters", "bigint", "events that are given up"),
-        LakeColumn("lastsuccess", "timestamp", "time of the last delivery"),
-        LakeColumn("lasterror", "string", "code of the last failure; null after a success"),
-        _MONTH,
-    ),
-    sort=("subscription", "taken"),
-    partition="month",
-)
-REPLICATION: Final = LakeTable(
-    "replication",
-    "Each replication link at each moment at which the registry was asked.",
-    (
-        *_TAKEN,
-        LakeColumn("link", "string", "id of the link"),
-        LakeColumn("state", "string", "`active`, `failing`, `diverged`, `resting` or `promoted`"),
-        LakeColumn("position", "bigint", "up to which the other log is copied"),
-        LakeColumn("otherhead", "bigint", "end of the other log, as far as it is known"),
-        LakeColumn("lag", "bigint", "positions that the copy lacks"),
-        LakeColumn("lagseconds", "double", "seconds between the last copied interaction and the end of the other log"),
-        LakeColumn("verdict", "string", "whether both ends are `equal`; null for links that do not follow a log"),
-        LakeColumn("error", "string", "the last failure; null after a success"),
-        _MONTH,
-    ),
-    sort=("link", "taken"),
-    partition="month",
-)
-#: The tables by name.
-OBSERVATIONS: Final = {table.name: table for table in (DELIVERIES, REPLICATION)}
-
 
 def observe(spark: SparkSession, url: str, token: str | None, taken: datetime) -> dict[str, DataFrame]:
-    """One row for each subscription and each link that the caller may see, by table.
+    """One row for each subscription and each link that the caller may see, by table; no table without rows.
 
     taken: the time of the rows. Raises: RemoteLogError.
     """
@@ -79,11 +33,11 @@ def observed_rows(
     links: Iterable[Mapping[str, Any]],
     taken: datetime,
 ) -> dict[str, DataFrame]:
-    """The rows by table. subscriptions, links: as the registry's API shows them."""
+    """The rows by table, of tables that have any. subscriptions, links: as the registry's API shows them."""
     shared = {"taken": taken, "head": head, "month": taken.strftime("%Y-%m")}
     found = {
-        DELIVERIES.name: [_delivery(one) for one in subscriptions],
-        REPLICATION.name: [_link(one) for one in links],
+        DELIVERIES: [_delivery(one) for one in subscriptions],
+        REPLICATION: [_link(one) for one in links],
     }
     return {
         name: spark.createDataFrame(
@@ -91,6 +45,7 @@ def observed_rows(
             OBSERVATIONS[name].schema,
         )
         for name, rows in found.items()
+        if rows
     }
 
 

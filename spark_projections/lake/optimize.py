@@ -7,7 +7,7 @@ from typing import Final
 
 from annals.spark_projections.lake.append import Lake
 from annals.spark_projections.lake.formats.contract import LakeError, ReportStep
-from annals.spark_projections.lake.tables import TABLES
+from annals.spark_projections.lake.tables import ALL_TABLES
 
 #: Hours for which readers may still read what was replaced, and for which past positions stay readable.
 KEEP_HOURS: Final = 168.0
@@ -16,7 +16,7 @@ KEEP_HOURS: Final = 168.0
 def optimize(
     lake: Lake,
     keep_hours: float = KEEP_HOURS,
-    names: Collection[str] = tuple(TABLES),
+    names: Collection[str] = tuple(ALL_TABLES),
     report_step: ReportStep = lambda step: None,
 ) -> None:
     """Sorts and merges the files of tables, and removes those that nobody has needed for some hours.
@@ -26,7 +26,8 @@ def optimize(
     """
     if keep_hours < 0:
         raise LakeError("--keep-hours must not be negative")
-    for name in TABLES:
-        if name in names:
-            lake.table(name).optimize(keep_hours)
-            report_step(f"{name}: optimized")
+    with lake.writer_lock():
+        for name in ALL_TABLES:
+            if name in names:
+                lake.table(name).optimize(keep_hours)
+                report_step(f"{name}: optimized")

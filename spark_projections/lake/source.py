@@ -27,12 +27,13 @@ class LogSource(NamedTuple):
     """A source of the log.
 
     read: the events of whole interactions after a position, up to the end at the time of the call. documents: the
-    documents of some hashes (a DataFrame with `sha256`) as `sha256` and `content`, as far as the source has them.
-    is_stable: whether reading the same events again is cheap and gives the same.
+    documents of some hashes (a DataFrame with `sha256`), to which events after a position refer, as `sha256` and
+    `content`, as far as the source has them. is_stable: whether reading the same events again is cheap and gives the
+    same.
     """
 
     read: Callable[[int], DataFrame]
-    documents: Callable[[DataFrame], DataFrame]
+    documents: Callable[[DataFrame, int], DataFrame]
     is_stable: bool = False
 
 
@@ -42,7 +43,7 @@ def from_registry(spark: SparkSession, url: str, token: str | None = None) -> Lo
     def read(after: int) -> DataFrame:
         return annals.read(spark, url, token, after=after)
 
-    def documents(hashes: DataFrame) -> DataFrame:
+    def documents(hashes: DataFrame, after: int) -> DataFrame:
         return hashes.mapInArrow(partial(_fetch_documents, url, token), spark_columns(_DOCUMENT_SCHEMA))
 
     return LogSource(read, documents)
@@ -51,7 +52,7 @@ def from_registry(spark: SparkSession, url: str, token: str | None = None) -> Lo
 def from_segments(spark: SparkSession, folder: str) -> LogSource:
     """The log in a folder of segments."""
 
-    def documents(hashes: DataFrame) -> DataFrame:
+    def documents(hashes: DataFrame, after: int) -> DataFrame:
         files = open_folder(folder)
         entries = [entry for entry in files.entries(files.ranges()) if entry.documents]
         paths = [f"{spark_uri(folder)}/{entry.documents.path}" for entry in entries if entry.documents]
@@ -68,7 +69,7 @@ def from_segments(spark: SparkSession, folder: str) -> LogSource:
 def from_postgres(spark: SparkSession, database: str) -> LogSource:
     """The log in a registry's PostgreSQL database."""
 
-    def documents(hashes: DataFrame) -> DataFrame:
+    def documents(hashes: DataFrame, after: int) -> DataFrame:
         wanted = [row.sha256 for row in hashes.limit(_MAX_HASHES + 1).collect()]
         if len(wanted) <= _MAX_HASHES:
             return postgres.documents(spark, database, wanted)
@@ -80,15 +81,28 @@ def from_postgres(spark: SparkSession, database: str) -> LogSource:
     return LogSource(read, documents)
 
 
-def from_kafka(spark: SparkSession, servers: str, topic: str, options: Mapping[str, str] | None = None) -> LogSource:
-    """The log in the topic that `annals publish` writes; documents where it publishes those as well."""
+def from_kafka(
+    spark: SparkSession,
+    servers: str,
+    topic: str,
+    options: Mapping[str, str] | None = None,
+    time_of: Callable[[int], str] | None = None,
+) -> LogSource:
+    """The log in the topic that `annals publish` writes; documents where it publishes those as well.
+
+    time_of: returns the time of the interaction that ends at a position; without it, the whole topic is read each time.
+    """
+
+    def options_after(after: int) -> Mapping[str, str] | None:
+        return kafka.options_after(spark, servers, topic, options, after, time_of(after)) if time_of else options
 
     def read(after: int) -> DataFrame:
-        new = kafka.read_rows(spark, servers, topic, options).where(f.col("position") > after)
+        new = kafka.read_rows(spark, servers, topic, options_after(after)).where(f.col("position") > after)
         return kafka.whole_interactions(new, after)
 
-    def documents(hashes: DataFrame) -> DataFrame:
-        return kafka.documents(spark, servers, topic, options).join(hashes, "sha256", "left_semi")
+    def documents(hashes: DataFrame, after: int) -> DataFrame:
+        found = kafka.documents(spark, servers, topic, options_after(after))
+        return found.join(hashes, "sha256", "left_semi")
 
     return LogSource(read, documents)
 

@@ -58,6 +58,11 @@ _RESOURCE: Final = LakeColumn("resourcexid", "string", "the Resource that it is 
 _CALLER: Final = LakeColumn("caller", "string", "who sent the request")
 _COMMAND: Final = LakeColumn("command", "string", "the command, such as `WriteTree PUT /schemagroups/g`")
 _CORRELATION: Final = LakeColumn("xregcorrelationid", "string", "id of the interaction")
+_TAKEN: Final = (
+    LakeColumn("taken", "timestamp", "when the registry was asked"),
+    LakeColumn("head", "bigint", "end of the registry's log at that time"),
+)
+_TAKEN_MONTH: Final = LakeColumn("month", "string", "month of `taken` in UTC; divides the files")
 _STATE: Final = (
     *(_STREAM, _XID, _TYPE, _GROUP, _RESOURCE),
     LakeColumn("parent", "string", "the xid of the owner; null for the registry"),
@@ -228,10 +233,54 @@ _DOCUMENTS: Final = LakeTable(
     sort=("sha256",),
 )
 
+_DELIVERIES: Final = LakeTable(
+    "deliveries",
+    "Each subscription at each moment at which the registry was asked.",
+    (
+        *_TAKEN,
+        LakeColumn("subscription", "string", "id of the subscription"),
+        LakeColumn("protocol", "string", "protocol of its sink"),
+        LakeColumn("state", "string", "`active`, `paused`, or why there are no attempts"),
+        LakeColumn("position", "bigint", "up to which all its events are delivered or given up"),
+        LakeColumn("lag", "bigint", "positions between that and the head"),
+        LakeColumn("pending", "bigint", "events that wait"),
+        LakeColumn("deadletters", "bigint", "events that are given up"),
+        LakeColumn("lastsuccess", "timestamp", "time of the last delivery"),
+        LakeColumn("lasterror", "string", "code of the last failure; null after a success"),
+        _TAKEN_MONTH,
+    ),
+    sort=("subscription", "taken"),
+    partition="month",
+)
+
+_REPLICATION: Final = LakeTable(
+    "replication",
+    "Each replication link at each moment at which the registry was asked.",
+    (
+        *_TAKEN,
+        LakeColumn("link", "string", "id of the link"),
+        LakeColumn("state", "string", "`active`, `failing`, `diverged`, `resting` or `promoted`"),
+        LakeColumn("position", "bigint", "up to which the other log is copied"),
+        LakeColumn("otherhead", "bigint", "end of the other log, as far as it is known"),
+        LakeColumn("lag", "bigint", "positions that the copy lacks"),
+        LakeColumn("lagseconds", "double", "seconds between the last copied interaction and the end of the other log"),
+        LakeColumn("verdict", "string", "whether both ends are `equal`; null for links that do not follow a log"),
+        LakeColumn("error", "string", "the last failure; null after a success"),
+        _TAKEN_MONTH,
+    ),
+    sort=("link", "taken"),
+    partition="month",
+)
+
 LOG: Final = _LOG.name
 DOCUMENTS: Final = _DOCUMENTS.name
+DELIVERIES: Final = _DELIVERIES.name
+REPLICATION: Final = _REPLICATION.name
 #: The tables that the log and its documents determine, in the order in which they are filled.
 TABLES: Final = {
     table.name: table
-    for table in (*(_LOG, _DOCUMENTS, _INTERACTIONS, _ENTITIES, _ENTITY_HISTORY, _CHANGES, _VERSIONS, _SCHEMA_FIELDS),)
+    for table in (_LOG, _DOCUMENTS, _INTERACTIONS, _ENTITIES, _ENTITY_HISTORY, _CHANGES, _VERSIONS, _SCHEMA_FIELDS)
 }
+#: The tables of what a log does not say: how far deliveries and replicas were, each time that somebody looked.
+OBSERVATIONS: Final = {table.name: table for table in (_DELIVERIES, _REPLICATION)}
+ALL_TABLES: Final = TABLES | OBSERVATIONS

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as f
 
 from annals.projections.kafka.log_topic import DOCUMENT, SCHEMA
+from annals.projections.kafka.records import POSITION
 from annals.projections.log.table_rows import KNOWN_VERSIONS
 from annals.spark_projections.log_schema import LOG_SCHEMA, with_salt
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+#: How much earlier than an interaction its records may seem to be published, by the clock of the publisher.
+CLOCK_DIFFERENCE: Final = timedelta(hours=1)
 
 
 def read(spark: SparkSession, servers: str, topic: str, options: Mapping[str, str] | None = None) -> DataFrame:
@@ -39,6 +45,30 @@ def documents(spark: SparkSession, servers: str, topic: str, options: Mapping[st
     carried = records.select(f.explode(f.filter("headers", lambda header: header["key"] == DOCUMENT)).alias("header"))
     content = carried.select(f.sha2("header.value", 256).alias("sha256"), f.col("header.value").alias("content"))
     return content.dropDuplicates(["sha256"])
+
+
+def options_after(
+    spark: SparkSession, servers: str, topic: str, options: Mapping[str, str] | None, position: int, time: str
+) -> dict[str, str]:
+    """Options with which a read of the topic has all records after a position, and few before it.
+
+    time: of the interaction that ends at the position. Events are published after they are recorded, in their order. So
+    the read begins at that time, which Kafka finds by its index. It begins with the topic where the record of the
+    position itself is not found that way: because it is gone, or because clocks differ by more than CLOCK_DIFFERENCE.
+    """
+    given = dict(options or {})
+    if not position:
+        return given
+    start = datetime.fromisoformat(time) - CLOCK_DIFFERENCE
+    recent = given | {
+        "startingTimestamp": str(int(start.timestamp() * 1000)),
+        "startingOffsetsByTimestampStrategy": "latest",
+    }
+    records = spark.read.format("kafka").options(**_reader_options(servers, topic, recent)).load()
+    is_position = f.exists(
+        "headers", lambda header: (header["key"] == POSITION) & (header["value"].cast("string") == str(position))
+    )
+    return given if records.where(is_position).isEmpty() else recent
 
 
 def whole_interactions(log: DataFrame, after: int = 0) -> DataFrame:

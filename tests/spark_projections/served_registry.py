@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,14 +23,16 @@ AWKWARD = 'a\u2028b\u0085c\x0bd \\"e\\" /% 🜁'
 
 
 class ServedLog(NamedTuple):
-    """A served registry. database: the URL of its store."""
+    """A served registry. database: the URL of its store. token: of an admin; None where anybody may write."""
 
     url: str
     database: str
+    token: str | None = None
 
     def write(self, method: str, path: str, body: Any = None) -> None:
         """One interaction."""
-        answer = httpx.request(method, self.url + path, json=body, timeout=30)
+        headers = {"authorization": f"Bearer {self.token}"} if self.token else {}
+        answer = httpx.request(method, self.url + path, json=body, headers=headers, timeout=30)
         assert answer.is_success, answer.text
 
     def rows(self) -> list[LogTableRow]:
@@ -38,10 +41,11 @@ class ServedLog(NamedTuple):
 
 
 @contextmanager
-def served_log(database: str, folder: Path, **settings: str) -> Iterator[ServedLog]:
+def served_log(database: str, folder: Path, token: str | None = None, **settings: str) -> Iterator[ServedLog]:
     """A registry that has imported each scenario, and then made some changes and deletions."""
-    with serving(database, folder, **settings) as served:
-        found = ServedLog(served.url, database)
+    tokens = {"ANNALS_TOKENS": json.dumps({token: {"name": "root", "role": "admin"}})} if token else {}
+    with serving(database, folder, **tokens, **settings) as served:
+        found = ServedLog(served.url, database, token)
         for path in SCENARIOS.values():
             found.write("POST", "/", {key: value for key, value in read(path).items() if key.endswith("groups")})
         write_changes(found, "one", "two")

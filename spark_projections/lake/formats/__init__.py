@@ -9,7 +9,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, Literal
 
-from annals.spark_projections.hadoop_paths import spark_uri, with_s3a_scheme
 from annals.spark_projections.lake.formats.contract import StoredTable
 from annals.spark_projections.lake.tables import LakeTable
 
@@ -21,8 +20,7 @@ FormatName = Literal["delta", "iceberg", "parquet"]
 FORMATS: Final[dict[FormatName, tuple[str, ...]]] = {"delta": ("delta",), "iceberg": ("iceberg",), "parquet": ()}
 
 
-def stored_table(spark: SparkSession, format: FormatName, uri: str, table: LakeTable) -> StoredTable:
-    """A table of the lake at a URI, which need not exist yet."""
-    root = with_s3a_scheme(uri) if "://" in uri else spark_uri(uri)
-    found: StoredTable = import_module(f"{__name__}.{format}").open_table(spark, root.rstrip("/"), table)
+def stored_table(spark: SparkSession, format: FormatName, root: str, table: LakeTable) -> StoredTable:
+    """A table below the folder of a lake, which need not exist yet. root: a URI without a slash at its end."""
+    found: StoredTable = import_module(f"{__name__}.{format}").open_table(spark, root, table)
     return found

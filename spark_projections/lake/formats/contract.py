@@ -22,8 +22,12 @@ class LakeError(ValueError):
     """The lake and the command do not fit; the message says why, and what to do."""
 
 
+class LakeBusy(LakeError):
+    """Another process writes to the lake; a later try may succeed."""
+
+
 class StoredTable(Protocol):
-    """A table in its folder. One process writes to it at a time; any number read."""
+    """A table in its folder. Any number of processes read it; of two that write it at once, one fails."""
 
     def position(self) -> int:
         """The position that the last transaction stored; 0 where the table does not exist."""
@@ -34,14 +38,39 @@ class StoredTable(Protocol):
     def read(self, position: int | None = None) -> DataFrame:
         """The rows now, or as they were at one of `positions`. Raises: LakeError for another position."""
 
-    def commit(self, rows: DataFrame, position: int, report_step: ReportStep) -> None:
-        """Adds rows and stores the position in one transaction, where the table is still at the position it was.
+    def commit(self, rows: DataFrame, position: int, report_step: ReportStep, after: int | None = None) -> None:
+        """Adds rows and stores the position in one transaction.
 
-        rows: for a table with a key, they replace those with the same key; rows with `rows.REMOVED` remove it.
+        rows: for a table with a key, they replace those with the same key; rows with `rows.REMOVED` remove it. after:
+        the position of the table that the rows continue; None for rows that may follow any others.
+        Raises: LakeBusy where another process has brought the table from `after` to another position.
         """
 
     def optimize(self, keep_hours: float) -> None:
         """Makes files few and sorted, and removes those that no reader needs who began within `keep_hours`."""
+
+
+def check_position(table: LakeTable, position: int, after: int | None) -> None:
+    """Raises: LakeBusy where a table is no longer at the position that new rows continue. position: its own."""
+    if after is not None and position != after:
+        raise conflict(table, f"from position {after} to {position}")
+
+
+def conflict(table: LakeTable, change: str = "") -> LakeBusy:
+    """The error for two processes that write a table at once."""
+    return LakeBusy(f"another process has changed {table.name} {change}".rstrip() + "; start again to go on")
+
+
+@contextmanager
+def conflicts(table: LakeTable, class_names: tuple[str, ...]) -> Iterator[None]:
+    """Errors of a format about another transaction as LakeBusy. class_names: of those errors."""
+    try:
+        yield
+    except Exception as error:
+        # As text, because these classes have no counterparts in Python.
+        if any(name in str(error) for name in class_names):
+            raise conflict(table) from error
+        raise
 
 
 def check_columns(table: LakeTable, existing: DataFrame) -> list[str]:
@@ -100,13 +129,17 @@ def merge_view(table: LakeTable, rows: DataFrame) -> Iterator[str]:
 @contextmanager
 def session_settings(spark: SparkSession, values: dict[str, str]) -> Iterator[None]:
     """Settings of a session for one block."""
+    previous = {name: spark.conf.get(name, None) for name in values}
     for name, value in values.items():
         spark.conf.set(name, value)
     try:
         yield
     finally:
-        for name in values:
-            spark.conf.unset(name)
+        for name, earlier in previous.items():
+            if earlier is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, earlier)
 
 
 def column_list(table: LakeTable, names: list[str] | None = None) -> str:

@@ -10,7 +10,9 @@ from annals.spark_projections.lake.formats.contract import (
     ReportStep,
     arranged,
     check_columns,
+    check_position,
     column_list,
+    conflicts,
     merge_statement,
     merge_view,
     session_settings,
@@ -27,6 +29,13 @@ _COMMIT_SETTINGS: Final = {
     "txnVersion": "spark.databricks.delta.write.txnVersion",
     "userMetadata": "spark.databricks.delta.commitInfo.userMetadata",
 }
+#: Errors about a transaction that another process committed first.
+_CONFLICTS: Final = (
+    *("ConcurrentTransactionException", "ConcurrentAppendException", "ConcurrentDeleteReadException"),
+    *("ConcurrentDeleteDeleteException", "ConcurrentWriteException", "MetadataChangedException"),
+)
+#: A VACUUM lists files with as many tasks, however few there are; the default is 10,000.
+_LISTING_TASKS: Final = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 _RETENTION_CHECK: Final = "spark.databricks.delta.retentionDurationCheck.enabled"
 
 
@@ -66,8 +75,15 @@ class DeltaLakeTable:
             raise LakeError(f"{self._table.name} cannot be read at position {position}: no transaction ended there")
         return reader.option("versionAsOf", version).load(self._uri)
 
-    def commit(self, rows: DataFrame, position: int, report_step: ReportStep) -> None:
+    def commit(self, rows: DataFrame, position: int, report_step: ReportStep, after: int | None = None) -> None:
         is_new = self._prepare()
+        report_step("table made")
+        # A transaction of Delta reads the version of its application, so it fails where another one writes that.
+        check_position(self._table, self.position(), after)
+        with conflicts(self._table, _CONFLICTS):
+            self._write(rows, position, is_new)
+
+    def _write(self, rows: DataFrame, position: int, is_new: bool) -> None:
         transaction = {"txnAppId": APPLICATION, "txnVersion": str(position), "userMetadata": str(position)}
         if self._table.key is None or is_new:
             writer = arranged(self._table, rows).write.format("delta").mode("append")
@@ -81,7 +97,8 @@ class DeltaLakeTable:
         if not self._exists():
             return
         self._spark.sql(f"OPTIMIZE {self._name} ZORDER BY ({', '.join(self._table.sort)})")
-        with session_settings(self._spark, {_RETENTION_CHECK: "false"}):
+        tasks = str(self._spark.sparkContext.defaultParallelism)
+        with session_settings(self._spark, {_RETENTION_CHECK: "false", _LISTING_TASKS: tasks}):
             self._spark.sql(f"VACUUM {self._name} RETAIN {keep_hours} HOURS")
 
     def _prepare(self) -> bool:

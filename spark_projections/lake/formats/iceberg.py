@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.java_gateway import ensure_callback_server_started
+from pyspark.sql import functions as f
 
 from annals.spark_projections.hadoop_paths import hadoop_folder
 from annals.spark_projections.lake.formats.contract import (
@@ -14,18 +16,22 @@ from annals.spark_projections.lake.formats.contract import (
     ReportStep,
     arranged,
     check_columns,
+    check_position,
     column_list,
+    conflicts,
     merge_statement,
     merge_view,
 )
 from annals.spark_projections.lake.tables import LakeTable
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, DataFrameWriterV2, SparkSession
 
 #: The property of a snapshot that holds the position of the table.
 POSITION: Final = "annals.position"
 _CATALOG: Final = "org.apache.iceberg.spark.SparkCatalog"
+#: Errors about a transaction that another process committed first.
+_CONFLICTS: Final = ("iceberg.exceptions.CommitFailedException", "iceberg.exceptions.ValidationException")
 
 
 def open_table(spark: SparkSession, root: str, table: LakeTable) -> IcebergLakeTable:
@@ -63,22 +69,22 @@ class IcebergLakeTable:
             raise LakeError(f"{self._table.name} cannot be read at position {position}: no transaction ended there")
         return self._spark.read.option("snapshot-id", snapshot).table(self._name)
 
-    def commit(self, rows: DataFrame, position: int, report_step: ReportStep) -> None:
+    def commit(self, rows: DataFrame, position: int, report_step: ReportStep, after: int | None = None) -> None:
         is_new = self._prepare()
-        if self._table.key is None or is_new:
-            self._append(arranged(self._table, rows), position)
-            return
-        with merge_view(self._table, rows) as view:
-            statement = merge_statement(self._name, self._table, view)
-            # Only this call gives properties to the snapshot of a MERGE.
-            jvm: Any = self._spark._jvm
-            gateway = self._spark.sparkContext._gateway
-            ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
-            properties = jvm.java.util.HashMap()
-            properties.put(POSITION, str(position))
-            error_class = jvm.java.lang.Class.forName("java.lang.RuntimeException")
-            commit = _Callable(lambda: self._spark.sql(statement))
-            jvm.org.apache.iceberg.spark.CommitMetadata.withCommitProperties(properties, commit, error_class)
+        report_step("table made")
+        snapshots = self._snapshots()
+        check_position(self._table, max(snapshots, default=0), after)
+        with conflicts(self._table, _CONFLICTS):
+            if self._table.key is not None and not is_new:
+                self._merge(rows, position)
+            elif after is None:
+                self._writer(arranged(self._table, rows), position).append()
+            else:
+                # Replaces no row, as an append does, but fails where files were added since that snapshot.
+                writer = self._writer(arranged(self._table, rows), position).option("isolation-level", "serializable")
+                if after in snapshots:
+                    writer = writer.option("validate-from-snapshot-id", str(snapshots[after]))
+                writer.overwrite(f.lit(False))
 
     def optimize(self, keep_hours: float) -> None:
         if not self._exists():
@@ -90,15 +96,25 @@ class IcebergLakeTable:
             " options => map('rewrite-all', 'true'))"
         )
         # The snapshot of a compaction has no position, and the snapshots that have one expire.
-        self._append(self.read().limit(0), position)
-        older = f"older_than => TIMESTAMP '{self._time_before(keep_hours)}'"
+        self._writer(self.read().limit(0), position).append()
+        older = f"older_than => TIMESTAMP '{datetime.now(UTC) - timedelta(hours=keep_hours)}'"
         self._spark.sql(f"CALL {system}.expire_snapshots({argument}, {older}, retain_last => 1)")
 
-    def _append(self, rows: DataFrame, position: int) -> None:
-        rows.writeTo(self._name).option(f"snapshot-property.{POSITION}", str(position)).append()
+    def _writer(self, rows: DataFrame, position: int) -> DataFrameWriterV2:
+        return rows.writeTo(self._name).option(f"snapshot-property.{POSITION}", str(position))
 
-    def _time_before(self, hours: float) -> str:
-        return str(self._spark.sql(f"SELECT current_timestamp() - INTERVAL {int(hours * 3600)} SECONDS").first()[0])  # type: ignore[index]
+    def _merge(self, rows: DataFrame, position: int) -> None:
+        with merge_view(self._table, rows) as view:
+            statement = merge_statement(self._name, self._table, view)
+            # Only this call gives properties to the snapshot of a MERGE.
+            jvm: Any = self._spark._jvm
+            gateway = self._spark.sparkContext._gateway
+            ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]  # has no types
+            properties = jvm.java.util.HashMap()
+            properties.put(POSITION, str(position))
+            error_class = jvm.java.lang.Class.forName("java.lang.RuntimeException")
+            commit = _Callable(lambda: self._spark.sql(statement))
+            jvm.org.apache.iceberg.spark.CommitMetadata.withCommitProperties(properties, commit, error_class)
 
     def _prepare(self) -> bool:
         """Makes the table, or adds the columns that it lacks; whether it has no transaction of rows yet."""

@@ -20,6 +20,8 @@ from annals.spark_projections.lake.formats.contract import (
     ReportStep,
     arranged,
     check_columns,
+    check_position,
+    conflict,
     without_removed,
 )
 from annals.spark_projections.lake.tables import LakeTable
@@ -80,8 +82,9 @@ class ParquetLakeTable:
                 return self._read_files(manifest, manifest.files)
         raise LakeError(f"{self._table.name} cannot be read at position {position}: no transaction ended there")
 
-    def commit(self, rows: DataFrame, position: int, report_step: ReportStep) -> None:
+    def commit(self, rows: DataFrame, position: int, report_step: ReportStep, after: int | None = None) -> None:
         previous = self._newest()
+        check_position(self._table, previous.position, after)
         check_columns(self._table, self._read_files(previous, ()))
         replaced, merged = self._merged(previous, rows)
         written = self._write(merged)
@@ -111,12 +114,18 @@ class ParquetLakeTable:
 
     def _write(self, rows: DataFrame) -> tuple[str, ...]:
         """Writes rows as new files in the folders of their partitions, and returns their paths."""
-        before = set(self._files())
-        writer = rows.write.mode("append")
+        # Into a folder of its own first: those of another process, also a dead one, are none of this transaction.
+        staged = f"_{uuid4().hex}"
+        writer = rows.write
         if self._table.partition:
             writer = writer.partitionBy(self._table.partition)
-        writer.parquet(f"{self._uri}/{_DATA}")
-        return tuple(sorted(set(self._files()) - before))
+        writer.parquet(f"{self._uri}/{staged}")
+        targets = {path: path.replace(staged, _DATA, 1) for path in sorted(self._files(staged))}
+        for path, target in targets.items():
+            self._filesystem.mkdirs(self._path(target).getParent())
+            self._filesystem.rename(self._path(path), self._path(target))
+        self._remove(staged)
+        return tuple(targets.values())
 
     def _read_files(self, manifest: TableManifest, files: tuple[str, ...]) -> DataFrame:
         schema = self._schema(manifest)
@@ -152,13 +161,13 @@ class ParquetLakeTable:
     def _put(self, manifest: TableManifest) -> None:
         """Makes a manifest the current one: its file exists completely or not at all."""
         path = self._path(f"{_MANIFEST}/{manifest.number:020}.json")
-        temporary_path = self._path(f"_{uuid4().hex}.part")
+        temporary_path = self._path(f"_{uuid4().hex}")
         stream = self._filesystem.create(temporary_path, True)
         stream.write(bytearray(manifest.model_dump_json(indent=1).encode()))
         stream.close()
         self._filesystem.mkdirs(self._path(_MANIFEST))
         if self._filesystem.exists(path) or not self._filesystem.rename(temporary_path, path):
-            raise LakeError(f"another process has written {self._uri} meanwhile; start again to go on")
+            raise conflict(self._table)
 
     def _newest(self) -> TableManifest:
         names = self._names(_MANIFEST)
@@ -195,18 +204,18 @@ class ParquetLakeTable:
             if int(name.partition(".")[0]) not in readable:
                 self._remove(f"{_MANIFEST}/{name}")
         for name in self._names(""):
-            if name.endswith(".part"):
+            if name.startswith("_"):
                 self._remove(name)
 
-    def _files(self) -> list[str]:
-        """The data files, relative to the folder of the table."""
-        folder = self._path(_DATA)
+    def _files(self, subfolder: str = _DATA) -> list[str]:
+        """The data files in a folder of the table, as paths in the table."""
+        folder = self._path(subfolder)
         if not self._filesystem.exists(folder):
             return []
         found, listing = list[str](), self._filesystem.listFiles(folder, True)
         while listing.hasNext():
             path = str(listing.next().getPath().toString()).removeprefix(f"{self._uri}/")
-            if path.endswith(".parquet") and "/_" not in path:
+            if path.endswith(".parquet"):
                 found.append(path)
         return found
 

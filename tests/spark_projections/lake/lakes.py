@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
+import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from annals.api.app import create_app
@@ -25,6 +26,11 @@ from tests.spark_projections.served_registry import log_rows
 from tests.support.registries.requests import OpenRegistry, Request, RequestClock
 
 FORMATS: Final[tuple[FormatName, ...]] = ("delta", "parquet", "iceberg")
+
+
+def each_format(*short: FormatName) -> list[object]:
+    """All formats as parameters of a test, which is long with those that are not named."""
+    return [pytest.param(format, marks=() if format in short else pytest.mark.long) for format in FORMATS]
 
 
 class Story:
@@ -72,7 +78,7 @@ class Story:
         """A source that ends at a position."""
         return LogSource(
             lambda after: self.log(after, end),
-            lambda hashes: self.documents.join(hashes, "sha256", "left_semi"),
+            lambda hashes, after: self.documents.join(hashes, "sha256", "left_semi"),
             is_stable=True,
         )
 

@@ -9,12 +9,13 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 
-from annals.spark_projections.lake.append import ALL_TABLES, Lake
+from annals.spark_projections.lake.append import Lake
 from annals.spark_projections.lake.formats.contract import session_settings
+from annals.spark_projections.lake.tables import ALL_TABLES
 from tests.support.serving import ROOT
 
 FOLDER: Final = ROOT / "docs" / "guides" / "lake"
@@ -73,8 +74,8 @@ def page(lake: Lake) -> str:
     return "\n".join([_HEADER, *(section(lake.spark, question) for question in questions())])
 
 
-def _plan(frame: object) -> str:
-    text = str(frame.queryExecution().sparkPlan().toString())  # type: ignore[attr-defined]
+def _plan(frame: Any) -> str:
+    text = str(frame.queryExecution().sparkPlan().toString())
     scans = [f"PartitionFilters: {first}, PushedFilters: {second}" for first, second in _SCAN.findall(text)]
     return "\n".join(dict.fromkeys(_NUMBER.sub("", scan) for scan in scans)) or "no table is read"
 

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from annals.spark_projections.lake import append
+from annals.spark_projections.arrow_batches import Batches
+from annals.spark_projections.lake import Lake, LakeBusy, append
 from annals.spark_projections.lake.append import compute_rows
 from annals.spark_projections.lake.tables import TABLES
 from annals.spark_projections.verify_log import UnverifiedLog
 from tests.spark_projections.lake.conftest import FullLake, NewLake
-from tests.spark_projections.lake.lakes import FORMATS, Story, check_lake, plain
+from tests.spark_projections.lake.lakes import FORMATS, Story, check_lake, each_format, plain
+from tests.support.polling import until
 
 pytestmark = [pytest.mark.uses("Spark"), pytest.mark.timeout(1200)]
 
@@ -39,7 +44,7 @@ def test_the_tables_follow_the_log(full_lake: FullLake, story: Story, format: st
     check_lake(full_lake(format), story)
 
 
-@pytest.mark.parametrize("format", [FORMATS[0], *(pytest.param(each, marks=pytest.mark.long) for each in FORMATS[1:])])
+@pytest.mark.parametrize("format", each_format("delta"))
 def test_each_point_at_which_a_writer_ends(new_lake: NewLake, story: Story, tmp_path: Path, format: str) -> None:
     lake = new_lake(format, tmp_path)
     for end in story.halves():
@@ -67,6 +72,54 @@ def test_a_write_that_fails_changes_nothing(full_lake: FullLake, story: Story, f
             stored.commit(broken, position + 5, lambda step: None)
         assert lake.table(name).position() == position
         assert plain(lake.table(name).read()) == before
+
+
+@pytest.mark.parametrize("format", each_format("iceberg"))
+@pytest.mark.parametrize("name", ["interactions", "entities"])
+def test_of_two_transactions_at_once_one_fails(
+    new_lake: NewLake, story: Story, tmp_path: Path, format: str, name: str
+) -> None:
+    # the slow one has written its files when its transaction finds the other one; they never count
+    lake, (half, end) = new_lake(format, tmp_path), story.halves()
+    append(lake, story.source(half), [name])
+    append(lake, story.source(), [])
+    # with settings and views of its own, as another process has
+    other = Lake(lake.spark.newSession(), lake.format, lake.uri)
+    started, may_end = tmp_path / "started", tmp_path / "may end"
+    slow_rows = _slow(compute_rows(lake, name, half, end), started, may_end)
+    with ThreadPoolExecutor(1) as pool:
+        slow = pool.submit(lake.table(name).commit, slow_rows, end, lambda step: None, half)
+        until(lambda: started.exists() or slow.done(), 60)
+        other.table(name).commit(compute_rows(other, name, half, end), end, lambda step: None, half)
+        may_end.touch()
+        with pytest.raises(LakeBusy, match=f"another process has changed {name}"):
+            slow.result()
+    # nor do rows that continue a position at which the table no longer is
+    with pytest.raises(LakeBusy, match=f"another process has changed {name} from position {half} to {end}"):
+        lake.table(name).commit(compute_rows(lake, name, half, end), end + 1, lambda step: None, half)
+    assert lake.table(name).position() == end
+    assert plain(lake.table(name).read()) == story.table(name)
+
+
+def _slow(rows: DataFrame, started: Path, may_end: Path) -> DataFrame:
+    """Rows that come when a file exists. started: a file that exists from the first request for them."""
+
+    def wait(batches: Batches) -> Batches:
+        # Only the first request, because each takes a processor that the other transaction may need.
+        if not started.exists():
+            started.touch()
+            while not may_end.exists():
+                time.sleep(0.02)
+        yield from batches
+
+    return rows.coalesce(1).mapInArrow(wait, rows.schema)
+
+
+def test_a_lake_has_one_writer(full_lake: FullLake, story: Story) -> None:
+    lake = full_lake("parquet")
+    with lake.writer_lock(), pytest.raises(LakeBusy, match="/parquet at the moment"):
+        append(lake, story.source())
+    append(lake, story.source())
 
 
 def test_another_log_is_refused(full_lake: FullLake, story: Story) -> None:

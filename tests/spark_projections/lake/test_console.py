@@ -10,25 +10,28 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from pyspark.sql import SparkSession
 
 from annals.projections.segments.folder import open_folder
 from annals.projections.segments.write import append_segments
-from annals.spark_projections.lake import Lake, append
+from annals.spark_projections.lake import Lake, LakeBusy, append
 from annals.spark_projections.lake.formats import FormatName
 from annals.spark_projections.lake.optimize import optimize
 from annals.spark_projections.lake.source import LogSource, from_postgres, from_segments
 from annals.spark_projections.lake.verify import verify
+from annals.spark_projections.sources.remote_log import RemoteLog
 from tests.spark_projections.conftest import require_connector
 from tests.spark_projections.lake.conftest import NewLake
-from tests.spark_projections.lake.lakes import FORMATS, Story, plain
+from tests.spark_projections.lake.lakes import FORMATS, Story, each_format, plain
 from tests.spark_projections.served_registry import ServedLog, served_log, write_changes
 from tests.support.console import Annals, annals, folder, logs
 from tests.support.polling import until
+from tests.support.receivers import Receiver, serve_receiver
 from tests.support.serving import environment
 from tests.support.spark_archive import options as java_options
 
@@ -38,6 +41,7 @@ pytestmark = [pytest.mark.uses("Spark"), pytest.mark.timeout(2400)]
 
 _CONF: Final = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "1"}
 _KILLS: Final = 20
+_TOKEN: Final = "swordfish"
 
 
 @pytest.fixture
@@ -47,28 +51,54 @@ def growing(sqlite_url: str, tmp_path: Path) -> Iterator[ServedLog]:
         yield found
 
 
-def test_a_registry_becomes_a_lake(spark: SparkSession, annals: Annals, growing: ServedLog) -> None:
-    # the log by HTTP, its documents one by one, and the subscriptions and links that the caller may see: none
+@pytest.fixture
+def observed(sqlite_url: str, tmp_path: Path) -> Iterator[ServedLog]:
+    """A registry with callers, which has delivered everything to a subscription, and has a link that fails."""
+    settings = {
+        "ANNALS_SINKS_ALLOW": "127.0.0.1",
+        "ANNALS_SINKS_PLAINTEXT": "true",
+        "ANNALS_SINKS_VALIDATION": "off",
+    }
+    with (
+        serve_receiver(Receiver()) as receiver,
+        served_log(sqlite_url, tmp_path, token=_TOKEN, **settings) as found,
+    ):
+        found.write("POST", "/subscriptions", {"sink": receiver.url, "protocol": "HTTP"})
+        link = {"url": "http://127.0.0.1:9/", "dialect": "xregistry", "scope": {"groups": ["/schemagroups/berlin"]}}
+        found.write("PUT", "/-/links/berlin", link)
+        write_changes(found, "delivered")
+        until(lambda: _lag(found) == 0 and _state(found) == "failing", 60)
+        yield found
+
+
+def test_a_registry_becomes_a_lake(
+    spark: SparkSession, annals: Annals, observed: ServedLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # the log by HTTP, its documents one by one, and the subscriptions and links that the caller may see
     where = ("--to", "lake", "--format", "parquet")
-    end = growing.rows()[-1].position
-    done = annals("lake", "append", "--from", growing.url, *where)
+    monkeypatch.setenv("ANNALS_TOKEN", _TOKEN)
+    end = observed.rows()[-1].position
+    done = annals("lake", "append", "--from", observed.url, *where)
     assert (done.code, done.out) == (0, f"position {end}, {end} new events\n"), done.err
-    done = annals("lake", "verify", *where, "--head", f"{end}:{growing.rows()[-1].chain.hex()}")
+    head = observed.rows()[-1]
+    done = annals("lake", "verify", *where, "--head", f"{end}:{head.chain.hex()}")
     assert done.code == 0, done.err
     assert done.out.count("equal to the log") == 8
-    assert done.out.endswith(
-        f"position {end}, chain {growing.rows()[-1].chain.hex()}, state {growing.rows()[-1].statehash.hex()}\n"
-    )
+    assert done.out.endswith(f"position {end}, chain {head.chain.hex()}, state {head.statehash.hex()}\n")
     lake = Lake(spark, "parquet", str(Path("lake").absolute()))
     assert lake.table("documents").read().count() > 10
     assert lake.table("schema_fields").read().count() > 10
-    assert {lake.table(name).read().count() for name in ("deliveries", "replication")} == {0}
+    delivered = lake.table("deliveries").read().select("head", "protocol", "state", "position", "lag", "deadletters")
+    assert [tuple(row) for row in delivered.collect()] == [(end, "HTTP", "active", end, 0, 0)]
+    copied = lake.table("replication").read().select("head", "link", "state", "position")
+    assert [tuple(row) for row in copied.collect()] == [(end, "berlin", "failing", 0)]
     files = len([*Path("lake").rglob("*.parquet")])
-    write_changes(growing, "more")
-    end = growing.rows()[-1].position
-    assert annals("lake", "append", "--from", growing.url, *where).out.startswith(f"position {end}, ")
+    write_changes(observed, "more")
+    end = observed.rows()[-1].position
+    assert annals("lake", "append", "--from", observed.url, *where).out.startswith(f"position {end}, ")
     assert annals("lake", "optimize", *where, "--keep-hours", "0").code == 0
     assert len([*Path("lake").rglob("*.parquet")]) <= files + 10
+    assert lake.table("deliveries").read().count() == 2
     assert annals("lake", "verify", *where).code == 0
 
 
@@ -91,18 +121,34 @@ def test_what_is_missing_or_wrong_is_named(
     assert not Path("lake").exists()
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.fixture
+def far_east(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The time zone of this process, in which it is 14 hours later than in UTC."""
+    monkeypatch.setenv("TZ", "Etc/GMT-14")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.parametrize("format", each_format("iceberg"))
+@pytest.mark.usefixtures("far_east")
 def test_optimizing_changes_no_row(new_lake: NewLake, story: Story, tmp_path: Path, format: str) -> None:
-    lake, names = new_lake(format, tmp_path), ("interactions", "entities")
-    for end in story.halves():
-        append(lake, story.source(end), names)
-    optimize(lake, 0, names)
-    for name in names:
-        stored = lake.table(name)
-        assert plain(stored.read()) == story.table(name), name
-        assert stored.position() == story.halves()[1], name
-        # what was replaced is gone, and with it the past that needed it
-        assert stored.positions()[-1] == story.halves()[1]
+    lake, names, (half, end) = new_lake(format, tmp_path), ("interactions", "entities"), story.halves()
+    for each in (half, end):
+        append(lake, story.source(each), names)
+    past = plain(lake.table("entities").read(half))
+    for keep_hours in (1, 0):
+        optimize(lake, keep_hours, names)
+        for name in names:
+            stored = lake.table(name)
+            assert plain(stored.read()) == story.table(name), name
+            assert stored.position() == end, name
+            # what was replaced is gone after its hours, and with it the past that needed it
+            assert stored.positions()[-1] == end
+            assert not keep_hours or half in stored.positions(), name
+        if keep_hours:
+            assert plain(lake.table("entities").read(half)) == past
 
 
 @pytest.mark.long
@@ -180,17 +226,67 @@ def test_kills(
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("format", FORMATS)
+def test_two_processes_at_once(
+    spark: SparkSession, connectors: list[str], growing: ServedLog, tmp_path: Path, format: FormatName
+) -> None:
+    # each event is there once; a process that finds another one at work ends with an error that says so
+    if format != "parquet":
+        require_connector(connectors, format)
+    lake, end = Lake(spark, format, str(tmp_path / "lake")), growing.rows()[-1].position
+    processes = [start(tmp_path, format, "--from", growing.url) for _ in range(2)]
+    ended = [(process.communicate(timeout=1200), process.returncode) for process in processes]
+    assert any(code == 0 for _, code in ended), ended
+    assert all(code == 0 or "another process writes to" in err for (_, err), code in ended), ended
+    assert not any(table.finding for table in verify(lake).tables)
+    assert lake.head().position == end
+    with lake.writer_lock():
+        _, err = (process := start(tmp_path, format, "--from", growing.url)).communicate(timeout=1200)
+        assert process.returncode and "another process writes to" in err, err
+
+
+@pytest.mark.long
 def test_it_follows_until_it_is_stopped(spark: SparkSession, growing: ServedLog, tmp_path: Path) -> None:
     lake = Lake(spark, "parquet", str(tmp_path / "lake"))
     process = start(tmp_path, "parquet", "--from", growing.url, "--follow", "--seconds", "0.1")
-    until(lambda: lake.table("replication").position() > 0, 300)
-    write_changes(growing, "late")
-    end = growing.rows()[-1].position
+    until(lambda: lake.table("schema_fields").position() > 0, 300)
+    with _only_writer(lake):
+        write_changes(growing, "late")
+        end = growing.rows()[-1].position
+        time.sleep(5)
+        assert lake.head().position < end
     until(lambda: lake.table("schema_fields").position() == end, 300)
     process.send_signal(signal.SIGTERM)
     out, err = process.communicate(timeout=100)
     assert process.returncode == 0 and f"position {end}, " in out, err
+    assert "another process writes to" in err and "trying again" in err
     assert not any(table.finding for table in verify(lake).tables)
+
+
+@contextmanager
+def _only_writer(lake: Lake) -> Iterator[None]:
+    """Waits until no other process writes to a lake, and keeps it that way for a block."""
+    while True:
+        with suppress(LakeBusy), lake.writer_lock():
+            yield
+            return
+        time.sleep(0.01)
+
+
+def _lag(registry: ServedLog) -> int:
+    """Of its subscription."""
+    return int(_listed(registry, "/subscriptions")["status"]["lag"])
+
+
+def _state(registry: ServedLog) -> str:
+    """Of its link."""
+    return str(_listed(registry, "/-/links")["status"]["state"])
+
+
+def _listed(registry: ServedLog, path: str) -> dict[str, Any]:
+    """The only member of a list."""
+    (found,) = RemoteLog(registry.url, registry.token).members(path)
+    return found
 
 
 def _file_count(folder: Path) -> int:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import closing
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from kafka import KafkaProducer
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from annals.spark_projections.lake import Lake, append
-from annals.spark_projections.lake.source import from_kafka
+from annals.spark_projections.lake.source import LogSource, from_kafka
 from annals.spark_projections.lake.verify import verify
 from tests.spark_projections.served_registry import ServedLog
 from tests.spark_projections.sources.test_kafka import Published, published
@@ -26,11 +29,12 @@ def _position(record: Any) -> int:
     return int(dict(record.headers)["annals_position"])
 
 
-def _send(published: Published, topic: str, records: list[Any]) -> None:
-    """To the partitions that they are in elsewhere."""
+def _send(published: Published, topic: str, records: list[Any], timestamp_ms: int | None = None) -> None:
+    """To the partitions that they are in elsewhere. timestamp_ms: of the records, instead of the present."""
     with closing(KafkaProducer(bootstrap_servers=published.broker.own())) as producer:
         for record in records:
-            producer.send(topic, record.value, record.key, [*record.headers], partition=record.partition)
+            headers = [*record.headers]
+            producer.send(topic, record.value, record.key, headers, record.partition, timestamp_ms)
         producer.flush()
 
 
@@ -52,4 +56,30 @@ def test_partitions_that_are_ahead_wait(
         assert ends[-1] in {0, *(row.last for row in rows)} and ends[-1] < bound
     _send(published, "lake.log", left)
     assert append(lake, source, names).position == rows[-1].position
+    assert not any(table.finding for table in verify(lake).tables)
+
+
+def test_the_beginning_of_a_topic_is_not_read_again(
+    spark: SparkSession, registry: ServedLog, published: Published, tmp_path: Path
+) -> None:
+    lake, broker, names = Lake(spark, "parquet", str(tmp_path / "lake")), published.broker, ("interactions",)
+    rows = registry.rows()
+    half = next(row.last for row in rows if row.position > len(rows) // 2)
+    broker.make("begun.log", 3)
+    _send(published, "begun.log", [record for record in published.records if _position(record) <= half])
+    assert append(lake, from_kafka(spark, broker.own(), "begun.log", None, lake.time_of), names).position == half
+    # each partition begins with a record, two hours before the last interaction, that stops any read of it
+    broker.make("continued.log", 3)
+    before = int((datetime.fromisoformat(lake.time_of(half)) - timedelta(hours=2)).timestamp() * 1000)
+    stops = [record._replace(headers=[("annals_schema", b"99")]) for record in published.records]
+    _send(published, "continued.log", [*{record.partition: record for record in stops}.values()], before)
+    _send(published, "continued.log", [record for record in published.records if _position(record) >= half])
+
+    def source(time_of: Callable[[int], str]) -> LogSource:
+        return from_kafka(spark, broker.own(), "continued.log", None, time_of)
+
+    with pytest.raises(PySparkException, match="does not have the columns"):
+        # all records seem to be older, so everything is read
+        append(lake, source(lambda position: "2999-01-01T00:00:00+00:00"), names)
+    assert append(lake, source(lake.time_of), names).position == rows[-1].position
     assert not any(table.finding for table in verify(lake).tables)
