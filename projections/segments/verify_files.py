@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from hashlib import sha256
@@ -69,10 +69,24 @@ def verify_file(folder: SegmentFolder, range: SegmentRange, file: DataFile) -> V
                 size += len(chunk)
     except OSError as error:
         return VerificationFinding(range.first, f"{file.path} cannot be read: {str(error).partition(chr(10))[0]}")
-    return compare_file(range, file, digest.hexdigest(), size)
+    return _compare_file(range, file, digest.hexdigest(), size)
 
 
-def compare_file(range: SegmentRange, file: DataFile, digest: str, size: int) -> VerificationFinding | None:
+def compare_files(
+    entries: Sequence[tuple[SegmentRange, ManifestEntry]], found: Mapping[str, tuple[str, int]]
+) -> Iterator[VerificationFinding]:
+    """A finding for each file of events that is missing, or has other bytes than were written.
+
+    found: the SHA-256 and the size of each file by its name, without the folder.
+    """
+    for range, entry in entries:
+        if (file := found.get(entry.log.path.rpartition("/")[2])) is None:
+            yield VerificationFinding(range.first, f"{entry.log.path} cannot be read: there is no such file")
+        elif finding := _compare_file(range, entry.log, *file):
+            yield finding
+
+
+def _compare_file(range: SegmentRange, file: DataFile, digest: str, size: int) -> VerificationFinding | None:
     """A finding if a segment's file has another SHA-256 or another size than was written."""
     if (digest, size) != (file.sha256, file.bytes):
         return VerificationFinding(range.first, f"{file.path} is not the file that was written")

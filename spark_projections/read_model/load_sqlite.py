@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 from sqlalchemy import Engine
 
-from annals.commands.store.database.engine import WRITING
-from annals.projections.database.drivers import Values, database_of
+from annals.projections.database.drivers import Values
+from annals.projections.entities.partition_load import load_batch
 from annals.projections.entities.schema_versions import reference_rows_of
 from annals.projections.entities.tables import ReadModelTables
 from annals.projections.segments.folder import filesystem_at
@@ -41,8 +41,7 @@ def insert(
     schema_version_rows(log).write.parquet(f"{stage_uri}/schemas")
     count = 0
     for name, rows in _table_batches(filesystem, root.rstrip("/")):
-        with engine.execution_options(**{WRITING: True}).begin() as connection:
-            database_of(connection).insert(getattr(tables, name), rows)
+        load_batch(engine, getattr(tables, name), rows)
         count += len(rows)
         report_rows(count)
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
-from annals.commands.verify.verify_log import VerificationFinding
 from annals.projections.segments.folder import open_folder
-from annals.projections.segments.manifest import ManifestEntry, SegmentRange, UnreadableManifestEntry
-from annals.projections.segments.verify_files import compare_file, verify_manifest
+from annals.projections.segments.manifest import ManifestEntry, UnreadableManifestEntry
+from annals.projections.segments.verify_files import compare_files, verify_manifest
 from annals.spark_projections.hadoop_paths import spark_uri
 from annals.spark_projections.log_schema import LOG_SCHEMA, with_salt
 from annals.spark_projections.verify_log import UnverifiedLog, file_name_column
@@ -46,7 +45,10 @@ def read_verified(spark: SparkSession, folder: str) -> DataFrame:
     except UnreadableManifestEntry as error:
         raise UnverifiedLog(str(error)) from None
     pairs = [*zip(ranges, entries, strict=True)]
-    for finding in (*verify_manifest(segments, pairs), *_check_files(spark, folder, pairs)):
+    for finding in (
+        *verify_manifest(segments, pairs),
+        *(compare_files(pairs, _file_hashes(spark, folder)) if pairs else ()),
+    ):
         raise UnverifiedLog.at_position(finding.position, finding.text)
     log = _read_entries(spark, folder, entries)
     _check_against_manifest(log, entries)
@@ -68,20 +70,11 @@ def _read_entries(spark: SparkSession, folder: str, entries: Sequence[ManifestEn
     return with_salt(spark.read.schema(LOG_SCHEMA).parquet(*paths)) if paths else spark.createDataFrame([], LOG_SCHEMA)
 
 
-def _check_files(
-    spark: SparkSession, folder: str, entries: Sequence[tuple[SegmentRange, ManifestEntry]]
-) -> Iterator[VerificationFinding]:
-    """A finding for each file of events that is missing, or has other bytes than were written."""
-    if not entries:
-        return
+def _file_hashes(spark: SparkSession, folder: str) -> dict[str, tuple[str, int]]:
+    """The SHA-256 and the size of each file of events, by its name. Spark's tasks read them."""
     files = spark.read.format("binaryFile").load(f"{spark_uri(folder)}/log")
     hashes = files.select(f.regexp_extract("path", "[^/]*$", 0), f.sha2("content", 256), "length").collect()
-    hash_by_name = {name: (digest, size) for name, digest, size in hashes}
-    for range, entry in entries:
-        if (found := hash_by_name.get(_file_name(entry))) is None:
-            yield VerificationFinding(range.first, f"{entry.log.path} cannot be read: there is no such file")
-        elif finding := compare_file(range, entry.log, *found):
-            yield finding
+    return {name: (digest, size) for name, digest, size in hashes}
 
 
 def _file_name(entry: ManifestEntry) -> str:

@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 from sqlalchemy import func, select
 
+from annals.projections.entities.partition_load import LoadTarget, partition_transaction
 from annals.projections.entities.tables import ReadModelTables, tables
 from annals.spark_projections.read_model import load_postgres
 from tests.spark_projections.test_rebuild import log_of
@@ -55,10 +56,10 @@ def test_a_task_that_fails_leaves_nothing(spark: SparkSession, registry: Registr
 
 def test_tasks_agree_on_the_numbers_of_paths(registry: Registry) -> None:
     url = registry.store.engine.url.render_as_string(hide_password=False)
-    target = load_postgres.LoadTarget(url, "_new")
+    target = LoadTarget(url, "_new")
 
     def numbers(start: int) -> dict[tuple[str, str], int]:
-        with load_postgres.partition_transaction(target, "entities", start) as transaction:
+        with partition_transaction(target, "entities", start) as transaction:
             assert transaction is not None
             for n in range(start, start + 20):
                 transaction.path_numbers.of({("dirs", f"p{n}"), ("dirs.files", f"p{n // 3}")})
