@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection
 
+from annals.commands.store.damage import UnreadableRow
 from annals.commands.store.database.sql import chunks
 from annals.domain.confluent.schema_versions import SchemaVersion
 from annals.domain.confluent.subjects import DEFAULT_CONTEXT, GROUPS, parse_subject
@@ -219,7 +220,19 @@ class StoredSchemas:
         return version._replace(replaced=replaced, deleted=deleted, gone=gone)
 
 
+_NUMBERS: Final = frozenset({"since", "number", "id", "replaced", "deleted", "gone"})
+_OPTIONAL: Final = frozenset({"replaced", "deleted", "gone"})
+
+
 def _schema_version(values: Sequence[Any]) -> SchemaVersion:
+    """Raises: UnreadableRow for a value of another type than its column's, which SQLite can store as well."""
+    for name, value in zip(SchemaVersion._fields, values, strict=True):
+        is_valid = type(value) is (int if name in _NUMBERS else str) or (value is None and name in _OPTIONAL)
+        if not is_valid:
+            raise UnreadableRow(f"a row of schema_version has the invalid {name} {value!r:.100}")
     row = list(values)
-    row[_EXTRAS] = loads_trusted(row[_EXTRAS])
+    try:
+        row[_EXTRAS] = loads_trusted(row[_EXTRAS])
+    except ValueError as error:
+        raise UnreadableRow(f"a row of schema_version has invalid extras: {error}") from error
     return SchemaVersion._make(row)
