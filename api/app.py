@@ -45,7 +45,7 @@ from annals.api.ops.health import LIVEZ, READYZ, HealthRoutes
 from annals.api.ops.metrics import ServerMetrics
 from annals.api.ops.metrics_route import METRICS, MetricsRoutes
 from annals.api.ops.version import VERSION, VersionRoutes
-from annals.api.own_paths import LEGACY_SURFACES, OWN_PATHS, PATH_TEMPLATES
+from annals.api.own_paths import OTHER_SURFACES, OWN_PATHS, PATH_TEMPLATES
 from annals.api.registry.log_head_watcher import LogHeadWatcher
 from annals.api.registry.open_registry import Registry, open_registry
 from annals.api.registry.waitfor import PositionWaits
@@ -251,7 +251,7 @@ def _server_mounts(registry: Registry, metrics: ServerMetrics, archive_monitor: 
     """Surfaces below `/-/` about the server and its OpenAPI documents."""
     health_routes, openapi_routes = (
         HealthRoutes(registry, archive_monitor),
-        OpenapiRoutes(registry, OWN_PATHS, LEGACY_SURFACES),
+        OpenapiRoutes(registry, OWN_PATHS, OTHER_SURFACES),
     )
     return {
         LIVEZ: Mount(health_routes, allows_anonymous=True, is_leaf=True, accepts_any_host=True),

@@ -26,14 +26,17 @@ from annals.domain.subscriptions.event_families import FAMILIES, XREGISTRY
 from annals.domain.subscriptions.sink_uris import PROTOCOLS
 from annals.projections.replication.log.link_status import DIFFERS, EQUAL, UNKNOWN
 
-#: Where clients of the legacy APIs begin. These have OpenAPI documents of their own.
-LEGACY_SURFACES: Final = tuple(
-    IndexEntry(
-        f"{family.base}/{family.path}",
-        methods_of(described["paths"][f"/{family.path}"]),
-        f"{described['info']['title']} {described['info']['version']}, a legacy API: list the ids of all groups",
-    )
-    for family, described in ((family, DESCRIPTIONS[family.name]) for family in LEGACY_APIS)
+#: Where clients of other registries' APIs begin. These have OpenAPI documents of their own.
+OTHER_SURFACES: Final = (
+    *(
+        IndexEntry(
+            f"{family.base}/{family.path}",
+            methods_of(described["paths"][f"/{family.path}"]),
+            f"{described['info']['title']} {described['info']['version']}, a legacy API: list the ids of all groups",
+        )
+        for family, described in ((family, DESCRIPTIONS[family.name]) for family in LEGACY_APIS)
+    ),
+    IndexEntry("/compat/confluent/subjects", ("GET",), "Confluent Schema Registry's API: list the subjects"),
 )
 #: The folders with an `openapi.yaml`, in the order of the document.
 _SURFACES: Final = (

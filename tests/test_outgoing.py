@@ -31,6 +31,7 @@ OPERATOR: Final = "operator"
 NOWHERE: Final = "nowhere"
 
 SITES: Final = {
+    "api/cli/confluent_copies/record_sources.py": NOWHERE,
     "api/cli/remote_registry.py": OPERATOR,  # `annals log hash --against`
     "api/cli/verbs/publish.py": NOWHERE,
     "api/cli/server.py": NOWHERE,
@@ -38,6 +39,7 @@ SITES: Final = {
     "commands/store/archive/archive_files.py": OPERATOR,  # `annals log archive --to`
     "commands/store/database/engine.py": OPERATOR,  # ANNALS_DATABASE
     "commands/store/filesystems.py": OPERATOR,  # the folders of archives and segments
+    "projections/confluent_copy/rest_api.py": GUARDED,
     "projections/kafka/cluster.py": GUARDED,  # but for `annals publish --kafka`
     "projections/kafka/producer.py": NOWHERE,
     "projections/kafka/publisher.py": NOWHERE,
@@ -62,11 +64,15 @@ SITES: Final = {
     "projections/subscriptions/sinks/mqtt/connection.py": NOWHERE,
     "projections/subscriptions/sinks/nats/connection.py": NOWHERE,
     "projections/subscriptions/sinks/nats/transport.py": NOWHERE,
-    "spark_projections/read_model/load.py": OPERATOR,  # `annals rebuild --engine spark --stage`
+    "spark_projections/read_model/load_sqlite.py": OPERATOR,  # `annals rebuild --engine spark --stage`
     "spark_projections/sources/remote_log.py": OPERATOR,  # `annals spark --from`
 }
-#: Where the resolver is made that all of a process share. `UncheckedResolver`, which refuses nothing, is in the tests.
-_MADE: Final = {"DestinationGuard": {"api/subscriptions/wiring.py"}, "UncheckedResolver": set[str]()}
+#: Where the resolver is made that all of a process share: a server, or a verb that copies schemas. `UncheckedResolver`,
+#: which refuses nothing, is in the tests.
+_MADE: Final = {
+    "DestinationGuard": {"api/subscriptions/wiring.py", "api/cli/confluent_copies/connections.py"},
+    "UncheckedResolver": set[str](),
+}
 
 
 def test_each_site_is_known() -> None:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from annals.api.cli.confluent_copies.connections import ConnectionOptions, open_other_registry, open_own_server
 from annals.api.cli.confluent_copies.copy_options import (
     Ca,
     Context,
@@ -21,8 +18,6 @@ from annals.api.cli.confluent_copies.copy_options import (
     User,
     parse_context_option,
 )
-from annals.api.cli.confluent_copies.import_copy import ImportOptions, ImportSource, import_copy
-from annals.api.cli.confluent_copies.record_sources import dump_source, topic_source
 from annals.api.cli.document_files import DocumentFile, DocumentKind, import_command, read_document_file
 from annals.api.cli.open_registry import open_local_registry
 from annals.api.cli.options import Database, PublicUrl, load_settings
@@ -34,13 +29,9 @@ from annals.domain.errors.problems import Problem
 from annals.domain.messaging.rc2 import DIALECTS, DialectMismatch
 from annals.domain.values import xid as xids
 from annals.domain.values.json_text import InvalidJson, loads
-from annals.projections.confluent_copy.rest_api import RestApi
-from annals.projections.confluent_copy.rest_reader import RestReader
-from annals.projections.confluent_copy.selection import SubjectSelection, source_name
 
 if TYPE_CHECKING:
     from annals.api.registry.open_registry import Registry
-    from annals.api.settings.settings import Settings
     from annals.commands.store.log import Store
     from annals.domain.registry.entities import Attributes
 
@@ -136,64 +127,25 @@ def import_(
             raise UsageError("copies have one source; documents, --as and --dialect belong to another import.")
         if (from_schemas_topic is not None) != (kafka is not None):
             raise UsageError("--from-schemas-topic and --kafka belong together.")
-        options = ImportOptions(
-            SubjectSelection(
-                parse_context_option(context, "--context"), subject_prefix, parse_context_option(into, "--into")
-            ),
-            dry_run,
-            report,
-            interval if follow else None,
-        )
-        settings = load_settings(database=database, public_url=public_url)
         if server is not None and (database or public_url):
             raise UsageError("--server: the server knows its own store; leave out --database and --public-url.")
-        connection = ConnectionOptions(user, secret_file, ca)
-        with (
-            _open_source(from_confluent, from_schemas_topic, from_schemas_dump, kafka, connection, settings) as source,
-            _open_target(server, settings) as target,
-        ):
-            name = source_name(source.name, options.selection)
-            import_copy(source._replace(name=name), target, options)
+        # Late, because files need none of the clients.
+        from annals.api.cli.confluent_copies.import_verb import ImportRequest, import_schemas
+
+        selection = parse_context_option(context, "--context"), subject_prefix, parse_context_option(into, "--into")
+        request = ImportRequest(
+            from_confluent, from_schemas_topic, from_schemas_dump, kafka, server, user, secret_file, ca
+        )
+        options = (*selection, dry_run, report, interval if follow else None)
+        import_schemas(request, load_settings(database=database, public_url=public_url), *options)
         return
     if not files:
-        raise UsageError("documents to import are missing; name files, or --from-confluent URL.")
+        raise typer.BadParameter("name documents, or a registry with --from-confluent.", param_hint="'FILE...'")
     settings = load_settings(database=database, public_url=public_url)
     document_files = [_translate_file(file, dialect) if dialect else _read_file(file, as_) for file in files]
     with open_local_registry(settings) as registry, work_progress() as work:
         for document_file in document_files:
             typer.echo(f"{document_file.path}: {_import_file(registry, document_file, work)}")
-
-
-@contextmanager
-def _open_source(
-    url: str | None,
-    topic: str | None,
-    dump: Path | None,
-    brokers: str | None,
-    connection: ConnectionOptions,
-    settings: Settings,
-) -> Iterator[ImportSource]:
-    """The registry, topic or dump of the options. Raises: UsageError."""
-    if topic is not None and brokers is not None:
-        yield topic_source(topic, brokers)
-    elif dump is not None:
-        yield dump_source(dump)
-    elif url is not None:
-        with open_other_registry(url, connection, settings) as other:
-            yield ImportSource(other.url, lambda: RestReader(other))
-
-
-@contextmanager
-def _open_target(server: str | None, settings: Settings) -> Iterator[RestApi]:
-    """The served registry, or the one of a store."""
-    if server is not None:
-        with open_own_server(server) as api:
-            yield api
-        return
-    from annals.api.cli.confluent_copies.local_api import open_local_api  # late, because a server does not need it
-
-    with open_local_api(settings) as local_api:
-        yield local_api
 
 
 def _read_file(file: Path, kind: DocumentKind | None) -> DocumentFile:

@@ -73,7 +73,8 @@ def test_an_import_checks_its_documents_before_it_is_decided(annals: Annals, fol
     path.write_text(json.dumps({"schemagroups": {"g": {"schemas": schemas}}}))
     phases = steps(annals("import", path).err)
     assert list(phases)[:2] == ["checked documents", "validated entities"]
-    assert phases["checked documents"] == [(20, 20)]
+    # each by its format, and for its id in Confluent's API
+    assert phases["checked documents"] == [(40, 40)]
     assert phases["validated entities"] == [(21, 21)]
 
 

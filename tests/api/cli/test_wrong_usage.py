@@ -29,7 +29,10 @@ CASES = {
     "a number out of range": ("log show 0", "greater than or equal to 1. See `annals log show --help`."),
     "a value of no choice": ("rebuild --engine x", "'--engine': 'x' is not one of 'process', 'spark'."),
     "a file that is not there": ("import missing.json", "'missing.json' does not exist. See `annals import --help`."),
-    "a missing argument": ("import", "missing argument 'FILE...'. See `annals import --help`."),
+    "a missing argument": (
+        "import",
+        "'FILE...': name documents, or a registry with --from-confluent. See `annals import --help`.",
+    ),
     "a missing choice": ("completion", "Choose from: bash, zsh, fish. See `annals completion --help`."),
     "a missing option": ("publish", "missing option '--kafka'. See `annals publish --help`."),
     "too many arguments": ("config extra", "got unexpected extra argument(s) (extra). See `annals config --help`."),

@@ -316,7 +316,7 @@ WRONG_USAGE = [
     (("import", "--from-confluent", "http://10.0.0.1:8081"), "10.0.0.1:8081: private, local and reserved addresses"),
     (("import", "--from-confluent", "http://127.0.0.1:1", "--user", "u"), "the password is missing"),
     (("import", "--from-confluent", "http://127.0.0.1:1", "--context", "a:b"), "--context: 'a:b' is no context"),
-    (("import",), "documents to import are missing"),
+    (("import",), "name documents"),
     (("export", "--to-confluent", "http://127.0.0.1:8081", "--stated"), "--output and --stated belong to"),
 ]
 

@@ -1,0 +1,70 @@
+"""`annals import --from-...`: copies schemas of another registry into a store or through a server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from annals.api.cli.confluent_copies.connections import ConnectionOptions, open_other_registry, open_own_server
+from annals.api.cli.confluent_copies.import_copy import ImportOptions, ImportSource, import_copy
+from annals.api.cli.confluent_copies.local_api import open_local_api
+from annals.api.cli.confluent_copies.record_sources import dump_source, topic_source
+from annals.api.settings.settings import Settings
+from annals.projections.confluent_copy.rest_api import RestApi
+from annals.projections.confluent_copy.rest_reader import RestReader
+from annals.projections.confluent_copy.selection import SubjectSelection, source_name
+
+
+class ImportRequest(NamedTuple):
+    """From where and to where, as the options say: one of `url`, `topic` with `brokers`, or `dump` is given."""
+
+    url: str | None
+    topic: str | None
+    dump: Path | None
+    brokers: str | None
+    server: str | None
+    user: str | None
+    secret_file: Path | None
+    ca: Path | None
+
+
+def import_schemas(
+    request: ImportRequest,
+    settings: Settings,
+    context: str | None,
+    subject_prefix: str,
+    into: str | None,
+    dry_run: bool,
+    report: Path | None,
+    interval: float | None,
+) -> None:
+    """Copies the schemas, again and again if there is an interval, in seconds. Raises: UsageError and others."""
+    options = ImportOptions(SubjectSelection(context, subject_prefix, into), dry_run, report, interval)
+    with _open_source(request, settings) as source, _open_target(request.server, settings) as target:
+        import_copy(source._replace(name=source_name(source.name, options.selection)), target, options)
+
+
+@contextmanager
+def _open_source(request: ImportRequest, settings: Settings) -> Iterator[ImportSource]:
+    """The registry, topic or dump of the options. Raises: UsageError."""
+    if request.topic is not None and request.brokers is not None:
+        yield topic_source(request.topic, request.brokers)
+    elif request.dump is not None:
+        yield dump_source(request.dump)
+    elif request.url is not None:
+        connection = ConnectionOptions(request.user, request.secret_file, request.ca)
+        with open_other_registry(request.url, connection, settings) as other:
+            yield ImportSource(other.url, lambda: RestReader(other))
+
+
+@contextmanager
+def _open_target(server: str | None, settings: Settings) -> Iterator[RestApi]:
+    """The served registry, or the one of a store."""
+    if server is not None:
+        with open_own_server(server) as api:
+            yield api
+        return
+    with open_local_api(settings) as local_api:
+        yield local_api
