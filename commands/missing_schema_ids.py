@@ -20,11 +20,12 @@ _DELETE: Final = "DELETE FROM store WHERE key = ?"
 
 def assign_missing_schema_ids(store: Store, command_bus: CommandBus) -> None:
     """Assigns the ids unless an earlier start has done it. Blocks, for as long as the schemas have to be parsed."""
+    with store.engine.begin() as connection:
+        if not sql.scalar(connection, _SELECT, (SCHEMAS_WITHOUT_IDS,)):
+            return
     with store.writing() as transaction:
-        is_missing = sql.scalar(transaction.connection, _SELECT, (SCHEMAS_WITHOUT_IDS,))
-        is_replica = any(link.follows_log and not link.is_promoted for link in transaction.world.links)
-    if not is_missing or is_replica:
-        return
+        if any(link.follows_log and not link.is_promoted for link in transaction.world.links):
+            return
     command_bus.submit(AssignSchemaIds(), CONSOLE).result()
     with store.writing() as transaction:
         sql.run(transaction.connection, _DELETE, (SCHEMAS_WITHOUT_IDS,))
