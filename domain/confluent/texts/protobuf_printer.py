@@ -211,6 +211,7 @@ def _options(options: Message) -> Iterator[tuple[str, str]]:
 def _unknown_bytes(options: Message) -> bytes:
     """The options that the descriptor has without their names."""
     known = type(options).FromString(options.SerializeToString())
+    # Some releases of the types of protobuf lack this method's.
     known.DiscardUnknownFields()  # type: ignore[no-untyped-call, unused-ignore]
     whole, without = options.SerializeToString(deterministic=True), known.SerializeToString(deterministic=True)
     return whole[len(without) :] if len(whole) > len(without) else b""
