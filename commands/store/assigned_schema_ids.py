@@ -20,7 +20,8 @@ class AssignedSchemaIds:
 
     def __init__(self, stored: SchemaIds) -> None:
         self._stored = stored
-        self._stored_highest: int | None = None
+        #: The highest id at the start of the transaction; None if it is not known.
+        self.stored_highest: int | None = None
         self._known: dict[str, Sequence[tuple[str, int]]] = {}  # what is stored, by key
         self._assigned: dict[str, list[tuple[str, int]]] = {}  # by key, the last one last
         self._highest = self._kept_highest = 0
@@ -33,9 +34,14 @@ class AssignedSchemaIds:
         return {key: [*reversed(self._assigned.get(key, ())), *self._known[key]] for key in keys}
 
     def highest_id(self) -> int:
-        if self._stored_highest is None:
-            self._stored_highest = self._stored.highest_id()
-        return max(self._stored_highest, self._highest)
+        if self.stored_highest is None:
+            self.stored_highest = self._stored.highest_id()
+        return max(self.stored_highest, self._highest)
+
+    @property
+    def known_highest(self) -> int | None:
+        """The highest id with those that the transaction has assigned; None if it is not known."""
+        return None if self.stored_highest is None else max(self.stored_highest, self._highest)
 
     def add(self, event: EntityEvent) -> None:
         """Adds the id that an appended event gives to a content."""

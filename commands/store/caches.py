@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from annals.commands.store.stream_head import StreamHead
 from annals.domain.decisions.version_chains import VersionChains
@@ -59,41 +59,39 @@ class LinkCache:
         return current_links
 
 
-class VersionChainCache:
-    """The Versions of Resources that are at `maxversions`, oldest first, valid like the heads of `HeadCache`."""
+class KnownState(NamedTuple):
+    """What a write transaction starts with and needs not read again.
 
-    def __init__(self) -> None:
-        self._chain = b""
-        self._version_chains: VersionChains = {}
+    heads: those that nearly every command reads, of the registry, of its configuration and of Groups, by tree key.
+    version_chains: the Versions of Resources that are at `maxversions`, oldest first, by the stream of the Resource.
+    highest_schema_id: None if it was not needed yet.
+    """
 
-    def find(self, chain: bytes) -> VersionChains:
-        """The Versions by the stream of their Resource, at the end of a log."""
-        return self._version_chains if self._chain == chain else {}
-
-    def put(self, chain: bytes, version_chains: VersionChains) -> None:
-        """Caches committed ones, in place of the previous ones; too many are forgotten."""
-        is_small = sum(map(len, version_chains.values())) <= MAX_CACHED_VERSIONS
-        self._version_chains = version_chains if is_small else {}
-        self._chain = chain
+    heads: Mapping[str, StreamHead] = {}
+    version_chains: VersionChains = {}
+    highest_schema_id: int | None = None
 
 
-class HeadCache:
-    """The heads that nearly every command reads: of the registry, of its configuration and of Groups.
+class KnownStateCache:
+    """The state at the end of the log, which the chain hash of the last interaction identifies.
 
-    They are valid at the end of the log at which they were read, which the chain hash of the last interaction
-    identifies: as long as no other process writes, they need not be read again.
+    It is valid as long as no other process writes.
     """
 
     def __init__(self) -> None:
         self._chain = b""
-        self._heads: dict[str, StreamHead] = {}
+        self._state = KnownState()
 
-    def find(self, chain: bytes) -> Mapping[str, StreamHead]:
-        """The heads by tree key at the end of a log; empty if the cached ones belong to another one."""
-        return self._heads if self._chain == chain else {}
+    def find(self, chain: bytes) -> KnownState:
+        """The state at the end of a log; empty if the cached one belongs to another one."""
+        return self._state if self._chain == chain else KnownState()
 
-    def put(self, chain: bytes, heads: Mapping[str, StreamHead]) -> None:
-        """Caches those of some committed heads that are worth it, in place of the previous ones."""
-        cached_heads = {key: head for key, head in heads.items() if key.count("!") <= _GROUP_DEPTH}
-        self._heads = cached_heads if len(cached_heads) <= MAX_CACHED_HEADS else {}
+    def put(self, chain: bytes, state: KnownState) -> None:
+        """Caches a committed state in place of the previous one; of heads those that are worth it, and not too many."""
+        heads = {key: head for key, head in state.heads.items() if key.count("!") <= _GROUP_DEPTH}
+        has_few_versions = sum(map(len, state.version_chains.values())) <= MAX_CACHED_VERSIONS
+        self._state = state._replace(
+            heads=heads if len(heads) <= MAX_CACHED_HEADS else {},
+            version_chains=state.version_chains if has_few_versions else {},
+        )
         self._chain = chain

@@ -9,7 +9,7 @@ from threading import Lock
 from sqlalchemy import Connection
 
 from annals.commands.store.append import NewSalt, SaltGenerator
-from annals.commands.store.caches import HeadCache, LinkCache, ModelCache, VersionChainCache
+from annals.commands.store.caches import KnownStateCache, LinkCache, ModelCache
 from annals.commands.store.clock import Clock, utc_now
 from annals.commands.store.correlation_ids import NewId, NextId, UlidGenerator, adapt_new_id
 from annals.commands.store.damage import DamageMonitor
@@ -75,8 +75,7 @@ class Store:
         self._writer = WriterConnection(self.engine, write_turns)
         self._models = ModelCache()
         self._links = LinkCache()
-        self.heads = HeadCache()
-        self.version_chains = VersionChainCache()
+        self.known_state = KnownStateCache()
         # Threads of this process queue here, in order; with the database's own lock, waiters poll or pay a round trip.
         self._lock = Lock()
 
@@ -129,8 +128,7 @@ class Store:
                     transaction.flush()
                 finally:
                     transaction.world.detach()
-            self.heads.put(transaction.log_end.chain, transaction.world.heads)
-            self.version_chains.put(transaction.log_end.chain, transaction.world.version_chains)
+            self.known_state.put(transaction.log_end.chain, transaction.world.known_state)
 
     @property
     def last_model(self) -> Model | None:

@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from annals.commands.store.archive.state_reader import state_reader
 from annals.commands.store.assigned_schema_ids import AssignedSchemaIds
-from annals.commands.store.caches import LinkCache, ModelCache
+from annals.commands.store.caches import KnownState, LinkCache, ModelCache
 from annals.commands.store.compression.document_compression import decompress_document
 from annals.commands.store.compression.state_compression import decompress_state
 from annals.commands.store.database import sql
@@ -139,14 +139,16 @@ class SqlWorld:
         """Forgets the transaction, which has ended: both are freed at once if neither refers to the other."""
         self.attach(_write_nothing, _no_document)
 
-    def add_heads(self, heads: Mapping[str, StreamHead]) -> None:
-        """Adds heads that are known to be those at the start of the transaction."""
-        self._stream_heads |= heads
+    def add_known_state(self, state: KnownState) -> None:
+        """Adds what is known of the start of the transaction."""
+        self._stream_heads |= state.heads
+        self.version_chains = state.version_chains
+        self.schema_ids.stored_highest = state.highest_schema_id
 
     @property
-    def heads(self) -> Mapping[str, StreamHead]:
-        """The heads that are known, by tree key."""
-        return self._stream_heads
+    def known_state(self) -> KnownState:
+        """What is known by now, with what the transaction has added itself."""
+        return KnownState(self._stream_heads, self.version_chains, self.schema_ids.known_highest)
 
     def preload(self, start: StartState) -> None:
         """Sets what is known at the start of the transaction."""

@@ -17,7 +17,7 @@ from annals.commands.store.append import (
     encode_event,
     replaced_hash,
 )
-from annals.commands.store.caches import HeadCache, VersionChainCache
+from annals.commands.store.caches import KnownStateCache
 from annals.commands.store.clock import Clock, format_time, parse_time
 from annals.commands.store.correlation_ids import NextId
 from annals.commands.store.database import sql
@@ -85,8 +85,7 @@ class WritableStore(Protocol):
     domainvalidation: DomainValidation
     vault: Vault
     recorder: LogRecorder
-    heads: HeadCache
-    version_chains: VersionChainCache
+    known_state: KnownStateCache
 
 
 class WriteTransaction:
@@ -109,8 +108,7 @@ class WriteTransaction:
         self._failure: Exception | None = None
         self.log_end, start = read_start(connection)
         world.attach(self.flush, self._unwritten_document)
-        world.add_heads(store.heads.find(self.log_end.chain))
-        world.version_chains = store.version_chains.find(self.log_end.chain)
+        world.add_known_state(store.known_state.find(self.log_end.chain))
         if start:
             world.preload(start)
 

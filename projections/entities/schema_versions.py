@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from hashlib import blake2b
 from typing import Any, Final
 
 from sqlalchemy import Connection
@@ -15,23 +17,22 @@ from annals.domain.values import xid as xids
 from annals.domain.values.json_text import dumps, loads_trusted
 from annals.projections.database import drivers
 from annals.projections.database.drivers import Database, Values
-from annals.projections.entities.rows import index_key
 
 #: The columns of `schema_version`, in their order.
 SCHEMA_VERSION_COLUMNS: Final = (
-    *("tree_key", "since", "xid", "subject", "subject_key", "number", "id", "key", "guid", "type", "document"),
+    *("tree_key", "since", "xid", "subject", "subject_hash", "number", "id", "key", "guid", "type", "document"),
     *("extras", "replaced", "deleted", "gone"),
 )
 #: The columns of `schema_reference`: the version that is referred to, and the row that refers to it.
-SCHEMA_REFERENCE_COLUMNS: Final = ("subject_key", "number", "tree_key", "since")
+SCHEMA_REFERENCE_COLUMNS: Final = ("subject_hash", "number", "tree_key", "since")
 
 _FIELDS: Final = ", ".join(f"v.{name}" for name in SchemaVersion._fields)
 _SELECT: Final = f"SELECT {_FIELDS} FROM schema_version v WHERE "
 _REFERRERS: Final = (
     f"SELECT {_FIELDS} FROM schema_reference r JOIN schema_version v ON v.tree_key = r.tree_key AND v.since = r.since"
-    " WHERE r.subject_key = ? AND r.number = ? AND "
+    " WHERE r.subject_hash = ? AND r.number = ? AND "
 )
-_EXTRAS: Final = SchemaVersion._fields.index("extras")
+_KEY, _DOCUMENT, _EXTRAS = map(SchemaVersion._fields.index, ("key", "document", "extras"))
 
 
 def schema_version_row(version: SchemaVersion) -> Values:
@@ -41,13 +42,13 @@ def schema_version_row(version: SchemaVersion) -> Values:
         version.since,
         version.xid,
         version.subject,
-        subject_key(version.group, version.subject),
+        subject_hash(f"{version.group}/{version.subject}"),
         version.number,
         version.id,
-        version.key,
+        _key_text(version.key),
         version.guid,
         version.type,
-        version.document,
+        bytes.fromhex(version.document),
         dumps(dict(version.extras)).decode(),
         version.replaced,
         version.deleted,
@@ -57,8 +58,13 @@ def schema_version_row(version: SchemaVersion) -> Values:
 
 def schema_reference_rows(version: SchemaVersion) -> Iterator[Values]:
     """The rows of `schema_reference` of a version, one for each version that it refers to."""
-    targets = {(reference_key(version.group, reference.subject), reference.version) for reference in version.references}
+    targets = {(subject_hash(path), number) for path, number in _targets(version)}
     yield from ((*target, xids.tree_key(version.xid), version.since) for target in sorted(targets))
+
+
+def _targets(version: SchemaVersion) -> set[tuple[str, int]]:
+    """The paths and numbers of the versions that a version refers to."""
+    return {(reference_path(version.group, reference.subject), reference.version) for reference in version.references}
 
 
 def reference_rows_of(row: Values) -> Iterator[Values]:
@@ -67,18 +73,17 @@ def reference_rows_of(row: Values) -> Iterator[Values]:
     return schema_reference_rows(_schema_version([members[name] for name in SchemaVersion._fields]))
 
 
-def subject_key(group: str, subject: str) -> str:
-    """The key of a subject in indexes. group: the id of its context's Group."""
-    key = index_key(f"{group}/{subject}")
-    assert key is not None, "the text is given"
-    return key
+def subject_hash(path: str) -> int:
+    """The hash of a subject, for indexes; another one can have the same. path: its context's Group, a slash, its name.
+
+    A number takes a fifth of the bytes of most names, in the row and again in the index.
+    """
+    return int.from_bytes(blake2b(path.encode(), digest_size=8).digest(), "big", signed=True)
 
 
-def reference_key(group: str, subject: str) -> str:
-    """The key of the subject that a schema in a Group refers to. A qualified one keeps the name of its context."""
-    return (
-        subject_key(group, subject) if not subject.startswith(":.") else subject_key("", qualified_reference(subject))
-    )
+def reference_path(group: str, subject: str) -> str:
+    """The path of the subject that a schema in a Group refers to. A qualified one keeps the name of its context."""
+    return f"/{qualified_reference(subject)}" if subject.startswith(":.") else f"{group}/{subject}"
 
 
 def qualified_reference(subject: str) -> str:
@@ -112,11 +117,13 @@ class StoredSchemas:
         self._position = position
 
     def versions(self, group: str, subject: str) -> list[SchemaVersion]:
-        found = self._all("v.subject_key = ? AND {visible} ORDER BY v.number, v.since", (subject_key(group, subject),))
-        return [version for version in found if version.is_listed and version.subject == subject]
+        found = self._all(
+            "v.subject_hash = ? AND {visible} ORDER BY v.number, v.since", (subject_hash(f"{group}/{subject}"),)
+        )
+        return [one for one in found if one.is_listed and (one.group, one.subject) == (group, subject)]
 
     def by_key(self, key: str) -> list[SchemaVersion]:
-        return self._all("v.key = ? AND {visible} ORDER BY v.since DESC", (key,))
+        return self._all("v.key = ? AND {visible} ORDER BY v.since DESC", (_key_text(key),))
 
     def by_id(self, id: int) -> list[SchemaVersion]:
         return self._all("v.id = ? AND {visible} ORDER BY v.since", (id,))
@@ -127,9 +134,10 @@ class StoredSchemas:
     def ids_of_keys(self, keys: Collection[str]) -> dict[str, list[tuple[str, int]]]:
         found: dict[str, list[tuple[str, int]]] = {}
         sql = f"SELECT key, xid, id FROM schema_version WHERE {self._db.in_list('key')} ORDER BY since DESC"
-        for chunk in chunks(sorted(keys)):
-            for key, xid, id in self._db.all(sql, (self._db.list_parameter(chunk),)):
-                found.setdefault(key, []).append((xids.segments(xid)[1], id))
+        key_of_text = {_key_text(key): key for key in keys}
+        for chunk in chunks(sorted(key_of_text)):
+            for text, xid, id in self._db.all(sql, (self._db.list_parameter(chunk),)):
+                found.setdefault(key_of_text[text], []).append((xids.segments(xid)[1], id))
         return found
 
     def highest_id(self) -> int:
@@ -139,11 +147,10 @@ class StoredSchemas:
 
     def referrers(self, group: str, subject: str, number: int, qualified: str = "") -> list[SchemaVersion]:
         """See SchemaIndex. qualified: the name with its context, as schemas of other contexts refer to it."""
-        keys = [subject_key(group, subject), *([subject_key("", qualified)] if qualified else [])]
         found: dict[tuple[str, int], SchemaVersion] = {}
-        for key in keys:
-            for version in self._query(_REFERRERS + self._visible("r"), (key, number)):
-                if version.is_listed:
+        for path in (f"{group}/{subject}", *([f"/{qualified}"] if qualified else [])):
+            for version in self._query(_REFERRERS + self._visible("r"), (subject_hash(path), number)):
+                if version.is_listed and (path, number) in _targets(version):
                     found[version.xid, version.since] = version
         return list(found.values())
 
@@ -186,7 +193,7 @@ class StoredSchemas:
             having = f"HAVING sum(CASE WHEN {live} THEN 1 ELSE 0 END) {'= 0' if only_deleted else '> 0'}"
             sql = (
                 f"SELECT v.subject FROM schema_version v WHERE v.tree_key > ? AND v.tree_key < ? AND {replaced}"
-                f" AND {self._visible('v')} GROUP BY v.subject_key, v.subject"
+                f" AND {self._visible('v')} GROUP BY v.subject_hash, v.subject"
                 f" {having if only_deleted or not with_deleted else ''}"
             )
             for (subject,) in self._db.stream(sql, (low, high, *self._parameters)):
@@ -220,19 +227,27 @@ class StoredSchemas:
         return version._replace(replaced=replaced, deleted=deleted, gone=gone)
 
 
-_NUMBERS: Final = frozenset({"since", "number", "id", "replaced", "deleted", "gone"})
+def _key_text(key: str) -> str:
+    """The key of a content as its column has it: two thirds of the characters. key: SHA-256 in hex."""
+    return urlsafe_b64encode(bytes.fromhex(key)).decode()
+
+
+_NUMBERS: Final = ("since", "number", "id", "replaced", "deleted", "gone")
+_COLUMN_TYPES: Final = {**dict.fromkeys(_NUMBERS, int), "document": bytes}
 _OPTIONAL: Final = frozenset({"replaced", "deleted", "gone"})
 
 
 def _schema_version(values: Sequence[Any]) -> SchemaVersion:
     """Raises: UnreadableRow for a value of another type than its column's, which SQLite can store as well."""
     for name, value in zip(SchemaVersion._fields, values, strict=True):
-        is_valid = type(value) is (int if name in _NUMBERS else str) or (value is None and name in _OPTIONAL)
+        is_valid = type(value) is _COLUMN_TYPES.get(name, str) or (value is None and name in _OPTIONAL)
         if not is_valid:
             raise UnreadableRow(f"a row of schema_version has the invalid {name} {value!r:.100}")
     row = list(values)
+    row[_DOCUMENT] = row[_DOCUMENT].hex()
     try:
+        row[_KEY] = urlsafe_b64decode(row[_KEY]).hex()
         row[_EXTRAS] = loads_trusted(row[_EXTRAS])
     except ValueError as error:
-        raise UnreadableRow(f"a row of schema_version has invalid extras: {error}") from error
+        raise UnreadableRow(f"a row of schema_version has an invalid key or invalid extras: {error}") from error
     return SchemaVersion._make(row)

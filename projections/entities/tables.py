@@ -189,22 +189,22 @@ def _schema_version_table(name: str, metadata: MetaData) -> Table:
         Column("since", BigInteger, nullable=False),
         Column("xid", Text, nullable=False),
         Column("subject", TEXT, nullable=False),
-        Column("subject_key", TEXT, nullable=False),
+        Column("subject_hash", BigInteger, nullable=False),
         Column("number", BigInteger, nullable=False),
         Column("id", BigInteger, nullable=False),
         Column("key", TEXT, nullable=False),
         Column("guid", TEXT, nullable=False),
         Column("type", TEXT, nullable=False),
-        Column("document", Text, nullable=False),
+        Column("document", LargeBinary, nullable=False),
         Column("extras", Text, nullable=False),
         Column("replaced", BigInteger),
         Column("deleted", BigInteger),
         Column("gone", BigInteger),
         PrimaryKeyConstraint("tree_key", "since"),
-        Index(f"{name}_by_subject", "subject_key", "number"),
-        Index(f"{name}_by_id", "id", "since"),
-        Index(f"{name}_by_key", "key", "since"),
-        Index(f"{name}_by_guid", "guid", "since"),
+        Index(f"{name}_by_subject", "subject_hash", "number"),
+        Index(f"{name}_by_id", "id"),
+        Index(f"{name}_by_key", "key"),
+        Index(f"{name}_by_guid", "guid"),
     )
 
 
@@ -212,11 +212,11 @@ def _schema_reference_table(name: str, metadata: MetaData) -> Table:
     return Table(
         name,
         metadata,
-        Column("subject_key", TEXT, nullable=False),
+        Column("subject_hash", BigInteger, nullable=False),
         Column("number", BigInteger, nullable=False),
         Column("tree_key", TEXT, nullable=False),
         Column("since", BigInteger, nullable=False),
-        PrimaryKeyConstraint("subject_key", "number", "tree_key", "since"),
+        PrimaryKeyConstraint("subject_hash", "number", "tree_key", "since"),
     )
 
 

@@ -30,9 +30,10 @@ _TEXT_COLUMNS: Final = ("tree_key", "xid", "id", "uri")
 _SCHEMA: Final = pa.schema(
     [pa.field(name, pa.string() if name in _TEXT_COLUMNS else pa.int64()) for name in PUBLICATION_COLUMNS]
 )
-_NUMBER_COLUMNS: Final = frozenset(("since", "number", "id", "replaced", "deleted", "gone"))
+_NUMBER_COLUMNS: Final = ("since", "subject_hash", "number", "id", "replaced", "deleted", "gone")
+_COLUMN_TYPES: Final = {**dict.fromkeys(_NUMBER_COLUMNS, pa.int64()), "document": pa.binary()}
 _SCHEMA_VERSION_SCHEMA: Final = pa.schema(
-    [pa.field(name, pa.int64() if name in _NUMBER_COLUMNS else pa.string()) for name in SCHEMA_VERSION_COLUMNS]
+    [pa.field(name, _COLUMN_TYPES.get(name, pa.string())) for name in SCHEMA_VERSION_COLUMNS]
 )
 #: Parts of a Version's stream id, split at `/`; the first is empty.
 _VERSION_SEGMENTS: Final = 7

@@ -107,10 +107,10 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
         connection.execute("INSERT INTO secret VALUES ('r', '/subscriptions/sub', 'n', x'00', x'00')")
         connection.execute("INSERT INTO published VALUES ('!dirs!d!files!f!versions!1', 1, '/x', 1, 'i', 'u', 1, 2, 3)")
         connection.execute(
-            "INSERT INTO schema_version VALUES ('!x!versions!1', 1, '/x/versions/1', 's', 'g/s', 1, 1, 'k', 'u',"
-            " 'AVRO', 'd', '{}', NULL, NULL, NULL)"
+            "INSERT INTO schema_version VALUES ('!x!versions!1', 1, '/x/versions/1', 's', 7, 1, 1, 'aGFzaA==', 'u',"
+            " 'AVRO', x'0d', '{}', NULL, NULL, NULL)"
         )
-        connection.execute("INSERT INTO schema_reference VALUES ('g/s', 1, '!x!versions!1', 1)")
+        connection.execute("INSERT INTO schema_reference VALUES (7, 1, '!x!versions!1', 1)")
         for table, row in ROWS.items():
             names = ", ".join(row)
             marks = ", ".join("?" for _ in row)

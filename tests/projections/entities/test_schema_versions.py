@@ -14,12 +14,13 @@ from annals.projections.database import drivers
 from annals.projections.entities.schema_versions import StoredSchemas
 from tests.support.registries.in_process import create
 
+KEY = 64 * "a"
 LOOKUPS: dict[str, tuple[Callable[[StoredSchemas], Any], str]] = {
     "versions": (lambda schemas: schemas.versions("default", "s"), "schema_version_by_subject"),
-    "key": (lambda schemas: schemas.by_key("k"), "schema_version_by_key"),
+    "key": (lambda schemas: schemas.by_key(KEY), "schema_version_by_key"),
     "id": (lambda schemas: schemas.by_id(1), "schema_version_by_id"),
     "guid": (lambda schemas: schemas.by_guid("g"), "schema_version_by_guid"),
-    "ids of a key": (lambda schemas: schemas.ids_of_keys(["k"]), "schema_version_by_key"),
+    "ids of a key": (lambda schemas: schemas.ids_of_keys([KEY]), "schema_version_by_key"),
     "highest id": (lambda schemas: schemas.highest_id(), "schema_version_by_id"),
 }
 

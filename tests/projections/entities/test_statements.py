@@ -31,8 +31,8 @@ from tests.support.registries.in_process import create
 
 #: Three statements read, and the others write: on SQLite one for each table, on PostgreSQL one for all.
 MOST = {"sqlite": 9, "postgresql": 4}
-#: The highest id, and on SQLite the documents and the schemas.
-MOST_OF_SCHEMAS = 3
+#: On SQLite the documents and the schemas. The first batch asks for the highest id as well.
+MOST_OF_SCHEMAS = 2
 
 
 @pytest.fixture
@@ -106,7 +106,9 @@ def test_schemas_share_statements(store_url: str, monkeypatch: pytest.MonkeyPatc
             del seen[:]
             outcomes = handle(checked, store, [EntityProjection()])
             assert all(isinstance(outcome, Recorded) for outcome in outcomes), outcomes
-            assert len(seen) <= MOST[store.engine.dialect.name] + MOST_OF_SCHEMAS, "\n".join(map(str, seen))
+            assert len(seen) <= MOST[store.engine.dialect.name] + MOST_OF_SCHEMAS + (round == 1), "\n".join(
+                map(str, seen)
+            )
         ids = {event.private["confluent"]["id"] for _, event in store.events(0, 1000) if "/versions/" in event.xid}
     assert ids == set(range(1, 2 * min(3, commands) + 1))
 
