@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from annals.domain.compat.publications import NoPublications, Publications
-from annals.domain.confluent.schema_versions import NoSchemas, SchemaIds, SchemaIndex
-from annals.domain.decisions.checks.document_checks import CheckResults, DocumentCheck
+from annals.domain.confluent.checks import ContentCheck
+from annals.domain.confluent.facts import facts_of
+from annals.domain.confluent.schema_versions import (
+    NoSchemas,
+    SchemaIndex,
+    SchemaVersion,
+    fold_schema_versions,
+)
+from annals.domain.confluent.subjects import GROUPS, VERSIONS_TYPE
+from annals.domain.decisions.checks.document_checks import (
+    CheckResults,
+    DocumentCheck,
+    FormatCheck,
+    parse_document,
+    run_check,
+)
 from annals.domain.decisions.world import Secret, StreamDifference
 from annals.domain.model import Model, compile_model
 from annals.domain.registry.entities import Entity
@@ -27,10 +41,12 @@ class _Part:
     """A Group with what is in it, so that this is found, and let go of, whatever else there is.
 
     collections: members by stream, by the collection's name. known: revision and hash by stream, of what went as well.
+    schemas: the rows of Versions as versions of subjects, by stream.
     """
 
     collections: defaultdict[str, dict[str, Entity]] = field(default_factory=lambda: defaultdict(dict))
     known: dict[str, tuple[int, bytes]] = field(default_factory=dict)
+    schemas: dict[str, list[SchemaVersion]] = field(default_factory=dict)
 
 
 class RecentWorld:
@@ -45,18 +61,28 @@ class RecentWorld:
         self.live = 0
         self._parts: defaultdict[str, _Part] = defaultdict(_Part)
         self.model = compile_model({})
+        self.schema_ids = RecentSchemaIds()
 
     def take(self, event: EntityEvent, position: int, hash: bytes) -> None:
         """Takes in the next event. hash: of the entity that it leaves, empty for none."""
         stream = event.stream
         self._part(stream).known[stream] = (event.revision, hash)
+        if event.type == VERSIONS_TYPE:
+            self._take_schema(event, position)
         members = self._members(_collection(stream))
         self.live -= members.pop(stream, None) is not None
         if (entity := evolve(event, position)) is not None:
             members[stream] = entity
             self.live += 1
+            self.schema_ids.take(event)
             if event.xid == xids.MODEL:
                 self.model = Model.from_entity(entity)
+
+    def _take_schema(self, event: EntityEvent, position: int) -> None:
+        known = self._part(event.stream).schemas
+        rows = {row.since: row for row in known.get(event.stream, ())}
+        rows |= {row.since: row for row in fold_schema_versions([(position, event)], rows.values())}
+        known[event.stream] = [row for row in rows.values() if row.is_listed]
 
     def hash(self, xid: str) -> bytes:
         """Of the entity in a stream; empty where none lives."""
@@ -110,7 +136,10 @@ class RecentWorld:
         pass
 
     def check_results(self, questions: frozenset[DocumentCheck], documents: Mapping[str, bytes]) -> CheckResults:
-        return dict.fromkeys(questions, ())
+        def parse(check: FormatCheck) -> object:
+            return parse_document(check, documents[check.sha256 or ""])
+
+        return {check: run_check(check, parse) if isinstance(check, ContentCheck) else () for check in questions}
 
     def entities_of_type(self, type: str) -> Iterator[Entity]:
         return iter(())  # asked when a model comes, and here that is before all else
@@ -127,11 +156,7 @@ class RecentWorld:
 
     @property
     def schemas(self) -> SchemaIndex:
-        return NoSchemas()
-
-    @property
-    def schema_ids(self) -> SchemaIds:
-        return NoSchemas()
+        return _RecentSchemas(self._parts)
 
     @property
     def links(self) -> Sequence[Link]:
@@ -146,6 +171,41 @@ class RecentWorld:
 
     def _members(self, collection: str) -> dict[str, Entity]:
         return self._part(collection).collections[collection]
+
+
+class _RecentSchemas(NoSchemas):
+    """What a decision looks up of the versions of subjects in the Groups that are remembered."""
+
+    def __init__(self, parts: Mapping[str, _Part]) -> None:
+        self._parts = parts
+
+    def versions(self, group: str, subject: str) -> Sequence[SchemaVersion]:
+        streams = self._parts[xids.stream(f"/{GROUPS}/{group}")].schemas.values()
+        found = [row for rows in streams for row in rows if (row.group, row.subject) == (group, subject)]
+        return sorted(found, key=lambda row: row.number)
+
+
+class RecentSchemaIds:
+    """The ids of all contents that ever were, which a registry never forgets either."""
+
+    def __init__(self) -> None:
+        self._ids: dict[bytes, tuple[tuple[str, int], ...]] = {}
+        self._highest = 0
+
+    def take(self, event: EntityEvent) -> None:
+        """Takes in the id that an event gives to a content."""
+        facts = facts_of(event.private)
+        if "key" in facts:
+            key, found = bytes.fromhex(facts["key"]), (xids.segments(event.xid)[1], facts["id"])
+            if found not in (known := self._ids.get(key, ())):
+                self._ids[key] = (found, *known)
+            self._highest = max(self._highest, facts["id"])
+
+    def ids_of_keys(self, keys: Collection[str]) -> Mapping[str, Sequence[tuple[str, int]]]:
+        return {key: self._ids.get(bytes.fromhex(key), ()) for key in keys}
+
+    def highest_id(self) -> int:
+        return self._highest
 
 
 def _collection(stream: str) -> str:
