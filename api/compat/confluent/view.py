@@ -13,7 +13,7 @@ from annals.domain.access.roles import Caller
 from annals.domain.confluent.checks import (
     ContentCheck,
     FormattedText,
-    SchemaContent,
+    SameTextCheck,
     SchemaDocument,
     read_content,
     read_text,
@@ -36,6 +36,7 @@ from annals.domain.confluent.subjects import (
 )
 from annals.domain.decisions.changes.documents import digest
 from annals.domain.decisions.checks.document_checks import CheckResult, DocumentCheck
+from annals.domain.decisions.confluent.lookup import Candidate, find_version
 from annals.domain.decisions.confluent.register import content_members, refused_schema
 from annals.domain.values.json_text import dumps, loads_trusted
 from annals.projections.entities.query import View
@@ -108,8 +109,8 @@ class ConfluentView:
 
     # --- contents ----------------------------------------------------------------------------------------------------
 
-    def content(self, schema: SchemaRequest, group: str, *, normalizes: bool) -> SchemaContent:
-        """The content of a schema in a Group. Raises: SchemaRegistryError if it is no schema."""
+    def content(self, schema: SchemaRequest, group: str, *, normalizes: bool) -> Candidate:
+        """A schema in a Group with its content. Raises: SchemaRegistryError if it is no schema."""
         sent = schema.text.encode()
         sha256 = digest(sent)
         if sha256 is None:
@@ -127,7 +128,7 @@ class ConfluentView:
         content = read_content(result)
         if content is None:
             raise refused_schema(result)
-        return content
+        return Candidate(document, extras, content, normalizes)
 
     def matching(
         self, subject: Subject, schema: SchemaRequest, versions: Sequence[SchemaVersion], *, normalize: bool
@@ -150,12 +151,14 @@ class ConfluentView:
                 schema.rule_set or latest.get("ruleSet"), config.get("defaultRuleSet"), config.get("overrideRuleSet")
             ),
         )
-        for candidate in (schema, inherited):
-            key = self.content(candidate, group, normalizes=normalizes).identity.key
-            found = next((version for version in versions[::-1] if version.key == key), None)
-            if found is not None:
-                return found
-        return None
+        sent = schema.text.encode()
+        documents = {digest(sent) or "": sent}
+
+        def run(checks: frozenset[SameTextCheck]) -> dict[SameTextCheck, CheckResult]:
+            return {check: self.check(check, documents) for check in checks}
+
+        candidates = (self.content(one, group, normalizes=normalizes) for one in (schema, inherited))
+        return next(filter(None, (find_version(one, versions, self.document, run) for one in candidates)), None)
 
     def check(self, check: DocumentCheck, documents: dict[str, bytes]) -> CheckResult:
         """The result of a check. documents: bytes that are not stored."""
