@@ -24,6 +24,7 @@ from annals.domain.confluent.schema_registry import SchemaRegistry
 from annals.domain.confluent.schema_versions import SchemaVersion
 from annals.domain.confluent.settings import READONLY_MODES, effective_mode
 from annals.domain.decisions.changes.change_set import ChangeSet
+from annals.domain.decisions.changes.drafts import VersionDraft
 from annals.domain.decisions.confluent.subject_settings import drop_settings
 from annals.domain.decisions.confluent.world_entities import entity_finder
 from annals.domain.decisions.rules.readonly import check_writable
@@ -120,21 +121,34 @@ def delete_versions(changes: ChangeSet, targets: Sequence[SchemaVersion]) -> Non
         check_removable(changes.existing_entity(xid), changes.context.now)
 
 
-def _forget_versions(
-    changes: ChangeSet, command: DeleteSchemas, versions: Sequence[SchemaVersion], targets: Sequence[SchemaVersion]
-) -> None:
+def forget_versions(changes: ChangeSet, targets: Sequence[SchemaVersion]) -> None:
     """Deletes soft-deleted versions for good; in the log they stay."""
     by_stream: dict[str, list[int]] = {}
     for target in targets:
         by_stream.setdefault(target.xid, []).append(target.number)
     for xid, numbers in by_stream.items():
-        entity = changes.world.get(xid)
-        if entity is None:
+        draft = _live_draft(changes, xid)
+        if draft is None:
             changes.forget_schemas(xid, numbers)
-        else:  # another API has created the Version again, so the numbers are in its next image
-            resource = changes.resource(xids.join(*xids.segments(entity.xid)[:4]))
-            draft = changes.version(resource, entity.id)
+        else:  # the Version was created again, so the numbers are in its next image
             draft.confluent = with_facts(draft.confluent, forgotten=numbers)
+
+
+def _live_draft(changes: ChangeSet, xid: str) -> VersionDraft | None:
+    """The draft of a Version; None if it neither exists nor is created by this change."""
+    resource_xid, id = xids.join(*xids.segments(xid)[:4]), xids.entity_id(xid)
+    loaded = changes.resources.get(xids.stream(resource_xid))
+    if loaded is not None and id.lower() in loaded.versions:
+        return loaded.versions[id.lower()]
+    entity = changes.world.get(xid)
+    return changes.version(changes.resource(resource_xid), entity.id) if entity is not None else None
+
+
+def _forget_versions(
+    changes: ChangeSet, command: DeleteSchemas, versions: Sequence[SchemaVersion], targets: Sequence[SchemaVersion]
+) -> None:
+    """Deletes the targets for good, and what is left of a subject with its last version."""
+    forget_versions(changes, targets)
     remaining = {version.number for version in versions} - {target.number for target in targets}
     stored = changes.world.get(targets[0].resource)
     if stored is not None and "highest" in facts_of(stored.private):

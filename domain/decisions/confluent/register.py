@@ -48,6 +48,7 @@ from annals.domain.confluent.settings import (
 from annals.domain.decisions.changes.change_set import ChangeSet
 from annals.domain.decisions.changes.documents import digest
 from annals.domain.decisions.checks.document_checks import TIMED_OUT, CheckResult, DocumentCheck
+from annals.domain.decisions.confluent.delete import forget_versions
 from annals.domain.decisions.confluent.lookup import Candidate, find_version, versions_to_look_up
 from annals.domain.decisions.confluent.subject_resource import (
     NewSchemaVersion,
@@ -160,6 +161,7 @@ class _Registration:
         )
         format = set_common_format(changes, resource, candidate.content.format)
         add_schema_version(changes, resource, command.subject, format, new)
+        forget_versions(changes, self._repeated_versions(candidate, new))
         changes.number = new.number
 
     # --- contents ----------------------------------------------------------------------------------------------------
@@ -168,6 +170,16 @@ class _Registration:
     def _documents(self) -> dict[str, bytes]:
         sha256 = digest(self._content)
         return {sha256: self._content} if sha256 is not None else {}
+
+    def _repeated_versions(self, candidate: Candidate, new: NewSchemaVersion) -> list[SchemaVersion]:
+        """The soft-deleted versions that a new one repeats: with its content and id, and not referred to (CSR-511)."""
+        key = candidate.content.identity.key
+        repeated = [one for one in self._versions if not one.is_live and one.key == key and one.number < new.number]
+        if not repeated or new.facts.get("metadata") != candidate.extras.get("metadata"):
+            return []
+        ids = self._changes.world.schema_ids.ids_of_keys({key})[key]
+        new_id = new.facts.get("id") or next((id for group, id in ids if group == self._group), None)
+        return [one for one in repeated if one.id == new_id and not self._registry.referrers(one)]
 
     def _numbered(self, extras: Mapping[str, Any], number: int) -> Mapping[str, Any]:
         """The extras with the property of CSR-512, where the request asks for a version or they have it already."""
