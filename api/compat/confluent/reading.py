@@ -176,9 +176,8 @@ def find_by_metadata(read: ConfluentRead) -> Response:
 def list_schemas(read: ConfluentRead) -> Response:
     """R12."""
     prefix, params = _prefix(read, ""), read.params
-    groups = [read.view.groups[one] for one in _contexts(read, prefix) if one in read.view.groups]
     by_subject: dict[Subject, list[SchemaVersion]] = {}
-    for version in read.view.view.schemas.listed(groups):
+    for version in read.view.listed_versions(_contexts(read, prefix)):
         subject = read.view.subject(version)
         if has_prefix(subject, prefix) and (version.is_live or params.flag("deleted")):
             by_subject.setdefault(subject, []).append(version)
@@ -232,7 +231,11 @@ def read_schema_by_guid(read: ConfluentRead) -> Response:
 
 def list_ids_of_guid(read: ConfluentRead) -> Response:
     """R16."""
-    rows = read.view.readable(read.view.view.schemas.by_guid(_guid(read)))
+    guid = _guid(read)
+    rows = [
+        *read.view.readable(read.view.view.schemas.by_guid(guid)),
+        *(version for version in read.view.shared_versions() if version.guid == guid),
+    ]
     pairs = sorted({(read.view.registry.context(row.group), row.id) for row in rows})
     return read.json([{"context": context, "id": id} for context, id in pairs])
 
@@ -342,14 +345,31 @@ def _version(read: ConfluentRead, *, with_deleted: bool | None = None) -> Schema
     return version
 
 
-def _rows_by_id(read: ConfluentRead) -> list[SchemaVersion]:
-    """The rows with the id of the path, of the context that the request is about (CSR-411)."""
-    rows = list(read.view.readable(read.view.view.schemas.by_id(parse_id(read.parts["id"]))))
+def _rows_by_id(read: ConfluentRead, *, with_shared: bool = False) -> list[SchemaVersion]:
+    """The rows with the id of the path, of the context that the request is about (CSR-411).
+
+    with_shared: include those of subjects that show the versions of others, which are else looked for where there is
+    no other.
+    """
+    id = parse_id(read.parts["id"])
+    rows = list(read.view.readable(read.view.view.schemas.by_id(id)))
+    found = _rows_of_context(read, rows) if not with_shared else []
+    if not found:
+        shared = (version for version in read.view.shared_versions() if version.id == id)
+        found = _rows_of_context(read, [*rows, *shared])
+    if not found:
+        raise schema_not_found(read.parts["id"])
+    return found
+
+
+def _rows_of_context(read: ConfluentRead, rows: list[SchemaVersion]) -> list[SchemaVersion]:
+    """Those of the rows with an id that are of the context that the request is about."""
     contexts = {row.group: read.view.registry.context(row.group) for row in rows}
     name = read.params.text("subject")
     if name:
         subject = read.subject(name)
         own = [row for row in rows if (contexts[row.group], row.subject) == (subject.context, subject.name)]
+        own = own or [version for version in read.view.versions(subject) if version.id == parse_id(read.parts["id"])]
         if own:
             return own
     wanted = read.context
@@ -357,10 +377,7 @@ def _rows_by_id(read: ConfluentRead) -> list[SchemaVersion]:
         wanted = parse_subject(name).context
     if wanted is None:
         wanted = min(contexts.values(), key=lambda one: (one != DEFAULT_CONTEXT, one), default=None)
-    found = [row for row in rows if contexts[row.group] == wanted]
-    if not found:
-        raise schema_not_found(read.parts["id"])
-    return found
+    return [row for row in rows if contexts[row.group] == wanted]
 
 
 def _by_id(read: ConfluentRead) -> SchemaVersion:
@@ -371,7 +388,8 @@ def _by_id(read: ConfluentRead) -> SchemaVersion:
 def _holders(read: ConfluentRead) -> list[tuple[Subject, SchemaVersion]]:
     """The versions with the id of the path and their subjects, in order."""
     with_deleted = read.params.flag("deleted")
-    rows = [row for row in _rows_by_id(read) if row.is_live or (with_deleted and row.is_listed)]
+    rows = _rows_by_id(read, with_shared=True)
+    rows = [row for row in rows if row.is_live or (with_deleted and row.is_listed)]
     pairs = [(read.view.subject(row), row) for row in rows]
     return sorted(pairs, key=lambda pair: (sort_key(pair[0]), pair[1].number))
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
+from annals.api.compat.confluent.shared_resources import resources_with_xref
 from annals.commands.documents.document_checker import DocumentChecker
 from annals.domain.access.roles import Caller
 from annals.domain.confluent.checks import (
@@ -19,7 +20,7 @@ from annals.domain.confluent.checks import (
     read_text,
 )
 from annals.domain.confluent.commands import SchemaRequest
-from annals.domain.confluent.facts import CONTENT_MEMBERS, facts_of
+from annals.domain.confluent.facts import CONTENT_MEMBERS, Facts, facts_of, subject_name
 from annals.domain.confluent.metadata_rules import merged_metadata, merged_rule_set
 from annals.domain.confluent.schema_registry import SchemaRegistry
 from annals.domain.confluent.schema_types import AVRO, PROTOBUF
@@ -38,8 +39,10 @@ from annals.domain.decisions.changes.documents import digest
 from annals.domain.decisions.checks.document_checks import CheckResult, DocumentCheck
 from annals.domain.decisions.confluent.lookup import Candidate, find_version
 from annals.domain.decisions.confluent.register import content_members, refused_schema
+from annals.domain.values import xid as xids
 from annals.domain.values.json_text import dumps, loads_trusted
 from annals.projections.entities.query import View
+from annals.projections.entities.rows import EntityRow
 
 _SPACE_OR_STRING: Final = re.compile(r'("(?:[^"\\]|\\.)*")|\s+')
 
@@ -78,8 +81,10 @@ class ConfluentView:
     def versions(self, subject: Subject) -> list[SchemaVersion]:
         """The live and soft-deleted versions of a subject, by number."""
         group = self.readable_group(subject.context)
-        is_valid = subject.is_registrable
-        return list(self.view.schemas.versions(group, subject.name)) if group is not None and is_valid else []
+        if group is None or not subject.is_registrable:
+            return []
+        versions = self.registry.versions_in(group, subject.name)
+        return versions if not versions or self._can_read_target(versions[0].resource) else []
 
     def found_subject(self, subject: Subject, *, is_qualified: bool) -> Subject:
         """The subject, or the one of its name in another context if it is unqualified and unknown (CSR-305)."""
@@ -94,18 +99,50 @@ class ConfluentView:
 
     def subjects(self, contexts: Iterable[str], *, with_deleted: bool, only_deleted: bool) -> list[Subject]:
         """The subjects of contexts, in the order of answers."""
-        found: list[Subject] = []
+        found: set[Subject] = set()
         for context in contexts:
             if context in self.groups:
                 names = self.view.schemas.subjects(
                     [self.groups[context]], with_deleted=with_deleted, only_deleted=only_deleted
                 )
-                found += (Subject(context, name) for _, name in names)
+                found |= {Subject(context, name) for _, name in names} - self.shared_subjects.keys()
+                for subject, versions in self.shared_subjects.items():
+                    is_live = any(version.is_live for version in versions)
+                    is_wanted = not is_live if only_deleted else is_live or with_deleted
+                    if subject.context == context and versions and is_wanted:
+                        found.add(subject)
         return sorted(found, key=sort_key)
+
+    @cached_property
+    def shared_subjects(self) -> dict[Subject, list[SchemaVersion]]:
+        """The subjects that show the versions of others, with those (CSR-909)."""
+        subjects = (
+            Subject(self.registry.context(xids.segments(row.xid)[1]), subject_name(row.xid, _facts(row)))
+            for row in resources_with_xref(self.view)
+            if self.caller.can_read(row.xid)
+        )
+        return {subject: self.versions(subject) for subject in subjects}
+
+    def listed_versions(self, contexts: Iterable[str]) -> Iterator[SchemaVersion]:
+        """The live and soft-deleted versions of contexts, in no order."""
+        known = [context for context in contexts if context in self.groups]
+        for version in self.view.schemas.listed([self.groups[context] for context in known]):
+            if self.subject(version) not in self.shared_subjects:
+                yield version
+        for subject, versions in self.shared_subjects.items():
+            yield from versions if subject.context in known else ()
+
+    def shared_versions(self) -> Iterator[SchemaVersion]:
+        """The versions that are shown by subjects other than their own."""
+        return (version for versions in self.shared_subjects.values() for version in versions)
 
     def readable(self, versions: Iterable[SchemaVersion]) -> Iterator[SchemaVersion]:
         """Those of some versions that the caller may read."""
         return (version for version in versions if self.caller.can_read(group_xid(version.group)))
+
+    def _can_read_target(self, resource: str) -> bool:
+        target = self.registry.xref(resource)
+        return target is None or self.caller.can_read(target)
 
     # --- contents ----------------------------------------------------------------------------------------------------
 
@@ -229,6 +266,10 @@ class ConfluentView:
     def _find(self, xid: str) -> EntityMembers | None:
         row = self.view.entity(xid)
         return EntityMembers(loads_trusted(row.attributes), loads_trusted(row.private)) if row is not None else None
+
+
+def _facts(row: EntityRow) -> Facts:
+    return facts_of(loads_trusted(row.private))
 
 
 def one_version(versions: Sequence[SchemaVersion], number: int, *, with_deleted: bool) -> SchemaVersion | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from annals.api.compat.confluent.reading import ConfluentRead
@@ -228,7 +228,7 @@ def _prepare_registration(read: ConfluentRead) -> Prepared:
 
     def build_answer(transaction: WriteTransaction, recorded: Recorded) -> dict[str, Any]:
         group = xids.entity_id(command.xid)
-        versions = TransactionView(transaction).schemas.versions(group, subject.name)
+        versions = replace(read.view, view=TransactionView(transaction)).registry.versions_in(group, subject.name)
         version = next((one for one in versions if one.xid in recorded.processed and one.is_live), None)
         if version is None:
             raise invalid_schema("The text is not a schema of this type")

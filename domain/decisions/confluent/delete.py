@@ -25,6 +25,7 @@ from annals.domain.confluent.schema_versions import SchemaVersion
 from annals.domain.confluent.settings import READONLY_MODES, effective_mode
 from annals.domain.decisions.changes.change_set import ChangeSet
 from annals.domain.decisions.changes.drafts import VersionDraft
+from annals.domain.decisions.confluent.shared_subjects import check_not_shared
 from annals.domain.decisions.confluent.subject_settings import drop_settings
 from annals.domain.decisions.confluent.world_entities import entity_finder
 from annals.domain.decisions.rules.readonly import check_writable
@@ -93,6 +94,7 @@ def _single_target(command: DeleteSchemas, versions: Sequence[SchemaVersion]) ->
 def _check_mode(registry: SchemaRegistry, command: DeleteSchemas) -> None:
     if effective_mode(command.subject, registry.settings) in READONLY_MODES or registry.is_readonly(command.subject):
         raise not_permitted(f"Subject {command.subject.qualified} is in read-only mode")
+    check_not_shared(registry, xids.entity_id(command.xid), command.subject)
 
 
 def _check_target(registry: SchemaRegistry, command: DeleteSchemas, version: SchemaVersion) -> None:

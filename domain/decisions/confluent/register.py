@@ -50,6 +50,7 @@ from annals.domain.decisions.changes.documents import digest
 from annals.domain.decisions.checks.document_checks import TIMED_OUT, CheckResult, DocumentCheck
 from annals.domain.decisions.confluent.delete import forget_versions
 from annals.domain.decisions.confluent.lookup import Candidate, find_version, versions_to_look_up
+from annals.domain.decisions.confluent.shared_subjects import check_not_shared
 from annals.domain.decisions.confluent.subject_resource import (
     NewSchemaVersion,
     add_schema_version,
@@ -87,7 +88,7 @@ class _Registration:
         self._changes, self._command = changes, command
         self._group = xids.entity_id(command.xid)
         self._registry = SchemaRegistry(changes.world.schemas, entity_finder(changes.world), command.context_ids)
-        self._versions = list(changes.world.schemas.versions(self._group, command.subject.name))
+        self._versions = self._registry.versions_in(self._group, command.subject.name)
         self._live = [version for version in self._versions if version.is_live]
         self._config = effective_config(command.subject, self._registry.settings, command.default_level)
         self._mode = effective_mode(command.subject, self._registry.settings)
@@ -112,6 +113,7 @@ class _Registration:
         subject = self._command.subject.qualified
         if self._mode in READONLY_MODES or self._registry.is_readonly(self._command.subject):
             raise not_permitted(f"Subject {subject} is in read-only mode")
+        check_not_shared(self._registry, self._group, self._command.subject)
         if self._schema.id is not None and self._mode not in (IMPORT, FORWARD):
             raise not_permitted(f"Subject {subject} is not in import mode")
         if self._schema.id is None and self._mode in (IMPORT, FORWARD):

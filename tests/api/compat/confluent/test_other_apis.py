@@ -21,6 +21,10 @@ from tests.support.registries.in_process import Api, create, serving
 
 FORMAT = "Avro/1.11.0"
 GROUP = "/schemagroups/default/schemas"
+RECORD = '{"type":"record","name":"R","fields":[]}'
+USER = '{"type":"record","name":"User","fields":[{"name":"r","type":"R"}]}'
+RESOLVED_USER = USER.replace('"R"', RECORD)
+WRAPPED = '{"type":"record","name":"Wrapped","fields":[{"name":"user","type":"User"}]}'
 
 
 @pytest.fixture
@@ -227,3 +231,66 @@ def test_a_check_that_takes_too_long_changes_nothing(store_url: str) -> None:
         refused = api.send("POST", f"{BASE}/subjects/s/versions", {"schema": text, "schemaType": "PROTOBUF"})
         assert (refused.status_code, refused.json()["error_code"]) == (500, 50002)
         assert found(api, "/subjects?deleted=true") == []
+
+
+def test_a_resource_with_an_xref_shows_the_versions_of_its_target(api: Api) -> None:
+    # CSR-909
+    api.done("POST", f"{BASE}/subjects/:.lab:base/versions", {"schema": RECORD})
+    for text in (USER, '"long"'):
+        references = [{"name": "R", "subject": "base", "version": 1}] if text == USER else []
+        body = {"schema": text, "references": references}
+        api.done("POST", f"{BASE}/subjects/:.lab:target/versions?force=true", body)
+    before = int(api.send("GET", "/-/log/head").json()["position"])
+    api.done("PUT", f"{GROUP}/shown/meta", {"xref": "/schemagroups/lab/schemas/target"})
+    assert found(api, "/subjects") == [":.lab:base", ":.lab:target", "shown"]
+    assert found(api, "/subjects/shown/versions") == [1, 2]
+    shown, own = found(api, "/subjects/shown/versions/1"), found(api, "/subjects/:.lab:target/versions/1")
+    assert shown["references"] == [{"name": "R", "subject": ":.lab:base", "version": 1}]
+    assert {**shown, "subject": 0, "references": 0} == {**own, "subject": 0, "references": 0}
+    assert found(api, "/subjects/shown/versions/1?format=resolved")["schema"] == RESOLVED_USER
+    assert found(api, "/schemas/ids/3?subject=shown")["subject"] == "shown"
+    assert found(api, "/contexts/:.:/schemas/ids/3/versions") == [{"subject": "shown", "version": 2}]
+    listed = [(one["subject"], one["version"], one["id"]) for one in found(api, "/schemas")]
+    assert listed == [("shown", 1, 2), ("shown", 2, 3)]
+    assert api.send("POST", f"{BASE}/subjects/shown", {"schema": '"long"'}).json()["version"] == 2
+    using = {"schema": WRAPPED, "references": [{"name": "User", "subject": "shown", "version": 1}]}
+    api.done("POST", f"{BASE}/subjects/using/versions", using)
+    assert found(api, f"/subjects?asof={before}") == [":.lab:base", ":.lab:target"]
+    assert found(api, f"/subjects/shown/versions?asof={before}")["error_code"] == 40401
+    assert "shown" in found(api, f"/subjects?asof={before + 5}")
+    api.done("DELETE", f"{BASE}/subjects/:.lab:target/versions/2")
+    assert found(api, "/subjects/shown/versions") == [1]
+
+
+def test_a_resource_with_an_xref_is_not_written(api: Api) -> None:
+    # CSR-909, CSR-517
+    api.done("POST", f"{BASE}/subjects/target/versions", {"schema": '"int"'})
+    api.done("POST", f"{BASE}/subjects/shown/versions", {"schema": '"string"'})
+    api.done("PUT", f"{GROUP}/shown/meta", {"xref": f"{GROUP}/target"})
+    api.done("PUT", f"{GROUP}/lost/meta", {"xref": f"{GROUP}/nothing"})
+    head = api.send("GET", "/-/log/head").json()
+    known = api.done("POST", f"{BASE}/subjects/shown/versions", {"schema": '"int"'}).json()
+    assert (known["version"], known["id"]) == (1, 1)
+    for method, path, body in (
+        ("POST", "/subjects/shown/versions", {"schema": '"long"'}),
+        ("POST", "/subjects/shown/versions?force=true", {"schema": '"string"'}),
+        ("POST", "/subjects/lost/versions", {"schema": '"int"'}),
+        ("DELETE", "/subjects/shown", None),
+        ("DELETE", "/subjects/shown?permanent=true", None),
+        ("DELETE", "/subjects/shown/versions/1", None),
+        ("PUT", "/config/shown", {"compatibility": "NONE"}),
+        ("PUT", "/mode/shown", {"mode": "READONLY"}),
+    ):
+        refused = api.send(method, BASE + path, body)
+        assert (refused.status_code, refused.json()["error_code"]) == (422, 42205), f"{method} {path}: {refused.text}"
+    assert api.send("GET", "/-/log/head").json() == head
+    assert found(api, "/subjects") == ["shown", "target"]
+    assert found(api, "/subjects/lost/versions")["error_code"] == 40401
+    assert api.send("GET", f"{BASE}/schemas/ids/2/schema").text == '"string"'
+
+
+def test_a_version_with_a_schemaurl_is_not_shown(api: Api) -> None:
+    # CSR-909, CSR-405
+    api.done("PUT", f"{GROUP}/remote$details", {"format": FORMAT, "schemaurl": "https://h.example/a"})
+    assert found(api, "/subjects") == []
+    assert found(api, "/subjects/remote/versions")["error_code"] == 40401
