@@ -227,15 +227,16 @@ def _prepare_registration(read: ConfluentRead) -> Prepared:
             return json_response(read.request, _members(read, known, _answer_text(read, schema, known)))
 
     def build_answer(transaction: WriteTransaction, recorded: Recorded) -> dict[str, Any]:
-        group = xids.entity_id(command.xid)
-        versions = replace(read.view, view=TransactionView(transaction)).registry.versions_in(group, subject.name)
+        # The view of the request is on the connection of its own thread, which has other work by now.
+        written = replace(read, view=replace(read.view, view=TransactionView(transaction)))
+        versions = written.view.registry.versions_in(xids.entity_id(command.xid), subject.name)
         version = next((one for one in versions if one.xid in recorded.processed and one.is_live), None)
         if version is None:
             raise invalid_schema("The text is not a schema of this type")
         if schema.type == PROTOBUF and schema.text:
-            return _members(read, version, schema.text)
+            return _members(written, version, schema.text)
         text = transaction.world.document(version.document).decode("utf-8", "replace")
-        return _members(read, version, read.view.shown_text(version, text))
+        return _members(written, version, written.view.shown_text(version, text))
 
     return command, build_answer
 
