@@ -6,8 +6,9 @@ import re
 from typing import Any, Final
 
 from annals import __version__
+from annals.api.compat.confluent.paths import BASE
 from annals.api.compat.confluent.responses import MEDIA_TYPES
-from annals.api.compat.confluent.routes import BASE, ROUTES, Route
+from annals.api.compat.confluent.routes import ROUTES, Route
 from annals.api.openapi.builders import Schema
 
 _STRING: Final[Schema] = {"type": "string"}

@@ -17,6 +17,7 @@ from starlette.types import Receive
 
 from annals.api.auth.callers import Authenticator
 from annals.api.compat.confluent import importing, reading, writing
+from annals.api.compat.confluent.paths import BASE
 from annals.api.compat.confluent.reading import ConfluentRead, context_of_path
 from annals.api.compat.confluent.request_params import QueryParams, read_object
 from annals.api.compat.confluent.responses import error_response, json_response, problem_error, status_error
@@ -32,8 +33,6 @@ from annals.domain.confluent.subjects import GROUPS, RESOURCES, ContextIds
 from annals.domain.errors.http_errors import Forbidden
 from annals.domain.errors.problems import Problem
 
-#: The path of the API below the registry's root.
-BASE: Final = "/compat/confluent"
 _BASIC: Final = re.compile(r"basic +([A-Za-z0-9+/=]+) *\Z", re.IGNORECASE)
 Read = Callable[[ConfluentRead], Response]
 

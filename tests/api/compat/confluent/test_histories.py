@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from annals.api.compat.confluent.routes import BASE
+from annals.api.compat.confluent.paths import BASE
 from annals.domain.model.builtin import default_source
 from tests.api.compat.confluent.registry_model import TEXTS, Model, Refused, Register, facts
 from tests.support.examples import examples

@@ -13,7 +13,7 @@ from typing import Any, Final
 import httpx
 import pytest
 
-from annals.api.compat.confluent.routes import BASE
+from annals.api.compat.confluent.paths import BASE
 from tests.support.serving import serving
 
 CLIENTS: Final = 12

@@ -11,7 +11,7 @@ import pytest
 import schemathesis
 from hypothesis import given
 
-from annals.api.compat.confluent.routes import BASE
+from annals.api.compat.confluent.paths import BASE
 from tests.conformance.test_fuzzing import CHECKS
 from tests.support.generated_requests import cases, repeatable, validate
 from tests.support.serving import serving

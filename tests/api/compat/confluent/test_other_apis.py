@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from annals.api.compat.confluent.routes import BASE
+from annals.api.compat.confluent.paths import BASE
 from annals.commands.store.log import Store
 from annals.commands.verify.verify_log import verify_log, verify_row_hashes
 from annals.domain.access.roles import CONSOLE
