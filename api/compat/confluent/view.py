@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from typing import Any, Final
 
@@ -254,8 +255,21 @@ class ConfluentView:
             **({"schemaType": version.type} if shows_type else {}),
             **extras,
             "schema": text,
-            **({"deleted": version.deleted is not None} if is_full else {}),
+            **(self._later_members(version) if is_full else {}),
         }
+
+    def _later_members(self, version: SchemaVersion) -> dict[str, Any]:
+        """The members that only newer clients read (CSR-113)."""
+        createdat = self._createdat(version)
+        timestamp = {"ts": round(datetime.fromisoformat(createdat).timestamp() * 1000)} if createdat is not None else {}
+        return {**timestamp, "deleted": version.deleted is not None}
+
+    def _createdat(self, version: SchemaVersion) -> str | None:
+        """When a version was created; a deleted one is found in the past."""
+        target = self.registry.xref(version.resource)
+        xid = version.xid if target is None else target + version.xid.removeprefix(version.resource)
+        row = self.view.entity(xid) or self.view.as_of(version.since).entity(xid)
+        return loads_trusted(row.attributes).get("createdat") if row is not None else None
 
     def _qualified(self, references: Sequence[dict[str, Any]], context: str) -> list[dict[str, Any]]:
         return [

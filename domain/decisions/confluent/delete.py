@@ -46,7 +46,7 @@ def delete_schemas(changes: ChangeSet, command: DeleteSchemas) -> None:
     for version in targets:
         _check_target(registry, command, version)
     if command.permanent:
-        _forget_versions(changes, command, versions, targets)
+        forget_subject(changes, command.xid, command.subject.name, versions, targets)
     else:
         delete_versions(changes, targets)
     changes.processed += [version.xid for version in targets]
@@ -146,10 +146,14 @@ def _live_draft(changes: ChangeSet, xid: str) -> VersionDraft | None:
     return changes.version(changes.resource(resource_xid), entity.id) if entity is not None else None
 
 
-def _forget_versions(
-    changes: ChangeSet, command: DeleteSchemas, versions: Sequence[SchemaVersion], targets: Sequence[SchemaVersion]
+def forget_subject(
+    changes: ChangeSet,
+    group_xid: str,
+    name: str,
+    versions: Sequence[SchemaVersion],
+    targets: Sequence[SchemaVersion],
 ) -> None:
-    """Deletes the targets for good, and what is left of a subject with its last version."""
+    """Deletes versions of a subject for good, and what is left of it with its last one. versions: all that it has."""
     forget_versions(changes, targets)
     remaining = {version.number for version in versions} - {target.number for target in targets}
     stored = changes.world.get(targets[0].resource)
@@ -157,4 +161,4 @@ def _forget_versions(
         resource = changes.resource(stored.xid)
         resource.confluent = with_facts(resource.confluent, highest=max(remaining, default=None))
     if not remaining:
-        drop_settings(changes, command.xid, command.subject.name)
+        drop_settings(changes, group_xid, name)

@@ -111,7 +111,14 @@ def test_members_for_newer_clients(api: Api) -> None:
     plain = api.get(f"{BASE}/subjects/s/versions/1")
     full = api.send("GET", f"{BASE}/subjects/s/versions/1", confluent_accept_unknown_properties="true").json()
     assert "schemaType" not in plain and "guid" in plain
-    assert (full["schemaType"], full["deleted"]) == ("AVRO", False)
+    assert (full["schemaType"], full["deleted"], full["ts"]) == ("AVRO", False, 1767323045000)
+    assert "ts" not in plain
+    api.done("PUT", "/schemagroups/default/schemas/shown/meta", {"xref": "/schemagroups/default/schemas/s"})
+    api.done("DELETE", f"{BASE}/subjects/s/versions/1")
+    accepts = {"confluent_accept_unknown_properties": "true"}
+    deleted = api.send("GET", f"{BASE}/subjects/s/versions/1?deleted=true", **accepts).json()
+    assert (deleted["deleted"], deleted["ts"]) == (True, full["ts"])
+    assert api.send("POST", f"{BASE}/subjects/t/versions", INT, **accepts).json()["ts"] == full["ts"]
 
 
 def basic(token: str) -> str:
