@@ -294,3 +294,41 @@ def test_a_version_with_a_schemaurl_is_not_shown(api: Api) -> None:
     api.done("PUT", f"{GROUP}/remote$details", {"format": FORMAT, "schemaurl": "https://h.example/a"})
     assert found(api, "/subjects") == []
     assert found(api, "/subjects/remote/versions")["error_code"] == 40401
+
+
+def test_another_group_is_the_default_context(store_url: str) -> None:
+    # CSR-306, CSR-508
+    create(store_url, default_source())
+    with serving(store_url, confluent_group="main") as api:
+        api.done("POST", f"{BASE}/subjects/r/versions", {"schema": RECORD})
+        assert api.send("GET", "/schemagroups/main/schemas/r").text == RECORD
+        api.done("POST", f"{BASE}/subjects/:.default:r/versions", {"schema": '"int"'})
+        assert api.send("GET", "/schemagroups/default/schemas/r").text == '"int"'
+        body = {"schema": USER, "references": [{"name": "R", "subject": "r", "version": 1}]}
+        assert api.done("POST", f"{BASE}/subjects/u/versions", body).json()["id"] == 3
+        assert found(api, "/subjects/r/versions/1/referencedby") == [3]
+        assert found(api, "/contexts") == [".", ".default"]
+        assert found(api, "/subjects") == [":.default:r", "r", "u"]
+
+
+def test_versions_of_a_subject_share_a_format(api: Api) -> None:
+    # CSR-418, CSR-405
+    api.done("PUT", f"{BASE}/config", {"compatibility": "NONE"})
+    drafts = ["http://json-schema.org/draft-07/schema#", "https://json-schema.org/draft/2020-12/schema"]
+    texts = [json.dumps({"$schema": draft, "type": "object"}) for draft in drafts]
+    steps = [
+        (texts[0], "JSON", "JsonSchema/draft-07"),
+        (texts[1], "JSON", "JsonSchema"),
+        ('"int"', "AVRO", "Confluent"),
+    ]
+    for number, (text, type, format) in enumerate(steps, 1):
+        api.done("POST", f"{BASE}/subjects/s/versions", {"schema": text, "schemaType": type})
+        versions = api.get(f"{GROUP}/s/versions").values()
+        assert [version["format"] for version in versions] == [format] * number
+        if format != "JsonSchema":
+            assert all(version["formatvalidated"] is (number == 1) for version in versions)
+    assert [found(api, f"/subjects/s/versions/{number}").get("schemaType") for number in (1, 2, 3)] == [
+        "JSON",
+        "JSON",
+        None,
+    ]
