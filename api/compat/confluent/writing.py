@@ -255,15 +255,22 @@ def _members(read: ConfluentRead, version: SchemaVersion, text: str) -> dict[str
 
 
 def _deletion(read: ConfluentRead, version: int | None) -> Prepared:
-    subject = read.view.registry.with_alias(read.scope)
-    command = DeleteSchemas(
-        group_xid_of(read, subject), subject, read.view.context_ids, version, read.params.flag("permanent")
-    )
-    before = {one.xid: one.number for one in read.view.versions(subject)}
+    subject, permanent = read.view.registry.with_alias(read.scope), read.params.flag("permanent")
+    command = DeleteSchemas(group_xid_of(read, subject), subject, read.view.context_ids, version, permanent)
+    numbers: dict[str, list[int]] = {}  # several where other APIs created a Version again
+    for one in read.view.versions(subject):
+        if permanent or one.is_live:
+            numbers.setdefault(one.xid, []).append(one.number)
 
     def build_answer(transaction: WriteTransaction, recorded: Recorded) -> list[int]:
         del transaction
-        return sorted(before.get(xid) or int(xids.entity_id(xid)) for xid in recorded.processed)
+        if version:
+            return [version]
+        return sorted(
+            number
+            for xid in dict.fromkeys(recorded.processed)
+            for number in numbers.get(xid) or [int(xids.entity_id(xid))]
+        )
 
     return command, build_answer
 

@@ -109,6 +109,19 @@ def test_a_version_created_again_is_a_new_one(api: Api) -> None:
     assert found(api, "/subjects/a/versions?deleted=true") == [2]
 
 
+def test_versions_of_one_stream_are_deleted_with_their_numbers(api: Api) -> None:
+    # CSR-602, CSR-608
+    for schema in ("int", "string"):
+        write(api, "a", schema)
+        api.done("DELETE", f"{GROUP}/a")
+    write(api, "a", "long")
+    assert found(api, "/subjects/a/versions?deleted=true") == [1, 2, 3]
+    assert api.send("DELETE", f"{BASE}/subjects/a/versions/1?permanent=true").json() == 1
+    assert api.send("DELETE", f"{BASE}/subjects/a").json() == [3]
+    assert api.send("DELETE", f"{BASE}/subjects/a?permanent=true").json() == [2, 3]
+    assert found(api, "/subjects?deleted=true") == []
+
+
 def test_readonly_resources_refuse_writes(store_url: str) -> None:
     # CSR-517, CSR-711
     create(store_url, default_source())
