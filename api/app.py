@@ -19,7 +19,7 @@ from annals.api.auth.callers import Authenticator, FixedCallerAuthenticator, Tok
 from annals.api.auth.jwt_claims import ClaimSettings
 from annals.api.auth.jwt_keys import IssuerKeys, is_url
 from annals.api.compat.aliases import CompatAliases
-from annals.api.compat.confluent.routes import BASE as CONFLUENT_BASE
+from annals.api.compat.confluent.paths import BASE as CONFLUENT_BASE
 from annals.api.compat.confluent.routes import ConfluentRoutes, ConfluentSettings
 from annals.api.compat.openapi_routes import COMPAT_OPENAPI, CompatOpenapiRoutes
 from annals.api.compat.routes import COMPAT, CompatRoutes

@@ -7,8 +7,10 @@ same response.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Final
 
+from annals.api.compat.confluent.paths import canonical_path as confluent_path
 from annals.api.http.browsers.allowed_hosts import host_name
 from annals.api.http.request import Request
 from annals.domain.compat.legacy_apis import MESSAGECATALOG, SCHEMAREGISTRY, LegacyApi
@@ -21,10 +23,14 @@ ALIASES: Final[Mapping[str, LegacyApi]] = {
 }
 
 
-class CompatAliases:
-    """hosts: legacy APIs by lower-case host name. is_free: whether the model leaves a name at the root unused."""
+#: Returns the path in the registry for a path at a host name of one API.
+CanonicalPath = Callable[[str], str]
 
-    def __init__(self, hosts: Mapping[str, LegacyApi], is_free: Callable[[str], bool]) -> None:
+
+class CompatAliases:
+    """hosts: canonical paths by lower-case host name. is_free: whether the model leaves a name at the root unused."""
+
+    def __init__(self, hosts: Mapping[str, CanonicalPath], is_free: Callable[[str], bool]) -> None:
         self._hosts = hosts
         self._is_free = is_free
 
@@ -33,14 +39,10 @@ class CompatAliases:
 
         host: with or without a port.
         """
-        family = self._hosts.get(host_name(host)) if self._hosts else None
-        if family is not None:
-            # URLs in responses are canonical, so canonical paths have to work on this host too.
-            return (
-                request
-                if _is_below(request.raw_path, family.base)
-                else request.with_path(family.base + request.raw_path)
-            )
+        path_of = self._hosts.get(host_name(host)) if self._hosts else None
+        if path_of is not None:
+            path = path_of(request.raw_path)
+            return request if path == request.raw_path else request.with_path(path)
         first_segment = request.segments[0] if request.segments else ""
         family = ALIASES.get(first_segment)
         if family is None or not self._is_free(first_segment):
@@ -48,13 +50,17 @@ class CompatAliases:
         return request.with_path(family.base + request.raw_path)
 
 
-def families_by_host(schemaregistry_hosts: Iterable[str], messagecatalog_hosts: Iterable[str]) -> dict[str, LegacyApi]:
-    """Legacy APIs by host name, from the host lists of the settings."""
+def canonical_paths(
+    schemaregistry_hosts: Iterable[str], messagecatalog_hosts: Iterable[str], confluent_hosts: Iterable[str]
+) -> dict[str, CanonicalPath]:
+    """The canonical paths of older APIs by host name, from the host lists of the settings."""
     return {
-        **{host.lower(): SCHEMAREGISTRY for host in schemaregistry_hosts},
-        **{host.lower(): MESSAGECATALOG for host in messagecatalog_hosts},
+        **{host.lower(): partial(_path_below, SCHEMAREGISTRY.base) for host in schemaregistry_hosts},
+        **{host.lower(): partial(_path_below, MESSAGECATALOG.base) for host in messagecatalog_hosts},
+        **{host.lower(): confluent_path for host in confluent_hosts},
     }
 
 
-def _is_below(raw_path: str, base_url: str) -> bool:
-    return raw_path == base_url or raw_path.startswith(f"{base_url}/")
+def _path_below(base: str, raw_path: str) -> str:
+    # URLs in responses are canonical, so canonical paths have to work on this host too.
+    return raw_path if raw_path == base or raw_path.startswith(f"{base}/") else base + raw_path

@@ -15,7 +15,7 @@ from sqlalchemy.exc import ArgumentError
 
 from annals.api.auth import callers, json_settings
 from annals.api.auth.jwt_keys import is_url
-from annals.api.compat.aliases import families_by_host
+from annals.api.compat.aliases import CanonicalPath, canonical_paths
 from annals.api.http.access_log.line_rate import AUTO_LIMIT, AccessLogMode
 from annals.api.http.browsers import cors
 from annals.api.http.browsers.allowed_hosts import parse_hosts as host_names
@@ -24,7 +24,6 @@ from annals.api.http.connections.connection_limits import ConnectionLimits, Head
 from annals.api.http.limits import MAX_BODY
 from annals.api.settings.configured_links import parse_configured_links
 from annals.commands.store.master_keys import parse_keys
-from annals.domain.compat.legacy_apis import LegacyApi
 from annals.domain.confluent.settings import LEVELS
 from annals.domain.decisions.world import DomainValidation
 from annals.domain.values import xid as xids
@@ -230,6 +229,9 @@ class Settings(BaseSettings):
     compat_messagecatalog_hosts: Annotated[str | None, validated_by(_parse_hosts)] = Field(
         None, description="host names that serve only Message Catalog 0.1, at their root, comma-separated"
     )
+    compat_confluent_hosts: Annotated[str | None, validated_by(_parse_hosts)] = Field(
+        None, description="host names that serve only Confluent's API, at their root, comma-separated"
+    )
     inbound: bool = Field(
         True, description="whether the legacy APIs accept schemas and definitions whose authority is another registry"
     )
@@ -337,10 +339,12 @@ class Settings(BaseSettings):
         return self.sinks_origin or urlsplit(self.public_url or "").hostname or "localhost"
 
     @property
-    def compat_hosts(self) -> dict[str, LegacyApi]:
-        """The legacy APIs by the host names that serve only them."""
-        return families_by_host(
-            _parse_hosts(self.compat_schemaregistry_hosts or ""), _parse_hosts(self.compat_messagecatalog_hosts or "")
+    def compat_hosts(self) -> dict[str, CanonicalPath]:
+        """The canonical paths of older APIs by the host names that serve only one of them."""
+        return canonical_paths(
+            _parse_hosts(self.compat_schemaregistry_hosts or ""),
+            _parse_hosts(self.compat_messagecatalog_hosts or ""),
+            _parse_hosts(self.compat_confluent_hosts or ""),
         )
 
     @property

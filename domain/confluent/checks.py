@@ -95,6 +95,33 @@ class SchemaComparison(NamedTuple):
         return _results(texts.differences(self.reader.parse(load), self.writer.parse(load), self.is_lenient))
 
 
+class SameTextCheck(NamedTuple):
+    """Have two schemas the same text, also where the new one has no references and the old one's are put in (CSR-509)?
+
+    normalizes: their normalized texts are compared. It is the first field because checks are keys of one cache, where
+    tuples with equal values are the same key.
+    """
+
+    normalizes: bool
+    new: SchemaDocument
+    old: SchemaDocument
+
+    @property
+    def schemas(self) -> tuple[SchemaDocument, ...]:
+        return self.new, self.old
+
+    def run(self, load: LoadBytes) -> tuple[Incompatibility, ...]:
+        """Empty if they have. Raises: InvalidDocument."""
+        texts = schema_texts(self.new.type)
+        print_text = texts.normalized_text if self.normalizes else texts.canonical_text
+        new_text, old = print_text(self.new.parse(load)), self.old.parse(load)
+        is_same = new_text == print_text(old)
+        if not is_same and self.old.references and not self.new.references:
+            resolved = texts.resolved(old)
+            is_same = resolved is not None and new_text == print_text(resolved)
+        return () if is_same else (Incompatibility(TEXT_RULE, "the texts differ"),)
+
+
 class FormattedText(NamedTuple):
     """The text of a schema in a form that a reader asks for."""
 
@@ -111,13 +138,13 @@ class FormattedText(NamedTuple):
         return () if text is None else (Incompatibility(TEXT_RULE, text),)
 
 
-SchemaCheck = ContentCheck | SchemaComparison | FormattedText
+SchemaCheck = ContentCheck | SchemaComparison | SameTextCheck | FormattedText
 
 
 def is_cheap(check: SchemaCheck) -> bool:
     """Whether a check of small texts costs no more than a request to a process."""
     types = {schema.type for schema in check.schemas}
-    return PROTOBUF not in types and (types == {AVRO} or not isinstance(check, SchemaComparison))
+    return PROTOBUF not in types and (types == {AVRO} or not isinstance(check, SchemaComparison | SameTextCheck))
 
 
 def documents_of(check: SchemaCheck) -> tuple[str, ...]:

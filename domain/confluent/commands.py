@@ -5,15 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
 from annals.domain.confluent.schema_versions import NamedReference
 from annals.domain.confluent.subjects import ContextIds, Subject
 from annals.domain.values.json_text import Json
 
+#: The version that stands for the latest one if it has the schema, else for the next one.
+LATEST_OR_NEXT: Final = -1
+
 
 @dataclass(frozen=True, slots=True)
 class SchemaRequest:
-    """A schema as a client sends it. metadata, rule_set: None if absent. id, version: None unless given."""
+    """A schema as a client sends it. metadata, rule_set: None if absent. id: None unless given.
+
+    version: None unless given; LATEST_OR_NEXT, or the number of a version.
+    """
 
     text: str
     type: str

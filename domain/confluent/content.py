@@ -27,7 +27,7 @@ class ContentIdentity(NamedTuple):
 
 def content_identity(type: str, canonical_text: str, extras: Mapping[str, Any]) -> ContentIdentity:
     """The identity of a content. extras: `references`, `metadata` and `ruleSet`, those that it has."""
-    parts = [type, canonical_text, *(_sorted(extras.get(name)) for name in ("references", "metadata", "ruleSet"))]
+    parts = [type, canonical_text, *(comparable(extras.get(name)) for name in ("references", "metadata", "ruleSet"))]
     guid_hash = md5(canonical_text.encode("utf-8", "surrogatepass"), usedforsecurity=False)
     for part in _guid_parts(extras):
         guid_hash.update(part)
@@ -67,11 +67,11 @@ def _rule_parts(rule: Mapping[str, Any]) -> Iterable[bytes]:
         yield _PRESENT
 
 
-def _sorted(value: Any) -> Any:
-    """The value with the members of its objects in order; their order has no meaning in metadata and rules.
+def comparable(value: Any) -> Any:
+    """Metadata or rules for comparing: with the members of objects sorted, because their order has no meaning there.
 
     A rule that is not disabled says so or not; clients send what they have read with this member.
     """
     if isinstance(value, Mapping):
-        return {name: _sorted(value[name]) for name in sorted(value) if (name, value[name]) != ("disabled", False)}
-    return [_sorted(item) for item in value] if isinstance(value, list) else value
+        return {name: comparable(value[name]) for name in sorted(value) if (name, value[name]) != ("disabled", False)}
+    return [comparable(item) for item in value] if isinstance(value, list) else value

@@ -88,11 +88,17 @@ def merged_rule_set(given: Members | None, default: Members | None, override: Me
 
 def without_version(metadata: Members | None) -> Members | None:
     """Metadata without the property of CSR-512; None if nothing is left."""
-    if metadata is None or VERSION_PROPERTY not in (metadata.get("properties") or {}):
+    if metadata is None or version_in(metadata) is None:
         return metadata
     properties = {name: value for name, value in metadata["properties"].items() if name != VERSION_PROPERTY}
     others = {name: value for name, value in metadata.items() if name != "properties"}
     return {**others, **({"properties": properties} if properties else {})} or None
+
+
+def version_in(metadata: Members | None) -> str | None:
+    """The property of CSR-512 in metadata."""
+    version: str | None = ((metadata or {}).get("properties") or {}).get(VERSION_PROPERTY)
+    return version
 
 
 def with_version(metadata: Members | None, number: int) -> Members:

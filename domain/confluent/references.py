@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from annals.domain.confluent.errors import invalid_schema
-from annals.domain.confluent.schema_versions import NamedReference, SchemaIndex, SchemaVersion
+from annals.domain.confluent.schema_versions import NamedReference, SchemaVersion
 from annals.domain.confluent.subjects import parse_subject
 
 #: Returns the id of the Group of a context; None if there is none.
 GroupOfContext = Callable[[str], str | None]
+#: Returns the live and soft-deleted versions of a subject in a Group, by number.
+VersionsIn = Callable[[str, str], Sequence[SchemaVersion]]
 #: The number in a reference that stands for the latest version.
 LATEST: int = -1
 _MAX_REFERENCES = 1000
@@ -18,9 +20,9 @@ _MAX_REFERENCES = 1000
 class References:
     """Follows references. context: that of the schema, for unqualified ones."""
 
-    def __init__(self, index: SchemaIndex, group: str, group_of_context: GroupOfContext) -> None:
+    def __init__(self, versions_in: VersionsIn, group: str, group_of_context: GroupOfContext) -> None:
         """group: the id of the context's Group."""
-        self._index = index
+        self._versions_in = versions_in
         self._group = group
         self._group_of_context = group_of_context
 
@@ -55,7 +57,7 @@ class References:
         subject = parse_subject(reference.subject)
         is_qualified = reference.subject.startswith(":.")
         target_group = self._group_of_context(subject.context) if is_qualified else group
-        versions = self._index.versions(target_group, subject.name) if target_group is not None else ()
+        versions = self._versions_in(target_group, subject.name) if target_group is not None else ()
         live_versions = [version for version in versions if version.is_live]
         if reference.version == LATEST and live_versions:
             return live_versions[-1]

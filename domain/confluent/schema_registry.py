@@ -5,6 +5,9 @@ Decisions use it inside the write lock, answers on a view of the read model.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from annals.domain.confluent.facts import facts_of, subject_name
 from annals.domain.confluent.references import References
 from annals.domain.confluent.schema_versions import SchemaIndex, SchemaVersion
@@ -18,6 +21,8 @@ from annals.domain.confluent.settings import (
 from annals.domain.confluent.subjects import (
     DEFAULT_CONTEXT,
     GLOBAL_CONTEXT,
+    GROUPS,
+    RESOURCES,
     ContextIds,
     FindEntity,
     Subject,
@@ -54,7 +59,43 @@ class SchemaRegistry:
     def versions(self, subject: Subject) -> list[SchemaVersion]:
         """The live and soft-deleted versions of a subject, by number."""
         group = self.group(subject.context)
-        return list(self.index.versions(group, subject.name)) if group is not None else []
+        return self.versions_in(group, subject.name) if group is not None else []
+
+    def versions_in(self, group: str, name: str) -> list[SchemaVersion]:
+        """The live and soft-deleted versions of a subject in a Group, by number.
+
+        A subject whose Resource has an xref shows those of its target. An xref without a target shows nothing, and so
+        does one whose target has an xref as well (CSR-909).
+        """
+        versions = list(self.index.versions(group, name))
+        if any(version.is_live for version in versions):
+            return versions
+        xid = self.resource(group, name)
+        target = self.xref(xid) if xid is not None else None
+        return self._versions_through(xid, name, target) if xid is not None and target is not None else versions
+
+    def xref(self, resource: str) -> str | None:
+        """The xid of the Resource that a Resource shows in its place; None if it shows itself, or does not exist."""
+        entity = self._find(resource)
+        xref: str | None = entity.attributes["meta"].get("xref") if entity is not None else None
+        return xref
+
+    def _versions_through(self, resource: str, name: str, target: str) -> list[SchemaVersion]:
+        """The versions of a target as those of the Resource that refers to it."""
+        entity, (groups, group, resources, _) = self._find(target), xids.segments(target)
+        if entity is None or "xref" in entity.attributes["meta"] or (groups, resources) != (GROUPS, RESOURCES):
+            return []
+        context = self.context(group)
+        is_elsewhere = xids.segments(resource)[1] != group
+        return [
+            version._replace(
+                xid=resource + version.xid.removeprefix(target),
+                subject=name,
+                extras=_qualified_references(version.extras, context) if is_elsewhere else version.extras,
+            )
+            for version in self.index.versions(group, subject_name(target, facts_of(entity.private)))
+            if version.resource == target
+        ]
 
     def resource(self, group: str, name: str) -> str | None:
         """The xid of a subject's live Resource; None if it has none."""
@@ -77,7 +118,7 @@ class SchemaRegistry:
 
     def references(self, group: str) -> References:
         """Follows references of schemas in a Group."""
-        return References(self.index, group, self.group)
+        return References(self.versions_in, group, self.group)
 
     def referrers(self, version: SchemaVersion) -> list[SchemaVersion]:
         """The live and soft-deleted versions that refer to a version."""
@@ -117,3 +158,14 @@ class SchemaRegistry:
         if not alias:
             return subject
         return Subject(subject.context or DEFAULT_CONTEXT, alias)
+
+
+def _qualified_references(extras: Mapping[str, Any], context: str) -> Mapping[str, Any]:
+    """The extras of a version with the context in each reference, for use in another context."""
+    if "references" not in extras:
+        return extras
+    references = [
+        one if one["subject"].startswith(":.") else {**one, "subject": f":{context}:{one['subject']}"}
+        for one in extras["references"]
+    ]
+    return {**extras, "references": references}

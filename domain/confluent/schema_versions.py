@@ -113,6 +113,9 @@ class SchemaIndex(SchemaIds, Protocol):
     def has_versions(self, group: str) -> bool:
         """Whether a Group has live or soft-deleted versions."""
 
+    def listed(self, groups: Iterable[str]) -> Iterable[SchemaVersion]:
+        """The live and soft-deleted versions in some Groups."""
+
 
 class NoSchemas:
     """The `SchemaIndex` of a registry without schemas."""
@@ -143,6 +146,9 @@ class NoSchemas:
 
     def has_versions(self, group: str) -> bool:
         return False
+
+    def listed(self, groups: Iterable[str]) -> Iterable[SchemaVersion]:
+        return ()
 
 
 def affects_schemas(event: EntityEvent, has_facts: bool) -> bool:

@@ -14,6 +14,7 @@ _LONG_PARAMETERS: Final = (
     # Their requests reach SQL by the same few statements. A row whose answer depends on a query has a marker.
     ("tests/spec/test_", "postgresql"),
     ("tests/api/messaging/", "postgresql"),
+    ("tests/api/compat/confluent/test_histories.py", "postgresql"),
     ("tests/api/auth/", "postgresql"),
     ("tests/api/subscriptions/", "postgresql"),
     ("tests/api/replication/", "postgresql"),

@@ -15,7 +15,8 @@ from starlette.types import Message
 
 from annals.api.auth.callers import FixedCallerAuthenticator
 from annals.api.cli.open_registry import open_local_registry
-from annals.api.compat.confluent.routes import BASE, ConfluentRoutes, ConfluentSettings
+from annals.api.compat.confluent.paths import BASE
+from annals.api.compat.confluent.routes import ConfluentRoutes, ConfluentSettings
 from annals.api.http.request import Request
 from annals.api.settings.settings import Settings
 from annals.domain.access.roles import CONSOLE

@@ -6,8 +6,9 @@ import re
 from typing import Any, Final
 
 from annals import __version__
+from annals.api.compat.confluent.paths import BASE
 from annals.api.compat.confluent.responses import MEDIA_TYPES
-from annals.api.compat.confluent.routes import BASE, ROUTES, Route
+from annals.api.compat.confluent.routes import ROUTES, Route
 from annals.api.openapi.builders import Schema
 
 _STRING: Final[Schema] = {"type": "string"}
@@ -42,6 +43,34 @@ _SCHEMAS: Final[dict[str, Schema]] = {
         },
     },
     "Mode": {"type": "object", "properties": {"mode": _STRING}},
+    "ImportRequest": {
+        "type": "object",
+        "required": ["source"],
+        "properties": {
+            "source": {"type": "string", "minLength": 1},
+            "versions": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "required": ["schema", "id", "version"],
+                    "properties": {**_SCHEMA_MEMBERS, "guid": _STRING, "deleted": _BOOLEAN},
+                },
+            },
+            "live": {"type": "array", "items": _INTEGER},
+            "config": _OBJECT,
+            "mode": _STRING,
+            "deletes": _BOOLEAN,
+        },
+    },
+    "ImportAnswer": {
+        "type": "object",
+        "properties": {
+            "versions": {"type": "object", "additionalProperties": {"$ref": "#/components/schemas/ImportOutcome"}},
+            "config": {"$ref": "#/components/schemas/ImportOutcome"},
+            "mode": {"$ref": "#/components/schemas/ImportOutcome"},
+        },
+    },
+    "ImportOutcome": {"type": "string", "enum": ["created", "equal", "conflict", "deleted", "kept"]},
     "Error": {
         "type": "object",
         "required": ["error_code", "message"],
@@ -128,13 +157,15 @@ def _query_parameters(*, is_write: bool) -> list[Schema]:
 
 def _body_of(pattern: str) -> Schema:
     first = pattern.partition("/")[0]
-    name = {"config": "Config", "mode": "Mode"}.get(first, "SchemaRequest")
+    name = {"config": "Config", "mode": "Mode", "-": "ImportRequest"}.get(first, "SchemaRequest")
     return {"$ref": f"#/components/schemas/{name}"}
 
 
 def _answer_of(pattern: str) -> Schema:
     """The shape of the answer to the reads of a path, where there is one shape; else anything."""
     last, first = pattern.rpartition("/")[2], pattern.partition("/")[0]
+    if first == "-":
+        return {"$ref": "#/components/schemas/ImportAnswer"}
     if last in ("{subject}", "{version}", "{id}", "{guid}") and first in ("subjects", "schemas"):
         return {}
     if pattern in ("subjects", "schemas", "contexts") or last in ("ids", "types", "referencedby"):

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from annals.api.compat.confluent.routes import BASE
-
-#: Paths of the registry that this port has as well.
-_HEALTH_PATHS: Final = (b"/-/livez", b"/-/readyz")
+from annals.api.compat.confluent.paths import BASE, canonical_path
 
 
 class ConfluentPort:
@@ -27,7 +22,8 @@ class ConfluentPort:
 
 def canonical_scope(scope: Scope) -> Scope:
     """The scope of a request to the port of Confluent's API, with the canonical path."""
-    raw_path, base = scope["raw_path"], BASE.encode()
-    if raw_path in _HEALTH_PATHS or raw_path == base or raw_path.startswith(base + b"/"):
+    raw_path = scope["raw_path"].decode("latin-1")
+    canonical = canonical_path(raw_path)
+    if canonical == raw_path:
         return scope
-    return {**scope, "raw_path": base + raw_path, "path": BASE + scope["path"]}
+    return {**scope, "raw_path": canonical.encode("latin-1"), "path": BASE + scope["path"]}

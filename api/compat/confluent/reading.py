@@ -1,4 +1,7 @@
-"""Answers of Confluent's API that change nothing: rows R1 to R3, R5, R7 to R9, R11 to R23 of the table of paths."""
+"""Answers of Confluent's API that change nothing: rows R1 to R23 of the table of paths, but the writes among them.
+
+Those about a schema by its id or guid, R13 to R16, are in `reading_by_id.py`.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,6 @@ from annals import __version__
 from annals.api.compat.confluent.request_params import (
     LATEST_VERSION,
     QueryParams,
-    parse_id,
     parse_version,
     schema_request,
 )
@@ -20,7 +22,6 @@ from annals.api.http.request import Request
 from annals.api.http.response import Response
 from annals.domain.confluent.checks import SchemaDocument
 from annals.domain.confluent.commands import SchemaRequest
-from annals.domain.confluent.content import guid_text
 from annals.domain.confluent.errors import (
     SchemaRegistryError,
     no_subject_config,
@@ -176,9 +177,8 @@ def find_by_metadata(read: ConfluentRead) -> Response:
 def list_schemas(read: ConfluentRead) -> Response:
     """R12."""
     prefix, params = _prefix(read, ""), read.params
-    groups = [read.view.groups[one] for one in _contexts(read, prefix) if one in read.view.groups]
     by_subject: dict[Subject, list[SchemaVersion]] = {}
-    for version in read.view.view.schemas.listed(groups):
+    for version in read.view.listed_versions(_contexts(read, prefix)):
         subject = read.view.subject(version)
         if has_prefix(subject, prefix) and (version.is_live or params.flag("deleted")):
             by_subject.setdefault(subject, []).append(version)
@@ -189,52 +189,6 @@ def list_schemas(read: ConfluentRead) -> Response:
     if rule_type := params.text("ruleType"):
         shown = [version for version in shown if _has_rule(version, rule_type)]
     return read.json([read.view.schema_object(version, is_full=read.is_full) for version in params.page(shown)])
-
-
-def read_schema(read: ConfluentRead) -> Response:
-    """R13."""
-    version = _by_id(read)
-    qualifies = read.params.text("referenceFormat").lower() == "qualified"
-    members = read.view.schema_object(version, format=read.format, is_full=read.is_full, qualifies=qualifies)
-    hidden = ("id",) if read.params.text("subject") else ("id", "subject", "version")
-    answer = {name: value for name, value in members.items() if name not in hidden}
-    if read.params.flag("fetchMaxId"):
-        answer["maxId"] = read.view.view.schemas.highest_id()
-    if read.params.flag("includeSubjects"):
-        answer["subjects"] = sorted({one.qualified for one, _ in _holders(read)})
-    return read.json(answer)
-
-
-def read_schema_text(read: ConfluentRead) -> Response:
-    """R14."""
-    return text_response(read.request, read.view.text(_by_id(read), read.format))
-
-
-def list_subjects_of_schema(read: ConfluentRead) -> Response:
-    """R15."""
-    return read.json(read.params.page(list(dict.fromkeys(subject.qualified for subject, _ in _holders(read)))))
-
-
-def list_versions_of_schema(read: ConfluentRead) -> Response:
-    """R15."""
-    holders = [{"subject": subject.qualified, "version": version.number} for subject, version in _holders(read)]
-    return read.json(read.params.page(holders))
-
-
-def read_schema_by_guid(read: ConfluentRead) -> Response:
-    """R16."""
-    found = next(read.view.readable(read.view.view.schemas.by_guid(_guid(read))), None)
-    if found is None:
-        raise schema_not_found(read.parts["guid"])
-    members = read.view.schema_object(found, format=read.format, is_full=read.is_full)
-    return read.json({name: value for name, value in members.items() if name not in ("id", "subject", "version")})
-
-
-def list_ids_of_guid(read: ConfluentRead) -> Response:
-    """R16."""
-    rows = read.view.readable(read.view.view.schemas.by_guid(_guid(read)))
-    pairs = sorted({(read.view.registry.context(row.group), row.id) for row in rows})
-    return read.json([{"context": context, "id": id} for context, id in pairs])
 
 
 def list_types(read: ConfluentRead) -> Response:
@@ -342,40 +296,6 @@ def _version(read: ConfluentRead, *, with_deleted: bool | None = None) -> Schema
     return version
 
 
-def _rows_by_id(read: ConfluentRead) -> list[SchemaVersion]:
-    """The rows with the id of the path, of the context that the request is about (CSR-411)."""
-    rows = list(read.view.readable(read.view.view.schemas.by_id(parse_id(read.parts["id"]))))
-    contexts = {row.group: read.view.registry.context(row.group) for row in rows}
-    name = read.params.text("subject")
-    if name:
-        subject = read.subject(name)
-        own = [row for row in rows if (contexts[row.group], row.subject) == (subject.context, subject.name)]
-        if own:
-            return own
-    wanted = read.context
-    if wanted is None and name.startswith(":."):
-        wanted = parse_subject(name).context
-    if wanted is None:
-        wanted = min(contexts.values(), key=lambda one: (one != DEFAULT_CONTEXT, one), default=None)
-    found = [row for row in rows if contexts[row.group] == wanted]
-    if not found:
-        raise schema_not_found(read.parts["id"])
-    return found
-
-
-def _by_id(read: ConfluentRead) -> SchemaVersion:
-    """The oldest row with the id of the path."""
-    return _rows_by_id(read)[0]
-
-
-def _holders(read: ConfluentRead) -> list[tuple[Subject, SchemaVersion]]:
-    """The versions with the id of the path and their subjects, in order."""
-    with_deleted = read.params.flag("deleted")
-    rows = [row for row in _rows_by_id(read) if row.is_live or (with_deleted and row.is_listed)]
-    pairs = [(read.view.subject(row), row) for row in rows]
-    return sorted(pairs, key=lambda pair: (sort_key(pair[0]), pair[1].number))
-
-
 def _incompatibilities(
     read: ConfluentRead,
     subject: Subject,
@@ -414,10 +334,6 @@ def _contexts(read: ConfluentRead, prefix: str) -> list[str]:
     if prefix.startswith(ALL_CONTEXTS):
         return list(read.view.groups)
     return [parse_subject(prefix).context]
-
-
-def _guid(read: ConfluentRead) -> str:
-    return guid_text(read.parts["guid"].lower().replace("-", ""))
 
 
 def _has_rule(version: SchemaVersion, type: str) -> bool:

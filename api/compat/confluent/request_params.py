@@ -11,7 +11,7 @@ from starlette.types import Receive
 from annals.api.compat.confluent.responses import MEDIA_TYPES, status_error
 from annals.api.compat.request_params import read_content
 from annals.api.http.request import Request
-from annals.domain.confluent.commands import SchemaRequest
+from annals.domain.confluent.commands import LATEST_OR_NEXT, SchemaRequest
 from annals.domain.confluent.errors import SchemaRegistryError, invalid_schema, invalid_version
 from annals.domain.confluent.facts import MAX_NUMBER
 from annals.domain.confluent.metadata_rules import without_empty_members
@@ -91,7 +91,7 @@ def schema_request(body: Mapping[str, Any]) -> SchemaRequest:
         metadata=without_empty_members(_member(body, "metadata", dict) or {}) or None,
         rule_set=without_empty_members(_member(body, "ruleSet", dict) or {}) or None,
         id=_id(body),
-        version=_member(body, "version", int),
+        version=_version(body),
     )
 
 
@@ -116,6 +116,11 @@ def parse_id(text: str) -> int:
 def _id(body: Mapping[str, Any]) -> int | None:
     id = _member(body, "id", int)
     return id if id is not None and id >= 0 else None
+
+
+def _version(body: Mapping[str, Any]) -> int | None:
+    version = _member(body, "version", int)
+    return max(version, LATEST_OR_NEXT) if version else None
 
 
 def _reference(value: Any) -> NamedReference:

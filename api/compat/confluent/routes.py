@@ -16,7 +16,8 @@ from urllib.parse import unquote_to_bytes
 from starlette.types import Receive
 
 from annals.api.auth.callers import Authenticator
-from annals.api.compat.confluent import importing, reading, writing
+from annals.api.compat.confluent import importing, reading, reading_by_id, writing
+from annals.api.compat.confluent.paths import BASE
 from annals.api.compat.confluent.reading import ConfluentRead, context_of_path
 from annals.api.compat.confluent.request_params import QueryParams, read_object
 from annals.api.compat.confluent.responses import error_response, json_response, problem_error, status_error
@@ -32,8 +33,6 @@ from annals.domain.confluent.subjects import GROUPS, RESOURCES, ContextIds
 from annals.domain.errors.http_errors import Forbidden
 from annals.domain.errors.problems import Problem
 
-#: The path of the API below the registry's root.
-BASE: Final = "/compat/confluent"
 _BASIC: Final = re.compile(r"basic +([A-Za-z0-9+/=]+) *\Z", re.IGNORECASE)
 Read = Callable[[ConfluentRead], Response]
 
@@ -76,12 +75,12 @@ ROUTES: Final = (
     Route("subjects/{subject}/versions/{version}/tags", {"POST": writing.refuse_tags}, _NONE),
     Route("subjects/{subject}/metadata", {"GET": reading.find_by_metadata}, _NONE),
     Route("schemas", {"GET": reading.list_schemas}, _NONE),
-    Route("schemas/ids/{id}", {"GET": reading.read_schema}, _NONE),
-    Route("schemas/ids/{id}/schema", {"GET": reading.read_schema_text}, _NONE),
-    Route("schemas/ids/{id}/subjects", {"GET": reading.list_subjects_of_schema}, _NONE),
-    Route("schemas/ids/{id}/versions", {"GET": reading.list_versions_of_schema}, _NONE),
-    Route("schemas/guids/{guid}", {"GET": reading.read_schema_by_guid}, _NONE),
-    Route("schemas/guids/{guid}/ids", {"GET": reading.list_ids_of_guid}, _NONE),
+    Route("schemas/ids/{id}", {"GET": reading_by_id.read_schema}, _NONE),
+    Route("schemas/ids/{id}/schema", {"GET": reading_by_id.read_schema_text}, _NONE),
+    Route("schemas/ids/{id}/subjects", {"GET": reading_by_id.list_subjects_of_schema}, _NONE),
+    Route("schemas/ids/{id}/versions", {"GET": reading_by_id.list_versions_of_schema}, _NONE),
+    Route("schemas/guids/{guid}", {"GET": reading_by_id.read_schema_by_guid}, _NONE),
+    Route("schemas/guids/{guid}/ids", {"GET": reading_by_id.list_ids_of_guid}, _NONE),
     Route("schemas/types", {"GET": reading.list_types}, _NONE, needs_model=False),
     Route("compatibility/subjects/{subject}/versions", {"POST": reading.check_compatibility}, _NONE),
     Route("compatibility/subjects/{subject}/versions/{version}", {"POST": reading.check_compatibility}, _NONE),

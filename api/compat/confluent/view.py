@@ -5,21 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from typing import Any, Final
 
+from annals.api.compat.confluent.shared_resources import resources_with_xref
 from annals.commands.documents.document_checker import DocumentChecker
 from annals.domain.access.roles import Caller
 from annals.domain.confluent.checks import (
     ContentCheck,
     FormattedText,
-    SchemaContent,
+    SameTextCheck,
     SchemaDocument,
     read_content,
     read_text,
 )
 from annals.domain.confluent.commands import SchemaRequest
-from annals.domain.confluent.facts import CONTENT_MEMBERS, facts_of
+from annals.domain.confluent.facts import CONTENT_MEMBERS, Facts, facts_of, subject_name
 from annals.domain.confluent.metadata_rules import merged_metadata, merged_rule_set
 from annals.domain.confluent.schema_registry import SchemaRegistry
 from annals.domain.confluent.schema_types import AVRO, PROTOBUF
@@ -36,9 +38,12 @@ from annals.domain.confluent.subjects import (
 )
 from annals.domain.decisions.changes.documents import digest
 from annals.domain.decisions.checks.document_checks import CheckResult, DocumentCheck
+from annals.domain.decisions.confluent.lookup import Candidate, find_version
 from annals.domain.decisions.confluent.register import content_members, refused_schema
+from annals.domain.values import xid as xids
 from annals.domain.values.json_text import dumps, loads_trusted
 from annals.projections.entities.query import View
+from annals.projections.entities.rows import EntityRow
 
 _SPACE_OR_STRING: Final = re.compile(r'("(?:[^"\\]|\\.)*")|\s+')
 
@@ -77,8 +82,10 @@ class ConfluentView:
     def versions(self, subject: Subject) -> list[SchemaVersion]:
         """The live and soft-deleted versions of a subject, by number."""
         group = self.readable_group(subject.context)
-        is_valid = subject.is_registrable
-        return list(self.view.schemas.versions(group, subject.name)) if group is not None and is_valid else []
+        if group is None or not subject.is_registrable:
+            return []
+        versions = self.registry.versions_in(group, subject.name)
+        return versions if not versions or self._can_read_target(versions[0].resource) else []
 
     def found_subject(self, subject: Subject, *, is_qualified: bool) -> Subject:
         """The subject, or the one of its name in another context if it is unqualified and unknown (CSR-305)."""
@@ -93,23 +100,55 @@ class ConfluentView:
 
     def subjects(self, contexts: Iterable[str], *, with_deleted: bool, only_deleted: bool) -> list[Subject]:
         """The subjects of contexts, in the order of answers."""
-        found: list[Subject] = []
+        found: set[Subject] = set()
         for context in contexts:
             if context in self.groups:
                 names = self.view.schemas.subjects(
                     [self.groups[context]], with_deleted=with_deleted, only_deleted=only_deleted
                 )
-                found += (Subject(context, name) for _, name in names)
+                found |= {Subject(context, name) for _, name in names} - self.shared_subjects.keys()
+                for subject, versions in self.shared_subjects.items():
+                    is_live = any(version.is_live for version in versions)
+                    is_wanted = not is_live if only_deleted else is_live or with_deleted
+                    if subject.context == context and versions and is_wanted:
+                        found.add(subject)
         return sorted(found, key=sort_key)
+
+    @cached_property
+    def shared_subjects(self) -> dict[Subject, list[SchemaVersion]]:
+        """The subjects that show the versions of others, with those (CSR-909)."""
+        subjects = (
+            Subject(self.registry.context(xids.segments(row.xid)[1]), subject_name(row.xid, _facts(row)))
+            for row in resources_with_xref(self.view)
+            if self.caller.can_read(row.xid)
+        )
+        return {subject: self.versions(subject) for subject in subjects}
+
+    def listed_versions(self, contexts: Iterable[str]) -> Iterator[SchemaVersion]:
+        """The live and soft-deleted versions of contexts, in no order."""
+        known = [context for context in contexts if context in self.groups]
+        for version in self.view.schemas.listed([self.groups[context] for context in known]):
+            if self.subject(version) not in self.shared_subjects:
+                yield version
+        for subject, versions in self.shared_subjects.items():
+            yield from versions if subject.context in known else ()
+
+    def shared_versions(self) -> Iterator[SchemaVersion]:
+        """The versions that are shown by subjects other than their own."""
+        return (version for versions in self.shared_subjects.values() for version in versions)
 
     def readable(self, versions: Iterable[SchemaVersion]) -> Iterator[SchemaVersion]:
         """Those of some versions that the caller may read."""
         return (version for version in versions if self.caller.can_read(group_xid(version.group)))
 
+    def _can_read_target(self, resource: str) -> bool:
+        target = self.registry.xref(resource)
+        return target is None or self.caller.can_read(target)
+
     # --- contents ----------------------------------------------------------------------------------------------------
 
-    def content(self, schema: SchemaRequest, group: str, *, normalizes: bool) -> SchemaContent:
-        """The content of a schema in a Group. Raises: SchemaRegistryError if it is no schema."""
+    def content(self, schema: SchemaRequest, group: str, *, normalizes: bool) -> Candidate:
+        """A schema in a Group with its content. Raises: SchemaRegistryError if it is no schema."""
         sent = schema.text.encode()
         sha256 = digest(sent)
         if sha256 is None:
@@ -127,7 +166,7 @@ class ConfluentView:
         content = read_content(result)
         if content is None:
             raise refused_schema(result)
-        return content
+        return Candidate(document, extras, content, normalizes)
 
     def matching(
         self, subject: Subject, schema: SchemaRequest, versions: Sequence[SchemaVersion], *, normalize: bool
@@ -150,12 +189,14 @@ class ConfluentView:
                 schema.rule_set or latest.get("ruleSet"), config.get("defaultRuleSet"), config.get("overrideRuleSet")
             ),
         )
-        for candidate in (schema, inherited):
-            key = self.content(candidate, group, normalizes=normalizes).identity.key
-            found = next((version for version in versions[::-1] if version.key == key), None)
-            if found is not None:
-                return found
-        return None
+        sent = schema.text.encode()
+        documents = {digest(sent) or "": sent}
+
+        def run(checks: frozenset[SameTextCheck]) -> dict[SameTextCheck, CheckResult]:
+            return {check: self.check(check, documents) for check in checks}
+
+        candidates = (self.content(one, group, normalizes=normalizes) for one in (schema, inherited))
+        return next(filter(None, (find_version(one, versions, self.document, run) for one in candidates)), None)
 
     def check(self, check: DocumentCheck, documents: dict[str, bytes]) -> CheckResult:
         """The result of a check. documents: bytes that are not stored."""
@@ -214,8 +255,21 @@ class ConfluentView:
             **({"schemaType": version.type} if shows_type else {}),
             **extras,
             "schema": text,
-            **({"deleted": version.deleted is not None} if is_full else {}),
+            **(self._later_members(version) if is_full else {}),
         }
+
+    def _later_members(self, version: SchemaVersion) -> dict[str, Any]:
+        """The members that only newer clients read (CSR-113)."""
+        createdat = self._createdat(version)
+        timestamp = {"ts": round(datetime.fromisoformat(createdat).timestamp() * 1000)} if createdat is not None else {}
+        return {**timestamp, "deleted": version.deleted is not None}
+
+    def _createdat(self, version: SchemaVersion) -> str | None:
+        """When a version was created; a deleted one is found in the past."""
+        target = self.registry.xref(version.resource)
+        xid = version.xid if target is None else target + version.xid.removeprefix(version.resource)
+        row = self.view.entity(xid) or self.view.as_of(version.since).entity(xid)
+        return loads_trusted(row.attributes).get("createdat") if row is not None else None
 
     def _qualified(self, references: Sequence[dict[str, Any]], context: str) -> list[dict[str, Any]]:
         return [
@@ -226,6 +280,10 @@ class ConfluentView:
     def _find(self, xid: str) -> EntityMembers | None:
         row = self.view.entity(xid)
         return EntityMembers(loads_trusted(row.attributes), loads_trusted(row.private)) if row is not None else None
+
+
+def _facts(row: EntityRow) -> Facts:
+    return facts_of(loads_trusted(row.private))
 
 
 def one_version(versions: Sequence[SchemaVersion], number: int, *, with_deleted: bool) -> SchemaVersion | None:

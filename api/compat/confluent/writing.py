@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from annals.api.compat.confluent.reading import ConfluentRead
@@ -227,15 +227,16 @@ def _prepare_registration(read: ConfluentRead) -> Prepared:
             return json_response(read.request, _members(read, known, _answer_text(read, schema, known)))
 
     def build_answer(transaction: WriteTransaction, recorded: Recorded) -> dict[str, Any]:
-        group = xids.entity_id(command.xid)
-        versions = TransactionView(transaction).schemas.versions(group, subject.name)
+        # The view of the request is on the connection of its own thread, which has other work by now.
+        written = replace(read, view=replace(read.view, view=TransactionView(transaction)))
+        versions = written.view.registry.versions_in(xids.entity_id(command.xid), subject.name)
         version = next((one for one in versions if one.xid in recorded.processed and one.is_live), None)
         if version is None:
             raise invalid_schema("The text is not a schema of this type")
         if schema.type == PROTOBUF and schema.text:
-            return _members(read, version, schema.text)
+            return _members(written, version, schema.text)
         text = transaction.world.document(version.document).decode("utf-8", "replace")
-        return _members(read, version, read.view.shown_text(version, text))
+        return _members(written, version, written.view.shown_text(version, text))
 
     return command, build_answer
 
@@ -254,15 +255,22 @@ def _members(read: ConfluentRead, version: SchemaVersion, text: str) -> dict[str
 
 
 def _deletion(read: ConfluentRead, version: int | None) -> Prepared:
-    subject = read.view.registry.with_alias(read.scope)
-    command = DeleteSchemas(
-        group_xid_of(read, subject), subject, read.view.context_ids, version, read.params.flag("permanent")
-    )
-    before = {one.xid: one.number for one in read.view.versions(subject)}
+    subject, permanent = read.view.registry.with_alias(read.scope), read.params.flag("permanent")
+    command = DeleteSchemas(group_xid_of(read, subject), subject, read.view.context_ids, version, permanent)
+    numbers: dict[str, list[int]] = {}  # several where other APIs created a Version again
+    for one in read.view.versions(subject):
+        if permanent or one.is_live:
+            numbers.setdefault(one.xid, []).append(one.number)
 
     def build_answer(transaction: WriteTransaction, recorded: Recorded) -> list[int]:
         del transaction
-        return sorted(before.get(xid) or int(xids.entity_id(xid)) for xid in recorded.processed)
+        if version:
+            return [version]
+        return sorted(
+            number
+            for xid in dict.fromkeys(recorded.processed)
+            for number in numbers.get(xid) or [int(xids.entity_id(xid))]
+        )
 
     return command, build_answer
 

@@ -60,12 +60,16 @@ def stored_text(parsed: AvroText, sent: str) -> str:
     return sent
 
 
+def resolved(parsed: AvroText) -> AvroText:
+    return AvroText(parsed.resolved, parsed.resolved, parsed.schema)
+
+
 def format_of(parsed: AvroText) -> str:
     return FORMAT
 
 
 def formatted_text(parsed: AvroText, format: str) -> str | None:
-    return dumps(_AvroPrinter(is_normal=False).schema(parsed.resolved, "")).decode() if format == "resolved" else None
+    return canonical_text(resolved(parsed)) if format == "resolved" else None
 
 
 def differences(reader: AvroText, writer: AvroText, is_lenient: bool) -> list[Difference]:

@@ -31,6 +31,9 @@ class SchemaTexts(Protocol):
     def stored_text(self, parsed: Any, sent: str) -> str:
         """The text that is stored for a sent one."""
 
+    def resolved(self, parsed: Any) -> Any:
+        """The parsed text with the texts that it refers to put in; None where there is no such form (CSR-509)."""
+
     def format_of(self, parsed: Any) -> str:
         """The xRegistry `format` that the text declares (CSR-418)."""
 

@@ -69,6 +69,15 @@ def stored_text(parsed: JsonText, sent: str) -> str:
     return sent
 
 
+def resolved(parsed: JsonText) -> JsonText | None:
+    """The text with each `$ref` to another text replaced by what it leads to; None if one leads to itself."""
+    try:
+        document = _with_references(parsed.documents, "", parsed.document, ())
+    except RecursionError:
+        return None
+    return JsonText(document, {"": document}, parsed.format)
+
+
 def format_of(parsed: JsonText) -> str:
     return parsed.format
 
@@ -155,6 +164,28 @@ def _refs(schema: Any, base: str) -> list[tuple[str, str]]:
                 refs.append((ref, base))
             pending += (part for name, part in value.items() if name not in _DATA_MEMBERS)
     return refs
+
+
+def _with_references(documents: Mapping[str, Any], base: str, schema: Any, path: tuple[int, ...]) -> Any:
+    """A schema of a text with the references in it replaced. path: the replaced schemas around it.
+
+    References within the main text stay. Raises: RecursionError for a reference that leads to itself.
+    """
+    if isinstance(schema, list):
+        return [_with_references(documents, base, part, path) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    ref = schema.get("$ref")
+    found = resolve(documents, base, ref) if isinstance(ref, str) else None
+    if found is not None and found[0]:
+        name, target = found
+        if id(target) in path:
+            raise RecursionError
+        return _with_references(documents, name, target, (*path, id(target)))
+    return {
+        name: part if name in _DATA_MEMBERS else _with_references(documents, base, part, path)
+        for name, part in schema.items()
+    }
 
 
 def _declared_format(document: Any) -> str:

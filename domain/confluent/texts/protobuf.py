@@ -75,6 +75,10 @@ def stored_text(parsed: ProtobufText, sent: str) -> str:
     return parsed.text
 
 
+def resolved(parsed: ProtobufText) -> None:
+    """None: a file cannot take in the declarations of another package."""
+
+
 def format_of(parsed: ProtobufText) -> str:
     syntax = parsed.descriptor.syntax
     if syntax == "editions":

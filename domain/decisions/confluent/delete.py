@@ -24,6 +24,8 @@ from annals.domain.confluent.schema_registry import SchemaRegistry
 from annals.domain.confluent.schema_versions import SchemaVersion
 from annals.domain.confluent.settings import READONLY_MODES, effective_mode
 from annals.domain.decisions.changes.change_set import ChangeSet
+from annals.domain.decisions.changes.drafts import VersionDraft
+from annals.domain.decisions.confluent.shared_subjects import check_not_shared
 from annals.domain.decisions.confluent.subject_settings import drop_settings
 from annals.domain.decisions.confluent.world_entities import entity_finder
 from annals.domain.decisions.rules.readonly import check_writable
@@ -44,7 +46,7 @@ def delete_schemas(changes: ChangeSet, command: DeleteSchemas) -> None:
     for version in targets:
         _check_target(registry, command, version)
     if command.permanent:
-        _forget_versions(changes, command, versions, targets)
+        forget_subject(changes, command.xid, command.subject.name, versions, targets)
     else:
         delete_versions(changes, targets)
     changes.processed += [version.xid for version in targets]
@@ -92,6 +94,7 @@ def _single_target(command: DeleteSchemas, versions: Sequence[SchemaVersion]) ->
 def _check_mode(registry: SchemaRegistry, command: DeleteSchemas) -> None:
     if effective_mode(command.subject, registry.settings) in READONLY_MODES or registry.is_readonly(command.subject):
         raise not_permitted(f"Subject {command.subject.qualified} is in read-only mode")
+    check_not_shared(registry, xids.entity_id(command.xid), command.subject)
 
 
 def _check_target(registry: SchemaRegistry, command: DeleteSchemas, version: SchemaVersion) -> None:
@@ -120,25 +123,42 @@ def delete_versions(changes: ChangeSet, targets: Sequence[SchemaVersion]) -> Non
         check_removable(changes.existing_entity(xid), changes.context.now)
 
 
-def _forget_versions(
-    changes: ChangeSet, command: DeleteSchemas, versions: Sequence[SchemaVersion], targets: Sequence[SchemaVersion]
-) -> None:
+def forget_versions(changes: ChangeSet, targets: Sequence[SchemaVersion]) -> None:
     """Deletes soft-deleted versions for good; in the log they stay."""
     by_stream: dict[str, list[int]] = {}
     for target in targets:
         by_stream.setdefault(target.xid, []).append(target.number)
     for xid, numbers in by_stream.items():
-        entity = changes.world.get(xid)
-        if entity is None:
+        draft = _live_draft(changes, xid)
+        if draft is None:
             changes.forget_schemas(xid, numbers)
-        else:  # another API has created the Version again, so the numbers are in its next image
-            resource = changes.resource(xids.join(*xids.segments(entity.xid)[:4]))
-            draft = changes.version(resource, entity.id)
+        else:  # the Version was created again, so the numbers are in its next image
             draft.confluent = with_facts(draft.confluent, forgotten=numbers)
+
+
+def _live_draft(changes: ChangeSet, xid: str) -> VersionDraft | None:
+    """The draft of a Version; None if it neither exists nor is created by this change."""
+    resource_xid, id = xids.join(*xids.segments(xid)[:4]), xids.entity_id(xid)
+    loaded = changes.resources.get(xids.stream(resource_xid))
+    if loaded is not None and id.lower() in loaded.versions:
+        return loaded.versions[id.lower()]
+    entity = changes.world.get(xid)
+    return changes.version(changes.resource(resource_xid), entity.id) if entity is not None else None
+
+
+def forget_subject(
+    changes: ChangeSet,
+    group_xid: str,
+    name: str,
+    versions: Sequence[SchemaVersion],
+    targets: Sequence[SchemaVersion],
+) -> None:
+    """Deletes versions of a subject for good, and what is left of it with its last one. versions: all that it has."""
+    forget_versions(changes, targets)
     remaining = {version.number for version in versions} - {target.number for target in targets}
     stored = changes.world.get(targets[0].resource)
     if stored is not None and "highest" in facts_of(stored.private):
         resource = changes.resource(stored.xid)
         resource.confluent = with_facts(resource.confluent, highest=max(remaining, default=None))
     if not remaining:
-        drop_settings(changes, command.xid, command.subject.name)
+        drop_settings(changes, group_xid, name)

@@ -6,18 +6,18 @@ Rules CSR-403, CSR-416, CSR-418, CSR-502 to CSR-517, CSR-801, CSR-802.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from annals.domain.confluent.checks import (
     ContentCheck,
+    SameTextCheck,
     SchemaComparison,
-    SchemaContent,
     SchemaDocument,
     read_content,
     read_differences,
 )
-from annals.domain.confluent.commands import RegisterSchema, SchemaRequest
+from annals.domain.confluent.commands import LATEST_OR_NEXT, RegisterSchema, SchemaRequest
 from annals.domain.confluent.errors import (
     SchemaRegistryError,
     incompatible,
@@ -27,7 +27,13 @@ from annals.domain.confluent.errors import (
 )
 from annals.domain.confluent.facts import with_facts
 from annals.domain.confluent.messages import closing_messages, difference_messages
-from annals.domain.confluent.metadata_rules import check_rule_set, merged_metadata, merged_rule_set
+from annals.domain.confluent.metadata_rules import (
+    check_rule_set,
+    merged_metadata,
+    merged_rule_set,
+    version_in,
+    with_version,
+)
 from annals.domain.confluent.schema_registry import SchemaRegistry
 from annals.domain.confluent.schema_versions import NamedReference, SchemaVersion
 from annals.domain.confluent.settings import (
@@ -41,7 +47,10 @@ from annals.domain.confluent.settings import (
 )
 from annals.domain.decisions.changes.change_set import ChangeSet
 from annals.domain.decisions.changes.documents import digest
-from annals.domain.decisions.checks.document_checks import TIMED_OUT, CheckResult
+from annals.domain.decisions.checks.document_checks import TIMED_OUT, CheckResult, DocumentCheck
+from annals.domain.decisions.confluent.delete import forget_versions
+from annals.domain.decisions.confluent.lookup import Candidate, find_version, versions_to_look_up
+from annals.domain.decisions.confluent.shared_subjects import check_not_shared
 from annals.domain.decisions.confluent.subject_resource import (
     NewSchemaVersion,
     add_schema_version,
@@ -67,19 +76,11 @@ def register_schema(changes: ChangeSet, command: RegisterSchema) -> None:
         registration.check_mode()
         registration.check_schema()
         registration.check_compatibility()
+        registration.check_number()
         registration.write()
     else:
         changes.processed.append(known.xid)
         changes.number = known.number
-
-
-@dataclass(frozen=True, slots=True)
-class _Candidate:
-    """A content that the new version may have. extras: its references, metadata and rule set."""
-
-    document: SchemaDocument
-    extras: Mapping[str, Any]
-    content: SchemaContent
 
 
 class _Registration:
@@ -87,44 +88,43 @@ class _Registration:
         self._changes, self._command = changes, command
         self._group = xids.entity_id(command.xid)
         self._registry = SchemaRegistry(changes.world.schemas, entity_finder(changes.world), command.context_ids)
-        self._versions = list(changes.world.schemas.versions(self._group, command.subject.name))
+        self._versions = self._registry.versions_in(self._group, command.subject.name)
         self._live = [version for version in self._versions if version.is_live]
         self._config = effective_config(command.subject, self._registry.settings, command.default_level)
         self._mode = effective_mode(command.subject, self._registry.settings)
         self._normalizes = bool(command.normalize or (self._config.get("normalize") and self._mode != IMPORT))
         self._schema = self._with_latest_text(command.schema)
         self._content = self._schema.text.encode()
-        self._candidates: list[_Candidate] = []
+        self._candidates: list[Candidate] = []
 
     def known_version(self) -> SchemaVersion | None:
         """The live version with this content: as it is given, else with what it inherits (CSR-502, CSR-505)."""
         if not self._schema.text:
-            raise invalid_schema("Empty schema")
+            return None
         given = self._candidate(self._schema)
         self._candidates = [given, self._candidate(self._inheriting(self._schema))]
-        for candidate in self._candidates if self._mode != IMPORT else ():
-            for version in self._live[::-1]:
-                if version.key == candidate.content.identity.key:
-                    return version
-        return self._known_import(given) if self._mode == IMPORT else None
+        if self._mode == IMPORT:
+            return self._known_import(given)
+        versions = versions_to_look_up(self._live, self._schema.version)
+        found = (find_version(one, versions, self._document, self._check_texts) for one in self._candidates)
+        return next(filter(None, found), None)
 
     def check_mode(self) -> None:
         subject = self._command.subject.qualified
         if self._mode in READONLY_MODES or self._registry.is_readonly(self._command.subject):
             raise not_permitted(f"Subject {subject} is in read-only mode")
+        check_not_shared(self._registry, self._group, self._command.subject)
         if self._schema.id is not None and self._mode not in (IMPORT, FORWARD):
             raise not_permitted(f"Subject {subject} is not in import mode")
         if self._schema.id is None and self._mode in (IMPORT, FORWARD):
             raise not_permitted(f"Subject {subject} is in {self._mode.lower()} mode, which needs an id")
 
     def check_schema(self) -> None:
-        """Checks that references lead to live versions, and that a given number is the next one."""
-        if self._mode == IMPORT:
-            return
-        self._registry.references(self._group).numbered(self._schema.references, only_live=True)
-        version = self._schema.version
-        if version is not None and version > 0 and version != self._next_number():
-            raise invalid_schema(f"Version {version} is not the next version, which is {self._next_number()}")
+        """Checks that there is a text, and that references lead to live versions."""
+        if not self._schema.text:
+            raise invalid_schema("Empty schema")
+        if self._mode != IMPORT:
+            self._registry.references(self._group).numbered(self._schema.references, only_live=True)
 
     def check_compatibility(self) -> None:
         """Compares the schema with live versions, the latest first, up to the first incompatible one."""
@@ -139,20 +139,31 @@ class _Registration:
         if messages:
             raise incompatible(self._command.subject.qualified, messages)
 
+    def check_number(self) -> None:
+        """Checks that a given number is the next one (CSR-512)."""
+        version, next_number = self._schema.version, self._next_number()
+        if self._mode != IMPORT and version not in (None, LATEST_OR_NEXT, next_number):
+            raise invalid_schema(f"Version {version} is not the next version, which is {next_number}")
+
     def write(self) -> None:
         """Adds the Version."""
         changes, command, candidate = self._changes, self._command, self._candidates[-1 if self._mode != IMPORT else 0]
         resource = subject_resource(changes, self._registry, command.xid, command.subject, command.context_ids)
         number = self._schema.version if self._mode == IMPORT and (self._schema.version or 0) > 0 else None
+        number = number or self._next_number()
         new = NewSchemaVersion(
-            number or self._next_number(),
+            number,
             self._schema.type,
             candidate.content.text if candidate.content.text is not None else self._schema.text,
-            with_facts(candidate.extras, id=self._schema.id if self._mode in (IMPORT, FORWARD) else None),
+            with_facts(
+                self._numbered(candidate.extras, number),
+                id=self._schema.id if self._mode in (IMPORT, FORWARD) else None,
+            ),
             xids.entity_id(self._live[-1].xid) if self._live else None,
         )
         format = set_common_format(changes, resource, candidate.content.format)
         add_schema_version(changes, resource, command.subject, format, new)
+        forget_versions(changes, self._repeated_versions(candidate, new))
         changes.number = new.number
 
     # --- contents ----------------------------------------------------------------------------------------------------
@@ -162,7 +173,32 @@ class _Registration:
         sha256 = digest(self._content)
         return {sha256: self._content} if sha256 is not None else {}
 
-    def _candidate(self, schema: SchemaRequest) -> _Candidate:
+    def _repeated_versions(self, candidate: Candidate, new: NewSchemaVersion) -> list[SchemaVersion]:
+        """The soft-deleted versions that a new one repeats: with its content and id, and not referred to (CSR-511)."""
+        key = candidate.content.identity.key
+        repeated = [one for one in self._versions if not one.is_live and one.key == key and one.number < new.number]
+        if not repeated or new.facts.get("metadata") != candidate.extras.get("metadata"):
+            return []
+        ids = self._changes.world.schema_ids.ids_of_keys({key})[key]
+        new_id = new.facts.get("id") or next((id for group, id in ids if group == self._group), None)
+        return [one for one in repeated if one.id == new_id and not self._registry.referrers(one)]
+
+    def _numbered(self, extras: Mapping[str, Any], number: int) -> Mapping[str, Any]:
+        """The extras with the property of CSR-512, where the request asks for a version or they have it already."""
+        metadata = extras.get("metadata")
+        if self._mode == IMPORT or (self._schema.version is None and version_in(metadata) is None):
+            return extras
+        return {**extras, "metadata": with_version(metadata, number)}
+
+    def _document(self, version: SchemaVersion) -> SchemaDocument:
+        references = self._registry.references(version.group).documents(version.references)
+        return SchemaDocument(version.type, version.document, references)
+
+    def _check_texts(self, checks: frozenset[SameTextCheck]) -> Mapping[SameTextCheck, CheckResult]:
+        results = self._changes.world.check_results(frozenset[DocumentCheck](checks), self._documents)
+        return {check: results[check] for check in checks}
+
+    def _candidate(self, schema: SchemaRequest) -> Candidate:
         sha256 = digest(schema.text.encode())
         assert sha256 is not None, "the text is not empty"
         references = self._registry.references(self._group)
@@ -174,7 +210,7 @@ class _Registration:
         content = read_content(result)
         if content is None:
             raise refused_schema(result)
-        return _Candidate(document, extras, content)
+        return Candidate(document, extras, content, self._normalizes)
 
     def _ordered(self, references: Sequence[NamedReference]) -> tuple[NamedReference, ...]:
         if not self._normalizes:
@@ -203,7 +239,7 @@ class _Registration:
             rule_set=merged_rule_set(rule_set, config.get("defaultRuleSet"), config.get("overrideRuleSet")),
         )
 
-    def _known_import(self, candidate: _Candidate) -> SchemaVersion | None:
+    def _known_import(self, candidate: Candidate) -> SchemaVersion | None:
         """The version that an import repeats. Raises: SchemaRegistryError for an id or number of another content."""
         schema, key = self._schema, candidate.content.identity.key
         if schema.id is None:
@@ -220,7 +256,7 @@ class _Registration:
 
     # --- compatibility -----------------------------------------------------------------------------------------------
 
-    def _compared_versions(self, new: _Candidate) -> list[SchemaVersion]:
+    def _compared_versions(self, new: Candidate) -> list[SchemaVersion]:
         return compared_versions(self._live, str(self._config[LEVEL]), self._config, new.extras.get("metadata"))
 
     # --- writing -----------------------------------------------------------------------------------------------------

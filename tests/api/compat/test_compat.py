@@ -161,7 +161,12 @@ def test_requests_are_counted_by_themselves(api: Api) -> None:
 
 
 @pytest.mark.parametrize(
-    ("setting", "value"), [("compat_schemaregistry_hosts", "a b"), ("compat_messagecatalog_hosts", "http://a")]
+    ("setting", "value"),
+    [
+        ("compat_schemaregistry_hosts", "a b"),
+        ("compat_messagecatalog_hosts", "http://a"),
+        ("compat_confluent_hosts", "a/b"),
+    ],
 )
 def test_hosts_have_names(sqlite_url: str, setting: str, value: str) -> None:
     # LEG-104: a setting that names no hosts is refused before anything is served

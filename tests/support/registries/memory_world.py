@@ -212,6 +212,10 @@ class MemorySchemas:
     def has_versions(self, group: str) -> bool:
         return any(row.group == group for row in self._rows)
 
+    def listed(self, groups: Iterable[str]) -> Iterable[SchemaVersion]:
+        names = set(groups)
+        return [row for row in self._rows if row.is_listed and row.group in names]
+
 
 class MemoryPublications:
     """Implements `Publications` over a log in memory. Each look-up reads the whole log."""

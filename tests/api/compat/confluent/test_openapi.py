@@ -11,7 +11,7 @@ import pytest
 import schemathesis
 from hypothesis import given
 
-from annals.api.compat.confluent.routes import BASE
+from annals.api.compat.confluent.paths import BASE
 from tests.conformance.test_fuzzing import CHECKS
 from tests.support.generated_requests import cases, repeatable, validate
 from tests.support.serving import serving
@@ -27,7 +27,7 @@ def client(shared_store_url: str, tmp_path_factory: pytest.TempPathFactory) -> I
 
 
 def test_the_document_has_every_path(client: httpx.Client) -> None:
-    # CSR-115
+    # CSR-115, CSR-1003
     document = client.get("/-/openapi/confluent.json").json()
     assert "/subjects/{subject}/versions/{version}/referencedby" in document["paths"]
     operations = [
@@ -35,6 +35,9 @@ def test_the_document_has_every_path(client: httpx.Client) -> None:
     ]
     names = [operation["operationId"] for operation in operations]
     assert len(names) == len(set(names)) >= 40
+    route = document["paths"]["/-/import/{subject}"]["post"]
+    (body,) = route["requestBody"]["content"].values()
+    assert body["schema"] == {"$ref": "#/components/schemas/ImportRequest"}
 
 
 @pytest.mark.long

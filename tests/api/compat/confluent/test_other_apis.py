@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from annals.api.compat.confluent.routes import BASE
+from annals.api.compat.confluent.paths import BASE
 from annals.commands.store.log import Store
 from annals.commands.verify.verify_log import verify_log, verify_row_hashes
 from annals.domain.access.roles import CONSOLE
@@ -21,6 +21,10 @@ from tests.support.registries.in_process import Api, create, serving
 
 FORMAT = "Avro/1.11.0"
 GROUP = "/schemagroups/default/schemas"
+RECORD = '{"type":"record","name":"R","fields":[]}'
+USER = '{"type":"record","name":"User","fields":[{"name":"r","type":"R"}]}'
+RESOLVED_USER = USER.replace('"R"', RECORD)
+WRAPPED = '{"type":"record","name":"Wrapped","fields":[{"name":"user","type":"User"}]}'
 
 
 @pytest.fixture
@@ -103,6 +107,19 @@ def test_a_version_created_again_is_a_new_one(api: Api) -> None:
     assert found(api, "/subjects/a/versions") == [2]
     api.done("DELETE", f"{BASE}/subjects/a/versions/1?permanent=true")
     assert found(api, "/subjects/a/versions?deleted=true") == [2]
+
+
+def test_versions_of_one_stream_are_deleted_with_their_numbers(api: Api) -> None:
+    # CSR-602, CSR-608
+    for schema in ("int", "string"):
+        write(api, "a", schema)
+        api.done("DELETE", f"{GROUP}/a")
+    write(api, "a", "long")
+    assert found(api, "/subjects/a/versions?deleted=true") == [1, 2, 3]
+    assert api.send("DELETE", f"{BASE}/subjects/a/versions/1?permanent=true").json() == 1
+    assert api.send("DELETE", f"{BASE}/subjects/a").json() == [3]
+    assert api.send("DELETE", f"{BASE}/subjects/a?permanent=true").json() == [2, 3]
+    assert found(api, "/subjects?deleted=true") == []
 
 
 def test_readonly_resources_refuse_writes(store_url: str) -> None:
@@ -227,3 +244,104 @@ def test_a_check_that_takes_too_long_changes_nothing(store_url: str) -> None:
         refused = api.send("POST", f"{BASE}/subjects/s/versions", {"schema": text, "schemaType": "PROTOBUF"})
         assert (refused.status_code, refused.json()["error_code"]) == (500, 50002)
         assert found(api, "/subjects?deleted=true") == []
+
+
+def test_a_resource_with_an_xref_shows_the_versions_of_its_target(api: Api) -> None:
+    # CSR-909
+    api.done("POST", f"{BASE}/subjects/:.lab:base/versions", {"schema": RECORD})
+    for text in (USER, '"long"'):
+        references = [{"name": "R", "subject": "base", "version": 1}] if text == USER else []
+        body = {"schema": text, "references": references}
+        api.done("POST", f"{BASE}/subjects/:.lab:target/versions?force=true", body)
+    before = int(api.send("GET", "/-/log/head").json()["position"])
+    api.done("PUT", f"{GROUP}/shown/meta", {"xref": "/schemagroups/lab/schemas/target"})
+    assert found(api, "/subjects") == [":.lab:base", ":.lab:target", "shown"]
+    assert found(api, "/subjects/shown/versions") == [1, 2]
+    shown, own = found(api, "/subjects/shown/versions/1"), found(api, "/subjects/:.lab:target/versions/1")
+    assert shown["references"] == [{"name": "R", "subject": ":.lab:base", "version": 1}]
+    assert {**shown, "subject": 0, "references": 0} == {**own, "subject": 0, "references": 0}
+    assert found(api, "/subjects/shown/versions/1?format=resolved")["schema"] == RESOLVED_USER
+    assert found(api, "/schemas/ids/3?subject=shown")["subject"] == "shown"
+    assert found(api, "/contexts/:.:/schemas/ids/3/versions") == [{"subject": "shown", "version": 2}]
+    listed = [(one["subject"], one["version"], one["id"]) for one in found(api, "/schemas")]
+    assert listed == [("shown", 1, 2), ("shown", 2, 3)]
+    assert api.send("POST", f"{BASE}/subjects/shown", {"schema": '"long"'}).json()["version"] == 2
+    using = {"schema": WRAPPED, "references": [{"name": "User", "subject": "shown", "version": 1}]}
+    api.done("POST", f"{BASE}/subjects/using/versions", using)
+    assert found(api, f"/subjects?asof={before}") == [":.lab:base", ":.lab:target"]
+    assert found(api, f"/subjects/shown/versions?asof={before}")["error_code"] == 40401
+    assert "shown" in found(api, f"/subjects?asof={before + 5}")
+    api.done("DELETE", f"{BASE}/subjects/:.lab:target/versions/2")
+    assert found(api, "/subjects/shown/versions") == [1]
+
+
+def test_a_resource_with_an_xref_is_not_written(api: Api) -> None:
+    # CSR-909, CSR-517
+    api.done("POST", f"{BASE}/subjects/target/versions", {"schema": '"int"'})
+    api.done("POST", f"{BASE}/subjects/shown/versions", {"schema": '"string"'})
+    api.done("PUT", f"{GROUP}/shown/meta", {"xref": f"{GROUP}/target"})
+    api.done("PUT", f"{GROUP}/lost/meta", {"xref": f"{GROUP}/nothing"})
+    head = api.send("GET", "/-/log/head").json()
+    known = api.done("POST", f"{BASE}/subjects/shown/versions", {"schema": '"int"'}).json()
+    assert (known["version"], known["id"]) == (1, 1)
+    for method, path, body in (
+        ("POST", "/subjects/shown/versions", {"schema": '"long"'}),
+        ("POST", "/subjects/shown/versions?force=true", {"schema": '"string"'}),
+        ("POST", "/subjects/lost/versions", {"schema": '"int"'}),
+        ("DELETE", "/subjects/shown", None),
+        ("DELETE", "/subjects/shown?permanent=true", None),
+        ("DELETE", "/subjects/shown/versions/1", None),
+        ("PUT", "/config/shown", {"compatibility": "NONE"}),
+        ("PUT", "/mode/shown", {"mode": "READONLY"}),
+    ):
+        refused = api.send(method, BASE + path, body)
+        assert (refused.status_code, refused.json()["error_code"]) == (422, 42205), f"{method} {path}: {refused.text}"
+    assert api.send("GET", "/-/log/head").json() == head
+    assert found(api, "/subjects") == ["shown", "target"]
+    assert found(api, "/subjects/lost/versions")["error_code"] == 40401
+    assert api.send("GET", f"{BASE}/schemas/ids/2/schema").text == '"string"'
+
+
+def test_a_version_with_a_schemaurl_is_not_shown(api: Api) -> None:
+    # CSR-909, CSR-405
+    api.done("PUT", f"{GROUP}/remote$details", {"format": FORMAT, "schemaurl": "https://h.example/a"})
+    assert found(api, "/subjects") == []
+    assert found(api, "/subjects/remote/versions")["error_code"] == 40401
+
+
+def test_another_group_is_the_default_context(store_url: str) -> None:
+    # CSR-306, CSR-508
+    create(store_url, default_source())
+    with serving(store_url, confluent_group="main") as api:
+        api.done("POST", f"{BASE}/subjects/r/versions", {"schema": RECORD})
+        assert api.send("GET", "/schemagroups/main/schemas/r").text == RECORD
+        api.done("POST", f"{BASE}/subjects/:.default:r/versions", {"schema": '"int"'})
+        assert api.send("GET", "/schemagroups/default/schemas/r").text == '"int"'
+        body = {"schema": USER, "references": [{"name": "R", "subject": "r", "version": 1}]}
+        assert api.done("POST", f"{BASE}/subjects/u/versions", body).json()["id"] == 3
+        assert found(api, "/subjects/r/versions/1/referencedby") == [3]
+        assert found(api, "/contexts") == [".", ".default"]
+        assert found(api, "/subjects") == [":.default:r", "r", "u"]
+
+
+def test_versions_of_a_subject_share_a_format(api: Api) -> None:
+    # CSR-418, CSR-405
+    api.done("PUT", f"{BASE}/config", {"compatibility": "NONE"})
+    drafts = ["http://json-schema.org/draft-07/schema#", "https://json-schema.org/draft/2020-12/schema"]
+    texts = [json.dumps({"$schema": draft, "type": "object"}) for draft in drafts]
+    steps = [
+        (texts[0], "JSON", "JsonSchema/draft-07"),
+        (texts[1], "JSON", "JsonSchema"),
+        ('"int"', "AVRO", "Confluent"),
+    ]
+    for number, (text, type, format) in enumerate(steps, 1):
+        api.done("POST", f"{BASE}/subjects/s/versions", {"schema": text, "schemaType": type})
+        versions = api.get(f"{GROUP}/s/versions").values()
+        assert [version["format"] for version in versions] == [format] * number
+        if format != "JsonSchema":
+            assert all(version["formatvalidated"] is (number == 1) for version in versions)
+    assert [found(api, f"/subjects/s/versions/{number}").get("schemaType") for number in (1, 2, 3)] == [
+        "JSON",
+        "JSON",
+        None,
+    ]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from annals.api.compat.confluent.routes import BASE
+from annals.api.compat.confluent.paths import BASE
 from annals.domain.model.builtin import default_source
 from tests.support.registries.in_process import Api, create, serving
 

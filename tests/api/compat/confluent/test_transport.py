@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from annals.api.compat.confluent.own_port import canonical_scope
-from annals.api.compat.confluent.routes import BASE
+from annals.api.compat.confluent.paths import BASE
 from annals.domain.model.builtin import default_source
 from tests.support.registries.in_process import Api, create, serving
 
@@ -111,7 +111,14 @@ def test_members_for_newer_clients(api: Api) -> None:
     plain = api.get(f"{BASE}/subjects/s/versions/1")
     full = api.send("GET", f"{BASE}/subjects/s/versions/1", confluent_accept_unknown_properties="true").json()
     assert "schemaType" not in plain and "guid" in plain
-    assert (full["schemaType"], full["deleted"]) == ("AVRO", False)
+    assert (full["schemaType"], full["deleted"], full["ts"]) == ("AVRO", False, 1767323045000)
+    assert "ts" not in plain
+    api.done("PUT", "/schemagroups/default/schemas/shown/meta", {"xref": "/schemagroups/default/schemas/s"})
+    api.done("DELETE", f"{BASE}/subjects/s/versions/1")
+    accepts = {"confluent_accept_unknown_properties": "true"}
+    deleted = api.send("GET", f"{BASE}/subjects/s/versions/1?deleted=true", **accepts).json()
+    assert (deleted["deleted"], deleted["ts"]) == (True, full["ts"])
+    assert api.send("POST", f"{BASE}/subjects/t/versions", INT, **accepts).json()["ts"] == full["ts"]
 
 
 def basic(token: str) -> str:
@@ -164,3 +171,19 @@ def test_the_own_port_moves_paths_below_the_api() -> None:
     assert moved(f"{BASE}/subjects") == f"{BASE}/subjects"
     assert moved("/-/livez") == "/-/livez"
     assert moved("/-/log") == f"{BASE}/-/log"
+
+
+def test_hosts_of_the_api(sqlite_url: str) -> None:
+    # CSR-102, LEG-104: a host name serves the API at its root, at its canonical path, and nothing else but its health
+    create(sqlite_url, default_source())
+    with serving(sqlite_url, public_url=None, compat_confluent_hosts="sr.example") as api:
+        at = {"host": "SR.example:8081"}
+        api.done("POST", "/subjects/a%2Fb/versions", INT, **at)
+        assert api.send("GET", "/subjects", **at).json() == ["a/b"]
+        assert api.send("GET", f"{BASE}/subjects", **at).json() == ["a/b"]
+        assert api.send("GET", "/", **at).json() == {}
+        assert api.send("GET", "/-/livez", **at).status_code == api.send("GET", "/-/readyz", **at).status_code == 200
+        for path in ("/-/log", "/export", "/schemagroups", "/subscriptions"):
+            refused = api.send("GET", path, **at)
+            assert (refused.status_code, refused.json()["error_code"]) == (404, 404), path
+        assert api.send("GET", "/subjects").status_code == 404
