@@ -18,6 +18,7 @@ from annals.commands.store.database.write_turns import WriteTurns
 from annals.commands.store.log import Store
 from annals.commands.store.secrets import Vault
 from annals.commands.store.write_transaction import Recorded, WriteTransaction
+from annals.domain.confluent.subjects import ContextIds
 from annals.domain.decisions.commands import CreateRegistry
 from annals.domain.decisions.world import DomainValidation
 from annals.domain.model.builtin import default_source
@@ -39,6 +40,8 @@ class RegistrySettings(Protocol):
     def registryid(self) -> str: ...
     @property
     def domain_validation(self) -> DomainValidation: ...
+    @property
+    def confluent_group(self) -> str: ...
     @property
     def check_workers(self) -> int: ...
     @property
@@ -103,6 +106,7 @@ def open_registry(
         new_salt=new_salt,
         public_url=settings.public_url or "",
         domainvalidation=settings.domain_validation,
+        context_ids=ContextIds(settings.confluent_group),
         vault=Vault(settings.master_keys),
         open_publications=SqlPublications,
         open_schemas=open_schemas,

@@ -25,6 +25,7 @@ from annals.commands.store.sql_world import SqlWorld
 from annals.commands.store.write_transaction import InlineProjection, WriteTransaction
 from annals.domain.compat.publications import Publications
 from annals.domain.confluent.schema_versions import SchemaIndex
+from annals.domain.confluent.subjects import DEFAULT_CONTEXT_IDS, ContextIds
 from annals.domain.decisions.world import DomainValidation
 from annals.domain.model import Model
 from annals.domain.registry.events import EntityEvent
@@ -39,9 +40,10 @@ class Store:
     """A log with its heads, interactions and documents, in a SQLite file or a PostgreSQL database.
 
     public_url: recorded with each interaction as the registry's URL at that time. domainvalidation: the effect of rules
-    beyond the model. vault: encrypts and decrypts secret values; one without keys does neither. open_publications:
-    opens the lookup of publications for decisions; a store without it has none. open_schemas: the same for the
-    versions that Confluent's API shows. write_turns: those of the processes that write to one SQLite file.
+    beyond the model. context_ids: which Groups stand for contexts of Confluent's API. vault: encrypts and decrypts
+    secret values; one without keys does neither. open_publications: opens the lookup of publications for decisions; a
+    store without it has none. open_schemas: the same for the versions that Confluent's API shows. write_turns: those
+    of the processes that write to one SQLite file.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class Store:
         public_url: str = "",
         durable: bool = True,
         domainvalidation: DomainValidation = "warn",
+        context_ids: ContextIds = DEFAULT_CONTEXT_IDS,
         vault: Vault | None = None,
         open_publications: OpenPublications | None = None,
         open_schemas: OpenSchemas | None = None,
@@ -72,6 +75,7 @@ class Store:
         self._open_schemas = open_schemas
         self.public_url = public_url
         self.domainvalidation: DomainValidation = domainvalidation
+        self.context_ids = context_ids
         self._writer = WriterConnection(self.engine, write_turns)
         self._models = ModelCache()
         self._links = LinkCache()

@@ -29,6 +29,7 @@ from annals.commands.store.secrets import Vault
 from annals.commands.store.sql_world import SqlWorld
 from annals.commands.store.stream_head import StreamHead
 from annals.domain.access.roles import Role
+from annals.domain.confluent.subjects import ContextIds
 from annals.domain.decisions.commands import Command, describe
 from annals.domain.decisions.phases import PhaseCounter, ReportPhase
 from annals.domain.decisions.world import Context, Decision, DomainValidation, can_read_everything
@@ -83,6 +84,7 @@ class WritableStore(Protocol):
     new_salt: NewSalt
     public_url: str
     domainvalidation: DomainValidation
+    context_ids: ContextIds
     vault: Vault
     recorder: LogRecorder
     known_state: KnownStateCache
@@ -131,7 +133,18 @@ class WriteTransaction:
         now = self.store.clock()
         now = max(now, self.log_end.time or now)
         id = "" if dryrun else self.store.new_id(self.log_end.id, now)
-        return Context(now, id, caller, role, self.store.domainvalidation, may_read, self.log_end.position, link)
+        store = self.store
+        return Context(
+            now,
+            id,
+            caller,
+            role,
+            store.domainvalidation,
+            may_read,
+            self.log_end.position,
+            link,
+            context_ids=store.context_ids,
+        )
 
     def attempt(self, operation: Callable[[], T], *, dryrun: bool = False) -> T | Exception:
         """The result of `operation`, or the exception that undid it; other commands of the transaction are unaffected.

@@ -177,3 +177,7 @@ def group_xid(group: str) -> str:
 
 def resource_xid(group: str, resource: str) -> str:
     return xids.join(GROUPS, group, RESOURCES, resource)
+
+
+#: Those of a registry without a setting.
+DEFAULT_CONTEXT_IDS: Final = ContextIds()

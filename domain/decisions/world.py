@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol
 from annals.domain.access.roles import Role
 from annals.domain.compat.publications import Publications
 from annals.domain.confluent.schema_versions import SchemaIds, SchemaIndex
+from annals.domain.confluent.subjects import DEFAULT_CONTEXT_IDS, ContextIds
 from annals.domain.decisions.checks.document_checks import CheckResults, DocumentCheck
 from annals.domain.decisions.phases import ReportPhase
 from annals.domain.decisions.version_chains import VersionChains
@@ -34,7 +35,8 @@ class Context:
 
     domainvalidation: the effect of the rules of `annals.domain.messaging.findings`. can_read: whether the caller may
     see an entity. position: of the log's last event before this interaction. link: id of the link that writes; empty
-    for all other callers. report_phase: receives how far the command is.
+    for all other callers. report_phase: receives how far the command is. context_ids: which Groups stand for contexts
+    of Confluent's API.
     """
 
     now: datetime
@@ -46,6 +48,7 @@ class Context:
     position: int = 0
     link: str = ""
     report_phase: ReportPhase | None = None
+    context_ids: ContextIds = DEFAULT_CONTEXT_IDS
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from annals.domain.confluent.facts import (
 )
 from annals.domain.confluent.schema_registry import SchemaRegistry
 from annals.domain.confluent.schema_versions import MAX_ID, NamedReference
-from annals.domain.confluent.subjects import GROUPS, RESOURCES, VERSIONS_TYPE, ContextIds
+from annals.domain.confluent.subjects import GROUPS, RESOURCES, VERSIONS_TYPE
 from annals.domain.decisions.changes.change_set import ChangeSet
 from annals.domain.decisions.changes.drafts import ResourceDraft, VersionDraft
 from annals.domain.decisions.checks.document_checks import DocumentCheck
@@ -108,7 +108,7 @@ def _referenced(changes: ChangeSet, version: VersionDraft) -> tuple[tuple[str, s
         return ()
     group = xids.segments(version.xid)[1]
     try:
-        registry = SchemaRegistry(changes.world.schemas, entity_finder(changes.world), ContextIds())
+        registry = SchemaRegistry(changes.world.schemas, entity_finder(changes.world), changes.context.context_ids)
         return registry.references(group).documents(references)
     except SchemaRegistryError:
         return ()  # what it referred to is gone, so the text is no schema by itself any more

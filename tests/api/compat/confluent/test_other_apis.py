@@ -320,8 +320,10 @@ def test_another_group_is_the_default_context(store_url: str) -> None:
         body = {"schema": USER, "references": [{"name": "R", "subject": "r", "version": 1}]}
         assert api.done("POST", f"{BASE}/subjects/u/versions", body).json()["id"] == 3
         assert found(api, "/subjects/r/versions/1/referencedby") == [3]
+        qualified = {"schema": USER, "references": [{"name": "R", "subject": ":.:r", "version": 1}]}
+        assert api.done("POST", f"{BASE}/subjects/:.default:q/versions", qualified).json()["id"] == 4
         assert found(api, "/contexts") == [".", ".default"]
-        assert found(api, "/subjects") == [":.default:r", "r", "u"]
+        assert found(api, "/subjects") == [":.default:q", ":.default:r", "r", "u"]
 
 
 def test_versions_of_a_subject_share_a_format(api: Api) -> None:
