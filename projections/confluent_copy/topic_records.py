@@ -84,8 +84,11 @@ class TopicSource:
         contexts = dict.fromkeys(Subject(subject.context, "") for subject in found)
         yield from dict.fromkeys((*contexts, *found))
 
-    def read(self, subject: Subject) -> SubjectCopy:
-        """See `SubjectSource`."""
+    def read_all(self, subjects: Iterable[Subject]) -> Iterator[tuple[Subject, SubjectCopy]]:
+        """See `SubjectSource`; everything can be read."""
+        yield from ((subject, self._read(subject)) for subject in subjects)
+
+    def _read(self, subject: Subject) -> SubjectCopy:
         versions = self._versions.get(subject, {})
         return SubjectCopy(
             subject,
