@@ -18,6 +18,7 @@ from annals.api.compat.confluent.responses import json_response, problem_error
 from annals.api.compat.confluent.writing import ConfluentWrite, ConfluentWriter, group_xid_of
 from annals.api.http.response import CORRELATION_HEADER, Headers, Response
 from annals.commands.store.write_transaction import Recorded
+from annals.domain.confluent.checks import ContentCheck, read_content
 from annals.domain.confluent.errors import SchemaRegistryError
 from annals.domain.confluent.facts import facts_of, number_of
 from annals.domain.confluent.import_commands import (
@@ -31,7 +32,10 @@ from annals.domain.confluent.import_commands import (
 from annals.domain.confluent.schema_versions import SchemaVersion
 from annals.domain.confluent.settings import ScopeSettings, is_of_registry
 from annals.domain.confluent.subjects import parse_subject
-from annals.domain.decisions.confluent.import_subject import copied_settings
+from annals.domain.decisions.changes.documents import digest
+from annals.domain.decisions.checks.document_checks import CheckResult, CheckResults, FormatCheck
+from annals.domain.decisions.commands import RegistryCommand
+from annals.domain.decisions.confluent.import_subject import VersionCheck, content_checks, copied_settings
 from annals.domain.errors.problems import Problem
 from annals.domain.values import xid as xids
 from annals.domain.values.json_text import loads_trusted
@@ -43,7 +47,8 @@ async def import_subjects(writer: ConfluentWriter, write: ConfluentWrite) -> Res
 
     The body has `source`, by which it is known what a copy wrote, and `subjects`. Each of these has its `subject`;
     `versions` as R7 shows them, with `guid` and `deleted`, maybe not all; `live`, the numbers of all live ones;
-    `config` and `mode`. With `deletes: true`, what copies from this source wrote and is not live there any more is soft-deleted.
+    `config` and `mode`. With `deletes: true`, what copies from this source wrote and is not live there any more is
+    soft-deleted.
     With the parameter `dryrun` nothing is recorded.
     Subjects are independent of each other: the commands of all are sent at once, to share transactions.
     """
@@ -61,6 +66,7 @@ class _Import(NamedTuple):
     """A subject to import. live_numbers: at the source. before: its settings here.
 
     unlisted: numbers and xids of versions that copies from this source wrote, live here and not live there.
+    check_results: that the decision will need.
     """
 
     command: ImportSubject
@@ -68,6 +74,7 @@ class _Import(NamedTuple):
     before: ScopeSettings
     unlisted: Mapping[int, str]
     deletes: bool
+    check_results: CheckResults
 
     @property
     def deletion(self) -> DeleteImportedVersions | None:
@@ -97,7 +104,7 @@ def _prepare(read: ConfluentRead) -> list[_Import | SchemaRegistryError]:
         raise SchemaRegistryError(422, 'The member "source" is missing')
     if not isinstance(subjects, list) or not all(isinstance(one, dict) for one in subjects):
         raise SchemaRegistryError(422, 'The member "subjects" has to be an array of objects')
-    return [_prepare_subject(read, source, one) for one in subjects]
+    return _with_check_results(read, [_prepare_subject(read, source, one) for one in subjects])
 
 
 def _prepare_subject(read: ConfluentRead, source: str, members: Mapping[str, Any]) -> _Import | SchemaRegistryError:
@@ -112,7 +119,56 @@ def _prepare_subject(read: ConfluentRead, source: str, members: Mapping[str, Any
         if version.is_live and version.number not in live and _is_copied(read, version, source)
     }
     settings = read.view.registry.settings(command.subject)
-    return _Import(command, live, settings, unlisted, read.body.get("deletes") is True)
+    return _Import(command, live, settings, unlisted, read.body.get("deletes") is True, {})
+
+
+def _with_check_results(
+    read: ConfluentRead, subjects: Sequence[_Import | SchemaRegistryError]
+) -> list[_Import | SchemaRegistryError]:
+    """The subjects with results of the checks that decisions will need, run in one go, so that each is decided once.
+
+    What is missing here, because something refers to no schema, the decision says.
+    """
+    checks: list[list[VersionCheck]] = []
+    documents: dict[str, bytes] = {}
+    for one in subjects:
+        try:
+            checks.append(content_checks(read.view.registry, one.command) if isinstance(one, _Import) else [])
+        except SchemaRegistryError:
+            checks.append([])
+    for check in (check for found in checks for check in found):
+        documents[check.check.schema.sha256] = check.text
+        for _, sha256 in check.check.schema.references:
+            if sha256 not in documents:
+                documents[sha256] = read.view.view.document(sha256)
+    contents = read.view.checker.check({one.check for found in checks for one in found}, documents.__getitem__)
+    formats = {one.check: _format_check(contents[one.check], one.text, documents) for found in checks for one in found}
+    results: CheckResults = {
+        **contents,
+        **read.view.checker.check({one for one in formats.values() if one is not None}, documents.__getitem__),
+    }
+    return [
+        one._replace(check_results=_results_of(found, formats, results)) if isinstance(one, _Import) else one
+        for one, found in zip(subjects, checks, strict=True)
+    ]
+
+
+def _format_check(content: CheckResult, text: bytes, documents: dict[str, bytes]) -> FormatCheck | None:
+    """The check of the document that a Version will have, which is added to the documents; None if it is no schema."""
+    found = read_content(content)
+    if found is None:
+        return None
+    stored = found.text.encode() if found.text is not None else text
+    sha256 = digest(stored)
+    documents[sha256 or ""] = stored
+    return FormatCheck(found.format.lower(), sha256)
+
+
+def _results_of(
+    checks: Sequence[VersionCheck], formats: Mapping[ContentCheck, FormatCheck | None], results: CheckResults
+) -> CheckResults:
+    wanted = [check for one in checks for check in (one.check, formats[one.check]) if check is not None]
+    return {check: results[check] for check in wanted}
 
 
 async def _import(writer: ConfluentWriter, write: ConfluentWrite, one: _Import | SchemaRegistryError) -> _Answer:
@@ -121,12 +177,11 @@ async def _import(writer: ConfluentWriter, write: ConfluentWrite, one: _Import |
         if isinstance(one, SchemaRegistryError):
             raise one
         if write.params.has("dryrun"):
-            submitted = writer.command_bus.submit(one.command, write.request.caller, dryrun=True)
-            return _Answer(_outcomes(one, await asyncio.wrap_future(submitted)))
-        added = await writer.record(write, one.command)
+            return _Answer(_outcomes(one, await _send(writer, write, one.command, one.check_results)))
+        added = await _send(writer, write, one.command, one.check_results)
         if one.deletion is None:
             return _Answer(_outcomes(one, added), [added])
-        deleted = await writer.record(write, one.deletion)
+        deleted = await _send(writer, write, one.deletion)
         return _Answer(_outcomes(one, added, deleted.processed), [added, deleted])
     except SchemaRegistryError as error:
         return _refusal(error)
@@ -135,6 +190,17 @@ async def _import(writer: ConfluentWriter, write: ConfluentWrite, one: _Import |
         if refused.status >= 500:
             raise
         return _refusal(refused)
+
+
+async def _send(
+    writer: ConfluentWriter, write: ConfluentWrite, command: RegistryCommand, check_results: CheckResults | None = None
+) -> Recorded:
+    """What a command recorded, durably, or would record. Raises: SchemaRegistryError, Problem."""
+    is_dry = write.params.has("dryrun")
+    future = writer.command_bus.submit(
+        command, write.request.caller, dryrun=is_dry, rebuild=lambda: command, check_results=check_results
+    )
+    return await asyncio.wrap_future(future)
 
 
 def _refusal(error: SchemaRegistryError) -> _Answer:
