@@ -164,6 +164,8 @@ def ask_if_present(api: RestApi, path: str) -> Any:
         return None
     if not 200 <= answer.status < 300:
         raise refusal("GET", path, answer)
+    if answer.body is None:
+        raise RestError(f"GET {path.partition('?')[0]}: {NO_DOCUMENT}", answer.status)
     return answer.body
 
 

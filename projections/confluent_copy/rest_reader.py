@@ -13,7 +13,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from annals.domain.confluent.settings import LEVEL
-from annals.domain.confluent.subjects import DEFAULT_CONTEXT, GLOBAL_CONTEXT, Subject, parse_subject, sort_key
+from annals.domain.confluent.subjects import DEFAULT_CONTEXT, GLOBAL_CONTEXT, Subject, parse_subject
 from annals.projections.confluent_copy.bounded_map import bounded_map
 from annals.projections.confluent_copy.rest_api import NO_DOCUMENT, RestApi, RestError, ask_if_present, pages
 from annals.projections.confluent_copy.subject_copy import SubjectCopy, VersionCopy, parse_version_copy
@@ -43,15 +43,16 @@ class RestReader:
     def read_all(self, subjects: Iterable[Subject]) -> Iterator[tuple[Subject, SubjectCopy | RestError]]:
         """See `SubjectSource`."""
         wanted = frozenset(subjects)
-        alone = dict.fromkeys(sorted(wanted, key=sort_key))
+        listed: set[Subject] = set()
+        scattered: set[Subject] = set()
         with ThreadPoolExecutor(READERS) as pool:
             for subject, outcome in bounded_map(pool, READERS, self._read_listed, self._listed_versions(wanted)):
-                if subject in alone:
-                    del alone[subject]
-                    yield subject, outcome
-                else:  # the list has it in several places
-                    alone[subject] = None
-            yield from bounded_map(pool, READERS, self._read_or_error, alone)
+                if subject in listed:  # the list has it in several places
+                    scattered.add(subject)
+                    continue
+                listed.add(subject)
+                yield subject, outcome
+            yield from bounded_map(pool, READERS, self._read_or_error, (wanted - listed) | scattered)
 
     def read(self, subject: Subject) -> SubjectCopy:
         """A subject with its versions and settings, empty if it is not there. Raises: RestError."""

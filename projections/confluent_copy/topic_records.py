@@ -86,9 +86,10 @@ class TopicSource:
 
     def read_all(self, subjects: Iterable[Subject]) -> Iterator[tuple[Subject, SubjectCopy]]:
         """See `SubjectSource`; everything can be read."""
-        yield from ((subject, self._read(subject)) for subject in subjects)
+        yield from ((subject, self.read(subject)) for subject in subjects)
 
-    def _read(self, subject: Subject) -> SubjectCopy:
+    def read(self, subject: Subject) -> SubjectCopy:
+        """A subject, empty if the records have none of it."""
         versions = self._versions.get(subject, {})
         return SubjectCopy(
             subject,
