@@ -25,8 +25,10 @@ NO_DOCUMENT: Final = "its answer is not that of a schema registry"
 _MEDIA_TYPE: Final = "application/vnd.schemaregistry.v1+json"
 _SECONDS: Final = 60.0
 _MAX_DETAIL: Final = 500
-#: The number of members in a page of a list.
+#: The number of members in a page of a list, and how often pages of one list are read again.
 PAGE: Final = 1000
+MAX_REPEATED_PAGES: Final = 20
+_OK: Final = 200
 
 
 class RestAnswer(NamedTuple):
@@ -177,16 +179,18 @@ def pages(api: RestApi, path: str, parameters: str = "") -> Iterator[Any]:
     Raises: RestError.
     """
     first = last = None
-    offset = 0
+    offset = repeated = 0
     while True:
         query = "&".join(filter(None, (parameters, f"offset={offset}", f"limit={PAGE}")))
         members = ask(api, "GET", f"{path}?{query}")
         if not isinstance(members, list):
-            raise RestError(f"GET {path}: {NO_DOCUMENT}", 200)
+            raise RestError(f"GET {path}: {NO_DOCUMENT}", _OK)
         if offset and members[:1] == [first]:
             return  # the registry has no pages
         if offset and members[:1] != [last]:
-            offset = max(offset - PAGE, 0)
+            offset, repeated = max(offset - PAGE, 0), repeated + 1
+            if repeated > MAX_REPEATED_PAGES:
+                raise RestError(f"GET {path}: its pages do not fit together", _OK)
             continue
         new = members[1:] if offset else members
         yield from new
