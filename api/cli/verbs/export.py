@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 #: What each schema in a document has; the first chunk with schemas has one whole.
 _SCHEMA: Final = b'"schemaid":'
 _WITHOUT_IDS: Final = (
-    "the document has no ids of schemas, by which Kafka clients know them; `annals import --from-confluent` in the other "
-    "registry, or `annals export --to-confluent`, copies them."
+    "the document has no ids of schemas, by which Kafka clients know them; `annals import --from-confluent` there, or "
+    "`annals export --to-confluent` here, copies schemas with their ids."
 )
 Output = Annotated[Path | None, typer.Option("--output", "-o", dir_okay=False, help="File to write; default: stdout.")]
 
