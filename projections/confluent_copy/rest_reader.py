@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from itertools import groupby
 from typing import Any, Final
 from urllib.parse import quote
@@ -71,13 +72,23 @@ class RestReader:
         versions = tuple(self._versions(subject, listed)) if subject.name else ()
         path = self._path(subject)
         config = self._read(f"/config{path}")
-        mode = self._read(f"/mode{path}")
+        mode = self._mode(path)
+        is_inherited = bool(subject.name) and mode == self._inherited_mode
         return SubjectCopy(
             subject,
             versions,
             _config_members(config) if config is not None else {},
-            str(mode["mode"]) if isinstance(mode, dict) and mode.get("mode") else None,
+            mode if not is_inherited else None,
         )
+
+    def _mode(self, path: str) -> str | None:
+        members = self._read(f"/mode{path}")
+        return str(members["mode"]) if isinstance(members, dict) and members.get("mode") else None
+
+    @cached_property
+    def _inherited_mode(self) -> str | None:
+        """The mode that is none of a subject's own: Karapace, which has no contexts, answers the global one for each."""
+        return self._mode("") if self._contexts() is None else None
 
     def _contexts(self) -> list[Any] | None:
         """The names of contexts; None from a registry without contexts."""

@@ -93,6 +93,15 @@ PEERS = {
 }
 
 
+def like_karapace(asked: Asked) -> Told | None:
+    """No contexts, and the global mode for each subject."""
+    is_of_subject = asked.path.startswith("/mode/") and asked.path != "/mode/Sub1"
+    return Told(200, {"mode": "READWRITE"}) if is_of_subject else without("/contexts")(asked)
+
+
+PEERS["modes of subjects that have none"] = PEERS["no contexts"]._replace(answer=like_karapace)
+
+
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a registry with schemas of all kinds, which tests only read."""
