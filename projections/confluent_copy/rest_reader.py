@@ -87,7 +87,7 @@ class RestReader:
 
     @cached_property
     def _inherited_mode(self) -> str | None:
-        """The mode that is none of a subject's own: Karapace, which has no contexts, answers the global one for each."""
+        """The mode that is none of a subject's own: Karapace, without contexts, answers the global one for each."""
         return self._mode("") if self._contexts() is None else None
 
     def _contexts(self) -> list[Any] | None:
