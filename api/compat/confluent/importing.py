@@ -35,7 +35,7 @@ from annals.domain.confluent.subjects import parse_subject
 from annals.domain.decisions.changes.documents import digest
 from annals.domain.decisions.checks.document_checks import CheckResult, CheckResults, FormatCheck
 from annals.domain.decisions.commands import RegistryCommand
-from annals.domain.decisions.confluent.import_subject import VersionCheck, content_checks, copied_settings
+from annals.domain.decisions.confluent.import_subject import ImportedContentCheck, content_checks, copied_settings
 from annals.domain.errors.problems import Problem
 from annals.domain.values import xid as xids
 from annals.domain.values.json_text import loads_trusted
@@ -129,7 +129,7 @@ def _with_check_results(
 
     What is missing here, because something refers to no schema, the decision says.
     """
-    checks: list[list[VersionCheck]] = []
+    checks: list[list[ImportedContentCheck]] = []
     documents: dict[str, bytes] = {}
     for one in subjects:
         try:
@@ -165,7 +165,7 @@ def _format_check(content: CheckResult, text: bytes, documents: dict[str, bytes]
 
 
 def _results_of(
-    checks: Sequence[VersionCheck], formats: Mapping[ContentCheck, FormatCheck | None], results: CheckResults
+    checks: Sequence[ImportedContentCheck], formats: Mapping[ContentCheck, FormatCheck | None], results: CheckResults
 ) -> CheckResults:
     wanted = [check for one in checks for check in (one.check, formats[one.check]) if check is not None]
     return {check: results[check] for check in wanted}

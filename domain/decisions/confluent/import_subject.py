@@ -112,7 +112,7 @@ def _same(is_same: bool) -> str:
     return "the same" if is_same else "another"
 
 
-class VersionCheck(NamedTuple):
+class ImportedContentCheck(NamedTuple):
     """The check of the content of a version. text: as the source has it. extras: references, metadata and rule set."""
 
     version: ImportedVersion
@@ -121,7 +121,7 @@ class VersionCheck(NamedTuple):
     extras: Mapping[str, Any]
 
 
-def content_checks(registry: SchemaRegistry, command: ImportSubject) -> list[VersionCheck]:
+def content_checks(registry: SchemaRegistry, command: ImportSubject) -> list[ImportedContentCheck]:
     """The checks that a command needs, by number. Raises: SchemaRegistryError."""
     references = registry.references(xids.entity_id(command.xid))
     checks = []
@@ -133,7 +133,7 @@ def content_checks(registry: SchemaRegistry, command: ImportSubject) -> list[Ver
         numbered = references.numbered(version.schema.references, only_live=False)
         extras = content_members(replace(version.schema, references=numbered))
         document = SchemaDocument(version.schema.type, sha256, references.documents(numbered))
-        checks.append(VersionCheck(version, ContentCheck(document, dumps(extras).decode()), text, extras))
+        checks.append(ImportedContentCheck(version, ContentCheck(document, dumps(extras).decode()), text, extras))
     return checks
 
 
