@@ -24,7 +24,7 @@ from annals.commands.store.log import Store
 from annals.commands.store.write_transaction import InlineProjection, Recorded, WriteTransaction
 from annals.domain.access.roles import ANONYMOUS, Caller, Role
 from annals.domain.confluent.checks import content_keys
-from annals.domain.decisions.checks.document_checks import ChecksRequired
+from annals.domain.decisions.checks.document_checks import CheckResults, ChecksRequired
 from annals.domain.decisions.commands import Command, Follow, Restore, WriteTree
 from annals.domain.decisions.expected_reads import target_xids, version_xids
 from annals.domain.decisions.permissions import is_allowed, role_for
@@ -185,19 +185,29 @@ class CommandBus:
         dryrun: bool = False,
         rebuild: RebuildCommand | None = None,
         report_phase: ReportPhase | None = None,
+        check_results: CheckResults | None = None,
     ) -> Future[Recorded]:
         """A future with the command's result, set once it is durable; the future raises what refused the command.
 
         dryrun: returns the result that the command would have, with a position and no correlation id; then undoes it.
         rebuild: builds an equal command; without it the bus keeps a copy, in case the command has to be decided twice.
-        report_phase: receives how far the command is, in other threads.
+        report_phase: receives how far the command is, in other threads. check_results: of document checks that the
+        decision will need, if the caller has them; it asks for others itself.
         Raises: RuntimeError after `close`; ServerBusy when too many commands are waiting.
         """
         future: Future[Recorded] = Future()
         rebuild = rebuild or _copy_for_rebuild(command)
         self.enqueue(
             PendingCommand(
-                command, caller, build_answer, condition, dryrun, rebuild, report_phase=report_phase, future=future
+                command,
+                caller,
+                build_answer,
+                condition,
+                dryrun,
+                rebuild,
+                check_results,
+                report_phase=report_phase,
+                future=future,
             )
         )
         return future

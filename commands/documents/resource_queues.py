@@ -7,6 +7,7 @@ from collections.abc import Callable
 from threading import Lock
 
 from annals.commands.pending_command import PendingCommand
+from annals.domain.confluent.subjects import Subject
 from annals.domain.decisions.commands import Command
 from annals.domain.values import xid as xids
 
@@ -52,4 +53,7 @@ class ResourceQueues:
 
 
 def _queue_name(command: Command) -> str:
-    return xids.stream(xids.join(*xids.segments(getattr(command, "xid", xids.REGISTRY))[:4]))
+    """The Resource of a command; for one of Confluent's API, which names the Group, with the subject."""
+    stream = xids.stream(xids.join(*xids.segments(getattr(command, "xid", xids.REGISTRY))[:4]))
+    subject = getattr(command, "subject", None)
+    return f"{stream} {subject.name}" if isinstance(subject, Subject) else stream

@@ -16,7 +16,9 @@ from urllib.parse import quote
 from annals.domain.confluent.schema_types import PROTOBUF
 from annals.domain.confluent.settings import IMPORT, LEVEL, READWRITE
 from annals.domain.confluent.subjects import Subject
-from annals.projections.confluent_copy.import_run import WORKERS, ReportAmount, SubjectSource
+from annals.projections.confluent_copy.bounded_map import bounded_map
+from annals.projections.confluent_copy.copy_spool import CopySpool
+from annals.projections.confluent_copy.read_copies import ReportAmount, SubjectSource, read_copies
 from annals.projections.confluent_copy.report import CONFLICT, CREATED, EQUAL, FAILED, CopyReport
 from annals.projections.confluent_copy.rest_api import ABSENT, RestApi, RestError, ask, ask_if_present, refusal
 from annals.projections.confluent_copy.rest_reader import RestReader
@@ -27,6 +29,8 @@ from annals.projections.confluent_copy.write_order import write_waves
 #: What registries answer where no config or mode is set.
 _DEFAULTS: Final[Mapping[str, Any]] = {"config": {LEVEL: "BACKWARD"}, "mode": READWRITE}
 _NOT_PERMITTED: Final = 42205
+#: The number of subjects that are written at once.
+WRITERS: Final = 8
 _OTHER_SETTING: Final = "another value is set there, which stays"
 
 
@@ -54,19 +58,15 @@ class ExportRun:
 
         Raises: RestError if the other registry does not answer; IdsNotKept.
         """
-        subjects = [subject for subject in self.source.subjects() if self.selection.includes(subject)]
-        copies = []
-        for number, subject in enumerate(subjects, 1):
-            copy = self.selection.moved(self.source.read(subject))
-            if not copy.is_empty:
-                copies.append(copy)
-            report_read(number, len(subjects))
-        done = 0
-        with ThreadPoolExecutor(WORKERS) as pool:
-            for wave in write_waves(copies):
-                for _ in pool.map(self._write, wave):
-                    done += 1
-                    report_written(min(done, len(copies)), len(copies))
+        with CopySpool() as spool:
+            read_copies(self.source, self.selection, self.report, spool, report_read)
+            copies = list(spool.outlines.values())
+            done = 0
+            with ThreadPoolExecutor(WRITERS) as pool:
+                for wave in write_waves(copies):
+                    for _ in bounded_map(pool, WRITERS, lambda one: self._write(spool.complete(one)), wave):
+                        done += 1
+                        report_written(min(done, len(copies)), len(copies))
 
     def _write(self, copy: SubjectCopy) -> None:
         try:
@@ -79,11 +79,11 @@ class ExportRun:
             self._report_versions(copy, missing)
             self._write_settings(copy, there)
         except _Conflict as conflict:
-            self._report_refusal(copy, CONFLICT, str(conflict))
+            self.report.add_refusal(copy, CONFLICT, str(conflict))
         except RestError as error:
             if not error.status:
                 raise
-            self._report_refusal(copy, CONFLICT if error.code == _NOT_PERMITTED else FAILED, str(error))
+            self.report.add_refusal(copy, CONFLICT if error.code == _NOT_PERMITTED else FAILED, str(error))
 
     # --- what is missing ---------------------------------------------------------------------------------------------
 
@@ -209,12 +209,6 @@ class ExportRun:
         for version in copy.versions:
             outcome = CREATED if version in missing else EQUAL
             self.report.add_version(copy.subject, version.number, version.id, outcome)
-
-    def _report_refusal(self, copy: SubjectCopy, outcome: str, reason: str) -> None:
-        for version in copy.versions:
-            self.report.add_version(copy.subject, version.number, version.id, outcome, reason)
-        if not copy.versions:
-            self.report.add_setting(copy.subject, "config", outcome, reason)
 
 
 def _subject_path(subject: Subject) -> str:

@@ -1,49 +1,41 @@
-"""Copies subjects of another registry into this one, over the route that records a subject whole.
+"""Copies subjects of another registry into this one, over the route that records subjects whole.
 
 It needs no state of its own: what is here already is found by the registry, so that a second run does what is missing.
+Subjects are sent many at a time, so that the registry writes them in one transaction; each remains a change of its own.
 Rules CSR-1001 to CSR-1006, CSR-1011.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
-from urllib.parse import quote
+from typing import Any, Final
 
 from annals.domain.confluent.subjects import Subject
+from annals.projections.confluent_copy.bounded_map import bounded_map
+from annals.projections.confluent_copy.copy_spool import CopySpool
+from annals.projections.confluent_copy.read_copies import ReportAmount, SubjectSource, read_copies
 from annals.projections.confluent_copy.report import CONFLICT, CREATED, DELETED, FAILED, KEPT, CopyReport
-from annals.projections.confluent_copy.rest_api import RestAnswer, RestApi, RestError, refusal
+from annals.projections.confluent_copy.rest_api import RestApi, RestError, ask
 from annals.projections.confluent_copy.rest_reader import RestReader
 from annals.projections.confluent_copy.selection import SubjectSelection
 from annals.projections.confluent_copy.subject_copy import SubjectCopy
 from annals.projections.confluent_copy.write_order import write_waves
 
-#: The path of the route that records a subject, and the code with which it refuses one that contradicts what is here.
+#: The path of the route that records subjects, and the code with which it refuses one that contradicts what is here.
 IMPORT_PATH: Final = "/-/import"
 CONFLICT_CODE: Final = 40902
-#: The number of requests at once.
-WORKERS: Final = 8
+#: The number of requests at once, and what is in each of them at the most: subjects, and about how many bytes.
+WRITERS: Final = 4
+BATCH: Final = 100
+BATCH_BYTES: Final = 1_000_000
 _GONE: Final = "the source has deleted it since"
 _NOT_ALL_VERSIONS: Final = "an earlier part of this subject was refused"
-_SAME_NAME: Final = "a subject of another context has this name"
 _OTHER_SETTING: Final = "another value is set here, which stays"
 _NOT_CHECKED: Final = "not checked in a dry run, because it refers to schemas that are not here yet"
 _INVALID: Final = 42201
 _MISSING_REFERENCE: Final = "No schema reference found"
-
-ReportAmount = Callable[[int, int], None]
-
-
-class SubjectSource(Protocol):
-    """Where subjects are copied from; any number of threads may read."""
-
-    def subjects(self) -> Iterable[Subject]:
-        """All contexts and subjects, also soft-deleted ones. Raises: RestError."""
-
-    def read(self, subject: Subject) -> SubjectCopy:
-        """One of them. Raises: RestError."""
 
 
 def _no_report(done: int, total: int) -> None:
@@ -70,100 +62,74 @@ class ImportRun:
 
         Raises: RestError if the source or the target does not answer.
         """
-        copies = self._distinct(self._read_all(report_read))
-        gone = self._gone_subjects(copies)
-        live = {copy.subject: [one.number for one in copy.versions if not one.is_deleted] for copy in copies}
-        total, done = len(copies) + len(gone), 0
-        refused: set[Subject] = set()
-        with ThreadPoolExecutor(WORKERS) as pool:
-            for wave in [*write_waves(copies), gone]:
-                writes = pool.map(lambda one: self._write(one, live.get(one.subject, []), refused), wave)
-                for copy, is_written in zip(wave, writes, strict=True):
-                    if not is_written:
-                        refused.add(copy.subject)
-                    done += 1
-                    report_written(min(done, total), total)
+        with CopySpool() as spool:
+            unread = read_copies(self.source, self.selection, self.report, spool, report_read)
+            copies = list(spool.outlines.values())
+            gone = self._gone_subjects({*spool.outlines, *unread})
+            total, done = len(copies) + len(gone), 0
+            refused: set[Subject] = set()
+            with ThreadPoolExecutor(WRITERS) as pool:
+                for wave in [*write_waves(copies), gone]:
+                    batches = _batches(wave, spool)
+                    for batch in bounded_map(pool, WRITERS, lambda one: self._write(one, spool, refused), batches):
+                        done += batch
+                        report_written(min(done, total), total)
 
-    def _read_all(self, report_read: ReportAmount) -> list[SubjectCopy]:
-        subjects = [subject for subject in self.source.subjects() if self.selection.includes(subject)]
-        copies = []
-        with ThreadPoolExecutor(WORKERS) as pool:
-            for number, copy in enumerate(pool.map(self._read, subjects), 1):
-                if copy is not None and not copy.is_empty:
-                    copies.append(self.selection.moved(copy))
-                report_read(number, len(subjects))
-        return copies
-
-    def _read(self, subject: Subject) -> SubjectCopy | None:
-        try:
-            return self.source.read(subject)
-        except RestError as error:
-            if not error.status:
-                raise  # the next one would get no answer either
-            self.report.add_subject(subject, FAILED, str(error))
-            return None
-
-    def _gone_subjects(self, copies: Sequence[SubjectCopy]) -> list[SubjectCopy]:
+    def _gone_subjects(self, there: Collection[Subject]) -> list[SubjectCopy]:
         """The subjects here that an earlier run may have written, and that are not at the source any more."""
-        there = {copy.subject for copy in copies}
+        if self.is_dry:
+            return []
         found = [one for one in RestReader(self.target).subjects() if one.name and one not in there]
         into = self.selection.into
         contexts = {one.context for one in there} if into is None else {into}
         selected = [one for one in found if one.context in contexts and one.name.startswith(self.selection.prefix)]
-        return [SubjectCopy(subject) for subject in selected] if not self.is_dry else []
-
-    def _distinct(self, copies: Iterable[SubjectCopy]) -> list[SubjectCopy]:
-        """One copy for each subject: contexts that are moved into one may have subjects of the same name."""
-        found: dict[Subject, SubjectCopy] = {}
-        for copy in copies:
-            if found.setdefault(copy.subject, copy) is not copy:
-                self._report_refusal(copy, CONFLICT, _SAME_NAME)
-        return list(found.values())
+        return [SubjectCopy(subject) for subject in dict.fromkeys(selected)]
 
     # --- writing -----------------------------------------------------------------------------------------------------
 
-    def _write(self, copy: SubjectCopy, live: Sequence[int], refused: set[Subject]) -> bool:
-        """Whether nothing was refused. live: the numbers of all live versions at the source."""
-        if copy.subject in refused:
-            self._report_refusal(copy, CONFLICT, _NOT_ALL_VERSIONS)
-            return False
-        path = f"{IMPORT_PATH}/{quote(_scope(copy.subject), safe='')}"
+    def _write(self, batch: Sequence[SubjectCopy], spool: CopySpool, refused: set[Subject]) -> int:
+        """Writes subjects; returns their number. refused: those of which a part was refused, to which it adds."""
+        copies = []
+        for outline in batch:
+            if outline.subject in refused:
+                self.report.add_refusal(outline, CONFLICT, _NOT_ALL_VERSIONS)
+            else:
+                copies.append(spool.complete(outline))
+        answers = self._send(copies, spool)
+        for copy, answer in zip(copies, answers, strict=True):
+            if "error_code" in answer:
+                refused.add(copy.subject)
+                self._report_failure(copy, answer["error_code"], answer["message"])
+            else:
+                self._report_outcomes(copy, answer)
+        return len(batch)
+
+    def _send(self, copies: Sequence[SubjectCopy], spool: CopySpool) -> list[Mapping[str, Any]]:
+        """The answer for each subject: its outcomes, or an error. Raises: RestError if there is no answer at all."""
+        if not copies:
+            return []
+        path = IMPORT_PATH + ("?dryrun" if self.is_dry else "")
+        body = {
+            "source": self.source_name,
+            "deletes": self.deletes,
+            "subjects": [_members(copy, spool.outlines.get(copy.subject)) for copy in copies],
+        }
         try:
-            answer = self.target.send("POST", path + ("?dryrun" if self.is_dry else ""), self._body(copy, live))
+            answers: list[Mapping[str, Any]] = ask(self.target, "POST", path, body)["subjects"]
         except RestError as error:
             if not error.status:
                 raise
-            self._report_refusal(copy, FAILED, str(error))
-            return False
-        if answer.status != 200:
-            self._report_failure(copy, answer, refusal("POST", path, answer))
-            return False
-        self._report_outcomes(copy, answer.body)
-        return True
+            if len(copies) > 1:  # one of them may be the cause
+                half = len(copies) // 2
+                return [*self._send(copies[:half], spool), *self._send(copies[half:], spool)]
+            return [{"error_code": error.code, "message": str(error)}]
+        return answers
 
-    def _body(self, copy: SubjectCopy, live: Sequence[int]) -> dict[str, Any]:
-        return {
-            "source": self.source_name,
-            "live": live,
-            "versions": [version.members() for version in copy.versions],
-            "config": dict(copy.config),
-            "mode": copy.mode,
-            "deletes": self.deletes,
-        }
-
-    def _report_failure(self, copy: SubjectCopy, answer: RestAnswer, error: RestError) -> None:
-        message = answer.body.get("message") if isinstance(answer.body, dict) else None
-        reason = message if isinstance(message, str) else str(error)
-        if self.is_dry and error.code == _INVALID and _MISSING_REFERENCE in reason:
-            self._report_refusal(copy, CREATED, _NOT_CHECKED)
+    def _report_failure(self, copy: SubjectCopy, code: int, reason: str) -> None:
+        if self.is_dry and code == _INVALID and _MISSING_REFERENCE in reason:
+            self.report.add_refusal(copy, CREATED, _NOT_CHECKED)
         else:
-            self._report_refusal(copy, CONFLICT if error.code == CONFLICT_CODE else FAILED, reason)
-
-    def _report_refusal(self, copy: SubjectCopy, outcome: str, reason: str) -> None:
-        for version in copy.versions:
-            self.report.add_version(copy.subject, version.number, version.id, outcome, reason)
-        if not copy.versions:
-            self.report.add_setting(copy.subject, "config", outcome, reason)
+            self.report.add_refusal(copy, CONFLICT if code == CONFLICT_CODE else FAILED, reason)
 
     def _report_outcomes(self, copy: SubjectCopy, body: Mapping[str, Any]) -> None:
         ids = {version.number: version.id for version in copy.versions}
@@ -177,6 +143,28 @@ class ImportRun:
                 self.report.add_setting(copy.subject, setting, body[setting], reason)
 
 
-def _scope(subject: Subject) -> str:
-    """The subject or context as the path names it."""
-    return subject.qualified if subject.name else f":{subject.context}:"
+def _batches(wave: Iterable[SubjectCopy], spool: CopySpool) -> Iterator[list[SubjectCopy]]:
+    """Subjects that go into one request each; at least one, and not too many bytes."""
+    batch: list[SubjectCopy] = []
+    size = 0
+    for outline in wave:
+        added = spool.size(outline.subject)
+        if batch and (len(batch) == BATCH or size + added > BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(outline)
+        size += added
+    if batch:
+        yield batch
+
+
+def _members(copy: SubjectCopy, whole: SubjectCopy | None) -> dict[str, Any]:
+    """A subject in the body of a request. whole: the subject with all versions at the source; None if it is gone."""
+    live = [version.number for version in whole.versions if not version.is_deleted] if whole is not None else []
+    return {
+        "subject": copy.subject.qualified if copy.subject.name else f":{copy.subject.context}:",
+        "live": live,
+        "versions": [version.members() for version in copy.versions],
+        "config": dict(copy.config),
+        "mode": copy.mode,
+    }

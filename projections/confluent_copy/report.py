@@ -8,6 +8,7 @@ from threading import Lock
 from typing import Final, TextIO
 
 from annals.domain.confluent.subjects import Subject
+from annals.projections.confluent_copy.subject_copy import SubjectCopy
 
 CREATED: Final = "created"
 EQUAL: Final = "equal"
@@ -47,6 +48,13 @@ class CopyReport:
     def add_subject(self, subject: Subject, outcome: str, reason: str) -> None:
         """Adds the line of a subject whose versions are not known."""
         self._add(outcome, {"context": subject.context, "subject": subject.name}, reason)
+
+    def add_refusal(self, copy: SubjectCopy, outcome: str, reason: str) -> None:
+        """Adds the lines of a subject of which nothing is copied."""
+        for version in copy.versions:
+            self.add_version(copy.subject, version.number, version.id, outcome, reason)
+        if not copy.versions:
+            self.add_setting(copy.subject, "config", outcome, reason)
 
     def close(self) -> None:
         """Writes the counts."""

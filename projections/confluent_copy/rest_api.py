@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping
+from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from annals.projections.outgoing.resolver import Resolver
@@ -16,12 +17,18 @@ if TYPE_CHECKING:
 ABSENT: Final = (404, 405, 501)
 #: Seconds before each repetition of a request without an answer, or with one that tells of a passing failure.
 RETRY_SECONDS: Final = (0.2, 0.5, 1.0, 2.0, 4.0)
+#: The longest wait in seconds for which a registry can ask with `Retry-After`.
+MAX_WAIT: Final = 60.0
 _TOO_MANY_REQUESTS: Final = 429
+#: What is wrong with an answer of something else.
+NO_DOCUMENT: Final = "its answer is not that of a schema registry"
 _MEDIA_TYPE: Final = "application/vnd.schemaregistry.v1+json"
 _SECONDS: Final = 60.0
 _MAX_DETAIL: Final = 500
-#: The number of members in a page of a list.
+#: The number of members in a page of a list, and how often pages of one list are read again.
 PAGE: Final = 1000
+MAX_REPEATED_PAGES: Final = 20
+_OK: Final = 200
 
 
 class RestAnswer(NamedTuple):
@@ -86,13 +93,18 @@ class HttpApi:
         self._client.close()
 
     def send(self, method: str, path: str, body: Any = None) -> RestAnswer:
-        """See `RestApi`. Requests are repeated, so they have to mean the same twice."""
+        """See `RestApi`. Requests are repeated, so they have to mean the same twice.
+
+        A repetition waits as long as `Retry-After` asks, up to `MAX_WAIT`.
+        """
         import httpx
 
         content = None if body is None else json.dumps(body).encode()
         failure: RestError | None = None
+        asked_seconds = 0.0
         for seconds in (0.0, *RETRY_SECONDS):
-            self._wait(seconds)
+            self._wait(max(seconds, asked_seconds))
+            asked_seconds = 0.0
             try:
                 response = self._client.request(method, self.url + path, content=content)
             except (httpx.HTTPError, httpx.InvalidURL) as error:
@@ -105,9 +117,19 @@ class HttpApi:
             is_passing = answer.status >= 500 or answer.status == _TOO_MANY_REQUESTS
             if not is_passing or answer.status in ABSENT:
                 return answer
-            failure = refusal(method, path, answer)
+            failure, asked_seconds = refusal(method, path, answer), _retry_after(response)
         assert failure is not None, "there was an attempt"
         raise failure
+
+
+def _retry_after(response: httpx.Response) -> float:
+    """The seconds that an answer asks to wait: a number, or the time until a date."""
+    text = response.headers.get("retry-after", "").strip()
+    try:
+        seconds = float(text) if text.isdecimal() else parsedate_to_datetime(text).timestamp() - time.time()
+    except ValueError:
+        return 0.0
+    return min(max(seconds, 0.0), MAX_WAIT)
 
 
 def _parse(response: httpx.Response) -> Any:
@@ -144,22 +166,35 @@ def ask_if_present(api: RestApi, path: str) -> Any:
         return None
     if not 200 <= answer.status < 300:
         raise refusal("GET", path, answer)
+    if answer.body is None:
+        raise RestError(f"GET {path.partition('?')[0]}: {NO_DOCUMENT}", answer.status)
     return answer.body
 
 
 def pages(api: RestApi, path: str, parameters: str = "") -> Iterator[Any]:
     """The members of a list, page after page. A registry that knows no pages sends all of them at once.
 
+    A page begins with the last member of the one before. If it does not, the list has become shorter meanwhile, and the
+    page before is read again, so that no member is skipped; then some members come twice.
     Raises: RestError.
     """
-    seen: set[str] = set()
-    offset = 0
+    first = last = None
+    offset = repeated = 0
     while True:
         query = "&".join(filter(None, (parameters, f"offset={offset}", f"limit={PAGE}")))
-        members = ask_if_present(api, f"{path}?{query}") or []
-        new = [member for member in members if repr(member) not in seen]
-        seen.update(map(repr, new))
+        members = ask(api, "GET", f"{path}?{query}")
+        if not isinstance(members, list):
+            raise RestError(f"GET {path}: {NO_DOCUMENT}", _OK)
+        if offset and members[:1] == [first]:
+            return  # the registry has no pages
+        if offset and members[:1] != [last]:
+            offset, repeated = max(offset - PAGE, 0), repeated + 1
+            if repeated > MAX_REPEATED_PAGES:
+                raise RestError(f"GET {path}: its pages do not fit together", _OK)
+            continue
+        new = members[1:] if offset else members
         yield from new
-        if not new or len(members) > PAGE:
+        if not new or len(members) == 1 or len(members) > PAGE:
             return
-        offset += len(members)
+        first, last = members[0] if not offset else first, members[-1]
+        offset += len(members) - 1

@@ -1,17 +1,27 @@
-"""Reads subjects of a schema registry over its REST API: rows R2, R5, R7, R19 to R21 (CSR-1001, CSR-1002)."""
+"""Reads subjects of a schema registry over its REST API: rows R2, R5, R7, R12, R19 to R21 (CSR-1001, CSR-1002).
+
+Versions come in pages of `/schemas`, where the registry has that path: one request for a thousand of them instead of
+one for each. Configs and modes have no such list, so a subject takes two requests all the same.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from itertools import groupby
 from typing import Any, Final
 from urllib.parse import quote
 
 from annals.domain.confluent.settings import LEVEL
 from annals.domain.confluent.subjects import DEFAULT_CONTEXT, GLOBAL_CONTEXT, Subject, parse_subject
-from annals.projections.confluent_copy.rest_api import RestApi, RestError, ask_if_present, pages
+from annals.projections.confluent_copy.bounded_map import bounded_map
+from annals.projections.confluent_copy.rest_api import NO_DOCUMENT, RestApi, RestError, ask_if_present, pages
 from annals.projections.confluent_copy.subject_copy import SubjectCopy, VersionCopy, parse_version_copy
 
-_NO_DOCUMENT: Final = "its answer is not that of a schema registry"
+#: The number of requests at once.
+READERS: Final = 8
+_OK: Final = 200
 
 
 class RestReader:
@@ -22,8 +32,8 @@ class RestReader:
         self._asof = f"asof={quote(asof, safe='')}" if asof is not None else ""
 
     def subjects(self) -> Iterator[Subject]:
-        """All contexts, then all subjects, also soft-deleted ones. Raises: RestError."""
-        contexts = ask_if_present(self._api, self._with("/contexts"))
+        """All contexts, then all subjects, also soft-deleted ones; some maybe twice. Raises: RestError."""
+        contexts = self._contexts()
         if contexts is None:
             yield Subject(DEFAULT_CONTEXT, "")
         else:
@@ -31,34 +41,97 @@ class RestReader:
         for name in pages(self._api, "/subjects", self._with("deleted=true", "&").lstrip("&")):
             yield parse_subject(str(name))
 
+    def read_all(self, subjects: Iterable[Subject]) -> Iterator[tuple[Subject, SubjectCopy | RestError]]:
+        """See `SubjectSource`."""
+        wanted = frozenset(subjects)
+        listed: set[Subject] = set()
+        scattered: set[Subject] = set()
+        with ThreadPoolExecutor(READERS) as pool:
+            for subject, outcome in bounded_map(pool, READERS, self._read_listed, self._listed_versions(wanted)):
+                if subject in listed:  # the list has it in several places
+                    scattered.add(subject)
+                    continue
+                listed.add(subject)
+                yield subject, outcome
+            yield from bounded_map(pool, READERS, self._read_or_error, (wanted - listed) | scattered)
+
     def read(self, subject: Subject) -> SubjectCopy:
         """A subject with its versions and settings, empty if it is not there. Raises: RestError."""
+        return self._read_subject(subject, ())
+
+    def _read_or_error(self, subject: Subject, listed: Sequence[Any] = ()) -> tuple[Subject, SubjectCopy | RestError]:
+        """Raises: RestError if there is no answer at all; the next request would get none either."""
+        try:
+            return subject, self._read_subject(subject, listed)
+        except RestError as error:
+            if not error.status:
+                raise
+            return subject, error
+
+    def _read_subject(self, subject: Subject, listed: Sequence[Any]) -> SubjectCopy:
+        versions = tuple(self._versions(subject, listed)) if subject.name else ()
         path = self._path(subject)
         config = self._read(f"/config{path}")
-        mode = self._read(f"/mode{path}")
+        mode = self._mode(path)
+        is_inherited = bool(subject.name) and mode == self._inherited_mode
         return SubjectCopy(
             subject,
-            tuple(self._versions(subject)) if subject.name else (),
+            versions,
             _config_members(config) if config is not None else {},
-            str(mode["mode"]) if isinstance(mode, dict) and mode.get("mode") else None,
+            mode if not is_inherited else None,
         )
 
-    def _versions(self, subject: Subject) -> Iterator[VersionCopy]:
+    def _mode(self, path: str) -> str | None:
+        members = self._read(f"/mode{path}")
+        return str(members["mode"]) if isinstance(members, dict) and members.get("mode") else None
+
+    @cached_property
+    def _inherited_mode(self) -> str | None:
+        """The mode that is none of a subject's own: Karapace, without contexts, answers the global one for each."""
+        return self._mode("") if self._contexts() is None else None
+
+    def _contexts(self) -> list[Any] | None:
+        """The names of contexts; None from a registry without contexts."""
+        contexts = ask_if_present(self._api, self._with("/contexts"))
+        return contexts if isinstance(contexts, list) else None
+
+    # --- versions ----------------------------------------------------------------------------------------------------
+
+    def _listed_versions(self, wanted: Collection[Subject]) -> Iterator[tuple[Subject, list[Any]]]:
+        """The versions of subjects as they stand together in the list of all schemas; nothing if there is no list."""
+        if not any(subject.name for subject in wanted):
+            return
+        prefix = f"subjectPrefix={quote(':*:')}&" if self._contexts() is not None else ""
+        try:
+            listed = pages(self._api, "/schemas", self._with(f"{prefix}deleted=true", "&"))
+            for subject, members in groupby(listed, _listed_subject):
+                found = list(members)
+                if subject is not None and subject in wanted:
+                    yield subject, found
+        except RestError as error:
+            if not error.status:
+                raise
+            # Registries of other makes answer with all kinds of errors here. Each subject is read alone then.
+
+    def _read_listed(self, listed: tuple[Subject, list[Any]]) -> tuple[Subject, SubjectCopy | RestError]:
+        subject, found = listed
+        return self._read_or_error(subject, found)
+
+    def _versions(self, subject: Subject, listed: Sequence[Any]) -> Iterator[VersionCopy]:
+        """The versions by number. listed: what the list of all schemas has of them."""
         path = f"/subjects{self._path(subject)}/versions"
-        found = []
-        for number in sorted(self._read(f"{path}?deleted=true") or ()):
-            members = self._read(f"{path}/{number}?deleted=true")
-            if members is not None:  # it was deleted for good meanwhile
-                found.append(members)
-        live: set[int] | None = None
-        if not all(isinstance(one, dict) and "deleted" in one for one in found):
-            live = set(self._read(path) or ())  # an older registry does not say which ones are deleted
-        for members in found:
-            try:
-                is_deleted = members["deleted"] is True if live is None else members["version"] not in live
+        try:
+            found = {int(members["version"]): members for members in listed}
+            if not found or not _says_deleted(found):  # an older registry, whose list may be without deleted ones
+                numbers = sorted(self._read(f"{path}?deleted=true") or ())
+                read = {n: found.get(n) or self._read(f"{path}/{n}?deleted=true") for n in numbers}
+                found = {number: members for number, members in read.items() if members is not None}
+            live = None if _says_deleted(found) else set(self._read(path) or ())
+            for number, members in sorted(found.items()):
+                is_deleted = members["deleted"] is True if live is None else number not in live
                 yield parse_version_copy(members, is_deleted=is_deleted)
-            except (KeyError, TypeError, ValueError):
-                raise RestError(f"GET {path}: {_NO_DOCUMENT}") from None
+        except (KeyError, TypeError, ValueError):
+            raise RestError(f"GET {path}: {NO_DOCUMENT}", _OK) from None
 
     def _path(self, subject: Subject) -> str:
         """The segment of a subject or context; none for the default context, whose config is the global one."""
@@ -76,10 +149,21 @@ class RestReader:
         return f"{path}{separator or ('&' if '?' in path else '?')}{self._asof}"
 
 
+def _says_deleted(found: Mapping[int, Any]) -> bool:
+    """Whether versions say if they are soft-deleted."""
+    return all("deleted" in members for members in found.values())
+
+
+def _listed_subject(members: Any) -> Subject | None:
+    """The subject of a member of the list of schemas; None if that is none."""
+    name = members.get("subject") if isinstance(members, dict) else None
+    return parse_subject(name) if isinstance(name, str) else None
+
+
 def _config_members(config: Any) -> Mapping[str, Any]:
     """The members of a config as a copy writes them: the level under one name."""
     if not isinstance(config, dict):
-        raise RestError(f"GET /config: {_NO_DOCUMENT}")
+        raise RestError(f"GET /config: {NO_DOCUMENT}", _OK)
     level = config.get(LEVEL) or config.get("compatibility")
     others = {
         name: value for name, value in config.items() if name not in (LEVEL, "compatibility") and value is not None

@@ -84,8 +84,12 @@ class TopicSource:
         contexts = dict.fromkeys(Subject(subject.context, "") for subject in found)
         yield from dict.fromkeys((*contexts, *found))
 
+    def read_all(self, subjects: Iterable[Subject]) -> Iterator[tuple[Subject, SubjectCopy]]:
+        """See `SubjectSource`; everything can be read."""
+        yield from ((subject, self.read(subject)) for subject in subjects)
+
     def read(self, subject: Subject) -> SubjectCopy:
-        """See `SubjectSource`."""
+        """A subject, empty if the records have none of it."""
         versions = self._versions.get(subject, {})
         return SubjectCopy(
             subject,

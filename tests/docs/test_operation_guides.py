@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -70,6 +71,22 @@ def test_migration(tmp_path: Path) -> None:
     kept = ("versionid", "createdat", "modifiedat", "ancestorid", "contenttype", "isdefault")
     before, after = ([{name: row[name] for name in kept} for row in found.values()] for found in versions)
     assert before == after
+
+
+def test_moving_schemas(tmp_path: Path) -> None:
+    """The other schema registry is another registry of ours."""
+    record = {"subject": "kept", "version": 1, "id": 100_001, "schema": '"long"', "deleted": False}
+    key = {"keytype": "SCHEMA", "subject": "kept", "version": 1, "magic": 1}
+    (tmp_path / "schemas.jsonl").write_text(json.dumps({"key": key, "value": record}))
+    with followed("guides/move.md", tmp_path) as guide:
+        old = f"{guide.serve('--port 8081 --database sqlite:///old.db').url}/compat/confluent"
+        new = f"{guide.serve().url}/compat/confluent"
+        for subject in ("orders-value", "users-value"):
+            body = {"schema": f'{{"type": "record", "name": "{subject[:5]}", "fields": []}}'}
+            httpx.post(f"{old}/subjects/{subject}/versions", json=body).raise_for_status()
+        guide.follow()
+        first, second = (httpx.get(f"{url}/schemas").json() for url in (old, new))
+    assert len(first) == 2 and first == second
 
 
 def test_archive(tmp_path: Path) -> None:

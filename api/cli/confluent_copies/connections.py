@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 from urllib.parse import urlsplit
 
+from annals.api.cli.confluent_copies.copy_options import CopyOptions
 from annals.api.cli.options import load_console_settings
 from annals.api.cli.outcome import UsageError
 from annals.api.settings.settings import Settings
@@ -21,16 +22,8 @@ _ANY_ADDRESS: Final = "0.0.0.0/0,::/0"
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
-class ConnectionOptions(NamedTuple):
-    """user: name for Basic. secret_file: with its password, or with a token. ca: PEM file of authorities."""
-
-    user: str | None = None
-    secret_file: Path | None = None
-    ca: Path | None = None
-
-
 @contextmanager
-def open_other_registry(url: str, options: ConnectionOptions, settings: Settings) -> Iterator[HttpApi]:
+def open_other_registry(url: str, options: CopyOptions, settings: Settings) -> Iterator[HttpApi]:
     """The other registry, at a permitted address (LEG-1108). Raises: UsageError."""
     ca_file = str(options.ca) if options.ca is not None else settings.sinks_ca or ""
     guard = DestinationGuard(settings.sinks_allow or "", ca_file=ca_file)

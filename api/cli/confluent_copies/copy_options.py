@@ -1,37 +1,95 @@
-"""Options that the verbs share which copy from and to other schema registries."""
+"""The options that `annals import` and `annals export` share when they copy from and to other schema registries."""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Final, NamedTuple, get_type_hints
 
 import typer
 
 from annals.api.cli.outcome import UsageError
 from annals.domain.confluent.subjects import parse_context
+from annals.projections.confluent_copy.selection import SubjectSelection
 
-Context = Annotated[str | None, typer.Option("--context", metavar="CONTEXT", help="Only the schemas of a context.")]
-SubjectPrefix = Annotated[
-    str, typer.Option("--subject-prefix", metavar="TEXT", help="Only subjects whose names begin so; no settings.")
-]
-Into = Annotated[str | None, typer.Option("--into", metavar="CONTEXT", help="The context to copy schemas into.")]
-User = Annotated[str | None, typer.Option("--user", metavar="NAME", help="User name at the other schema registry.")]
-SecretFile = Annotated[
-    Path | None,
-    typer.Option("--secret-file", metavar="FILE", help="File with the password of the user, or with a token."),
-]
-Ca = Annotated[
-    Path | None,
-    typer.Option("--ca", metavar="FILE", exists=True, dir_okay=False, help="PEM file with certificate authorities."),
-]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Report what would be copied, and record nothing.")]
-Report = Annotated[
-    Path | None,
-    typer.Option("--report", metavar="FILE", dir_okay=False, help="File for a JSON line per version and setting."),
-]
+_PARAMETER: Final = "copy"
 
 
-def parse_context_option(text: str | None, option: str) -> str | None:
+class CopyOptions(NamedTuple):
+    """Each member is an option of both verbs, see `with_copy_options`.
+
+    user: name for Basic. secret_file: with its password, or with a token. ca: PEM file of authorities.
+    """
+
+    context: Annotated[
+        str | None, typer.Option("--context", metavar="CONTEXT", help="Only the schemas of a context.")
+    ] = None
+    subject_prefix: Annotated[
+        str,
+        typer.Option("--subject-prefix", metavar="TEXT", help="Only subjects whose names begin so; no settings."),
+    ] = ""
+    into: Annotated[str | None, typer.Option("--into", metavar="CONTEXT", help="The context to copy schemas into.")] = (
+        None
+    )
+    user: Annotated[
+        str | None, typer.Option("--user", metavar="NAME", help="User name at the other schema registry.")
+    ] = None
+    secret_file: Annotated[
+        Path | None,
+        typer.Option("--secret-file", metavar="FILE", help="File with the password of the user, or with a token."),
+    ] = None
+    ca: Annotated[
+        Path | None,
+        typer.Option(
+            "--ca", metavar="FILE", exists=True, dir_okay=False, help="PEM file with certificate authorities."
+        ),
+    ] = None
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Report what would be copied, and record nothing.")] = False
+    report: Annotated[
+        Path | None,
+        typer.Option("--report", metavar="FILE", dir_okay=False, help="File for a JSON line per version and setting."),
+    ] = None
+
+    def selection(self) -> SubjectSelection:
+        """Which subjects are copied, and where to. Raises: UsageError."""
+        return SubjectSelection(
+            _parse_context(self.context, "--context"), self.subject_prefix, _parse_context(self.into, "--into")
+        )
+
+
+def with_copy_options(verb: Callable[..., None]) -> Callable[..., None]:
+    """A verb with the options of `CopyOptions` in place of its parameter `copy`, which receives their values."""
+    types = get_type_hints(CopyOptions, include_extras=True)
+    options = [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=CopyOptions._field_defaults[name],
+            annotation=types[name],
+        )
+        for name in CopyOptions._fields
+    ]
+
+    @wraps(verb)
+    def wrapped(**values: Any) -> None:
+        copy = CopyOptions(**{name: values.pop(name) for name in CopyOptions._fields})
+        verb(**values, copy=copy)
+
+    own_types = get_type_hints(verb, include_extras=True)
+    own = [
+        parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=own_types[parameter.name])
+        for parameter in inspect.signature(verb).parameters.values()
+    ]
+    parameters = [one for parameter in own for one in (options if parameter.name == _PARAMETER else [parameter])]
+    wrapped.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    wrapped.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    del wrapped.__wrapped__
+    return wrapped
+
+
+def _parse_context(text: str | None, option: str) -> str | None:
     """The context that an option names. Raises: UsageError."""
     if text is None:
         return None

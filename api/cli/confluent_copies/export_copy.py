@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import NamedTuple
-
 import typer
 
+from annals.api.cli.confluent_copies.copy_options import CopyOptions
 from annals.api.cli.confluent_copies.import_copy import check_complete, open_report
 from annals.api.cli.outcome import InvalidInput, StoreError
 from annals.api.cli.progress import work_progress
@@ -14,25 +12,18 @@ from annals.projections.confluent_copy.export_run import ExportRun, IdsNotKept
 from annals.projections.confluent_copy.report import CopyReport
 from annals.projections.confluent_copy.rest_api import RestApi, RestError
 from annals.projections.confluent_copy.rest_reader import RestReader
-from annals.projections.confluent_copy.selection import SubjectSelection
 
 
-class ExportOptions(NamedTuple):
-    """asof: a moment in the past; None for now. new_ids: let the other registry give its own."""
+def export_copy(own: RestApi, target: RestApi, options: CopyOptions, asof: str | None, *, new_ids: bool) -> None:
+    """Copies, and prints the counts. asof: a moment in the past. new_ids: the other registry gives its own.
 
-    selection: SubjectSelection
-    asof: str | None = None
-    new_ids: bool = False
-    is_dry: bool = False
-    report: Path | None = None
-
-
-def export_copy(own: RestApi, target: RestApi, options: ExportOptions) -> None:
-    """Copies, and prints the counts. Raises: InvalidInput if something was refused; StoreError, UsageError."""
+    Raises: InvalidInput if something was refused; StoreError, UsageError.
+    """
+    selection = options.selection()
     with open_report(options.report) as file, work_progress() as work:
         report = CopyReport(file)
-        source = RestReader(own, options.asof)
-        run = ExportRun(source, target, report, options.selection, new_ids=options.new_ids, is_dry=options.is_dry)
+        source = RestReader(own, asof)
+        run = ExportRun(source, target, report, selection, new_ids=new_ids, is_dry=options.dry_run)
         try:
             run.run(work.step("read", "subjects"), work.step("written", "subjects"))
         except IdsNotKept as error:

@@ -14,7 +14,8 @@ from annals.api.cli.outcome import InvalidInput, StoreError, UsageError
 from annals.api.cli.progress import WorkProgress, work_progress
 from annals.api.cli.setup.notices import print_notice
 from annals.api.cli.stop_signals import stop_event
-from annals.projections.confluent_copy.import_run import ImportRun, SubjectSource
+from annals.projections.confluent_copy.import_run import ImportRun
+from annals.projections.confluent_copy.read_copies import SubjectSource
 from annals.projections.confluent_copy.report import CopyReport
 from annals.projections.confluent_copy.rest_api import RestApi, RestError
 from annals.projections.confluent_copy.selection import SubjectSelection

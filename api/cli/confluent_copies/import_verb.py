@@ -7,14 +7,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from annals.api.cli.confluent_copies.connections import ConnectionOptions, open_other_registry, open_own_server
+from annals.api.cli.confluent_copies.connections import open_other_registry, open_own_server
+from annals.api.cli.confluent_copies.copy_options import CopyOptions
 from annals.api.cli.confluent_copies.import_copy import ImportOptions, ImportSource, import_copy
 from annals.api.cli.confluent_copies.local_api import open_local_api
 from annals.api.cli.confluent_copies.record_sources import dump_source, topic_source
 from annals.api.settings.settings import Settings
 from annals.projections.confluent_copy.rest_api import RestApi
 from annals.projections.confluent_copy.rest_reader import RestReader
-from annals.projections.confluent_copy.selection import SubjectSelection, source_name
+from annals.projections.confluent_copy.selection import source_name
 
 
 class ImportRequest(NamedTuple):
@@ -25,37 +26,24 @@ class ImportRequest(NamedTuple):
     dump: Path | None
     brokers: str | None
     server: str | None
-    user: str | None
-    secret_file: Path | None
-    ca: Path | None
 
 
-def import_schemas(
-    request: ImportRequest,
-    settings: Settings,
-    context: str | None,
-    subject_prefix: str,
-    into: str | None,
-    dry_run: bool,
-    report: Path | None,
-    interval: float | None,
-) -> None:
+def import_schemas(request: ImportRequest, settings: Settings, copy: CopyOptions, interval: float | None) -> None:
     """Copies the schemas, again and again if there is an interval, in seconds. Raises: UsageError and others."""
-    options = ImportOptions(SubjectSelection(context, subject_prefix, into), dry_run, report, interval)
-    with _open_source(request, settings) as source, _open_target(request.server, settings) as target:
+    options = ImportOptions(copy.selection(), copy.dry_run, copy.report, interval)
+    with _open_source(request, settings, copy) as source, _open_target(request.server, settings) as target:
         import_copy(source._replace(name=source_name(source.name, options.selection)), target, options)
 
 
 @contextmanager
-def _open_source(request: ImportRequest, settings: Settings) -> Iterator[ImportSource]:
+def _open_source(request: ImportRequest, settings: Settings, copy: CopyOptions) -> Iterator[ImportSource]:
     """The registry, topic or dump of the options. Raises: UsageError."""
     if request.topic is not None and request.brokers is not None:
         yield topic_source(request.topic, request.brokers)
     elif request.dump is not None:
         yield dump_source(request.dump)
     elif request.url is not None:
-        connection = ConnectionOptions(request.user, request.secret_file, request.ca)
-        with open_other_registry(request.url, connection, settings) as other:
+        with open_other_registry(request.url, copy, settings) as other:
             yield ImportSource(other.url, lambda: RestReader(other))
 
 

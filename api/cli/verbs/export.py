@@ -6,31 +6,27 @@ import asyncio
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO
+from typing import TYPE_CHECKING, Annotated, BinaryIO, Final
 
 import typer
 
-from annals.api.cli.confluent_copies.connections import ConnectionOptions, open_other_registry
-from annals.api.cli.confluent_copies.copy_options import (
-    Ca,
-    Context,
-    DryRun,
-    Into,
-    Report,
-    SecretFile,
-    SubjectPrefix,
-    User,
-    parse_context_option,
-)
-from annals.api.cli.confluent_copies.export_copy import ExportOptions, export_copy
+from annals.api.cli.confluent_copies.connections import open_other_registry
+from annals.api.cli.confluent_copies.copy_options import CopyOptions, with_copy_options
+from annals.api.cli.confluent_copies.export_copy import export_copy
 from annals.api.cli.options import Database, PublicUrl, load_settings, require_store
 from annals.api.cli.outcome import UsageError
 from annals.api.cli.progress import ReportProgress, work_progress
-from annals.projections.confluent_copy.selection import SubjectSelection
+from annals.api.cli.setup.notices import print_notice
 
 if TYPE_CHECKING:
     from annals.api.settings.settings import Settings
 
+#: What each schema in a document has; the first chunk with schemas has one whole.
+_SCHEMA: Final = b'"schemaid":'
+_WITHOUT_IDS: Final = (
+    "the document has no ids of schemas, by which Kafka clients know them; `annals import --from-confluent` there, or "
+    "`annals export --to-confluent` here, copies schemas with their ids."
+)
 Output = Annotated[Path | None, typer.Option("--output", "-o", dir_okay=False, help="File to write; default: stdout.")]
 
 
@@ -45,22 +41,16 @@ Asof = Annotated[str | None, typer.Option("--asof", metavar="WHEN", help="Copy t
 NewIds = Annotated[bool, typer.Option("--new-ids", help="Let the other registry give ids and numbers of its own.")]
 
 
+@with_copy_options
 def export(
     output: Output = None,
     stated: Stated = False,
     database: Database = None,
     public_url: PublicUrl = None,
     to_confluent: ToConfluent = None,
-    context: Context = None,
-    subject_prefix: SubjectPrefix = "",
-    into: Into = None,
     asof: Asof = None,
     new_ids: NewIds = False,
-    user: User = None,
-    secret_file: SecretFile = None,
-    ca: Ca = None,
-    dry_run: DryRun = False,
-    report: Report = None,
+    copy: CopyOptions = CopyOptions(),  # noqa: B008 - a constant
 ) -> None:
     """Write the registry as one document, the same bytes as GET /export, or with `--stated` GET /export?stated.
 
@@ -73,16 +63,8 @@ def export(
     if to_confluent is not None:
         if output is not None or stated:
             raise UsageError("--to-confluent: --output and --stated belong to the export of a document.")
-        options = ExportOptions(
-            SubjectSelection(
-                parse_context_option(context, "--context"), subject_prefix, parse_context_option(into, "--into")
-            ),
-            asof,
-            new_ids,
-            dry_run,
-            report,
-        )
-        _copy_registry(to_confluent, ConnectionOptions(user, secret_file, ca), options, database, public_url)
+        settings = require_store(load_settings(database=database, public_url=public_url))
+        _copy_registry(to_confluent, settings, copy, asof, new_ids=new_ids)
         return
     settings = require_store(load_settings(database=database, public_url=public_url))
     path = "/export?stated" if stated else "/export"
@@ -97,14 +79,11 @@ def export(
         raise UsageError(f"cannot write {output or 'to stdout'}: {error.strerror or error}.") from None
 
 
-def _copy_registry(
-    url: str, connection: ConnectionOptions, options: ExportOptions, database: str | None, public_url: str | None
-) -> None:
+def _copy_registry(url: str, settings: Settings, copy: CopyOptions, asof: str | None, *, new_ids: bool) -> None:
     from annals.api.cli.confluent_copies.local_api import open_local_api  # late, as above
 
-    settings = require_store(load_settings(database=database, public_url=public_url))
-    with open_other_registry(url, connection, settings) as other, open_local_api(settings) as own:
-        export_copy(own, other, options)
+    with open_other_registry(url, copy, settings) as other, open_local_api(settings) as own:
+        export_copy(own, other, copy, asof, new_ids=new_ids)
 
 
 def _write_stdout(settings: Settings, path: str) -> None:
@@ -136,9 +115,12 @@ def _write_file(settings: Settings, path: str, output: Path) -> None:
 async def _copy_body(settings: Settings, path: str, file: BinaryIO, report: ReportProgress) -> None:
     from annals.api.cli.local_get import get_body  # late, because the help does not need the application
 
-    written = 0
+    written, has_schemas = 0, False
     async for chunk in get_body(settings, path):
         file.write(chunk)
         written += len(chunk)
+        has_schemas = has_schemas or _SCHEMA in chunk
         report(written // 1_000_000, 0)
     file.flush()
+    if has_schemas:
+        print_notice(_WITHOUT_IDS)

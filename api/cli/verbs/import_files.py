@@ -7,17 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from annals.api.cli.confluent_copies.copy_options import (
-    Ca,
-    Context,
-    DryRun,
-    Into,
-    Report,
-    SecretFile,
-    SubjectPrefix,
-    User,
-    parse_context_option,
-)
+from annals.api.cli.confluent_copies.copy_options import CopyOptions, with_copy_options
 from annals.api.cli.document_files import DocumentFile, DocumentKind, import_command, read_document_file
 from annals.api.cli.open_registry import open_local_registry
 from annals.api.cli.options import Database, PublicUrl, load_settings
@@ -86,6 +76,7 @@ _UNITS: Final[dict[Phase, str]] = {
 }
 
 
+@with_copy_options
 def import_(
     files: Files = None,
     as_: KindOption = None,
@@ -96,14 +87,7 @@ def import_(
     from_schemas_topic: FromTopic = None,
     from_schemas_dump: FromDump = None,
     kafka: Brokers = None,
-    context: Context = None,
-    subject_prefix: SubjectPrefix = "",
-    into: Into = None,
-    user: User = None,
-    secret_file: SecretFile = None,
-    ca: Ca = None,
-    dry_run: DryRun = False,
-    report: Report = None,
+    copy: CopyOptions = CopyOptions(),  # noqa: B008 - a constant
     follow: FollowOption = False,
     interval: Interval = 5.0,
     server: Server = None,
@@ -132,12 +116,9 @@ def import_(
         # Late, because files need none of the clients.
         from annals.api.cli.confluent_copies.import_verb import ImportRequest, import_schemas
 
-        selection = parse_context_option(context, "--context"), subject_prefix, parse_context_option(into, "--into")
-        request = ImportRequest(
-            from_confluent, from_schemas_topic, from_schemas_dump, kafka, server, user, secret_file, ca
-        )
-        options = (*selection, dry_run, report, interval if follow else None)
-        import_schemas(request, load_settings(database=database, public_url=public_url), *options)
+        request = ImportRequest(from_confluent, from_schemas_topic, from_schemas_dump, kafka, server)
+        settings = load_settings(database=database, public_url=public_url)
+        import_schemas(request, settings, copy, interval if follow else None)
         return
     if not files:
         raise typer.BadParameter("name documents, or a registry with --from-confluent.", param_hint="'FILE...'")

@@ -1,5 +1,5 @@
-"""The route with which `annals import --from-confluent` records a subject whole: one interaction adds its versions and
-settings, a second one soft-deletes those that are soft-deleted at the source.
+"""The route with which `annals import --from-confluent` records subjects whole: one interaction adds the versions and
+settings of a subject, a second one soft-deletes those that are soft-deleted at the source.
 
 It is no route of Confluent's registry, which can do neither in one piece, and keeps no guids. Rules CSR-1003 to
 CSR-1006, CSR-1011.
@@ -8,18 +8,19 @@ CSR-1006, CSR-1011.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from annals.api.compat.confluent.reading import ConfluentRead
 from annals.api.compat.confluent.request_params import schema_request
-from annals.api.compat.confluent.responses import json_response
+from annals.api.compat.confluent.responses import json_response, problem_error
 from annals.api.compat.confluent.writing import ConfluentWrite, ConfluentWriter, group_xid_of
 from annals.api.http.response import CORRELATION_HEADER, Headers, Response
-from annals.commands.store.write_transaction import Recorded, WriteTransaction
+from annals.commands.store.write_transaction import Recorded
+from annals.domain.confluent.checks import ContentCheck, read_content
 from annals.domain.confluent.errors import SchemaRegistryError
-from annals.domain.confluent.facts import facts_of
+from annals.domain.confluent.facts import facts_of, number_of
 from annals.domain.confluent.import_commands import (
     IMPORTED,
     LIVE,
@@ -28,69 +29,206 @@ from annals.domain.confluent.import_commands import (
     ImportedVersion,
     ImportSubject,
 )
-from annals.domain.confluent.schema_versions import SchemaIndex, SchemaVersion
+from annals.domain.confluent.schema_versions import SchemaVersion
 from annals.domain.confluent.settings import ScopeSettings, is_of_registry
-from annals.domain.decisions.confluent.import_subject import copied_settings
+from annals.domain.confluent.subjects import parse_subject
+from annals.domain.decisions.changes.documents import digest
+from annals.domain.decisions.checks.document_checks import CheckResult, CheckResults, FormatCheck
+from annals.domain.decisions.commands import RegistryCommand
+from annals.domain.decisions.confluent.import_subject import ImportedContentCheck, content_checks, copied_settings
+from annals.domain.errors.problems import Problem
 from annals.domain.values import xid as xids
 from annals.domain.values.json_text import loads_trusted
-from annals.projections.entities.transaction_view import TransactionView
 from annals.projections.log.answer_position import note_position
 
 
-async def import_subject(writer: ConfluentWriter, write: ConfluentWrite) -> Response:
-    """POST: the outcome of each version by its number, and of the settings; with `dryrun` nothing is recorded.
+async def import_subjects(writer: ConfluentWriter, write: ConfluentWrite) -> Response:
+    """POST: for each subject the outcome of each version by its number, and of the settings, or why it was refused.
 
-    The body has `source`, by which it is known what a copy wrote; `versions` as R7 shows them, with `guid` and
-    `deleted`, maybe not all; `live`, the numbers of all live ones; `config` and `mode`. With `deletes: true`, what
-    copies from this source wrote and is not live there any more is soft-deleted.
+    The body has `source`, by which it is known what a copy wrote, and `subjects`. Each of these has its `subject`;
+    `versions` as R7 shows them, with `guid` and `deleted`, maybe not all; `live`, the numbers of all live ones;
+    `config` and `mode`. With `deletes: true`, what copies from this source wrote and is not live there any more is
+    soft-deleted.
+    With the parameter `dryrun` nothing is recorded.
+    Subjects are independent of each other: the commands of all are sent at once, to share transactions.
     """
     prepared = await asyncio.to_thread(lambda: _prepare(write.read()))
-    read, command, live_numbers, before = prepared
-
-    def versions(transaction: WriteTransaction, recorded: Recorded) -> dict[int, str]:
-        listed = _listed(TransactionView(transaction).schemas, command)
-        return {one.number: "created" if one.xid in recorded.processed else "equal" for one in listed}
-
-    if write.params.has("dryrun"):
-        submitted = writer.command_bus.submit(command, write.request.caller, versions, dryrun=True)
-        added = await asyncio.wrap_future(submitted)
-        return _answer(read, command, before, added.answer, added)
-    added = await writer.record(write, command, versions)
-    outcomes, last = added.answer, added
-    if command.subject.name:
-        numbers = live_numbers if read.body.get("deletes") is True else None
-        deletion = DeleteImportedVersions(command.xid, command.subject, command.context_ids, command.source, numbers)
-        deleted = await writer.record(write, deletion)
-        outcomes = outcomes | await asyncio.to_thread(
-            lambda: _deletions(write.read(), command, live_numbers, added, deleted)
-        )
-        last = deleted if deleted.xregcorrelationid is not None else added
-    return _answer(read, command, before, outcomes, last)
+    answers = await asyncio.gather(*(_import(writer, write, one) for one in prepared))
+    recorded = [one for answer in answers for one in answer.recorded]
+    if recorded:
+        note_position(max(one.position for one in recorded))
+    ids = [one.xregcorrelationid for one in recorded if one.xregcorrelationid is not None]
+    headers: Headers = [(CORRELATION_HEADER, ids[-1].encode())] if ids else []
+    return json_response(write.request, {"subjects": [answer.members for answer in answers]}, headers=headers)
 
 
-def _prepare(read: ConfluentRead) -> tuple[ConfluentRead, ImportSubject, frozenset[int], ScopeSettings]:
-    """What the state before the import tells, read in one thread, to which the view belongs."""
-    command = _import_command(read)
-    return read, command, _live_numbers(read), read.view.registry.settings(command.subject)
+class _Import(NamedTuple):
+    """A subject to import. live_numbers: at the source. before: its settings here.
+
+    unlisted: numbers and xids of versions that copies from this source wrote, live here and not live there.
+    check_results: that the decision will need.
+    """
+
+    command: ImportSubject
+    live_numbers: frozenset[int]
+    before: ScopeSettings
+    unlisted: Mapping[int, str]
+    deletes: bool
+    check_results: CheckResults
+
+    @property
+    def deletion(self) -> DeleteImportedVersions | None:
+        """What soft-deletes, if there may be something."""
+        is_needed = self.unlisted or any(one.state == SOFT_DELETED for one in self.command.versions)
+        if not self.command.subject.name or not is_needed:
+            return None
+        command = self.command
+        numbers = self.live_numbers if self.deletes else None
+        return DeleteImportedVersions(command.xid, command.subject, command.context_ids, command.source, numbers)
 
 
-def _listed(schemas: SchemaIndex, command: ImportSubject) -> list[SchemaVersion]:
-    """The versions of the subject that the request names."""
-    named = {one.number for one in command.versions}
-    return [one for one in schemas.versions(xids.entity_id(command.xid), command.subject.name) if one.number in named]
+class _Answer(NamedTuple):
+    """members: of the answer. recorded: by the commands of a subject."""
+
+    members: Mapping[str, Any]
+    recorded: Sequence[Recorded] = ()
 
 
-def _deletions(
-    read: ConfluentRead, command: ImportSubject, live: frozenset[int], added: Recorded, deleted: Recorded
-) -> dict[int, str]:
-    """The outcomes of versions that were live here until now, or still are, and are not live at the source."""
-    outcomes: dict[int, str] = {}
-    for version in read.view.versions(command.subject):
-        if version.xid in deleted.processed and version.xid not in added.processed:
-            outcomes[version.number] = "deleted"
-        elif version.is_live and version.number not in live and _is_copied(read, version, command.source):
-            outcomes[version.number] = "kept"
-    return outcomes
+def _prepare(read: ConfluentRead) -> list[_Import | SchemaRegistryError]:
+    """What the state before the import tells of each subject, read in one thread, to which the view belongs.
+
+    Raises: SchemaRegistryError for a body of another form.
+    """
+    source, subjects = read.body.get("source"), read.body.get("subjects")
+    if not isinstance(source, str) or not source:
+        raise SchemaRegistryError(422, 'The member "source" is missing')
+    if not isinstance(subjects, list) or not all(isinstance(one, dict) for one in subjects):
+        raise SchemaRegistryError(422, 'The member "subjects" has to be an array of objects')
+    return _with_check_results(read, [_prepare_subject(read, source, one) for one in subjects])
+
+
+def _prepare_subject(read: ConfluentRead, source: str, members: Mapping[str, Any]) -> _Import | SchemaRegistryError:
+    try:
+        command = _import_command(read, source, members)
+        live = _live_numbers(members)
+    except SchemaRegistryError as error:
+        return error
+    unlisted = {
+        version.number: version.xid
+        for version in read.view.versions(command.subject)
+        if version.is_live and version.number not in live and _is_copied(read, version, source)
+    }
+    settings = read.view.registry.settings(command.subject)
+    return _Import(command, live, settings, unlisted, read.body.get("deletes") is True, {})
+
+
+def _with_check_results(
+    read: ConfluentRead, subjects: Sequence[_Import | SchemaRegistryError]
+) -> list[_Import | SchemaRegistryError]:
+    """The subjects with results of the checks that decisions will need, run in one go, so that each is decided once.
+
+    What is missing here, because something refers to no schema, the decision says.
+    """
+    checks: list[list[ImportedContentCheck]] = []
+    documents: dict[str, bytes] = {}
+    for one in subjects:
+        try:
+            checks.append(content_checks(read.view.registry, one.command) if isinstance(one, _Import) else [])
+        except SchemaRegistryError:
+            checks.append([])
+    for check in (check for found in checks for check in found):
+        documents[check.check.schema.sha256] = check.text
+        for _, sha256 in check.check.schema.references:
+            if sha256 not in documents:
+                documents[sha256] = read.view.view.document(sha256)
+    contents = read.view.checker.check({one.check for found in checks for one in found}, documents.__getitem__)
+    formats = {one.check: _format_check(contents[one.check], one.text, documents) for found in checks for one in found}
+    results: CheckResults = {
+        **contents,
+        **read.view.checker.check({one for one in formats.values() if one is not None}, documents.__getitem__),
+    }
+    return [
+        one._replace(check_results=_results_of(found, formats, results)) if isinstance(one, _Import) else one
+        for one, found in zip(subjects, checks, strict=True)
+    ]
+
+
+def _format_check(content: CheckResult, text: bytes, documents: dict[str, bytes]) -> FormatCheck | None:
+    """The check of the document that a Version will have, which is added to the documents; None if it is no schema."""
+    found = read_content(content)
+    if found is None:
+        return None
+    stored = found.text.encode() if found.text is not None else text
+    sha256 = digest(stored)
+    documents[sha256 or ""] = stored
+    return FormatCheck(found.format.lower(), sha256)
+
+
+def _results_of(
+    checks: Sequence[ImportedContentCheck], formats: Mapping[ContentCheck, FormatCheck | None], results: CheckResults
+) -> CheckResults:
+    wanted = [check for one in checks for check in (one.check, formats[one.check]) if check is not None]
+    return {check: results[check] for check in wanted}
+
+
+async def _import(writer: ConfluentWriter, write: ConfluentWrite, one: _Import | SchemaRegistryError) -> _Answer:
+    """The answer for one subject. Raises: what is not its own fault."""
+    try:
+        if isinstance(one, SchemaRegistryError):
+            raise one
+        if write.params.has("dryrun"):
+            return _Answer(_outcomes(one, await _send(writer, write, one.command, one.check_results)))
+        added = await _send(writer, write, one.command, one.check_results)
+        if one.deletion is None:
+            return _Answer(_outcomes(one, added), [added])
+        deleted = await _send(writer, write, one.deletion)
+        return _Answer(_outcomes(one, added, deleted.processed), [added, deleted])
+    except SchemaRegistryError as error:
+        return _refusal(error)
+    except Problem as problem:
+        refused, _ = problem_error(problem)
+        if refused.status >= 500:
+            raise
+        return _refusal(refused)
+
+
+async def _send(
+    writer: ConfluentWriter, write: ConfluentWrite, command: RegistryCommand, check_results: CheckResults | None = None
+) -> Recorded:
+    """What a command recorded, durably, or would record. Raises: SchemaRegistryError, Problem."""
+    is_dry = write.params.has("dryrun")
+    future = writer.command_bus.submit(
+        command, write.request.caller, dryrun=is_dry, rebuild=lambda: command, check_results=check_results
+    )
+    return await asyncio.wrap_future(future)
+
+
+def _refusal(error: SchemaRegistryError) -> _Answer:
+    return _Answer({"error_code": error.code, "message": error.message})
+
+
+def _outcomes(one: _Import, added: Recorded, deleted: Collection[str] = ()) -> dict[str, Any]:
+    """The outcomes of the versions of the request and of those that are unlisted, and of settings. deleted: xids."""
+    created = _added_numbers(added)
+    outcomes = {version.number: "created" if version.number in created else "equal" for version in one.command.versions}
+    outcomes |= {number: "deleted" if xid in deleted else "kept" for number, xid in one.unlisted.items()}
+    members: dict[str, Any] = {"versions": {str(number): outcomes[number] for number in sorted(outcomes)}}
+    there = copied_settings(one.command)
+    if there.config:
+        members["config"] = _setting_outcome(dict(one.before.config), dict(there.config))
+    if there.mode is not None:
+        members["mode"] = _setting_outcome(one.before.mode, there.mode)
+    return members
+
+
+def _added_numbers(added: Recorded) -> set[int]:
+    """The numbers of the versions that a command added."""
+    processed = set(added.processed)
+    return {
+        number_of(xids.entity_id(event.xid), facts_of(event.private))
+        for _, event in added.events
+        if event.xid in processed
+    }
 
 
 def _is_copied(read: ConfluentRead, version: SchemaVersion, source: str) -> bool:
@@ -99,19 +237,16 @@ def _is_copied(read: ConfluentRead, version: SchemaVersion, source: str) -> bool
     return bool(facts.get(IMPORTED, {}).get("source") == source)
 
 
-def _import_command(read: ConfluentRead) -> ImportSubject:
+def _import_command(read: ConfluentRead, source: str, members: Mapping[str, Any]) -> ImportSubject:
     """Raises: SchemaRegistryError."""
-    scope, versions = read.scope, read.body.get("versions") or []
+    scope, versions = parse_subject(str(members.get("subject", ""))), members.get("versions") or []
     if not isinstance(versions, list) or not all(isinstance(one, dict) for one in versions):
         raise SchemaRegistryError(422, 'The member "versions" has to be an array of objects')
     if versions and scope.is_context:
         raise SchemaRegistryError(422, "A context has no versions")
-    config, mode = read.body.get("config") or {}, read.body.get("mode")
+    config, mode = members.get("config") or {}, members.get("mode")
     if not isinstance(config, dict) or not isinstance(mode, str | None):
         raise SchemaRegistryError(422, 'The member "config" has to be an object, "mode" a string')
-    source = read.body.get("source")
-    if not isinstance(source, str) or not source:
-        raise SchemaRegistryError(422, 'The member "source" is missing')
     is_registry = is_of_registry(scope)
     return ImportSubject(
         xids.REGISTRY if is_registry else group_xid_of(read, scope),
@@ -138,28 +273,12 @@ def _imported_version(members: Mapping[str, Any]) -> ImportedVersion:
     )
 
 
-def _live_numbers(read: ConfluentRead) -> frozenset[int]:
+def _live_numbers(members: Mapping[str, Any]) -> frozenset[int]:
     """Raises: SchemaRegistryError."""
-    numbers = read.body.get("live") or []
+    numbers = members.get("live") or []
     if not isinstance(numbers, list) or not all(isinstance(number, int) for number in numbers):
         raise SchemaRegistryError(422, 'The member "live" has to be an array of numbers')
     return frozenset(numbers)
-
-
-def _answer(
-    read: ConfluentRead, command: ImportSubject, before: ScopeSettings, outcomes: dict[int, str], last: Recorded
-) -> Response:
-    """The answer, with the correlation id of the last interaction."""
-    there = copied_settings(command)
-    body: dict[str, Any] = {"versions": {str(number): outcomes[number] for number in sorted(outcomes)}}
-    if there.config:
-        body["config"] = _setting_outcome(dict(before.config), dict(there.config))
-    if there.mode is not None:
-        body["mode"] = _setting_outcome(before.mode, there.mode)
-    note_position(last.position)
-    id = last.xregcorrelationid
-    headers: Headers = [(CORRELATION_HEADER, id.encode())] if id is not None else []
-    return json_response(read.request, body, headers=headers)
 
 
 def _setting_outcome(here: Any, there: Any) -> str:

@@ -42,7 +42,7 @@ class Route:
     """A path with its methods. pattern: segments; those in braces are variable. needs_model: it reads schemas.
 
     reads: answers by method that change nothing; a POST among them has a body. writes: those that send a command.
-    in_context: it exists below `/contexts/{context}` as well. is_import: its bodies have all versions of a subject.
+    in_context: it exists below `/contexts/{context}` as well. is_import: its bodies have all versions of subjects.
     """
 
     pattern: str
@@ -91,7 +91,7 @@ ROUTES: Final = (
     ),
     Route("contexts", {"GET": reading.list_contexts}, _NONE, in_context=False),
     Route("contexts/{context}", {}, {"DELETE": writing.delete_context}, in_context=False),
-    Route("-/import/{subject}", {}, {"POST": importing.import_subject}, is_import=True),
+    Route("-/import", {}, {"POST": importing.import_subjects}, in_context=False, is_import=True),
     Route("v1/metadata/id", {"GET": reading.read_cluster}, _NONE, in_context=False, needs_model=False),
     Route("v1/metadata/version", {"GET": reading.read_server_version}, _NONE, in_context=False, needs_model=False),
     Route("v1/metadata/deployment", {"GET": reading.read_deployment}, _NONE, in_context=False, needs_model=False),
@@ -103,7 +103,7 @@ _SEGMENTS: Final = [(route, [*filter(None, route.pattern.split("/"))]) for route
 class ConfluentSettings:
     """default_group: id of the Group that is the default context. default_level: compatibility where none is set.
 
-    max_body, max_import: bytes of a body, and of one with all versions of a subject.
+    max_body, max_import: bytes of a body, and of one with all versions of subjects.
     """
 
     default_group: str

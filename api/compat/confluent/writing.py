@@ -31,7 +31,6 @@ from annals.domain.confluent.schema_types import PROTOBUF
 from annals.domain.confluent.schema_versions import SchemaVersion
 from annals.domain.confluent.settings import IMPORT, LEVEL, effective_mode, is_of_registry
 from annals.domain.confluent.subjects import Subject, group_xid
-from annals.domain.decisions.commands import RegistryCommand
 from annals.domain.values import xid as xids
 from annals.projections.entities.transaction_view import TransactionView
 from annals.projections.log.answer_position import note_position
@@ -71,13 +70,6 @@ class ConfluentWriter:
         future = self.command_bus.submit(command, request.caller, build_answer, rebuild=lambda: command)
         recorded = await asyncio.wrap_future(future)
         return await asyncio.to_thread(lambda: finish(write.read(), recorded))
-
-    async def record(
-        self, write: ConfluentWrite, command: RegistryCommand, build_answer: BuildAnswer | None = None
-    ) -> Recorded:
-        """What a command recorded, durably. Raises: SchemaRegistryError, Problem."""
-        future = self.command_bus.submit(command, write.request.caller, build_answer, rebuild=lambda: command)
-        return await asyncio.wrap_future(future)
 
 
 Finish = Callable[[ConfluentRead, Recorded], Response]

@@ -112,24 +112,38 @@ def _same(is_same: bool) -> str:
     return "the same" if is_same else "another"
 
 
-def _contents(changes: ChangeSet, registry: SchemaRegistry, command: ImportSubject) -> list[_Missing]:
-    """The contents of all versions, by number, parsed in one go. Raises: SchemaRegistryError; ChecksRequired."""
+class ImportedContentCheck(NamedTuple):
+    """The check of the content of a version. text: as the source has it. extras: references, metadata and rule set."""
+
+    version: ImportedVersion
+    check: ContentCheck
+    text: bytes
+    extras: Mapping[str, Any]
+
+
+def content_checks(registry: SchemaRegistry, command: ImportSubject) -> list[ImportedContentCheck]:
+    """The checks that a command needs, by number. Raises: SchemaRegistryError."""
     references = registry.references(xids.entity_id(command.xid))
-    documents: dict[str, bytes] = {}
-    checks: list[tuple[ImportedVersion, ContentCheck, dict[str, Any]]] = []
+    checks = []
     for version in sorted(command.versions, key=lambda one: one.number):
-        content = version.schema.text.encode()
-        sha256 = digest(content)
+        text = version.schema.text.encode()
+        sha256 = digest(text)
         if sha256 is None:
             raise invalid_schema(f"Version {version.number}: Empty schema")
-        documents[sha256] = content
         numbered = references.numbered(version.schema.references, only_live=False)
         extras = content_members(replace(version.schema, references=numbered))
         document = SchemaDocument(version.schema.type, sha256, references.documents(numbered))
-        checks.append((version, ContentCheck(document, dumps(extras).decode()), extras))
-    results = changes.world.check_results(frozenset(check for _, check, _ in checks), documents)
+        checks.append(ImportedContentCheck(version, ContentCheck(document, dumps(extras).decode()), text, extras))
+    return checks
+
+
+def _contents(changes: ChangeSet, registry: SchemaRegistry, command: ImportSubject) -> list[_Missing]:
+    """The contents of all versions, by number, parsed in one go. Raises: SchemaRegistryError; ChecksRequired."""
+    checks = content_checks(registry, command)
+    documents = {one.check.schema.sha256: one.text for one in checks}
+    results = changes.world.check_results(frozenset(one.check for one in checks), documents)
     contents = []
-    for version, check, extras in checks:
+    for version, check, _, extras in checks:
         found = read_content(results[check])
         if found is None:
             refusal = refused_schema(results[check])

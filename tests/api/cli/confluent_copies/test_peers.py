@@ -1,0 +1,267 @@
+"""Copies from registries of other makes and releases, from busy ones, and from ones that change meanwhile (CSR-1002).
+
+Each is a registry behind a gateway, which answers some requests itself, or leaves out what that make does not have.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import httpx
+import pytest
+
+from annals.domain.confluent.subjects import Subject
+from annals.projections.confluent_copy import rest_api
+from annals.projections.confluent_copy.import_run import ImportRun
+from annals.projections.confluent_copy.report import CopyReport
+from annals.projections.confluent_copy.rest_api import HttpApi
+from annals.projections.confluent_copy.rest_reader import RestReader
+from annals.projections.confluent_copy.subject_copy import SubjectCopy
+from annals.projections.outgoing.destination_guard import DestinationGuard
+from tests.api.cli.confluent_copies.test_copies import report, sqlite
+from tests.support.console import Annals
+from tests.support.gateways import Answer, Asked, Change, Ignored, Told, gateway
+from tests.support.schema_sets import contents, done, fill, register, served
+
+NOT_FOUND: Final = Told(404, {"error_code": 404, "message": "HTTP 404 Not Found"})
+NOT_ALLOWED: Final = Told(405, {"error_code": 405, "message": "HTTP 405 Method Not Allowed"})
+
+
+@pytest.fixture(autouse=True)
+def local_addresses(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANNALS_SINKS_ALLOW", "127.0.0.1")
+
+
+class Peer(NamedTuple):
+    """What a registry of another make does otherwise. expects: of copies, what that registry can tell."""
+
+    answer: Answer = lambda asked: None
+    ignored: Ignored = lambda asked: ()
+    change: Change = lambda asked, body: body
+    expects: Callable[[dict[Subject, SubjectCopy]], dict[Subject, SubjectCopy]] = lambda copies: copies
+
+
+def without(*paths: str, told: Told = NOT_FOUND) -> Answer:
+    """A registry that does not have some paths."""
+    return lambda asked: told if asked.path.startswith(paths) else None
+
+
+def without_members(asked: Asked, body: Any) -> Any:
+    """Schemas of an older registry."""
+    if isinstance(body, list):
+        return [without_members(asked, one) for one in body]
+    if isinstance(body, dict):
+        return {name: value for name, value in body.items() if name not in ("deleted", "guid", "ts")}
+    return body
+
+
+def in_order_of_numbers(asked: Asked, body: Any) -> Any:
+    """The list of all schemas in an order in which the versions of a subject are apart."""
+    if asked.path == "/schemas" and isinstance(body, list):
+        return sorted(body, key=lambda one: (one["version"], one["subject"]))
+    return body
+
+
+PEERS = {
+    "no list of schemas": Peer(without("/schemas")),
+    "another method at the list": Peer(without("/schemas", told=NOT_ALLOWED)),
+    "a list that is not implemented": Peer(without("/schemas", told=Told(501, None))),
+    "a list that is refused": Peer(without("/schemas", told=Told(403, {"error_code": 40301, "message": "no"}))),
+    "a list of something else": Peer(without("/schemas", told=Told(200, {"schemas": []}))),
+    "no pages": Peer(ignored=lambda asked: ("offset", "limit")),
+    "an older release": Peer(change=without_members),
+    "an older release, whose list has no deleted ones": Peer(
+        ignored=lambda asked: ("deleted",) if asked.path == "/schemas" else (), change=without_members
+    ),
+    "a list in another order": Peer(change=in_order_of_numbers),
+    "no modes": Peer(
+        without("/mode", told=NOT_ALLOWED),
+        expects=lambda copies: {subject: replace(copy, mode=None) for subject, copy in copies.items()},
+    ),
+    "no contexts": Peer(
+        without("/contexts"),
+        expects=lambda copies: {subject: copy for subject, copy in copies.items() if subject.name},
+    ),
+}
+
+
+def like_karapace(asked: Asked) -> Told | None:
+    """No contexts, and the global mode for each subject."""
+    is_of_subject = asked.path.startswith("/mode/") and asked.path != "/mode/Sub1"
+    return Told(200, {"mode": "READWRITE"}) if is_of_subject else without("/contexts")(asked)
+
+
+PEERS["modes of subjects that have none"] = PEERS["no contexts"]._replace(answer=like_karapace)
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a registry with schemas of all kinds, which tests only read."""
+    place = tmp_path_factory.mktemp("filled")
+    with served(f"sqlite:///{place / 'first'}.db", place) as url:
+        fill(url, 30)
+        yield url
+
+
+@pytest.mark.parametrize("make", PEERS)
+def test_a_peer_of_another_make(annals: Annals, folder: Path, filled: str, make: str) -> None:
+    peer, database = PEERS[make], sqlite(folder, "second")
+    with gateway(filled, peer.answer, peer.ignored, peer.change) as source:
+        copied = annals("import", "--from-confluent", source.url, "--database", database)
+        assert copied.code == 0, copied.err
+    with served(database, folder / "second") as second:
+        assert _told(peer.expects(contents(second))) == _told(peer.expects(contents(filled)))
+
+
+def _told(copies: dict[Subject, SubjectCopy]) -> dict[Subject, SubjectCopy]:
+    """Without subjects of which nothing is known."""
+    return {subject: copy for subject, copy in copies.items() if not copy.is_empty}
+
+
+def test_requests_to_a_peer(annals: Annals, folder: Path, filled: str) -> None:
+    """Versions take one request for all, and each subject one for its config and one for its mode."""
+    with gateway(filled) as source:
+        assert annals("import", "--from-confluent", source.url, "--database", sqlite(folder, "second")).code == 0
+    paths = [asked.path for asked in source.asked]
+    subjects = sum(1 for subject in contents(filled))
+    assert not [path for path in paths if path.startswith("/subjects/")]
+    assert len(paths) <= 2 * subjects + 8
+
+
+def test_subjects_share_requests_to_a_server(annals: Annals, folder: Path, filled: str) -> None:
+    """Those that refer to others follow in a second request, and each is an interaction of its own."""
+    with served(sqlite(folder, "second"), folder / "second") as second:
+        root = (folder / "second" / "serve.log").read_text().split("Annals serves ")[1].split()[0]
+        with gateway(root) as target:
+            assert annals("import", "--from-confluent", filled, "--server", target.url).code == 0
+        assert len([asked for asked in target.asked if asked.method == "POST"]) == 2
+        assert contents(second) == contents(filled)
+
+
+def test_a_subject_that_is_too_large_is_refused_alone(annals: Annals, folder: Path) -> None:
+    large = {"type": "record", "name": "Large", "doc": "x" * 30_000, "fields": []}
+    with (
+        served(sqlite(folder, "first"), folder / "first") as first,
+        served(sqlite(folder, "second"), folder / "second", ANNALS_MAX_BODY="20000") as second,
+        httpx.Client(base_url=first) as client,
+    ):
+        for number in range(5):
+            register(client, f"s{number}", {"schema": f'{{"type": "record", "name": "R{number}", "fields": []}}'})
+        register(client, "large", {"schema": json.dumps(large)})
+        root = (folder / "second" / "serve.log").read_text().split("Annals serves ")[1].split()[0]
+        copied = annals("import", "--from-confluent", first, "--server", root, "--report", "report.jsonl")
+        assert copied.code == 1
+        refused = [line for line in report(folder / "report.jsonl") if line.get("outcome") == "failed"]
+        assert [line["subject"] for line in refused] == ["large"]
+        assert {subject.name for subject in contents(second) if subject.name} == {f"s{number}" for number in range(5)}
+
+
+# --- peers that are busy, or do not answer ---------------------------------------------------------------------------
+
+
+def test_a_busy_peer_is_asked_again_after_the_time_that_it_names(annals: Annals, folder: Path, filled: str) -> None:
+    seen: dict[str, list[float]] = {}
+
+    def busy(asked: Asked) -> Told | None:
+        times = seen.setdefault(asked.path, [])
+        times.append(time.monotonic())
+        if asked.path == "/contexts" and len(times) == 1:
+            return Told(429, None, {"retry-after": "2"})
+        if asked.path == "/subjects" and len(times) == 1:
+            then = datetime.now(UTC) + timedelta(seconds=3)
+            return Told(503, None, {"retry-after": format_datetime(then, usegmt=True)})
+        if asked.path.startswith("/config/") and len(times) == 1:
+            return Told(500, {"error_code": 50001, "message": "Error in the backend data store"})
+        return None
+
+    database = sqlite(folder, "second")
+    with gateway(filled, busy) as source:
+        copied = annals("import", "--from-confluent", source.url, "--database", database)
+        assert copied.code == 0, copied.err
+    assert seen["/contexts"][1] - seen["/contexts"][0] >= 2
+    assert seen["/subjects"][1] - seen["/subjects"][0] >= 2  # the date has no fractions
+    with served(database, folder / "second") as second:
+        assert contents(second) == contents(filled)
+
+
+ANSWERS: Final = [
+    (Told(503, {"error_code": 503, "message": "starting"}), "GET /contexts answers 503: starting"),
+    (NOT_FOUND, "GET /subjects answers 404"),
+    (Told(401, {"error_code": 401, "message": "who is it?"}), "GET /contexts answers 401: who is it?"),
+    (Told(200, "<html>"), "its answer is not that of a schema registry"),
+]
+
+
+@pytest.mark.parametrize(("told", "message"), ANSWERS, ids=[message for _, message in ANSWERS])
+def test_what_is_no_registry(
+    annals: Annals, folder: Path, monkeypatch: pytest.MonkeyPatch, filled: str, told: Told, message: str
+) -> None:
+    monkeypatch.setattr(rest_api, "RETRY_SECONDS", (0.01,))
+    with gateway(filled, lambda asked: told) as source:
+        ended = annals("import", "--from-confluent", source.url, "--database", sqlite(folder, "second"))
+    assert ended.code not in (0, 2) and message in ended.err
+
+
+def test_a_subject_that_cannot_be_read_is_reported_and_stays(
+    annals: Annals, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is not at the source as far as a copy can see, and must not be deleted for that (CSR-1011)."""
+    monkeypatch.setattr(rest_api, "RETRY_SECONDS", (0.01,))
+    fails = False
+
+    def failing(asked: Asked) -> Told | None:
+        return Told(500, {"error_code": 50001, "message": "damaged"}) if fails and asked.path == "/mode/b" else None
+
+    with (
+        served(sqlite(folder, "first"), folder / "first") as first,
+        served(sqlite(folder, "second"), folder / "second") as second,
+        httpx.Client(base_url=first) as client,
+        gateway(first, failing) as source,
+        closing(HttpApi(source.url, DestinationGuard("127.0.0.1"))) as from_api,
+        closing(HttpApi(second, DestinationGuard("127.0.0.1"))) as to_api,
+    ):
+        for name in ("a", "b"):
+            register(client, name, {"schema": f'{{"type": "record", "name": "{name}", "fields": []}}'})
+        for _ in range(2):
+            found = CopyReport()
+            ImportRun(RestReader(from_api), "here", to_api, found, deletes=True).run()
+            fails = True
+        assert found.counts["failed"] == 1 and not found.counts["deleted"]
+        assert httpx.get(f"{second}/subjects").json() == ["a", "b"]
+
+
+def test_a_list_that_becomes_shorter_while_it_is_read(
+    annals: Annals, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A deletion moves what follows one place towards the beginning, from a page to come to one that was read."""
+    monkeypatch.setattr(rest_api, "PAGE", 4)
+    with (
+        served(sqlite(folder, "first"), folder / "first") as first,
+        served(sqlite(folder, "second"), folder / "second") as second,
+        httpx.Client(base_url=first) as client,
+    ):
+        names = [f"s{number:02}" for number in range(20)]
+        for name in names:
+            register(client, name, {"schema": f'{{"type": "record", "name": "{name}", "fields": []}}'})
+
+        def shrinking(asked: Asked) -> Told | None:
+            if asked.path in ("/subjects", "/schemas") and asked.query["offset"] not in ("0", "3") and names:
+                for query in ("", "?permanent=true"):
+                    done(client, "DELETE", f"/subjects/{names[0]}{query}")
+                names.pop(0)
+            return None
+
+        with gateway(first, shrinking) as source:
+            root = (folder / "second" / "serve.log").read_text().split("Annals serves ")[1].split()[0]
+            copied = annals("import", "--from-confluent", source.url, "--server", root)
+        assert copied.code == 0, copied.err
+        found = httpx.get(f"{second}/subjects").json()
+        assert len(names) < 18 and set(names) <= set(found)

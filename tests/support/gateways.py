@@ -1,0 +1,109 @@
+"""A gateway in front of a schema registry: it lets requests through, or answers some of them itself.
+
+With it, a registry looks like one of another make or release, or like one that is overloaded.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Lock, Thread
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
+
+import httpx
+
+
+class Asked(NamedTuple):
+    """A request. path: decoded, without the query."""
+
+    method: str
+    path: str
+    query: dict[str, str]
+
+
+class Told(NamedTuple):
+    """An answer. body: as JSON."""
+
+    status: int
+    body: Any
+    headers: dict[str, str] = {}
+
+
+#: Answers a request itself; None lets it through.
+Answer = Callable[[Asked], Told | None]
+#: The parameters of a request that the registry behind it does not see.
+Ignored = Callable[[Asked], Collection[str]]
+#: Changes the body of what the registry answers to a request.
+Change = Callable[[Asked, Any], Any]
+
+
+class Gateway(ThreadingHTTPServer):
+    """url: under which it answers. asked: all requests, in their order."""
+
+    daemon_threads = True
+
+    def __init__(self, registry: str, answer: Answer, ignored: Ignored, change: Change) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.client = httpx.Client(base_url=registry, timeout=60)
+        self.answer, self.ignored, self.change = answer, ignored, change
+        self.url = f"http://127.0.0.1:{self.server_port}"
+        self.asked: list[Asked] = []
+        self.lock = Lock()
+
+
+@contextmanager
+def gateway(
+    registry: str,
+    answer: Answer = lambda asked: None,
+    ignored: Ignored = lambda asked: (),
+    change: Change = lambda asked, body: body,
+) -> Iterator[Gateway]:
+    """A gateway to a registry. answer: requests that do not reach it. change: what it answers to others."""
+    with Gateway(registry, answer, ignored, change) as server:
+        thread = Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()
+            server.client.close()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: Gateway
+
+    def _handle(self) -> None:
+        content = self.rfile.read(int(self.headers.get("content-length", 0)))
+        parts = urlsplit(self.path)
+        asked = Asked(self.command, unquote(parts.path), dict(parse_qsl(parts.query)))
+        with self.server.lock:
+            self.server.asked.append(asked)
+            told = self.server.answer(asked)
+        if told is None:
+            told = self._forwarded(asked, content)
+        body = json.dumps(told.body).encode()
+        self.send_response(told.status)
+        for name, value in {**told.headers, "content-type": "application/json"}.items():
+            self.send_header(name, value)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def _forwarded(self, asked: Asked, content: bytes) -> Told:
+        kept = ("accept", "content-type", "confluent-accept-unknown-properties")
+        headers = {name: value for name in kept if (value := self.headers.get(name)) is not None}
+        ignored = self.server.ignored(asked)
+        query = urlencode({name: value for name, value in asked.query.items() if name not in ignored})
+        path = f"{urlsplit(self.path).path}?{query}"
+        answer = self.server.client.request(self.command, path, content=content, headers=headers)
+        return Told(answer.status_code, self.server.change(asked, answer.json() if answer.content else None))
+
+    do_GET = do_POST = do_PUT = do_DELETE = _handle  # noqa: N815 - names of the standard library
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Writes nothing."""
