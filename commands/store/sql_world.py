@@ -15,6 +15,7 @@ from annals.commands.store.compression.state_compression import decompress_state
 from annals.commands.store.database import sql
 from annals.commands.store.log_end import HAS_POINTERS, StartState
 from annals.commands.store.mapper import EventMapper, require_bytes
+from annals.commands.store.schema_lookups import SchemaLookups
 from annals.commands.store.secrets import Vault
 from annals.commands.store.stream_head import NO_STREAM_HEAD, StreamHead
 from annals.domain.compat.publications import NoPublications, Publications
@@ -86,8 +87,9 @@ class SqlWorld:
         link_cache: LinkCache | None = None,
         schemas: SchemaIndex | None = None,
     ) -> None:
-        self._schemas: SchemaIndex = schemas or NoSchemas()
-        self.schema_ids = AssignedSchemaIds(self._schemas)
+        stored_schemas: SchemaIndex = schemas or NoSchemas()
+        self._schemas = SchemaLookups(stored_schemas)
+        self.schema_ids = AssignedSchemaIds(stored_schemas)
         self._publications: Publications = published or NoPublications()
         self._connection = connection
         self._vault = vault or Vault()
@@ -127,12 +129,11 @@ class SqlWorld:
 
     @property
     def schemas(self) -> SchemaIndex:
-        self._write_appended()
         return self._schemas
 
     def attach(self, write: Callable[[], None], unwritten_document: Callable[[str], bytes | None]) -> None:
         """Names what a transaction provides: `write` writes the events it has appended, which queries would miss."""
-        self._write = write
+        self._write = self._schemas.write = write
         self._unwritten_document = unwritten_document
 
     def detach(self) -> None:
@@ -317,6 +318,7 @@ class SqlWorld:
         self._unwritten_collections.add(_collection_key(key))
         self.version_chains = still_known(self.version_chains, event)
         self.schema_ids.add(event)
+        self._schemas.add(event)
         if event.xid == xids.MODEL:
             self._model = None
         elif event.type == links.TYPE:
@@ -329,6 +331,7 @@ class SqlWorld:
     def set_written(self) -> None:
         """Notes that the transaction has written everything it appended."""
         self._unwritten_collections.clear()
+        self._schemas.set_written()
 
     def release(self) -> None:
         """Keeps the added events, whatever `roll_back` undoes later."""

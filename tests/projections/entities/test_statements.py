@@ -15,6 +15,8 @@ from annals.commands.pending_command import PendingCommand
 from annals.commands.store.database import sql
 from annals.commands.store.log import Store
 from annals.commands.store.write_transaction import Recorded
+from annals.domain.confluent.commands import RegisterSchema, SchemaRequest
+from annals.domain.confluent.subjects import ContextIds, parse_subject
 from annals.domain.decisions.checks.document_checks import (
     CheckResults,
     ChecksRequired,
@@ -111,6 +113,35 @@ def test_schemas_share_statements(store_url: str, monkeypatch: pytest.MonkeyPatc
             )
         ids = {event.private["confluent"]["id"] for _, event in store.events(0, 1000) if "/versions/" in event.xid}
     assert ids == set(range(1, 2 * min(3, commands) + 1))
+
+
+def test_registrations_share_writes(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CSR-516: what a registration looks up does not write what those before it in the batch have appended."""
+    create(store_url, default_source())
+    with closing(Store(store_url, open_schemas=open_schemas)) as store:
+        seen = noted_statements(store, monkeypatch)
+        writes: list[int] = []
+        for subjects in (["a0"], [f"b{number}" for number in range(20)]):
+            batch = [_registration(subject) for subject in subjects]
+            for _ in range(3):  # the answers to checks of documents come in turns
+                del seen[:]
+                outcomes = handle(batch, store, [EntityProjection()])
+                batch = [
+                    replace(each, check_results={**(each.check_results or {}), **_results(outcome)})
+                    if isinstance(outcome, ChecksRequired)
+                    else each
+                    for each, outcome in zip(batch, outcomes, strict=True)
+                ]
+                if all(isinstance(outcome, Recorded) for outcome in outcomes):
+                    break
+            assert all(isinstance(outcome, Recorded) for outcome in outcomes), outcomes
+            writes.append(sum("SELECT" not in statement[:6] for statement in seen))
+    assert writes[0] == writes[1]
+
+
+def _registration(subject: str) -> PendingCommand:
+    schema = SchemaRequest(f'{{"type": "fixed", "name": "{subject}", "size": 4}}', "AVRO")
+    return PendingCommand(RegisterSchema("/schemagroups/default", parse_subject(subject), schema, ContextIds()))
 
 
 def _schema(id: str, round: int, number: int) -> PendingCommand:
