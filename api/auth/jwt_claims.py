@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
 
+from annals.api.auth.caller_entries import parse_group_roles
 from annals.api.auth.caller_names import check_name
-from annals.api.auth.callers import parse_group_roles
 from annals.domain.access.roles import Caller, Role, highest_role
 from annals.domain.values.json_text import InvalidJson, loads
 
@@ -28,12 +28,16 @@ class InvalidToken(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ClaimSettings:
-    """Required claim values, and the claims that have roles. role, groups: a dot leads into an object."""
+    """Required claim values, and the claims that have the roles and the name of the caller.
+
+    role, groups, name: a dot leads into an object.
+    """
 
     issuer: str | None = None
     audience: str | None = None
     role: str = "role"
     groups: str = "xregistry_groups"
+    name: str = "sub"
 
 
 def parse_json_object(text: bytes) -> dict[str, Any]:
@@ -62,9 +66,9 @@ def caller_of_claims(claims: Mapping[str, Any], claim_settings: ClaimSettings, n
     if claim_settings.audience is not None and claim_settings.audience not in _parse_audiences(claims.get("aud")):
         raise InvalidToken("aud does not have the audience that the settings name")
     try:
-        name = check_name(claims.get("sub"))
+        name = check_name(_claim(claims, claim_settings.name))
     except ValueError as error:
-        raise InvalidToken(f"sub: {error}") from None
+        raise InvalidToken(f"{claim_settings.name}: {error}") from None
     return Caller(
         name, _parse_role(_claim(claims, claim_settings.role)), _parse_groups(_claim(claims, claim_settings.groups))
     ), expires

@@ -53,6 +53,7 @@ VERBS: Final = {
     "lake": Verb(
         "lake:lake", "Keep the log as tables that other programs read. docs/guides/lake/README.md describes them."
     ),
+    "auth": Verb("auth:auth", "Check credentials by the settings of the server."),
     "secrets": Verb("secrets:secrets", "Manage the encrypted secrets of the registry."),
     "completion": Verb("completion:completion", "Print a script that completes verbs, options and values in a shell."),
 }

@@ -13,8 +13,11 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from annals.api.auth import callers, json_settings
+from annals.api.auth import json_settings
+from annals.api.auth.build import AuthSettings
+from annals.api.auth.jwt_claims import ClaimSettings
 from annals.api.auth.jwt_keys import is_url
+from annals.api.auth.tokens import parse_fixed_tokens
 from annals.api.compat.aliases import families_by_host
 from annals.api.http.access_log.line_rate import AUTO_LIMIT, AccessLogMode
 from annals.api.http.browsers import cors
@@ -248,8 +251,9 @@ class Settings(BaseSettings):
         description="maximum number of entities in an answer with `inline`; 0 for no limit, because answers are "
         "streamed",
     )
-    tokens: Annotated[str | None, validated_by(callers.parse_fixed_tokens)] = Field(
-        None, description="callers by bearer token: JSON, or the path of a JSON file; if unset, all clients may write"
+    read_only_anonymous: bool = Field(False, description="whether callers without a credential may read, and only read")
+    tokens: Annotated[str | None, validated_by(parse_fixed_tokens)] = Field(
+        None, description="callers by bearer token: JSON, or the path of a JSON file"
     )
     jwt_keys: Annotated[str | None, validated_by(is_url)] = Field(
         None,
@@ -257,6 +261,7 @@ class Settings(BaseSettings):
     )
     jwt_issuer: str | None = Field(None, description="required `iss` of JWTs")
     jwt_audience: str | None = Field(None, description="required `aud` of JWTs")
+    jwt_name_claim: str = Field("sub", description="claim with the name of the caller; dots select members of objects")
     jwt_role_claim: str = Field("role", description="claim with the role of the caller; dots select members of objects")
     jwt_groups_claim: str = Field("xregistry_groups", description="claim with additional roles by the xid of a Group")
     event_changes: bool = Field(True, description="whether events list the changed attributes, in `data`")
@@ -344,9 +349,17 @@ class Settings(BaseSettings):
         )
 
     @property
+    def auth(self) -> AuthSettings:
+        """The authenticators that are on, and what callers without a credential may do."""
+        claims = ClaimSettings(
+            self.jwt_issuer, self.jwt_audience, self.jwt_role_claim, self.jwt_groups_claim, self.jwt_name_claim
+        )
+        return AuthSettings(self.tokens, self.jwt_keys, claims, self.read_only_anonymous)
+
+    @property
     def own_hosts(self) -> tuple[str, ...] | None:
         """The host names that the server accepts; None to accept any (ACC-87)."""
-        is_checked = self.hosts or self.public_url or not (self.tokens or self.jwt_keys)
+        is_checked = self.hosts or self.public_url or self.auth.anonymous.role is not None
         public_host = urlsplit(self.public_url or "").hostname
         configured_hosts = (name for name in (self.host, public_host) if name)
         return (*configured_hosts, *self.compat_hosts, *host_names(self.hosts or "")) if is_checked else None

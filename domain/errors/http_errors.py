@@ -23,7 +23,7 @@ class HttpProblem(Problem):
 class Unauthorized(HttpProblem, status=401):
     """`unauthorized`, HTTP 401: the caller is missing or unknown."""
 
-    title = 'For "<subject>", a valid bearer token is needed: <error_detail>.'
+    title = 'For "<subject>", a valid credential is needed: <error_detail>.'
 
 
 class Forbidden(HttpProblem, status=403):

@@ -6,8 +6,6 @@ Rules CSR-101 to CSR-116, CSR-201, CSR-202, CSR-301, CSR-905 to CSR-910.
 from __future__ import annotations
 
 import asyncio
-import re
-from base64 import b64decode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
@@ -34,7 +32,6 @@ from annals.domain.errors.problems import Problem
 
 #: The path of the API below the registry's root.
 BASE: Final = "/compat/confluent"
-_BASIC: Final = re.compile(r"basic +([A-Za-z0-9+/=]+) *\Z", re.IGNORECASE)
 Read = Callable[[ConfluentRead], Response]
 
 
@@ -131,11 +128,12 @@ class ConfluentRoutes:
         except SchemaRegistryError as error:
             return error_response(request, error)
         except Problem as problem:
-            refusal, headers = problem_error(problem)
-            return error_response(request, refusal, headers)
+            problem = self._authenticator.refusal(problem)
+            challenges = self._authenticator.challenges(request, is_token_too=True)
+            return error_response(request, problem_error(problem), challenges if problem.status == 401 else None)
 
     async def _answer(self, request: Request, receive: Receive) -> Response:
-        request = await self._authenticator.authenticate(_with_bearer(request))
+        request = await self._authenticator.authenticate(request, is_token_too=True)
         route, parts, context = find_route(request.raw_path.removeprefix(BASE))
         if request.method == "OPTIONS":
             allow = ", ".join(route.methods).encode()
@@ -251,16 +249,3 @@ def _decode(segment: str) -> str:
         return unquote_to_bytes(segment.encode("latin-1")).decode()
     except UnicodeDecodeError:
         raise status_error(404) from None
-
-
-def _with_bearer(request: Request) -> Request:
-    """The request with the password of Basic as its bearer token (CSR-116)."""
-    match = _BASIC.match(request.header(b"authorization") or "")
-    if match is None:
-        return request
-    try:
-        password = b64decode(match[1]).partition(b":")[2]
-    except ValueError:
-        return request
-    others = [header for header in request.headers if header[0] != b"authorization"]
-    return request.with_headers([*others, (b"authorization", b"Bearer " + password)])

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from annals.api.auth.caller_names import check_name
+from annals.api.auth.credentials import InvalidCredential, RequestCredential, Scheme
 from annals.api.auth.jwt import MAX_TOKEN_LENGTH, JwtVerifier
 from annals.api.auth.jwt_claims import ClaimSettings
 from annals.api.auth.jwt_keys import (
@@ -34,7 +35,6 @@ from annals.api.auth.jwt_keys import (
 )
 from annals.api.settings.settings import Settings
 from annals.domain.access.roles import Caller, Role
-from annals.domain.errors.http_errors import Unauthorized
 from annals.projections.outgoing.destination_guard import DestinationGuard
 from tests.support.examples import examples
 from tests.support.registries.in_process import create, serving
@@ -80,18 +80,22 @@ def token(**claims: Any) -> str:
     return signed(json.dumps({name: value for name, value in content.items() if value is not ...}).encode())
 
 
+def bearer(**claims: Any) -> RequestCredential:
+    return RequestCredential(Scheme.BEARER, token(**claims))
+
+
 def each(name: str, *values: Any) -> Iterator[dict[str, Any]]:
     """Claims, or members of a header, that have one of some values each."""
     return ({name: value} for value in values)
 
 
 def named(tokens: JwtVerifier, token: str) -> Caller | None:
-    """Whom a token names; None where it is refused, with the one answer that there is."""
+    """Whom a token names; None where it is refused."""
     try:
-        return asyncio.run(tokens.caller(token))
-    except Unauthorized as refused:
-        assert refused.arguments["error_detail"] == "the token is unknown"
+        found = asyncio.run(tokens.identify(RequestCredential(Scheme.BEARER, token)))
+    except InvalidCredential:
         return None
+    return found.caller if found else None
 
 
 #: When tests are collected; those that need them may run much later.
@@ -373,15 +377,15 @@ def test_key_fetches_are_shared_and_do_not_block(monkeypatch: pytest.MonkeyPatch
         tokens = JwtVerifier(IssuerKeys(url, DestinationGuard("127.0.0.1")), ClaimSettings("i", "a"))
 
         async def several() -> None:
-            first = [tokens.caller(token(jti=number)) for number in range(9)]
-            assert {found.name for found in await asyncio.gather(*first) if found} == {"jo"}
+            first = [tokens.identify(bearer(jti=number)) for number in range(9)]
+            assert {found.caller.name for found in await asyncio.gather(*first) if found} == {"jo"}
             assert len(asked) == 1
             monkeypatch.setattr("annals.api.auth.jwt_keys.MAX_REFRESH_SECONDS", -1.0)
             began = time.monotonic()
-            assert (await tokens.caller(token(jti=10))) is not None
+            assert (await tokens.identify(bearer(jti=10))) is not None
             waited = time.monotonic() - began
-            with pytest.raises(Unauthorized):  # waits for the look that has begun
-                await tokens.caller(signed(b"{}", kid="another"))
+            with pytest.raises(InvalidCredential):  # waits for the look that has begun
+                await tokens.identify(RequestCredential(Scheme.BEARER, signed(b"{}", kid="another")))
             assert waited < time.monotonic() - began and len(asked) == 2
 
         asyncio.run(several())

@@ -1,0 +1,77 @@
+"""Builds the authenticators that the settings turn on (ACC-10)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+
+from annals.api.auth import json_settings
+from annals.api.auth.callers import Authenticator
+from annals.api.auth.identity import CredentialVerifier
+from annals.api.auth.jwt_claims import ClaimSettings
+from annals.api.auth.jwt_keys import IssuerKeys
+from annals.api.auth.tokens import FixedTokens, FixedTokenVerifier, parse_fixed_tokens
+from annals.api.auth.watched_files import Upkeep, WatchedFiles
+from annals.api.http.connections.trusted_proxies import TrustedProxies
+from annals.domain.access.roles import ANONYMOUS, ANONYMOUS_READER, NO_CALLER, Caller
+from annals.projections.outgoing.resolver import Resolver
+
+_LOG: Final = logging.getLogger("annals")
+
+
+@dataclass(frozen=True, slots=True)
+class AuthSettings:
+    """Which authenticators are on. tokens: JSON or a path; None for off. jwt_keys: a path or a URL; None for off.
+
+    anonymous_reads: whether callers without a credential are readers.
+    """
+
+    tokens: str | None = None
+    jwt_keys: str | None = None
+    claims: ClaimSettings = field(default_factory=ClaimSettings)
+    anonymous_reads: bool = False
+
+    @property
+    def has_authenticator(self) -> bool:
+        """Whether any authenticator is on."""
+        return bool(self.tokens or self.jwt_keys)
+
+    @property
+    def anonymous(self) -> Caller:
+        """The caller without a credential (ACC-120, ACC-121)."""
+        if self.anonymous_reads:
+            return ANONYMOUS_READER
+        return NO_CALLER if self.has_authenticator else ANONYMOUS
+
+
+def build_authenticator(
+    settings: AuthSettings, upkeep: Upkeep, proxies: TrustedProxies, resolver: Resolver | None = None
+) -> Authenticator:
+    """The authenticator of a server. upkeep: keeps it current. resolver: for the URL of the keys of JWTs.
+
+    Raises: ValueError for a list that cannot be parsed.
+    """
+    verifiers: list[CredentialVerifier] = []
+    if settings.tokens:
+        verifiers.append(FixedTokenVerifier(_watched_tokens(settings.tokens, upkeep)))
+    if settings.jwt_keys:
+        from annals.api.auth.jwt import JwtVerifier  # with all of cryptography, which most servers do not need
+
+        keys = IssuerKeys(settings.jwt_keys, resolver)
+        verifiers.append(JwtVerifier(keys, settings.claims))
+        upkeep.repeat(keys.refresh)
+        for name in ("issuer", "audience"):
+            if getattr(settings.claims, name) is None:
+                _LOG.warning("ANNALS_JWT_%s is not set: JWTs for others with the same keys are accepted", name.upper())
+    return Authenticator(verifiers, settings.anonymous, proxies)
+
+
+def _watched_tokens(setting: str, upkeep: Upkeep) -> Callable[[], FixedTokens]:
+    load = partial(parse_fixed_tokens, setting)
+    if json_settings.is_inline_json(setting):
+        tokens = load()
+        return lambda: tokens
+    return upkeep.watch(WatchedFiles((setting,), load)).current
