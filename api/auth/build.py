@@ -9,6 +9,7 @@ from functools import partial
 from typing import Final
 
 from annals.api.auth import json_settings
+from annals.api.auth.basic import PasswordVerifier, parse_passwords
 from annals.api.auth.callers import Authenticator
 from annals.api.auth.identity import CredentialVerifier
 from annals.api.auth.jwt_claims import ClaimSettings
@@ -24,20 +25,22 @@ _LOG: Final = logging.getLogger("annals")
 
 @dataclass(frozen=True, slots=True)
 class AuthSettings:
-    """Which authenticators are on. tokens: JSON or a path; None for off. jwt_keys: a path or a URL; None for off.
+    """Which authenticators are on; each is None if it is off.
 
-    anonymous_reads: whether callers without a credential are readers.
+    tokens: JSON or a path. jwt_keys: a path or a URL. basic_file: a path. anonymous_reads: whether callers without a
+    credential are readers.
     """
 
     tokens: str | None = None
     jwt_keys: str | None = None
+    basic_file: str | None = None
     claims: ClaimSettings = field(default_factory=ClaimSettings)
     anonymous_reads: bool = False
 
     @property
     def has_authenticator(self) -> bool:
         """Whether any authenticator is on."""
-        return bool(self.tokens or self.jwt_keys)
+        return bool(self.tokens or self.jwt_keys or self.basic_file)
 
     @property
     def anonymous(self) -> Caller:
@@ -57,6 +60,9 @@ def build_authenticator(
     verifiers: list[CredentialVerifier] = []
     if settings.tokens:
         verifiers.append(FixedTokenVerifier(_watched_tokens(settings.tokens, upkeep)))
+    if settings.basic_file:
+        passwords = WatchedFiles((settings.basic_file,), partial(parse_passwords, settings.basic_file))
+        verifiers.append(PasswordVerifier(upkeep.watch(passwords).current))
     if settings.jwt_keys:
         from annals.api.auth.jwt import JwtVerifier  # with all of cryptography, which most servers do not need
 

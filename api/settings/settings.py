@@ -14,6 +14,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from annals.api.auth import json_settings
+from annals.api.auth.basic import parse_passwords
 from annals.api.auth.build import AuthSettings
 from annals.api.auth.jwt_claims import ClaimSettings
 from annals.api.auth.jwt_keys import is_url
@@ -99,6 +100,8 @@ def _lower_case(value: object) -> object:
 DEFAULT_PORT: Final = 8080
 #: The address at which a server that listens on all addresses is reached.
 _REACHABLE_HOSTS: Final = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}
+#: The settings that turn an authenticator on.
+AUTHENTICATOR_FIELDS: Final = ("tokens", "jwt_keys", "basic_file")
 #: Hosts that other machines cannot reach.
 _LOOPBACK_HOSTS: Final = frozenset(("127.0.0.1", "::1", "localhost"))
 
@@ -109,9 +112,7 @@ def _default_plaintext(value: bool | None, info: ValidationInfo) -> bool:
         return value
     other_settings = info.data
     hosts = (other_settings.get("host"), urlsplit(other_settings.get("public_url") or "http://localhost").hostname)
-    return all(host in _LOOPBACK_HOSTS for host in hosts) and not (
-        other_settings.get("tokens") or other_settings.get("jwt_keys")
-    )
+    return all(host in _LOOPBACK_HOSTS for host in hosts) and not any(map(other_settings.get, AUTHENTICATOR_FIELDS))
 
 
 def check_authorities(path: str) -> None:
@@ -255,6 +256,9 @@ class Settings(BaseSettings):
     tokens: Annotated[str | None, validated_by(parse_fixed_tokens)] = Field(
         None, description="callers by bearer token: JSON, or the path of a JSON file"
     )
+    basic_file: Annotated[str | None, validated_by(parse_passwords)] = Field(
+        None, description="path of a JSON file with names and hashes of passwords; `annals passwd` prints entries"
+    )
     jwt_keys: Annotated[str | None, validated_by(is_url)] = Field(
         None,
         description="keys of the issuer of JWTs: the path of a JWKS file, an https URL, or an http URL of this machine",
@@ -354,7 +358,7 @@ class Settings(BaseSettings):
         claims = ClaimSettings(
             self.jwt_issuer, self.jwt_audience, self.jwt_role_claim, self.jwt_groups_claim, self.jwt_name_claim
         )
-        return AuthSettings(self.tokens, self.jwt_keys, claims, self.read_only_anonymous)
+        return AuthSettings(self.tokens, self.jwt_keys, self.basic_file, claims, self.read_only_anonymous)
 
     @property
     def own_hosts(self) -> tuple[str, ...] | None:
