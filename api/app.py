@@ -16,6 +16,7 @@ from annals.api.audit.responses import AuditRoutes
 from annals.api.audit.tree_hash import HASH, tree_hash_table
 from annals.api.auth.build import build_authenticator
 from annals.api.auth.callers import Authenticator, FixedCallerAuthenticator
+from annals.api.auth.file_error_metric import FileErrorCollector
 from annals.api.auth.jwt_keys import is_url
 from annals.api.auth.watched_files import Upkeep
 from annals.api.auth.whoami import WHOAMI, WhoamiRoutes
@@ -222,7 +223,7 @@ def create_app(
             registry.store.damage,
             PositionWaits(registry.readers, log_head_watcher, settings.waitfor_seconds).wait,
         )
-        metrics.registry.register(upkeep.collector())
+        metrics.registry.register(FileErrorCollector(upkeep))
         upkeep_task = asyncio.create_task(upkeep.run())
         app.router.default, app.state.refuse = dispatcher, dispatcher.refuse
         if delivery_service:

@@ -4,50 +4,21 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
 from annals.api.auth import json_settings
+from annals.api.auth.auth_settings import AuthSettings
 from annals.api.auth.basic import PasswordVerifier, parse_passwords
 from annals.api.auth.callers import Authenticator
 from annals.api.auth.identity import CredentialVerifier
-from annals.api.auth.jwt_claims import ClaimSettings
 from annals.api.auth.jwt_keys import IssuerKeys
 from annals.api.auth.tokens import FixedTokens, FixedTokenVerifier, parse_fixed_tokens
 from annals.api.auth.watched_files import Upkeep, WatchedFiles
 from annals.api.http.connections.trusted_proxies import TrustedProxies
-from annals.domain.access.roles import ANONYMOUS, ANONYMOUS_READER, NO_CALLER, Caller
 from annals.projections.outgoing.resolver import Resolver
 
 _LOG: Final = logging.getLogger("annals")
-
-
-@dataclass(frozen=True, slots=True)
-class AuthSettings:
-    """Which authenticators are on; each is None if it is off.
-
-    tokens: JSON or a path. jwt_keys: a path or a URL. basic_file: a path. anonymous_reads: whether callers without a
-    credential are readers.
-    """
-
-    tokens: str | None = None
-    jwt_keys: str | None = None
-    basic_file: str | None = None
-    claims: ClaimSettings = field(default_factory=ClaimSettings)
-    anonymous_reads: bool = False
-
-    @property
-    def has_authenticator(self) -> bool:
-        """Whether any authenticator is on."""
-        return bool(self.tokens or self.jwt_keys or self.basic_file)
-
-    @property
-    def anonymous(self) -> Caller:
-        """The caller without a credential (ACC-120, ACC-121)."""
-        if self.anonymous_reads:
-            return ANONYMOUS_READER
-        return NO_CALLER if self.has_authenticator else ANONYMOUS
 
 
 def build_authenticator(

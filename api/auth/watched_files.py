@@ -7,12 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
-
-from prometheus_client.core import GaugeMetricFamily
-from prometheus_client.registry import Collector
 
 T = TypeVar("T")
 #: Seconds between two looks at the files.
@@ -89,24 +86,9 @@ class Upkeep:
             for task in self._tasks:
                 await task()
 
-    def collector(self) -> Collector:
-        """The metric of broken files."""
-        return _FileErrors(self._files)
-
-
-class _FileErrors(Collector):
-    def __init__(self, files: list[WatchedFiles[Any]]) -> None:
-        self._files = files
-
-    def collect(self) -> Iterator[GaugeMetricFamily]:
-        family = GaugeMetricFamily(
-            "annals_auth_file_error",
-            "1 for a file of callers or certificates that has changed and cannot be used.",
-            labels=("file",),
-        )
-        for files in self._files:
-            family.add_metric((files.name,), int(files.has_error))
-        yield family
+    def file_errors(self) -> dict[str, bool]:
+        """Whether each file is broken, by its path."""
+        return {files.name: files.has_error for files in self._files}
 
 
 def _stamp(path: str) -> Stamp:

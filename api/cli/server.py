@@ -50,8 +50,16 @@ URL_DIFFERS: Final = (
 )
 
 
+#: Why a server does not start that all machines could write to, and the ways out.
+NO_AUTHENTICATOR: Final = (
+    "--host {host} lets other machines connect, and without an authenticator anybody may write. Set ANNALS_TOKENS, "
+    "ANNALS_JWT_KEYS or ANNALS_BASIC_FILE, or use --host 127.0.0.1; --open (ANNALS_OPEN=true) serves all the same."
+)
+
+
 def serve_registry(settings: Settings) -> None:
     """Runs the server of the registry until Ctrl-C or SIGTERM, and creates the store if it does not exist."""
+    check_exposure(settings)
     listening_socket = bind_socket(settings)
     confluent_socket = bind_socket(settings, settings.confluent_port) if settings.confluent_port is not None else None
     sockets = [listening_socket, *([confluent_socket] if confluent_socket else [])]
@@ -78,6 +86,19 @@ def serve_registry(settings: Settings) -> None:
         turns = WriteTurns() if settings.database.startswith("sqlite") else None  # PostgreSQL has a queue itself
         serve = partial(run_server, settings, sockets, address, turns)
         WorkerProcesses(settings.workers, serve, _WORKER_GRACE_SECONDS).run()
+
+
+def check_exposure(settings: Settings) -> None:
+    """Refuses to serve other machines without an authenticator, unless the settings say so (ACC-122).
+
+    Raises: UsageError.
+    """
+    if settings.auth.has_authenticator or settings.is_local:
+        return
+    if not settings.open:
+        raise UsageError(NO_AUTHENTICATOR.format(host=settings.host))
+    what = "read" if settings.read_only_anonymous else "write"
+    print_notice(f"anybody who reaches {settings.host}:{settings.port} may {what}, because no authenticator is on.")
 
 
 def bind_socket(settings: Settings, port: int | None = None) -> socket.socket:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import ssl
 from collections.abc import Callable
+from ipaddress import ip_address
 from typing import Annotated, Final, Literal
 from urllib.parse import urlsplit
 
@@ -14,8 +15,8 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from annals.api.auth import json_settings
+from annals.api.auth.auth_settings import AuthSettings
 from annals.api.auth.basic import parse_passwords
-from annals.api.auth.build import AuthSettings
 from annals.api.auth.jwt_claims import ClaimSettings
 from annals.api.auth.jwt_keys import is_url
 from annals.api.auth.tokens import parse_fixed_tokens
@@ -252,6 +253,9 @@ class Settings(BaseSettings):
         description="maximum number of entities in an answer with `inline`; 0 for no limit, because answers are "
         "streamed",
     )
+    open: bool = Field(
+        False, description="whether the server may listen beyond its own machine without any authenticator"
+    )
     read_only_anonymous: bool = Field(False, description="whether callers without a credential may read, and only read")
     tokens: Annotated[str | None, validated_by(parse_fixed_tokens)] = Field(
         None, description="callers by bearer token: JSON, or the path of a JSON file"
@@ -359,6 +363,14 @@ class Settings(BaseSettings):
             self.jwt_issuer, self.jwt_audience, self.jwt_role_claim, self.jwt_groups_claim, self.jwt_name_claim
         )
         return AuthSettings(self.tokens, self.jwt_keys, self.basic_file, claims, self.read_only_anonymous)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only its own machine can reach the server."""
+        try:
+            return self.host == "localhost" or ip_address(self.host).is_loopback
+        except ValueError:
+            return False
 
     @property
     def own_hosts(self) -> tuple[str, ...] | None:
