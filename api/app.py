@@ -16,6 +16,7 @@ from annals.api.audit.responses import AuditRoutes
 from annals.api.audit.tree_hash import HASH, tree_hash_table
 from annals.api.auth.build import build_authenticator
 from annals.api.auth.callers import Authenticator, FixedCallerAuthenticator
+from annals.api.auth.denials import DenialLog
 from annals.api.auth.file_error_metric import FileErrorCollector
 from annals.api.auth.jwt_keys import is_url
 from annals.api.auth.watched_files import Upkeep
@@ -129,11 +130,14 @@ def create_app(
     Raises: ValueError for tokens that cannot be parsed.
     """
     proxies, cors, upkeep = TrustedProxies(settings.trusted_proxies), Cors(settings.cors_origins), Upkeep()
-    authenticator = FixedCallerAuthenticator(caller) if caller else build_settings_authenticator(settings, upkeep)
     metrics, log_head_watcher = ServerMetrics(OWN_NAMES), LogHeadWatcher()
+    routes = RouteTemplates((*PATH_TEMPLATES, *(f"/{name}" for name in ROOT_ALIASES)))
+    denials = DenialLog(metrics.registry, proxies, routes)
+    authenticator = (
+        FixedCallerAuthenticator(caller) if caller else build_settings_authenticator(settings, upkeep, denials)
+    )
     commit_listeners = CommitListeners(metrics, log_head_watcher)
     allowed_hosts = AllowedHosts(None if caller else settings.own_hosts)
-    routes = RouteTemplates((*PATH_TEMPLATES, *(f"/{name}" for name in ROOT_ALIASES)))
     access_log = AccessLog(settings.access_log, routes)
     server_config = ServerConfig(settings.public_url, proxies, authenticator, cors, metrics, allowed_hosts, access_log)
 
@@ -295,11 +299,13 @@ def _message_mounts(registry: Registry, max_body: int) -> Mapping[str, Mount]:
     }
 
 
-def build_settings_authenticator(settings: Settings, upkeep: Upkeep) -> Authenticator:
+def build_settings_authenticator(settings: Settings, upkeep: Upkeep, denials: DenialLog | None = None) -> Authenticator:
     """The authenticator that the settings describe. upkeep: keeps it current while the server runs.
+
+    denials: where refusals are counted and logged.
 
     Raises: ValueError for a list of callers that cannot be parsed.
     """
     keys = settings.jwt_keys
     resolver = build_guard_for_url(keys, settings) if keys and is_url(keys) else None
-    return build_authenticator(settings.auth, upkeep, TrustedProxies(settings.trusted_proxies), resolver)
+    return build_authenticator(settings.auth, upkeep, TrustedProxies(settings.trusted_proxies), resolver, denials)

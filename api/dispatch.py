@@ -198,7 +198,7 @@ class Dispatcher:
         except MethodNotAllowed as not_allowed:
             return problem_response(not_allowed.problem, request, not_allowed.allow)
         except Problem as problem:
-            return self._refusal(self._config.authenticator.refusal(problem), request)
+            return self._refusal(self._config.authenticator.refusal(problem, request), request)
         except ClientDisconnect:
             raise
         except asyncio.CancelledError:

@@ -13,7 +13,7 @@ class AuthSettings:
     """Which authenticators are on; each is None if it is off.
 
     tokens: JSON or a path. jwt_keys: a path or a URL. basic_file: a path. anonymous_reads: whether callers without a
-    credential are readers.
+    credential are readers. reads_per_second, writes_per_second: limits of one caller; None for none.
     """
 
     tokens: str | None = None
@@ -21,6 +21,8 @@ class AuthSettings:
     basic_file: str | None = None
     claims: ClaimSettings = field(default_factory=ClaimSettings)
     anonymous_reads: bool = False
+    reads_per_second: float | None = None
+    writes_per_second: float | None = None
 
     @property
     def has_authenticator(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from annals.api.auth import json_settings
 from annals.api.auth.auth_settings import AuthSettings
@@ -13,18 +13,28 @@ from annals.api.auth.basic import PasswordVerifier, parse_passwords
 from annals.api.auth.callers import Authenticator
 from annals.api.auth.identity import CredentialVerifier
 from annals.api.auth.jwt_keys import IssuerKeys
+from annals.api.auth.request_rates import RequestRates
 from annals.api.auth.tokens import FixedTokens, FixedTokenVerifier, parse_fixed_tokens
 from annals.api.auth.watched_files import Upkeep, WatchedFiles
 from annals.api.http.connections.trusted_proxies import TrustedProxies
 from annals.projections.outgoing.resolver import Resolver
 
+if TYPE_CHECKING:
+    from annals.api.auth.denials import DenialLog
+
 _LOG: Final = logging.getLogger("annals")
 
 
 def build_authenticator(
-    settings: AuthSettings, upkeep: Upkeep, proxies: TrustedProxies, resolver: Resolver | None = None
+    settings: AuthSettings,
+    upkeep: Upkeep,
+    proxies: TrustedProxies,
+    resolver: Resolver | None = None,
+    denials: DenialLog | None = None,
 ) -> Authenticator:
     """The authenticator of a server. upkeep: keeps it current. resolver: for the URL of the keys of JWTs.
+
+    denials: where refusals are counted and logged.
 
     Raises: ValueError for a list that cannot be parsed.
     """
@@ -43,7 +53,8 @@ def build_authenticator(
         for name in ("issuer", "audience"):
             if getattr(settings.claims, name) is None:
                 _LOG.warning("ANNALS_JWT_%s is not set: JWTs for others with the same keys are accepted", name.upper())
-    return Authenticator(verifiers, settings.anonymous, proxies)
+    rates = RequestRates(settings.reads_per_second, settings.writes_per_second)
+    return Authenticator(verifiers, settings.anonymous, proxies, rates, denials)
 
 
 def _watched_tokens(setting: str, upkeep: Upkeep) -> Callable[[], FixedTokens]:

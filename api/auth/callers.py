@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from annals.api.auth.credentials import InvalidCredential, RequestCredential, Scheme, find_credential
+from annals.api.auth.failed_attempts import FailedAttempts
 from annals.api.auth.identity import CredentialVerifier, Identity
+from annals.api.auth.request_rates import RequestRates
 from annals.api.http.access_log.access_log import CURRENT_CALLER
 from annals.api.http.connections.trusted_proxies import TrustedProxies
 from annals.api.http.request import Request
@@ -19,6 +21,9 @@ from annals.api.http.response import Headers
 from annals.domain.access.roles import ANONYMOUS, Caller
 from annals.domain.errors.http_errors import Forbidden, Unauthorized
 from annals.domain.errors.problems import Problem
+
+if TYPE_CHECKING:
+    from annals.api.auth.denials import DenialLog  # with the client of Prometheus, which most verbs do not need
 
 #: All authenticators, in the order in which they are asked about a credential (ACC-12).
 ORDER: Final = ("session", "keys", "tokens", "jwt", "basic", "certificate")
@@ -36,6 +41,7 @@ class Authenticator:
 
     verifiers: in any order; without one, no credential is read, and all callers are anonymous. anonymous: the caller
     without a credential, who has no role where each request needs one. proxies: those whose `Client-Cert` counts.
+    rates: of requests; None for no limit. denials: where refusals are counted and logged; None for nowhere.
     """
 
     def __init__(
@@ -43,16 +49,21 @@ class Authenticator:
         verifiers: Sequence[CredentialVerifier] = (),
         anonymous: Caller = ANONYMOUS,
         proxies: TrustedProxies = _NO_PROXIES,
+        rates: RequestRates | None = None,
+        denials: DenialLog | None = None,
     ) -> None:
         self._verifiers = sorted(verifiers, key=lambda verifier: ORDER.index(verifier.name))
         self._schemes = frozenset(scheme for verifier in verifiers for scheme in verifier.schemes)
         self._anonymous = Identity(anonymous)
         self._proxies = proxies
+        self._rates = rates if rates is not None and rates.is_on else None
+        self._denials = denials
+        self._attempts = FailedAttempts()
 
     async def authenticate(self, request: Request, *, is_token_too: bool = False) -> Request:
         """The request with its caller, whom its log line then names. is_token_too: see `RequestCredential`.
 
-        Raises: Unauthorized.
+        Raises: Unauthorized, TooManyAttempts, TooManyRequests.
         """
         if not self._verifiers:
             caller = self._anonymous.caller
@@ -61,17 +72,36 @@ class Authenticator:
             if caller is self._anonymous.caller and caller.role is None:
                 raise Unauthorized(error_detail=_NO_CREDENTIAL)
         CURRENT_CALLER.set(caller)
+        if self._rates is not None:
+            is_anonymous = caller is self._anonymous.caller
+            self._rates.count(self._address(request) if is_anonymous else f"@{caller.name}", request.is_read)
         return request if caller is request.caller else replace(request, caller=caller)
 
     async def identify(self, request: Request, *, is_token_too: bool = False) -> Identity:
-        """Who sends a request; the anonymous caller without a credential. Raises: Unauthorized for a bad one."""
+        """Who sends a request; the anonymous caller without a credential.
+
+        Raises: Unauthorized for a bad credential; TooManyAttempts.
+        """
         if not self._verifiers:
             return self._anonymous
+        name = ""
         try:
             credential = find_credential(request, self._schemes, self._proxies, is_token_too=is_token_too)
-            return self._anonymous if credential is None else await self.verify(credential)
-        except InvalidCredential:
+            if credential is None:
+                return self._anonymous
+            name = credential.name
+            if self._attempts:
+                self._attempts.check(self._address(request), name)
+            return await self.verify(credential)
+        except InvalidCredential as error:
+            self._attempts.add(self._address(request), name)
+            if self._denials is not None:
+                known_name = name if name and self.callers_named(name) else None
+                self._denials.add_failure(request, error.authenticator, error.reason, str(error), known_name)
             raise Unauthorized(error_detail="the one that was sent is not valid") from None
+
+    def _address(self, request: Request) -> str:
+        return self._proxies.client_address(request.scope)
 
     async def verify(self, credential: RequestCredential) -> Identity:
         """Who has a credential. Raises: InvalidCredential."""
@@ -110,11 +140,16 @@ class Authenticator:
             headers.append(_BASIC_CHALLENGE)
         return headers
 
-    def refusal(self, problem: Problem) -> Problem:
-        """The problem to answer with: an anonymous caller who is not allowed something needs a credential."""
+    def refusal(self, problem: Problem, request: Request) -> Problem:
+        """The problem to answer with: an anonymous caller who is not allowed something needs a credential.
+
+        Denials are counted and logged.
+        """
         caller = CURRENT_CALLER.get()
         if self._verifiers and isinstance(problem, Forbidden) and caller is self._anonymous.caller:
             return Unauthorized(error_detail=_NO_CREDENTIAL)
+        if self._denials is not None:
+            self._denials.add(request, problem)
         return problem
 
 

@@ -6,7 +6,6 @@ Spec: RFC 7519, RFC 7515; RFC 8725 for what is refused.
 from __future__ import annotations
 
 import hashlib
-import logging
 import time
 from collections import OrderedDict
 from typing import Any, Final
@@ -20,8 +19,6 @@ from annals.api.auth.jwt_claims import ClaimSettings, InvalidToken, caller_of_cl
 from annals.api.auth.jwt_keys import ALGORITHMS, IssuerKeys
 from annals.domain.access.roles import Caller
 
-_LOG: Final = logging.getLogger("annals.callers")
-
 #: Maximum characters of a token, and of the id of its key (ACC-21, ACC-22).
 MAX_TOKEN_LENGTH: Final = 8192
 MAX_KEY_ID_LENGTH: Final = 256
@@ -30,8 +27,6 @@ TOKEN_TYPES: Final = ("jwt", "at+jwt")
 #: Number of verified tokens in the cache, and seconds for which they stay: verifying one costs as much as a read.
 CACHE_SIZE: Final = 1024
 CACHE_SECONDS: Final = 60.0
-#: Maximum number of refusals that are logged per second.
-MAX_LOG_LINES_PER_SECOND: Final = 10
 _JWS: Final = jwt.PyJWS()
 #: How the base64 of a JSON object begins; passwords that may be tokens rarely do.
 _JSON_START: Final = "ey"
@@ -48,7 +43,6 @@ class JwtVerifier:
         self._keys = keys
         self._claims = claims
         self._cache: OrderedDict[bytes, tuple[float, int, Identity]] = OrderedDict()
-        self._log_count = (0, 0)
 
     async def identify(self, credential: RequestCredential) -> Identity | None:
         """See `CredentialVerifier`. Cost: about 100 µs for a token that is not in the cache."""
@@ -62,8 +56,7 @@ class JwtVerifier:
         try:
             identity = await self._verify(token)
         except InvalidToken as error:
-            self._log_refusal(error)
-            raise InvalidCredential(str(error)) from None
+            raise InvalidCredential(str(error), error.reason) from None
         assert identity.expires is not None, "a token without an expiry is refused"
         until = min(time.time() + CACHE_SECONDS, identity.expires)
         self._cache[token_hash] = until, self._keys.version, identity
@@ -74,15 +67,6 @@ class JwtVerifier:
     def callers_named(self, name: str) -> tuple[Caller, ...]:
         """See `CredentialVerifier`: only the issuer has a list."""
         return ()
-
-    def _log_refusal(self, error: InvalidToken) -> None:
-        """Logs why a token is refused, with a limit per second, because any client can send invalid tokens."""
-        second, line_count = int(time.monotonic()), 0
-        if second == self._log_count[0]:
-            line_count = self._log_count[1]
-        self._log_count = second, line_count + 1
-        if line_count < MAX_LOG_LINES_PER_SECOND:
-            _LOG.warning("a JWT is refused: %s", str(error)[:500])
 
     async def _verify(self, token: str) -> Identity:
         """Who has a token. Raises: InvalidToken."""

@@ -23,7 +23,11 @@ MAX_ROLES: Final = 100
 
 
 class InvalidToken(Exception):
-    """A token that names no caller. The message has the reason, for the log."""
+    """A token that names no caller. The message says why, for the log. reason: a word for metrics."""
+
+    def __init__(self, message: str, reason: str = "invalid") -> None:
+        super().__init__(message)
+        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +61,7 @@ def caller_of_claims(claims: Mapping[str, Any], claim_settings: ClaimSettings, n
     """The caller that the claims name, and the expiry. Times are in seconds since 1970. Raises: InvalidToken."""
     expires = _time_claim(claims, "exp")
     if expires is None or expires + LEEWAY <= now:
-        raise InvalidToken("exp is missing" if expires is None else "it has expired")
+        raise InvalidToken("exp is missing") if expires is None else InvalidToken("it has expired", "expired")
     for name in ("nbf", "iat"):
         if (_time_claim(claims, name) or 0) > now + LEEWAY:
             raise InvalidToken(f"{name} is in the future")

@@ -272,6 +272,12 @@ class Settings(BaseSettings):
     jwt_name_claim: str = Field("sub", description="claim with the name of the caller; dots select members of objects")
     jwt_role_claim: str = Field("role", description="claim with the role of the caller; dots select members of objects")
     jwt_groups_claim: str = Field("xregistry_groups", description="claim with additional roles by the xid of a Group")
+    rate_reads: float | None = Field(
+        None,
+        gt=0,
+        description="maximum number of reads of one caller, or of one address without a credential, a second",
+    )
+    rate_writes: float | None = Field(None, gt=0, description="the same for requests with methods that write")
     event_changes: bool = Field(True, description="whether events list the changed attributes, in `data`")
     domain_validation: DomainValidation = Field(
         "warn",
@@ -362,7 +368,15 @@ class Settings(BaseSettings):
         claims = ClaimSettings(
             self.jwt_issuer, self.jwt_audience, self.jwt_role_claim, self.jwt_groups_claim, self.jwt_name_claim
         )
-        return AuthSettings(self.tokens, self.jwt_keys, self.basic_file, claims, self.read_only_anonymous)
+        return AuthSettings(
+            self.tokens,
+            self.jwt_keys,
+            self.basic_file,
+            claims,
+            self.read_only_anonymous,
+            self.rate_reads,
+            self.rate_writes,
+        )
 
     @property
     def is_local(self) -> bool:

@@ -26,6 +26,18 @@ class Unauthorized(HttpProblem, status=401):
     title = 'For "<subject>", a valid credential is needed: <error_detail>.'
 
 
+class TooManyAttempts(HttpProblem, status=429):
+    """`too_many_attempts`, HTTP 429: too many credentials of this client were not valid."""
+
+    title = 'For "<subject>", too many credentials were not valid; try again in <retry_after> seconds.'
+
+
+class TooManyRequests(HttpProblem, status=429):
+    """`too_many_requests`, HTTP 429: the caller sends more requests per second than the settings allow."""
+
+    title = 'For "<subject>", a caller may send <rate> <kind> a second; try again in <retry_after> seconds.'
+
+
 class Forbidden(HttpProblem, status=403):
     """`forbidden`, HTTP 403: the caller is known, but has no role that allows this."""
 

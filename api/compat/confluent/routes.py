@@ -21,6 +21,7 @@ from annals.api.compat.confluent.responses import error_response, json_response,
 from annals.api.compat.confluent.view import ConfluentView
 from annals.api.compat.confluent.writing import ConfluentWrite, ConfluentWriter, Write
 from annals.api.http.browsers.cross_origin import check_form
+from annals.api.http.problem_response import retry_headers
 from annals.api.http.request import Request
 from annals.api.http.response import Headers, Response
 from annals.api.registry.open_registry import Registry
@@ -128,9 +129,10 @@ class ConfluentRoutes:
         except SchemaRegistryError as error:
             return error_response(request, error)
         except Problem as problem:
-            problem = self._authenticator.refusal(problem)
-            challenges = self._authenticator.challenges(request, is_token_too=True)
-            return error_response(request, problem_error(problem), challenges if problem.status == 401 else None)
+            problem = self._authenticator.refusal(problem, request)
+            is_unauthorized = problem.status == 401
+            challenges = self._authenticator.challenges(request, is_token_too=True) if is_unauthorized else []
+            return error_response(request, problem_error(problem), [*challenges, *retry_headers(problem)])
 
     async def _answer(self, request: Request, receive: Receive) -> Response:
         request = await self._authenticator.authenticate(request, is_token_too=True)
