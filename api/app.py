@@ -125,6 +125,7 @@ def create_app(
     sinks; replaces the DestinationGuard. deliveries: the state of deliveries. delivers: whether this process delivers
     events to the sinks of subscriptions. address: the address that the server listens on. write_turns: see `Store`.
     `state.stop_following` ends endless streams; a server calls it before it waits for open connections.
+    `state.upkeep` watches files while the store is open.
     `state.stop_checking` abandons document checks; it exists while the store is open. `state.refuse` builds the
     response to a request that the server refuses before it has read all of it.
     Raises: ValueError for tokens that cannot be parsed.
@@ -253,6 +254,7 @@ def create_app(
 
     app = DispatcherApplication(lifespan=lifespan)
     app.router.redirect_slashes = False
+    app.state.upkeep = upkeep
     app.state.stop_following = log_head_watcher.stop
     return app
 

@@ -11,6 +11,7 @@ from annals.api.auth import json_settings
 from annals.api.auth.auth_settings import AuthSettings
 from annals.api.auth.basic import PasswordVerifier, parse_passwords
 from annals.api.auth.callers import Authenticator
+from annals.api.auth.certificates import CertificateVerifier, parse_clients
 from annals.api.auth.identity import CredentialVerifier
 from annals.api.auth.jwt_keys import IssuerKeys
 from annals.api.auth.request_rates import RequestRates
@@ -44,6 +45,9 @@ def build_authenticator(
     if settings.basic_file:
         passwords = WatchedFiles((settings.basic_file,), partial(parse_passwords, settings.basic_file))
         verifiers.append(PasswordVerifier(upkeep.watch(passwords).current))
+    if settings.tls_clients:
+        clients = WatchedFiles((settings.tls_clients,), partial(parse_clients, settings.tls_clients))
+        verifiers.append(CertificateVerifier(upkeep.watch(clients).current))
     if settings.jwt_keys:
         from annals.api.auth.jwt import JwtVerifier  # with all of cryptography, which most servers do not need
 

@@ -12,8 +12,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from annals.api.http.connections.tls import CLIENT_CERTIFICATE
 from annals.api.http.connections.trusted_proxies import TrustedProxies
 from annals.api.http.request import Request
+from annals.api.http.session_cookie import session_cookie
 
 
 class Scheme(StrEnum):
@@ -56,10 +58,6 @@ class InvalidCredential(Exception):
         self.authenticator = authenticator
 
 
-#: The names of the session's cookie: where the browser's connection has TLS, and where it has not (ACC-54).
-SESSION_COOKIES: Final = ("__Host-annals", "annals")
-#: The member of the state of a connection that has the certificate of its client, as base64 of its DER.
-CLIENT_CERTIFICATE: Final = "client_certificate"
 _AUTHORIZATION: Final = re.compile(r"([!#$%&'*+\-.^_`|~0-9A-Za-z]+) +(\S+) *\Z")
 _TOKEN: Final = re.compile(r"[A-Za-z0-9._~+/\-]+=*\Z")
 _CERTIFICATE_HEADER: Final = re.compile(r":([A-Za-z0-9+/]+={0,2}):\Z")
@@ -81,18 +79,6 @@ def find_credential(
         return RequestCredential(Scheme.SESSION, cookie)
     if Scheme.CERTIFICATE in schemes and (certificate := _client_certificate(request, proxies)) is not None:
         return RequestCredential(Scheme.CERTIFICATE, certificate)
-    return None
-
-
-def session_cookie(request: Request) -> str | None:
-    """The value of the session's cookie; None without one."""
-    for header, text in request.headers:
-        if header != b"cookie":
-            continue
-        pairs = (pair.strip().partition("=") for pair in text.decode("latin-1").split(";"))
-        cookies = {name: value for name, _, value in pairs}
-        if (found := next((cookies[name] for name in SESSION_COOKIES if name in cookies), None)) is not None:
-            return found
     return None
 
 

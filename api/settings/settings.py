@@ -17,6 +17,7 @@ from sqlalchemy.exc import ArgumentError
 from annals.api.auth import json_settings
 from annals.api.auth.auth_settings import AuthSettings
 from annals.api.auth.basic import parse_passwords
+from annals.api.auth.certificates import parse_clients
 from annals.api.auth.jwt_claims import ClaimSettings
 from annals.api.auth.jwt_keys import is_url
 from annals.api.auth.tokens import parse_fixed_tokens
@@ -26,6 +27,7 @@ from annals.api.http.browsers import cors
 from annals.api.http.browsers.allowed_hosts import parse_hosts as host_names
 from annals.api.http.connections import trusted_proxies as proxies
 from annals.api.http.connections.connection_limits import ConnectionLimits, HeadLimits
+from annals.api.http.connections.tls import TlsFiles
 from annals.api.http.limits import MAX_BODY
 from annals.api.settings.configured_links import parse_configured_links
 from annals.commands.store.master_keys import parse_keys
@@ -102,7 +104,7 @@ DEFAULT_PORT: Final = 8080
 #: The address at which a server that listens on all addresses is reached.
 _REACHABLE_HOSTS: Final = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}
 #: The settings that turn an authenticator on.
-AUTHENTICATOR_FIELDS: Final = ("tokens", "jwt_keys", "basic_file")
+AUTHENTICATOR_FIELDS: Final = ("tokens", "jwt_keys", "basic_file", "tls_clients")
 #: Hosts that other machines cannot reach.
 _LOOPBACK_HOSTS: Final = frozenset(("127.0.0.1", "::1", "localhost"))
 
@@ -263,6 +265,18 @@ class Settings(BaseSettings):
     basic_file: Annotated[str | None, validated_by(parse_passwords)] = Field(
         None, description="path of a JSON file with names and hashes of passwords; `annals passwd` prints entries"
     )
+    tls_cert: str | None = Field(
+        None, description="path of a PEM file with the certificate of the server and those that lead to its authority"
+    )
+    tls_key: str | None = Field(
+        None, description="path of a PEM file with the key of that certificate; if unset, it is in the same file"
+    )
+    tls_client_ca: str | None = Field(
+        None, description="path of a PEM file with the authorities of the certificates that clients may send"
+    )
+    tls_clients: Annotated[str | None, validated_by(parse_clients)] = Field(
+        None, description="path of a JSON file with callers by the subject or an alternative name of a certificate"
+    )
     jwt_keys: Annotated[str | None, validated_by(is_url)] = Field(
         None,
         description="keys of the issuer of JWTs: the path of a JWKS file, an https URL, or an http URL of this machine",
@@ -372,11 +386,17 @@ class Settings(BaseSettings):
             self.tokens,
             self.jwt_keys,
             self.basic_file,
+            self.tls_clients,
             claims,
             self.read_only_anonymous,
             self.rate_reads,
             self.rate_writes,
         )
+
+    @property
+    def tls(self) -> TlsFiles | None:
+        """The files of TLS; None if the server has none."""
+        return TlsFiles(self.tls_cert, self.tls_key, self.tls_client_ca) if self.tls_cert else None
 
     @property
     def is_local(self) -> bool:
@@ -404,4 +424,5 @@ def server_url(settings: Settings, port: int = 0) -> str:
     """The URL at which this machine reaches the server. port: the port that the server listens on."""
     host = _REACHABLE_HOSTS.get(settings.host, settings.host)
     reachable_port = port or settings.port or DEFAULT_PORT
-    return f"http://[{host}]:{reachable_port}" if ":" in host else f"http://{host}:{reachable_port}"
+    scheme = "https" if settings.tls else "http"
+    return f"{scheme}://[{host}]:{reachable_port}" if ":" in host else f"{scheme}://{host}:{reachable_port}"

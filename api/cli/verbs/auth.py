@@ -23,6 +23,10 @@ SecretFile = Annotated[
 ]
 User = Annotated[str | None, typer.Option("--user", metavar="NAME", help="Name of the password; default: a token.")]
 
+Certificate = Annotated[
+    Path | None, typer.Option("--certificate", metavar="FILE", help="PEM file with the certificate of a client.")
+]
+
 
 @auth.callback()
 def _root() -> None:
@@ -30,7 +34,7 @@ def _root() -> None:
 
 
 @auth.command()
-def check(user: User = None, secret_file: SecretFile = None) -> None:
+def check(user: User = None, secret_file: SecretFile = None, certificate: Certificate = None) -> None:
     """Print who a request with a credential would be, as JSON, and why; or why it would be refused.
 
     The command asks for the token or the password, or reads it from a file. It uses the settings of the server, and
@@ -50,7 +54,7 @@ def check(user: User = None, secret_file: SecretFile = None) -> None:
             "no authenticator is on, so the server reads no credential: every caller is anonymous, with the role "
             f"{settings.auth.anonymous.role}."
         )
-    credential = _credential(user, secret_file)
+    credential = _certificate(certificate) if certificate is not None else _credential(user, secret_file)
     try:
         identity = asyncio.run(authenticator.verify(credential))
     except InvalidCredential as error:
@@ -65,6 +69,19 @@ def _credential(user: str | None, secret_file: Path | None) -> RequestCredential
 
     secret = read_secret(secret_file, "Token" if user is None else "Password")
     return RequestCredential(Scheme.BEARER, secret) if user is None else RequestCredential(Scheme.BASIC, secret, user)
+
+
+def _certificate(file: Path) -> RequestCredential:
+    import ssl
+    from base64 import b64encode
+
+    from annals.api.auth.credentials import RequestCredential, Scheme
+
+    try:
+        der = ssl.PEM_cert_to_DER_cert(file.read_text())
+    except (OSError, ValueError):
+        raise UsageError(f"{file} is not a PEM file with a certificate.") from None
+    return RequestCredential(Scheme.CERTIFICATE, b64encode(der).decode())
 
 
 def read_secret(file: Path | None, prompt: str) -> str:
