@@ -16,10 +16,10 @@ from annals.api.audit.responses import AuditRoutes
 from annals.api.audit.tree_hash import HASH, tree_hash_table
 from annals.api.auth.build import build_authenticator
 from annals.api.auth.callers import Authenticator, FixedCallerAuthenticator
-from annals.api.auth.denials import DenialLog
-from annals.api.auth.file_error_metric import FileErrorCollector
+from annals.api.auth.files.file_error_metric import FileErrorCollector
+from annals.api.auth.files.watched_files import Upkeep
 from annals.api.auth.jwt_keys import is_url
-from annals.api.auth.watched_files import Upkeep
+from annals.api.auth.limits.denials import DenialLog
 from annals.api.auth.whoami import WHOAMI, WhoamiRoutes
 from annals.api.compat.aliases import CompatAliases
 from annals.api.compat.confluent.routes import BASE as CONFLUENT_BASE

@@ -12,16 +12,16 @@ from annals.api.auth.auth_settings import AuthSettings
 from annals.api.auth.basic import PasswordVerifier, parse_passwords
 from annals.api.auth.callers import Authenticator
 from annals.api.auth.certificates import CertificateVerifier, parse_clients
+from annals.api.auth.files.watched_files import Upkeep, WatchedFiles
 from annals.api.auth.identity import CredentialVerifier
 from annals.api.auth.jwt_keys import IssuerKeys
-from annals.api.auth.request_rates import RequestRates
+from annals.api.auth.limits.request_rates import RequestRates
 from annals.api.auth.tokens import FixedTokens, FixedTokenVerifier, parse_fixed_tokens
-from annals.api.auth.watched_files import Upkeep, WatchedFiles
 from annals.api.http.connections.trusted_proxies import TrustedProxies
 from annals.projections.outgoing.resolver import Resolver
 
 if TYPE_CHECKING:
-    from annals.api.auth.denials import DenialLog
+    from annals.api.auth.limits.denials import DenialLog
 
 _LOG: Final = logging.getLogger("annals")
 

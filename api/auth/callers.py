@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from annals.api.auth.credentials import InvalidCredential, RequestCredential, Scheme, find_credential
-from annals.api.auth.failed_attempts import FailedAttempts
 from annals.api.auth.identity import CredentialVerifier, Identity
-from annals.api.auth.request_rates import RequestRates
+from annals.api.auth.limits.failed_attempts import FailedAttempts
+from annals.api.auth.limits.request_rates import RequestRates
 from annals.api.http.access_log.access_log import CURRENT_CALLER
 from annals.api.http.connections.trusted_proxies import TrustedProxies
 from annals.api.http.request import Request
@@ -23,7 +23,7 @@ from annals.domain.errors.http_errors import Forbidden, Unauthorized
 from annals.domain.errors.problems import Problem
 
 if TYPE_CHECKING:
-    from annals.api.auth.denials import DenialLog  # with the client of Prometheus, which most verbs do not need
+    from annals.api.auth.limits.denials import DenialLog  # with the client of Prometheus, which most verbs do not need
 
 #: All authenticators, in the order in which they are asked about a credential (ACC-12).
 ORDER: Final = ("session", "keys", "tokens", "jwt", "basic", "certificate")
@@ -94,6 +94,7 @@ class Authenticator:
                 self._attempts.check(self._address(request), name)
             return await self.verify(credential)
         except InvalidCredential as error:
+            self._attempts.check(self._address(request), name)  # what cannot even be parsed comes here first
             self._attempts.add(self._address(request), name)
             if self._denials is not None:
                 known_name = name if name and self.callers_named(name) else None

@@ -17,7 +17,7 @@ import uvicorn
 from starlette.applications import Starlette
 
 from annals.api.app import create_app
-from annals.api.auth.watched_files import WatchedFiles
+from annals.api.auth.files.watched_files import WatchedFiles
 from annals.api.cli.link_requests import ensure_configured_links
 from annals.api.cli.open_registry import open_local_registry
 from annals.api.cli.outcome import StoreError, UsageError

@@ -44,7 +44,7 @@ def check(user: User = None, secret_file: SecretFile = None, certificate: Certif
     """
     from annals.api.app import build_settings_authenticator
     from annals.api.auth.credentials import InvalidCredential
-    from annals.api.auth.watched_files import Upkeep
+    from annals.api.auth.files.watched_files import Upkeep
     from annals.api.auth.whoami import identity_document
 
     settings = load_settings()

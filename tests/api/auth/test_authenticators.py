@@ -152,7 +152,7 @@ def test_a_changed_file_is_read_again(
     sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """ACC-19: within 5 s; a broken file keeps the old content, is logged, and shows in a metric."""
-    monkeypatch.setattr("annals.api.auth.watched_files.CHECK_SECONDS", 0.01)
+    monkeypatch.setattr("annals.api.auth.files.watched_files.CHECK_SECONDS", 0.01)
     file = tmp_path / "tokens.json"
     create(sqlite_url)
 
@@ -186,7 +186,7 @@ def test_a_changed_file_is_read_again(
 
 def test_the_look_at_files_is_frequent() -> None:
     """ACC-19: two looks within 5 s."""
-    from annals.api.auth.watched_files import CHECK_SECONDS
+    from annals.api.auth.files.watched_files import CHECK_SECONDS
 
     assert 2 * CHECK_SECONDS <= 5
 

@@ -228,7 +228,7 @@ def statuses(file: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[C
         pytest.MonkeyPatch.context() as patch,
         serving(url, jwt_keys=str(file), jwt_issuer="i", jwt_audience="a") as api,
     ):
-        patch.setattr("annals.api.auth.failed_attempts.MAX_BY_ADDRESS", 10**6)
+        patch.setattr("annals.api.auth.limits.failed_attempts.MAX_BY_ADDRESS", 10**6)
         yield lambda token: api.send("GET", "/", authorization=f"Bearer {token}").status_code
 
 

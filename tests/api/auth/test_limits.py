@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from annals.api.auth import failed_attempts
-from annals.api.auth.failed_attempts import MAX_ENTRIES, WINDOW_SECONDS, FailedAttempts
-from annals.api.auth.request_rates import RequestRates
+from annals.api.auth.limits import failed_attempts
+from annals.api.auth.limits.failed_attempts import MAX_ENTRIES, WINDOW_SECONDS, FailedAttempts
+from annals.api.auth.limits.request_rates import RequestRates
 from annals.domain.errors.http_errors import TooManyAttempts, TooManyRequests
 from tests.api.auth.test_basic import ENTRIES, basic
 from tests.api.auth.test_jwt import KEY, jwk, token
@@ -137,6 +137,7 @@ def test_too_many_attempts(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(40):
         api.send("GET", "/", authorization="Bearer guess", **attacker)
     assert api.send("GET", "/", **GOOD, **attacker).status_code == 429
+    assert api.send("GET", "/", authorization="nonsense", **attacker).status_code == 429
     assert api.send("GET", "/-/livez", **attacker).status_code == 200
 
 
@@ -259,7 +260,7 @@ def test_denials_are_logged_and_counted(api: Api, caplog: pytest.LogCaptureFixtu
 def test_lines_are_bounded(api: Api, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     """ACC-112: ten a second for each reason; the next line says how many had none."""
     now = [100.0]
-    monkeypatch.setattr("annals.api.auth.denials.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("annals.api.auth.limits.denials.time.monotonic", lambda: now[0])
     for number in range(30):
         api.send("GET", "/dirs", host="evil.example")
         if number == 24:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from annals.api.auth.watched_files import Upkeep
+from annals.api.auth.files.watched_files import Upkeep
 
 
 class FileErrorCollector(Collector):
