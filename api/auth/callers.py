@@ -90,16 +90,22 @@ class Authenticator:
             if credential is None:
                 return self._anonymous
             name = credential.name
-            if self._attempts:
-                self._attempts.check(self._address(request), name)
-            return await self.verify(credential)
+            self._check_attempts(request, name)
+            identity = await self.verify(credential)
+            self._check_attempts(request, name)  # many guesses may have been sent at the same time
+            return identity
         except InvalidCredential as error:
-            self._attempts.check(self._address(request), name)  # what cannot even be parsed comes here first
+            self._check_attempts(request, name)
             self._attempts.add(self._address(request), name)
             if self._denials is not None:
                 known_name = name if name and self.callers_named(name) else None
                 self._denials.add_failure(request, error.authenticator, error.reason, str(error), known_name)
             raise Unauthorized(error_detail="the one that was sent is not valid") from None
+
+    def _check_attempts(self, request: Request, name: str) -> None:
+        """Raises: TooManyAttempts."""
+        if self._attempts:
+            self._attempts.check(self._address(request), name)
 
     def _address(self, request: Request) -> str:
         return self._proxies.client_address(request.scope)

@@ -10,12 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from annals.api.auth.callers import ORDER, Authenticator
 from annals.api.auth.credentials import InvalidCredential, RequestCredential, Scheme
 from annals.api.auth.identity import Identity
 from annals.domain.access.roles import Caller, Role
 from tests.api.auth.test_jwt import KEY, jwk, token
+from tests.support.examples import examples
 from tests.support.registries.in_process import Api, create, serving
 
 TOKENS = {
@@ -195,3 +198,16 @@ def test_paths_in_answers(api: Api) -> None:
     """ACC-16: it is one of the paths of the server."""
     paths = api.send("GET", "/-/openapi.json", authorization="Bearer read").json()["paths"]
     assert paths["/-/whoami"]["get"]["operationId"] == "getCaller"
+
+
+@settings(max_examples=examples(150), deadline=None)
+@given(st.sampled_from([b"", b"Bearer ", b"Basic ", b"basic  "]), st.binary(max_size=40), st.booleans())
+def test_no_header_is_an_error_of_the_server(api: Api, scheme: bytes, content: bytes, is_encoded: bool) -> None:
+    """ACC-11, ACC-12: any bytes name a caller or are refused."""
+    value = scheme + (base64.b64encode(content) if is_encoded else content)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("annals.api.auth.limits.failed_attempts.MAX_BY_ADDRESS", 10**6)
+        patch.setattr("annals.api.auth.limits.failed_attempts.MAX_BY_NAME", 10**6)
+        for path in ("/dirs", "/compat/confluent/schemas/types"):
+            request = api.client.get(path, headers={b"authorization": value})
+            assert api.runner.run(request).status_code in (200, 401)

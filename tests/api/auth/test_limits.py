@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import logging
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -139,6 +141,25 @@ def test_too_many_attempts(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     assert api.send("GET", "/", **GOOD, **attacker).status_code == 429
     assert api.send("GET", "/", authorization="nonsense", **attacker).status_code == 429
     assert api.send("GET", "/-/livez", **attacker).status_code == 200
+
+
+def test_guesses_at_the_same_time(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ACC-110: five of them count, so a good one among the others tells nothing."""
+
+    def check(hash: str, password: str) -> bool:
+        time.sleep(0.005)
+        return password == "guess 19"
+
+    monkeypatch.setattr("annals.api.auth.basic.verify_hash", check)
+
+    async def guess() -> list[int]:
+        requests = [
+            api.client.get("/dirs", headers={"authorization": basic("ada", f"guess {number}")}) for number in range(20)
+        ]
+        return [answer.status_code for answer in await asyncio.gather(*requests)]
+
+    statuses = api.runner.run(guess())
+    assert statuses.count(401) == 5 and statuses.count(429) == 15
 
 
 def test_no_body_is_read(api: Api) -> None:
