@@ -6,7 +6,7 @@ import asyncio
 import ssl
 from base64 import b64encode
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 #: The member of the state of a connection that has the certificate of its client, as base64 of its DER.
 CLIENT_CERTIFICATE: Final = "client_certificate"
@@ -41,21 +41,24 @@ def load_tls(files: TlsFiles) -> ssl.SSLContext:
             reason = error.strerror or error
             raise ValueError(f"{files.client_authority} is not a PEM file with certificates: {reason}") from None
         context.verify_mode = ssl.CERT_OPTIONAL
-        # A resumed session skips the check of the certificate, which another authority may have to sign by now.
-        context.options |= ssl.OP_NO_TICKET
-        context.num_tickets = 0
     return context
 
 
 def follow_tls(current: Callable[[], ssl.SSLContext]) -> ssl.SSLContext:
     """A context whose connections use the current one, as a server keeps its context for good."""
-
-    def use_current(connection: ssl.SSLObject, _server_name: str | None, _context: ssl.SSLContext) -> None:
-        connection.context = current()
-
-    context = current()
-    context.sni_callback = use_current  # OpenSSL calls it for clients that send no name as well
+    context = _CurrentContext(ssl.PROTOCOL_TLS_SERVER)
+    context.current = current
     return context
+
+
+class _CurrentContext(ssl.SSLContext):
+    """A new context has no sessions of the old one, so a client cannot skip the check by a new authority."""
+
+    current: Callable[[], ssl.SSLContext]
+
+    def wrap_bio(self, *arguments: Any, **options: Any) -> ssl.SSLObject:
+        """The TLS of one connection; event loops call it."""
+        return self.current().wrap_bio(*arguments, **options)
 
 
 def client_certificate(transport: asyncio.BaseTransport) -> str | None:

@@ -137,6 +137,31 @@ def test_versions(served: tuple[Served, Path], authority: Authority, version: st
             assert not taken
 
 
+def resumed(
+    running: Served, authority: Authority, certificate: Issued, version: str, session: ssl.SSLSession | None
+) -> tuple[bool, ssl.SSLSession | None]:
+    """Whether a session is good for one more connection, and the session of that."""
+    context = ssl.create_default_context(cafile=str(authority.certificate))
+    context.minimum_version = context.maximum_version = ssl.TLSVersion[version]
+    context.load_cert_chain(certificate.certificate, certificate.key)
+    address = httpx.URL(running.url)
+    if session is not None:
+        context = CONTEXTS[version]
+    CONTEXTS[version] = context
+    with (
+        socket.create_connection((address.host, address.port or 0)) as plain,
+        context.wrap_socket(plain, server_hostname="127.0.0.1", session=session) as connection,
+    ):
+        connection.sendall(b"GET /-/livez HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        assert connection.recv(12) == b"HTTP/1.1 200"
+        return bool(connection.session_reused), connection.session
+
+
+#: Sessions belong to the context that has begun them.
+CONTEXTS: dict[str, ssl.SSLContext] = {}
+VERSIONS = ("TLSv1_2", "TLSv1_3")
+
+
 def subject_of_server(running: Served, authority: Authority) -> str:
     context = ssl.create_default_context(cafile=str(authority.certificate))
     address = httpx.URL(running.url)
@@ -158,6 +183,9 @@ def test_new_files_serve_new_connections(
     with client(authority) as http:
         assert http.get(f"{running.url}/-/livez").status_code == 200
         assert subject_of_server(running, authority) == "server"
+        sessions = {each: resumed(running, authority, issued["ci"], each, None)[1] for each in VERSIONS}
+        again = {each: resumed(running, authority, issued["ci"], each, sessions[each]) for each in VERSIONS}
+        assert all(was_resumed for was_resumed, _ in again.values())
         (home / "cert.pem").write_text("broken")
         token = {"authorization": "Bearer t"}
         until(lambda: f'file_error{{file="{home}/cert.pem"}} 1.0' in metrics(http, running, token), 6)
@@ -167,6 +195,9 @@ def test_new_files_serve_new_connections(
         until(lambda: subject_of_server(running, authority) == "next", 6)
         assert who(running, authority, issued["ci"]) == ("ci", "certificate"), "the new one asks for certificates too"
         assert f'file_error{{file="{home}/cert.pem"}} 0.0' in metrics(http, running, token)
+        # A session of the old files would skip the check of the certificate by a new authority.
+        for each, (_, session) in again.items():
+            assert not resumed(running, authority, issued["ci"], each, session)[0]
         (home / "clients.json").write_text(json.dumps({"O=Example,CN=ci": {"name": "renamed"}}))
         until(lambda: who(running, authority, issued["ci"]) == ("renamed", "certificate"), 6)
 
