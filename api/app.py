@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
@@ -15,9 +14,13 @@ from annals.api.audit.history import HISTORY, history_table
 from annals.api.audit.interactions import INTERACTIONS, interactions_table
 from annals.api.audit.responses import AuditRoutes
 from annals.api.audit.tree_hash import HASH, tree_hash_table
-from annals.api.auth.callers import Authenticator, FixedCallerAuthenticator, TokenVerifier, parse_fixed_tokens
-from annals.api.auth.jwt_claims import ClaimSettings
-from annals.api.auth.jwt_keys import IssuerKeys, is_url
+from annals.api.auth.build import build_authenticator
+from annals.api.auth.callers import Authenticator, FixedCallerAuthenticator
+from annals.api.auth.files.file_error_metric import FileErrorCollector
+from annals.api.auth.files.watched_files import Upkeep
+from annals.api.auth.jwt_keys import is_url
+from annals.api.auth.limits.denials import DenialLog
+from annals.api.auth.whoami import WHOAMI, WhoamiRoutes
 from annals.api.compat.aliases import CompatAliases
 from annals.api.compat.confluent.paths import BASE as CONFLUENT_BASE
 from annals.api.compat.confluent.routes import ConfluentRoutes, ConfluentSettings
@@ -78,8 +81,6 @@ from annals.projections.events.event_families import EventFamily
 from annals.projections.outgoing.resolver import Resolver
 from annals.projections.replication.link_state import LinkStates
 
-_LOG: Final = logging.getLogger("annals")
-
 #: Names that exist below `/-/`. The aliases also exist at the root, unless the model uses the name.
 OWN_NAMES: Final = frozenset(
     (
@@ -99,7 +100,7 @@ OWN_NAMES: Final = frozenset(
         DIFF,
         RESTORE,
     )
-) | {RESOLVED, MATCH, CHECK, FINDINGS, PREVIEWS, COMPAT_OPENAPI, HASH, LINKS, IMPORT}
+) | {RESOLVED, MATCH, CHECK, FINDINGS, PREVIEWS, COMPAT_OPENAPI, HASH, LINKS, IMPORT, WHOAMI}
 #: The first segments of the paths of Confluent's API.
 CONFLUENT: Final = CONFLUENT_BASE.removeprefix("/")
 ROOT_ALIASES: Final = frozenset((LIVEZ, READYZ, METRICS, OPENAPI))
@@ -124,16 +125,20 @@ def create_app(
     sinks; replaces the DestinationGuard. deliveries: the state of deliveries. delivers: whether this process delivers
     events to the sinks of subscriptions. address: the address that the server listens on. write_turns: see `Store`.
     `state.stop_following` ends endless streams; a server calls it before it waits for open connections.
+    `state.upkeep` watches files while the store is open.
     `state.stop_checking` abandons document checks; it exists while the store is open. `state.refuse` builds the
     response to a request that the server refuses before it has read all of it.
     Raises: ValueError for tokens that cannot be parsed.
     """
-    authenticator = FixedCallerAuthenticator(caller) if caller else Authenticator(*_token_verifiers(settings))
+    proxies, cors, upkeep = TrustedProxies(settings.trusted_proxies), Cors(settings.cors_origins), Upkeep()
     metrics, log_head_watcher = ServerMetrics(OWN_NAMES), LogHeadWatcher()
+    routes = RouteTemplates((*PATH_TEMPLATES, *(f"/{name}" for name in ROOT_ALIASES)))
+    denials = DenialLog(metrics.registry, proxies, routes)
+    authenticator = (
+        FixedCallerAuthenticator(caller) if caller else build_settings_authenticator(settings, upkeep, denials)
+    )
     commit_listeners = CommitListeners(metrics, log_head_watcher)
     allowed_hosts = AllowedHosts(None if caller else settings.own_hosts)
-    proxies, cors = TrustedProxies(settings.trusted_proxies), Cors(settings.cors_origins)
-    routes = RouteTemplates((*PATH_TEMPLATES, *(f"/{name}" for name in ROOT_ALIASES)))
     access_log = AccessLog(settings.access_log, routes)
     server_config = ServerConfig(settings.public_url, proxies, authenticator, cors, metrics, allowed_hosts, access_log)
 
@@ -164,7 +169,9 @@ def create_app(
         )
         discovery_mount = Mount(discovery.DiscoveryRoutes(settings.other_registries), allows_anonymous=True)
         fixed_mounts = dict.fromkeys(discovery.DISCOVERY_PATHS, discovery_mount)
-        delivery_service = build_delivery_service(settings, registry, metrics.registry, resolver) if delivers else None
+        delivery_service = (
+            build_delivery_service(settings, registry, authenticator, metrics.registry, resolver) if delivers else None
+        )
         delivery_port = delivery_service.deliveries if delivery_service else deliveries
         subscription_context = build_subscription_context(
             settings, registry, resolver=resolver, deliveries=delivery_port
@@ -183,6 +190,7 @@ def create_app(
         measure_links(metrics.registry, registry.readers, replication)
         own_mounts = {
             **_server_mounts(registry, metrics, archive_monitor),
+            WHOAMI: Mount(WhoamiRoutes(authenticator), allows_anonymous=True, is_leaf=True),
             **_message_mounts(registry, settings.max_body),
             CHECK: Mount(CheckRoutes(registry, settings.max_body), accepts_documents=True),
             **_history_mounts(registry, feeds, families),
@@ -220,6 +228,8 @@ def create_app(
             registry.store.damage,
             PositionWaits(registry.readers, log_head_watcher, settings.waitfor_seconds).wait,
         )
+        metrics.registry.register(FileErrorCollector(upkeep))
+        upkeep_task = asyncio.create_task(upkeep.run())
         app.router.default, app.state.refuse = dispatcher, dispatcher.refuse
         if delivery_service:
             commit_listeners.add(delivery_service)
@@ -230,6 +240,7 @@ def create_app(
         try:
             yield
         finally:
+            upkeep_task.cancel()
             access_log.close()
             log_head_watcher.stop()
             if replication_service:
@@ -243,6 +254,7 @@ def create_app(
 
     app = DispatcherApplication(lifespan=lifespan)
     app.router.redirect_slashes = False
+    app.state.upkeep = upkeep
     app.state.stop_following = log_head_watcher.stop
     return app
 
@@ -289,18 +301,13 @@ def _message_mounts(registry: Registry, max_body: int) -> Mapping[str, Mount]:
     }
 
 
-def _token_verifiers(settings: Settings) -> list[TokenVerifier]:
-    """The verifiers of bearer tokens; none if all callers have the same rights."""
-    verifiers: list[TokenVerifier] = [parse_fixed_tokens(settings.tokens)] if settings.tokens else []
-    if settings.jwt_keys:
-        from annals.api.auth.jwt import JwtVerifier  # with all of cryptography, which most servers do not need
+def build_settings_authenticator(settings: Settings, upkeep: Upkeep, denials: DenialLog | None = None) -> Authenticator:
+    """The authenticator that the settings describe. upkeep: keeps it current while the server runs.
 
-        claims = ClaimSettings(
-            settings.jwt_issuer, settings.jwt_audience, settings.jwt_role_claim, settings.jwt_groups_claim
-        )
-        resolver = build_guard_for_url(settings.jwt_keys, settings) if is_url(settings.jwt_keys) else None
-        verifiers.append(JwtVerifier(IssuerKeys(settings.jwt_keys, resolver), claims))
-        for name in ("issuer", "audience"):
-            if getattr(claims, name) is None:
-                _LOG.warning("ANNALS_JWT_%s is not set: JWTs for others with the same keys are accepted", name.upper())
-    return verifiers
+    denials: where refusals are counted and logged.
+
+    Raises: ValueError for a list of callers that cannot be parsed.
+    """
+    keys = settings.jwt_keys
+    resolver = build_guard_for_url(keys, settings) if keys and is_url(keys) else None
+    return build_authenticator(settings.auth, upkeep, TrustedProxies(settings.trusted_proxies), resolver, denials)

@@ -22,7 +22,7 @@ from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from annals.api.auth.callers import BEARER_CHALLENGE, INVALID_TOKEN_CHALLENGE, Authenticator
+from annals.api.auth.callers import Authenticator
 from annals.api.http import conditional
 from annals.api.http.access_log.access_log import CURRENT_CALLER, AccessLog
 from annals.api.http.browsers.allowed_hosts import AllowedHosts
@@ -197,12 +197,8 @@ class Dispatcher:
             return conditional.not_modified_response(request, not_modified)
         except MethodNotAllowed as not_allowed:
             return problem_response(not_allowed.problem, request, not_allowed.allow)
-        except Unauthorized as problem:
-            return _with_challenge(problem_response(problem, request), request)
         except Problem as problem:
-            return problem_response(
-                problem, request, self._default_surface.allow(request) if problem.status == 405 else None
-            )
+            return self._refusal(self._config.authenticator.refusal(problem, request), request)
         except ClientDisconnect:
             raise
         except asyncio.CancelledError:
@@ -218,6 +214,15 @@ class Dispatcher:
             return problem_response(
                 StoreUnavailable(error_detail=outage) if outage else problems.ServerError(), request
             )
+
+    def _refusal(self, problem: Problem, request: Request) -> Response:
+        response = problem_response(
+            problem, request, self._default_surface.allow(request) if problem.status == 405 else None
+        )
+        if isinstance(problem, Unauthorized):
+            challenges = self._config.authenticator.challenges(request)
+            return replace(response, headers=[*response.headers, *challenges])
+        return response
 
     def _check_sender(self, request: Request, host: str, scope: Scope) -> None:
         """Checks that no foreign web page caused the request. Raises: MisdirectedRequest, BadRequest, CrossOrigin."""
@@ -269,8 +274,3 @@ def _common_headers(request: Request, position: int | None = None) -> Headers:
     """The headers that all responses have (ACC-100). position: of the state that the response shows, if any."""
     headers = _HEADERS_WITH_TLS if request.base.startswith("https:") else _HEADERS_WITHOUT_TLS
     return headers if position is None else [*headers, (POSITION_HEADER, b"%d" % position)]
-
-
-def _with_challenge(response: Response, request: Request) -> Response:
-    challenge = BEARER_CHALLENGE if request.header(b"authorization") is None else INVALID_TOKEN_CHALLENGE
-    return replace(response, headers=[*response.headers, challenge])

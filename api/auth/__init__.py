@@ -1,4 +1,4 @@
-"""Authentication: bearer tokens of a list and JWTs of an issuer, as callers with roles.
+"""Authentication: who sends a request, by tokens, JWTs, passwords or certificates, one file for each.
 
 What a caller may do is in `domain/access`.
 Begin with `callers.py`.

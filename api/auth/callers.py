@@ -1,136 +1,167 @@
-"""Authentication of callers by bearer tokens of a fixed list, or by JWTs of an issuer.
+"""Who calls: one credential of a request decides, by the authenticators that are on (ACC-10 to ACC-18).
 
-Spec: RFC 6750, "Authenticated Requests", "The WWW-Authenticate Response Header Field".
+Spec: RFC 6750, "Authenticated Requests", "The WWW-Authenticate Response Header Field"; RFC 7617, "The 'charset'
+auth-param".
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-import re
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
-from annals.api.auth import json_settings
-from annals.api.auth.caller_names import check_name
+from annals.api.auth.credentials import InvalidCredential, RequestCredential, Scheme, find_credential
+from annals.api.auth.identity import CredentialVerifier, Identity
+from annals.api.auth.limits.failed_attempts import FailedAttempts
+from annals.api.auth.limits.request_rates import RequestRates
 from annals.api.http.access_log.access_log import CURRENT_CALLER
+from annals.api.http.connections.trusted_proxies import TrustedProxies
 from annals.api.http.request import Request
-from annals.domain.access.roles import ANONYMOUS, Caller, Role
-from annals.domain.errors.http_errors import Unauthorized
-from annals.domain.values import xid as xids
+from annals.api.http.response import Headers
+from annals.domain.access.roles import ANONYMOUS, Caller
+from annals.domain.errors.http_errors import Forbidden, Unauthorized
+from annals.domain.errors.problems import Problem
 
-BEARER_CHALLENGE: Final = (b"www-authenticate", b'Bearer realm="annals"')
-INVALID_TOKEN_CHALLENGE: Final = (b"www-authenticate", b'Bearer realm="annals", error="invalid_token"')
+if TYPE_CHECKING:
+    from annals.api.auth.limits.denials import DenialLog  # with the client of Prometheus, which most verbs do not need
 
-_BEARER: Final = re.compile(r"bearer +([A-Za-z0-9._~+/=\-]+) *\Z", re.IGNORECASE)
-_HASHED_TOKEN: Final = re.compile(r"sha256:([0-9a-fA-F]{64})\Z")
-_GROUP_XID: Final = re.compile(r"/[^/]+/[^/]+\Z")
+#: All authenticators, in the order in which they are asked about a credential (ACC-12).
+ORDER: Final = ("session", "keys", "tokens", "jwt", "basic", "certificate")
 
-
-class TokenVerifier(Protocol):
-    """A kind of bearer token."""
-
-    async def caller(self, token: str) -> Caller | None:
-        """The caller with a token; None for a token of another kind.
-
-        Raises: Unauthorized for an invalid token of this kind.
-        """
+_CHALLENGE: Final = b"www-authenticate"
+_BEARER_CHALLENGE: Final = (_CHALLENGE, b'Bearer realm="annals"')
+_INVALID_TOKEN_CHALLENGE: Final = (_CHALLENGE, b'Bearer realm="annals", error="invalid_token"')
+_BASIC_CHALLENGE: Final = (_CHALLENGE, b'Basic realm="annals", charset="UTF-8"')
+_NO_CREDENTIAL: Final = "the request has none"
+_NO_PROXIES: Final = TrustedProxies(None)
 
 
 class Authenticator:
     """Authenticates requests.
 
-    verifiers: without one, every caller is the same anonymous writer.
+    verifiers: in any order; without one, no credential is read, and all callers are anonymous. anonymous: the caller
+    without a credential, who has no role where each request needs one. proxies: those whose `Client-Cert` counts.
+    rates: of requests; None for no limit. denials: where refusals are counted and logged; None for nowhere.
     """
 
-    def __init__(self, *verifiers: TokenVerifier) -> None:
-        self._verifiers = verifiers
+    def __init__(
+        self,
+        verifiers: Sequence[CredentialVerifier] = (),
+        anonymous: Caller = ANONYMOUS,
+        proxies: TrustedProxies = _NO_PROXIES,
+        rates: RequestRates | None = None,
+        denials: DenialLog | None = None,
+    ) -> None:
+        self._verifiers = sorted(verifiers, key=lambda verifier: ORDER.index(verifier.name))
+        self._schemes = frozenset(scheme for verifier in verifiers for scheme in verifier.schemes)
+        self._anonymous = Identity(anonymous)
+        self._proxies = proxies
+        self._rates = rates if rates is not None and rates.is_on else None
+        self._denials = denials
+        self._attempts = FailedAttempts()
 
-    async def authenticate(self, request: Request) -> Request:
-        """The request with its caller, whom its log line then names. Raises: Unauthorized."""
-        caller = await self.caller(request)
+    async def authenticate(self, request: Request, *, is_token_too: bool = False) -> Request:
+        """The request with its caller, whom its log line then names. is_token_too: see `RequestCredential`.
+
+        Raises: Unauthorized, TooManyAttempts, TooManyRequests.
+        """
+        if not self._verifiers:
+            caller = self._anonymous.caller
+        else:
+            caller = (await self.identify(request, is_token_too=is_token_too)).caller
+            if caller is self._anonymous.caller and caller.role is None:
+                raise Unauthorized(error_detail=_NO_CREDENTIAL)
         CURRENT_CALLER.set(caller)
+        if self._rates is not None:
+            is_anonymous = caller is self._anonymous.caller
+            self._rates.count(self._address(request) if is_anonymous else f"@{caller.name}", request.is_read)
         return request if caller is request.caller else replace(request, caller=caller)
 
-    async def caller(self, request: Request) -> Caller:
-        """The caller of a request. Raises: Unauthorized."""
+    async def identify(self, request: Request, *, is_token_too: bool = False) -> Identity:
+        """Who sends a request; the anonymous caller without a credential.
+
+        Raises: Unauthorized for a bad credential; TooManyAttempts.
+        """
         if not self._verifiers:
-            return ANONYMOUS
-        token = _bearer_token(request)
+            return self._anonymous
+        name = ""
+        try:
+            credential = find_credential(request, self._schemes, self._proxies, is_token_too=is_token_too)
+            if credential is None:
+                return self._anonymous
+            name = credential.name
+            self._check_attempts(request, name)
+            identity = await self.verify(credential)
+            self._check_attempts(request, name)  # many guesses may have been sent at the same time
+            return identity
+        except InvalidCredential as error:
+            self._check_attempts(request, name)
+            self._attempts.add(self._address(request), name)
+            if self._denials is not None:
+                known_name = name if name and self.callers_named(name) else None
+                self._denials.add_failure(request, error.authenticator, error.reason, str(error), known_name)
+            raise Unauthorized(error_detail="the one that was sent is not valid") from None
+
+    def _check_attempts(self, request: Request, name: str) -> None:
+        """Raises: TooManyAttempts."""
+        if self._attempts:
+            self._attempts.check(self._address(request), name)
+
+    def _address(self, request: Request) -> str:
+        return self._proxies.client_address(request.scope)
+
+    async def verify(self, credential: RequestCredential) -> Identity:
+        """Who has a credential. Raises: InvalidCredential."""
         for verifier in self._verifiers:
-            if (caller := await verifier.caller(token)) is not None:
-                return caller
-        raise Unauthorized(error_detail="the token is unknown")
+            if credential.scheme not in verifier.schemes and not (credential.is_token_too and credential.token):
+                continue
+            try:
+                identity = await verifier.identify(credential)
+            except InvalidCredential as error:
+                error.authenticator = error.authenticator or verifier.name
+                raise
+            if identity is not None:
+                return identity
+        raise InvalidCredential(f"no authenticator that is on knows this {credential.scheme} credential", "unknown")
+
+    def callers_named(self, name: str) -> list[Caller]:
+        """The callers with a name that the settings list, for rights of callers who send no request now."""
+        return [caller for verifier in self._verifiers for caller in verifier.callers_named(name)]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The authenticators that are on, in their order."""
+        return tuple(verifier.name for verifier in self._verifiers)
+
+    def challenges(self, request: Request, *, is_token_too: bool = False) -> Headers:
+        """The headers of a 401: one for each scheme that is on (ACC-18). is_token_too: Basic is on with Bearer.
+
+        Pages get no challenge of Basic, because the browser would open a dialog.
+        """
+        headers: Headers = []
+        if Scheme.BEARER in self._schemes:
+            sent = (request.header(b"authorization") or "").lower().startswith("bearer")
+            headers.append(_INVALID_TOKEN_CHALLENGE if sent else _BEARER_CHALLENGE)
+        has_basic = Scheme.BASIC in self._schemes or (is_token_too and Scheme.BEARER in self._schemes)
+        if has_basic and request.header(b"sec-fetch-mode") is None:
+            headers.append(_BASIC_CHALLENGE)
+        return headers
+
+    def refusal(self, problem: Problem, request: Request) -> Problem:
+        """The problem to answer with: an anonymous caller who is not allowed something needs a credential.
+
+        Denials are counted and logged.
+        """
+        caller = CURRENT_CALLER.get()
+        if self._verifiers and isinstance(problem, Forbidden) and caller is self._anonymous.caller:
+            return Unauthorized(error_detail=_NO_CREDENTIAL)
+        if self._denials is not None:
+            self._denials.add(request, problem)
+        return problem
 
 
 class FixedCallerAuthenticator(Authenticator):
     """Gives every request the same caller, for example that of the command line."""
 
     def __init__(self, caller: Caller) -> None:
-        super().__init__()
-        self._caller = caller
-
-    async def caller(self, request: Request) -> Caller:
-        return self._caller
-
-
-class FixedTokenVerifier:
-    """The tokens of a setting, stored as SHA-256 only, so that a look-up reveals nothing about other tokens."""
-
-    def __init__(self, callers: Mapping[str, Caller]) -> None:
-        self._callers = callers
-
-    async def caller(self, token: str) -> Caller | None:
-        return self._callers.get(_hash_token(token))
-
-    def callers_named(self, name: str) -> list[Caller]:
-        """The callers with a name, for all of their tokens."""
-        return [caller for caller in self._callers.values() if caller.name == name]
-
-
-def parse_fixed_tokens(setting: str) -> FixedTokenVerifier:
-    """The tokens that a setting lists. setting: JSON text, or the path of a file with it.
-
-    The JSON is an object. Its keys are tokens, or `sha256:` and the token's hash in hex. Its values are objects with
-    `name`, `role` and `groups`, where `groups` has further roles by the xid of a Group. Raises: ValueError.
-    """
-    entries = json.loads(json_settings.load_json_text(setting))
-    if not isinstance(entries, dict):
-        raise ValueError("an object of tokens is needed")
-    return FixedTokenVerifier({_token_hash(token): _parse_caller(entry) for token, entry in entries.items()})
-
-
-def parse_group_roles(value: Any) -> dict[str, Role]:
-    """Roles by the lower-cased xid of a Group. Raises: ValueError if the value does not map Groups to roles."""
-    if not isinstance(value, dict) or not all(_GROUP_XID.match(str(xid)) for xid in value):
-        raise ValueError('"groups" has to be an object with xids of Groups as its keys, such as {"/dirs/d1": "writer"}')
-    return {xids.stream(xid): Role(role) for xid, role in value.items()}
-
-
-def _parse_caller(entry: Any) -> Caller:
-    if not isinstance(entry, dict) or "name" not in entry or set(entry) - {"name", "role", "groups"}:
-        raise ValueError('a token needs an object with a "name" and, if wanted, a "role" and "groups"')
-    role = entry.get("role")
-    return Caller(
-        check_name(entry["name"]), Role(role) if role is not None else None, parse_group_roles(entry.get("groups", {}))
-    )
-
-
-def _token_hash(token: str) -> str:
-    match = _HASHED_TOKEN.match(token)
-    return match[1].lower() if match else _hash_token(token)
-
-
-def _hash_token(token: str) -> str:
-    return hashlib.sha256(token.encode()).hexdigest()
-
-
-def _bearer_token(request: Request) -> str:
-    header = request.header(b"authorization")
-    if header is None:
-        raise Unauthorized(error_detail="the request has no Authorization header")
-    match = _BEARER.match(header)
-    if match is None:
-        raise Unauthorized(error_detail='the Authorization header is not of the form "Bearer <token>"')
-    return match[1]
+        super().__init__(anonymous=caller)

@@ -18,6 +18,6 @@ def load_json_text(setting: str) -> str:
 def read_file(path: str) -> str:
     """The content of a file. Raises: ValueError."""
     try:
-        return Path(path).read_text()
+        return Path(path).read_text(encoding="utf-8")
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}") from None

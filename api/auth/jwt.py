@@ -6,7 +6,6 @@ Spec: RFC 7519, RFC 7515; RFC 8725 for what is refused.
 from __future__ import annotations
 
 import hashlib
-import logging
 import time
 from collections import OrderedDict
 from typing import Any, Final
@@ -14,12 +13,11 @@ from typing import Any, Final
 import jwt
 from jwt.utils import base64url_decode
 
+from annals.api.auth.credentials import InvalidCredential, RequestCredential, Scheme
+from annals.api.auth.identity import Identity
 from annals.api.auth.jwt_claims import ClaimSettings, InvalidToken, caller_of_claims, parse_json_object
 from annals.api.auth.jwt_keys import ALGORITHMS, IssuerKeys
 from annals.domain.access.roles import Caller
-from annals.domain.errors.http_errors import Unauthorized
-
-_LOG: Final = logging.getLogger("annals.callers")
 
 #: Maximum characters of a token, and of the id of its key (ACC-21, ACC-22).
 MAX_TOKEN_LENGTH: Final = 8192
@@ -29,49 +27,49 @@ TOKEN_TYPES: Final = ("jwt", "at+jwt")
 #: Number of verified tokens in the cache, and seconds for which they stay: verifying one costs as much as a read.
 CACHE_SIZE: Final = 1024
 CACHE_SECONDS: Final = 60.0
-#: Maximum number of refusals that are logged per second.
-MAX_LOG_LINES_PER_SECOND: Final = 10
 _JWS: Final = jwt.PyJWS()
+#: How the base64 of a JSON object begins; passwords that may be tokens rarely do.
+_JSON_START: Final = "ey"
+_NOT_CACHED: Final[tuple[float, int, Identity | None]] = (0.0, 0, None)
 
 
 class JwtVerifier:
     """The JWTs of one issuer."""
 
+    name: Final = "jwt"
+    schemes = frozenset((Scheme.BEARER,))
+
     def __init__(self, keys: IssuerKeys, claims: ClaimSettings) -> None:
         self._keys = keys
         self._claims = claims
-        self._cache: OrderedDict[bytes, tuple[float, Caller]] = OrderedDict()
-        self._log_count = (0, 0)
+        self._cache: OrderedDict[bytes, tuple[float, int, Identity]] = OrderedDict()
 
-    async def caller(self, token: str) -> Caller | None:
-        """See `callers.TokenVerifier`. Cost: about 100 µs for a token that is not in the cache."""
-        if token.count(".") != 2:
+    async def identify(self, credential: RequestCredential) -> Identity | None:
+        """See `CredentialVerifier`. Cost: about 100 µs for a token that is not in the cache."""
+        token = credential.token
+        if token is None or not token.startswith(_JSON_START) or token.count(".") != 2:
             return None
         token_hash = hashlib.sha256(token.encode()).digest()
-        cached_until, caller = self._cache.get(token_hash, (0.0, None))
-        if caller is not None and time.time() < cached_until:
-            return caller
+        cached_until, cached_version, identity = self._cache.get(token_hash, _NOT_CACHED)
+        if identity is not None and time.time() < cached_until and cached_version == self._keys.version:
+            return identity
         try:
-            caller, expires = await self._verify(token)
+            identity = await self._verify(token)
         except InvalidToken as error:
-            self._log_refusal(error)
-            raise Unauthorized(error_detail="the token is unknown") from None
-        self._cache[token_hash] = min(time.time() + CACHE_SECONDS, expires), caller
+            raise InvalidCredential(str(error), error.reason) from None
+        assert identity.expires is not None, "a token without an expiry is refused"
+        until = min(time.time() + CACHE_SECONDS, identity.expires)
+        self._cache[token_hash] = until, self._keys.version, identity
         while len(self._cache) > CACHE_SIZE:
             self._cache.popitem(last=False)
-        return caller
+        return identity
 
-    def _log_refusal(self, error: InvalidToken) -> None:
-        """Logs why a token is refused, with a limit per second, because any client can send invalid tokens."""
-        second, line_count = int(time.monotonic()), 0
-        if second == self._log_count[0]:
-            line_count = self._log_count[1]
-        self._log_count = second, line_count + 1
-        if line_count < MAX_LOG_LINES_PER_SECOND:
-            _LOG.warning("a JWT is refused: %s", str(error)[:500])
+    def callers_named(self, name: str) -> tuple[Caller, ...]:
+        """See `CredentialVerifier`: only the issuer has a list."""
+        return ()
 
-    async def _verify(self, token: str) -> tuple[Caller, float]:
-        """The caller and the expiry of a token. Raises: InvalidToken."""
+    async def _verify(self, token: str) -> Identity:
+        """Who has a token. Raises: InvalidToken."""
         if len(token) > MAX_TOKEN_LENGTH:
             raise InvalidToken(f"it has more than {MAX_TOKEN_LENGTH} characters")
         header, claims = (_decode_part(part) for part in token.split(".")[:2])
@@ -83,7 +81,8 @@ class JwtVerifier:
             _JWS.decode(token, key, [algorithm])
         except (jwt.PyJWTError, ValueError, TypeError) as error:
             raise InvalidToken(str(error)) from None
-        return caller_of_claims(claims, self._claims, time.time())
+        caller, expires = caller_of_claims(claims, self._claims, time.time())
+        return Identity(caller, self.name, expires, f"the JWTs of {self._claims.issuer or 'any issuer'}")
 
 
 def _decode_part(text: str) -> dict[str, Any]:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
 
+from annals.api.auth.caller_entries import parse_group_roles
 from annals.api.auth.caller_names import check_name
-from annals.api.auth.callers import parse_group_roles
 from annals.domain.access.roles import Caller, Role, highest_role
 from annals.domain.values.json_text import InvalidJson, loads
 
@@ -23,17 +23,25 @@ MAX_ROLES: Final = 100
 
 
 class InvalidToken(Exception):
-    """A token that names no caller. The message has the reason, for the log."""
+    """A token that names no caller. The message says why, for the log. reason: a word for metrics."""
+
+    def __init__(self, message: str, reason: str = "invalid") -> None:
+        super().__init__(message)
+        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimSettings:
-    """Required claim values, and the claims that have roles. role, groups: a dot leads into an object."""
+    """Required claim values, and the claims that have the roles and the name of the caller.
+
+    role, groups, name: a dot leads into an object.
+    """
 
     issuer: str | None = None
     audience: str | None = None
     role: str = "role"
     groups: str = "xregistry_groups"
+    name: str = "sub"
 
 
 def parse_json_object(text: bytes) -> dict[str, Any]:
@@ -53,7 +61,7 @@ def caller_of_claims(claims: Mapping[str, Any], claim_settings: ClaimSettings, n
     """The caller that the claims name, and the expiry. Times are in seconds since 1970. Raises: InvalidToken."""
     expires = _time_claim(claims, "exp")
     if expires is None or expires + LEEWAY <= now:
-        raise InvalidToken("exp is missing" if expires is None else "it has expired")
+        raise InvalidToken("exp is missing") if expires is None else InvalidToken("it has expired", "expired")
     for name in ("nbf", "iat"):
         if (_time_claim(claims, name) or 0) > now + LEEWAY:
             raise InvalidToken(f"{name} is in the future")
@@ -62,9 +70,9 @@ def caller_of_claims(claims: Mapping[str, Any], claim_settings: ClaimSettings, n
     if claim_settings.audience is not None and claim_settings.audience not in _parse_audiences(claims.get("aud")):
         raise InvalidToken("aud does not have the audience that the settings name")
     try:
-        name = check_name(claims.get("sub"))
+        name = check_name(_claim(claims, claim_settings.name))
     except ValueError as error:
-        raise InvalidToken(f"sub: {error}") from None
+        raise InvalidToken(f"{claim_settings.name}: {error}") from None
     return Caller(
         name, _parse_role(_claim(claims, claim_settings.role)), _parse_groups(_claim(claims, claim_settings.groups))
     ), expires

@@ -54,6 +54,9 @@ class IssuerKeys:
         self._source = source
         self._resolver = resolver
         self._keys: KeySet = {}
+        #: Increases when the keys may have changed, so that checks by the old ones can be forgotten.
+        self.version = 0
+        self._content: bytes | None = None
         self._last_attempt: float | None = None
         self._last_success: float | None = None
         self._load_task: asyncio.Task[None] | None = None
@@ -65,12 +68,23 @@ class IssuerKeys:
         """
         key = self._find_key(id, algorithm)
         if self._is_due(key is not None):
-            self._last_attempt = time.monotonic()
-            self._load_task = asyncio.get_running_loop().create_task(self._load())
+            self._start_load()
         if key is None and self._load_task is not None and not self._load_task.done():
             await asyncio.shield(self._load_task)
             key = self._find_key(id, algorithm)
         return key
+
+    async def refresh(self) -> None:
+        """Reads the keys again if they are old, so that tokens of a removed key are not good for longer (ACC-28).
+
+        It does not read them before the first token has come.
+        """
+        if self._last_attempt is not None and self._is_due(True):
+            self._start_load()
+
+    def _start_load(self) -> None:
+        self._last_attempt = time.monotonic()
+        self._load_task = asyncio.get_running_loop().create_task(self._load())
 
     def _find_key(self, id: str | None, algorithm: str) -> Any:
         if id is None and len({id for id, _ in self._keys}) == 1:
@@ -90,13 +104,17 @@ class IssuerKeys:
         try:
             async with asyncio.timeout(FETCH_SECONDS):
                 content = await self._fetch()
-                self._keys = await asyncio.to_thread(parse_key_set, content)
+                if content != self._content:
+                    self._keys = await asyncio.to_thread(parse_key_set, content)
+                    self._content = content
+                    self.version += 1
             self._last_success = time.monotonic()
         except Exception as error:  # a failure of the issuer must not fail a request
             message = " ".join(str(error).split()) or type(error).__name__
             _LOG.warning("the keys of JWTs cannot be read from %s: %s", self._source, message[:500])
             if self._last_success is not None and time.monotonic() - self._last_success > MAX_STALE_SECONDS:
-                self._keys = {}
+                self._keys, self._content = {}, None
+                self.version += 1
 
     async def _fetch(self) -> bytes:
         """The content of the source. Raises: ValueError, OSError, RequestFailed."""

@@ -53,6 +53,11 @@ VERBS: Final = {
     "lake": Verb(
         "lake:lake", "Keep the log as tables that other programs read. docs/guides/lake/README.md describes them."
     ),
+    "auth": Verb("auth:auth", "Check credentials by the settings of the server."),
+    "passwd": Verb(
+        "passwd:passwd",
+        "Ask twice for a password, and print the entry of a caller for the file of ANNALS_BASIC_FILE.",
+    ),
     "secrets": Verb("secrets:secrets", "Manage the encrypted secrets of the registry."),
     "completion": Verb("completion:completion", "Print a script that completes verbs, options and values in a shell."),
 }

@@ -17,6 +17,7 @@ import uvicorn
 from starlette.applications import Starlette
 
 from annals.api.app import create_app
+from annals.api.auth.files.watched_files import WatchedFiles
 from annals.api.cli.link_requests import ensure_configured_links
 from annals.api.cli.open_registry import open_local_registry
 from annals.api.cli.outcome import StoreError, UsageError
@@ -24,6 +25,7 @@ from annals.api.cli.setup.notices import print_notice
 from annals.api.cli.worker_processes import WorkerProcesses
 from annals.api.compat.confluent.own_port import ConfluentPort
 from annals.api.http.connections.protocol import BoundedConfig, BoundedProtocol
+from annals.api.http.connections.tls import follow_tls, load_tls
 from annals.api.ops.version import SERVER_HEADER
 from annals.api.settings.settings import Settings, server_url
 from annals.api.settings.shown_settings import mask_password
@@ -50,8 +52,23 @@ URL_DIFFERS: Final = (
 )
 
 
+#: Why a server does not start that all machines could write to, and the ways out.
+NO_AUTHENTICATOR: Final = (
+    "--host {host} lets other machines connect, and without an authenticator anybody may write. Set ANNALS_TOKENS, "
+    "ANNALS_JWT_KEYS, ANNALS_BASIC_FILE or ANNALS_TLS_CLIENTS, or use --host 127.0.0.1; --open (ANNALS_OPEN=true) "
+    "serves all the same."
+)
+
+#: Warning if passwords can be read on their way (ACC-93).
+PLAIN_PASSWORDS: Final = (
+    "passwords travel in clear to {host}; set ANNALS_TLS_CERT, or ANNALS_PUBLIC_URL to the https URL of a proxy."
+)
+
+
 def serve_registry(settings: Settings) -> None:
     """Runs the server of the registry until Ctrl-C or SIGTERM, and creates the store if it does not exist."""
+    check_exposure(settings)
+    check_tls(settings)
     listening_socket = bind_socket(settings)
     confluent_socket = bind_socket(settings, settings.confluent_port) if settings.confluent_port is not None else None
     sockets = [listening_socket, *([confluent_socket] if confluent_socket else [])]
@@ -65,10 +82,10 @@ def serve_registry(settings: Settings) -> None:
     with _explain_bind_error(settings):
         for each in sockets:
             each.listen(BACKLOG)
-    root = settings.public_url or url_of_socket(*listening_socket.getsockname()[:2])
+    root = settings.public_url or _url_of(listening_socket, settings)
     print_notice(f"Annals serves {root} from {mask_password(settings.database)}", logging.INFO, prefix="")
     if confluent_socket:
-        confluent_url = url_of_socket(*confluent_socket.getsockname()[:2])
+        confluent_url = _url_of(confluent_socket, settings)
         print_notice(f"Annals serves Confluent's API at {confluent_url}", logging.INFO, prefix="")
     if stored_url not in (settings.public_url, address):
         print_notice(URL_DIFFERS.format(named=stored_url, here=address))
@@ -78,6 +95,42 @@ def serve_registry(settings: Settings) -> None:
         turns = WriteTurns() if settings.database.startswith("sqlite") else None  # PostgreSQL has a queue itself
         serve = partial(run_server, settings, sockets, address, turns)
         WorkerProcesses(settings.workers, serve, _WORKER_GRACE_SECONDS).run()
+
+
+def check_exposure(settings: Settings) -> None:
+    """Refuses to serve other machines without an authenticator, unless the settings say so (ACC-122).
+
+    Raises: UsageError.
+    """
+    if settings.is_local:
+        return
+    is_encrypted = settings.tls is not None or (settings.public_url or "").startswith("https:")
+    if settings.basic_file and not is_encrypted:
+        print_notice(PLAIN_PASSWORDS.format(host=settings.host))
+    if settings.auth.has_authenticator:
+        return
+    if not settings.open:
+        raise UsageError(NO_AUTHENTICATOR.format(host=settings.host))
+    what = "read" if settings.read_only_anonymous else "write"
+    print_notice(f"anybody who reaches {settings.host}:{settings.port} may {what}, because no authenticator is on.")
+
+
+def check_tls(settings: Settings) -> None:
+    """Checks the files of TLS, and that the settings about them fit together. Raises: UsageError."""
+    if settings.tls is None:
+        for name in ("tls_key", "tls_client_ca"):
+            if getattr(settings, name):
+                raise UsageError(f"ANNALS_{name.upper()} needs ANNALS_TLS_CERT.")
+    else:
+        try:
+            load_tls(settings.tls)
+        except ValueError as error:
+            raise UsageError(f"{error}; see ANNALS_TLS_CERT, ANNALS_TLS_KEY and ANNALS_TLS_CLIENT_CA.") from None
+    if settings.tls_clients and not (settings.tls_client_ca or settings.trusted_proxies):
+        raise UsageError(
+            "ANNALS_TLS_CLIENTS needs ANNALS_TLS_CLIENT_CA, or a proxy in ANNALS_TRUSTED_PROXIES that checks "
+            "certificates."
+        )
 
 
 def bind_socket(settings: Settings, port: int | None = None) -> socket.socket:
@@ -107,9 +160,14 @@ def _explain_bind_error(settings: Settings, port: int | None = None, setting: st
         raise UsageError(f"cannot listen on {settings.host}:{shown_port}: {reason}. Try {setting}.") from None
 
 
-def url_of_socket(host: str, port: int) -> str:
+def _url_of(bound_socket: socket.socket, settings: Settings) -> str:
+    host, port, *_ = bound_socket.getsockname()
+    return url_of_socket(host, port, "https" if settings.tls else "http")
+
+
+def url_of_socket(host: str, port: int, scheme: str = "http") -> str:
     """The URL of a server whose socket is bound to an address."""
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
 def run_server(
@@ -128,10 +186,13 @@ def run_server(
     _raise_file_limit(settings.max_connections)
     _, *confluent_sockets = sockets
     ports = [each.getsockname()[1] for each in confluent_sockets]
+    tls = settings.tls
+    tls_contexts = app.state.upkeep.watch(WatchedFiles(tls.paths, partial(load_tls, tls))) if tls else None
     config = BoundedConfig(
         ConfluentPort(app, ports[0]) if ports else app,
         settings.connection_limits,
         lambda problem, scope: app.state.refuse(problem, scope),
+        follow_tls(tls_contexts.current) if tls_contexts else None,
         loop="uvloop",
         ws="none",
         log_config=None,  # `configure_logs` has done it

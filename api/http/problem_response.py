@@ -10,7 +10,7 @@ from typing import Final
 from urllib.parse import quote
 
 from annals.api.http.request import Request
-from annals.api.http.response import JSON, Response
+from annals.api.http.response import JSON, Headers, Response
 from annals.domain.errors import problems
 from annals.domain.errors.http_errors import DOCS_PATH
 from annals.domain.errors.problems import Problem, ServerBusy
@@ -33,14 +33,20 @@ def problem_response(problem: Problem, request: Request, allow: str | None = Non
     headers = [PROBLEM_JSON if is_own_path else JSON, root_link(request.base), _help_link(request.base, problem.name)]
     if allow is not None:
         headers.append((b"allow", allow.encode()))
-    if problem.status == ServerBusy.status:
-        headers.append(RETRY_AFTER)
+    headers.extend(retry_headers(problem))
     body = problem_body(problem, request)
     if is_own_path:
         body = {"type": body["type"], "status": problem.status, **body}
     if request.segments[:1] == (COMPAT,):
         body = {**body, "detail": problem.detail or body["title"], "instance": _instance_url(request)}
     return Response(problem.status, headers, dumps(body))
+
+
+def retry_headers(problem: Problem) -> Headers:
+    """The header that says when to send the request again, if that makes sense."""
+    if (seconds := problem.arguments.get("retry_after")) is not None:
+        return [(b"retry-after", seconds.encode())]
+    return [RETRY_AFTER] if problem.status == ServerBusy.status else []
 
 
 def problem_body(problem: Problem, request: Request) -> dict[str, Json]:

@@ -6,7 +6,7 @@ It is part of the fast path; see `api/dispatch.py`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
@@ -26,7 +26,7 @@ class Request:
     """path: decoded, below the registry's root, as errors name it. segments: the path's segments, without `$details`.
 
     base: absolute URL of the registry's root, without a trailing `/`. raw_path: the path as sent, one character per
-    byte. caller: ANONYMOUS until the caller is authenticated.
+    byte. caller: ANONYMOUS until the caller is authenticated. scope: of ASGI, for what belongs to the connection.
     """
 
     method: str
@@ -38,6 +38,7 @@ class Request:
     base: str
     raw_path: str = ""
     caller: Caller = ANONYMOUS
+    scope: Scope = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def is_read(self) -> bool:
@@ -71,7 +72,7 @@ def build_request(scope: Scope, public_url: str | None = None, proxies: TrustedP
     path, segments, details = _split_path(raw_path)
     base_url = public_url if public_url is not None else (proxies.root_url(scope) or _base_url(scope)) + root
     query, headers = scope["query_string"], scope["headers"]
-    return Request(scope["method"], path, segments, details, query, headers, base_url, raw_path)
+    return Request(scope["method"], path, segments, details, query, headers, base_url, raw_path, ANONYMOUS, scope)
 
 
 def _split_path(raw_path: str) -> tuple[str, tuple[str, ...], bool]:

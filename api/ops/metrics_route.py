@@ -12,6 +12,7 @@ from annals.api.http.problem_response import root_link
 from annals.api.http.request import Request
 from annals.api.http.response import Response
 from annals.api.ops.metrics import CONTENT_TYPE, ServerMetrics
+from annals.domain.access.roles import ANONYMOUS_READER
 from annals.domain.errors.http_errors import Forbidden
 
 METRICS: Final = "metrics"
@@ -27,7 +28,7 @@ class MetricsRoutes:
         """All metrics in the Prometheus text format. Raises: MethodNotAllowed, Forbidden."""
         if (options := read_only_options(request)) is not None:
             return options
-        if request.caller.role is None:
+        if request.caller.role is None or request.caller == ANONYMOUS_READER:
             raise Forbidden(caller=request.caller.name)
         text = await asyncio.to_thread(self._metrics.text)
         return Response(200, [CONTENT_TYPE, root_link(request.base)], text)

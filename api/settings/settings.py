@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import ssl
 from collections.abc import Callable
+from ipaddress import ip_address
 from typing import Annotated, Final, Literal
 from urllib.parse import urlsplit
 
@@ -13,14 +14,20 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from annals.api.auth import callers, json_settings
+from annals.api.auth import json_settings
+from annals.api.auth.auth_settings import AuthSettings
+from annals.api.auth.basic import parse_passwords
+from annals.api.auth.certificates import parse_clients
+from annals.api.auth.jwt_claims import ClaimSettings
 from annals.api.auth.jwt_keys import is_url
+from annals.api.auth.tokens import parse_fixed_tokens
 from annals.api.compat.aliases import CanonicalPath, canonical_paths
 from annals.api.http.access_log.line_rate import AUTO_LIMIT, AccessLogMode
 from annals.api.http.browsers import cors
 from annals.api.http.browsers.allowed_hosts import parse_hosts as host_names
 from annals.api.http.connections import trusted_proxies as proxies
 from annals.api.http.connections.connection_limits import ConnectionLimits, HeadLimits
+from annals.api.http.connections.tls import TlsFiles
 from annals.api.http.limits import MAX_BODY
 from annals.api.settings.configured_links import parse_configured_links
 from annals.commands.store.master_keys import parse_keys
@@ -95,6 +102,8 @@ def _lower_case(value: object) -> object:
 DEFAULT_PORT: Final = 8080
 #: The address at which a server that listens on all addresses is reached.
 _REACHABLE_HOSTS: Final = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}
+#: The settings that turn an authenticator on.
+AUTHENTICATOR_FIELDS: Final = ("tokens", "jwt_keys", "basic_file", "tls_clients")
 #: Hosts that other machines cannot reach.
 _LOOPBACK_HOSTS: Final = frozenset(("127.0.0.1", "::1", "localhost"))
 
@@ -105,9 +114,7 @@ def _default_plaintext(value: bool | None, info: ValidationInfo) -> bool:
         return value
     other_settings = info.data
     hosts = (other_settings.get("host"), urlsplit(other_settings.get("public_url") or "http://localhost").hostname)
-    return all(host in _LOOPBACK_HOSTS for host in hosts) and not (
-        other_settings.get("tokens") or other_settings.get("jwt_keys")
-    )
+    return all(host in _LOOPBACK_HOSTS for host in hosts) and not any(map(other_settings.get, AUTHENTICATOR_FIELDS))
 
 
 def check_authorities(path: str) -> None:
@@ -250,8 +257,27 @@ class Settings(BaseSettings):
         description="maximum number of entities in an answer with `inline`; 0 for no limit, because answers are "
         "streamed",
     )
-    tokens: Annotated[str | None, validated_by(callers.parse_fixed_tokens)] = Field(
-        None, description="callers by bearer token: JSON, or the path of a JSON file; if unset, all clients may write"
+    open: bool = Field(
+        False, description="whether the server may listen beyond its own machine without any authenticator"
+    )
+    read_only_anonymous: bool = Field(False, description="whether callers without a credential may read, and only read")
+    tokens: Annotated[str | None, validated_by(parse_fixed_tokens)] = Field(
+        None, description="callers by bearer token: JSON, or the path of a JSON file"
+    )
+    basic_file: Annotated[str | None, validated_by(parse_passwords)] = Field(
+        None, description="path of a JSON file with names and hashes of passwords; `annals passwd` prints entries"
+    )
+    tls_cert: str | None = Field(
+        None, description="path of a PEM file with the certificate of the server and those that lead to its authority"
+    )
+    tls_key: str | None = Field(
+        None, description="path of a PEM file with the key of that certificate; if unset, it is in the same file"
+    )
+    tls_client_ca: str | None = Field(
+        None, description="path of a PEM file with the authorities of the certificates that clients may send"
+    )
+    tls_clients: Annotated[str | None, validated_by(parse_clients)] = Field(
+        None, description="path of a JSON file with callers by the subject or an alternative name of a certificate"
     )
     jwt_keys: Annotated[str | None, validated_by(is_url)] = Field(
         None,
@@ -259,8 +285,15 @@ class Settings(BaseSettings):
     )
     jwt_issuer: str | None = Field(None, description="required `iss` of JWTs")
     jwt_audience: str | None = Field(None, description="required `aud` of JWTs")
+    jwt_name_claim: str = Field("sub", description="claim with the name of the caller; dots select members of objects")
     jwt_role_claim: str = Field("role", description="claim with the role of the caller; dots select members of objects")
     jwt_groups_claim: str = Field("xregistry_groups", description="claim with additional roles by the xid of a Group")
+    rate_reads: float | None = Field(
+        None,
+        gt=0,
+        description="maximum number of reads of one caller, or of one address without a credential, a second",
+    )
+    rate_writes: float | None = Field(None, gt=0, description="the same for requests with methods that write")
     event_changes: bool = Field(True, description="whether events list the changed attributes, in `data`")
     domain_validation: DomainValidation = Field(
         "warn",
@@ -348,9 +381,39 @@ class Settings(BaseSettings):
         )
 
     @property
+    def auth(self) -> AuthSettings:
+        """The authenticators that are on, and what callers without a credential may do."""
+        claims = ClaimSettings(
+            self.jwt_issuer, self.jwt_audience, self.jwt_role_claim, self.jwt_groups_claim, self.jwt_name_claim
+        )
+        return AuthSettings(
+            self.tokens,
+            self.jwt_keys,
+            self.basic_file,
+            self.tls_clients,
+            claims,
+            self.read_only_anonymous,
+            self.rate_reads,
+            self.rate_writes,
+        )
+
+    @property
+    def tls(self) -> TlsFiles | None:
+        """The files of TLS; None if the server has none."""
+        return TlsFiles(self.tls_cert, self.tls_key, self.tls_client_ca) if self.tls_cert else None
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only its own machine can reach the server."""
+        try:
+            return self.host == "localhost" or ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    @property
     def own_hosts(self) -> tuple[str, ...] | None:
         """The host names that the server accepts; None to accept any (ACC-87)."""
-        is_checked = self.hosts or self.public_url or not (self.tokens or self.jwt_keys)
+        is_checked = self.hosts or self.public_url or self.auth.anonymous.role is not None
         public_host = urlsplit(self.public_url or "").hostname
         configured_hosts = (name for name in (self.host, public_host) if name)
         return (*configured_hosts, *self.compat_hosts, *host_names(self.hosts or "")) if is_checked else None
@@ -365,4 +428,5 @@ def server_url(settings: Settings, port: int = 0) -> str:
     """The URL at which this machine reaches the server. port: the port that the server listens on."""
     host = _REACHABLE_HOSTS.get(settings.host, settings.host)
     reachable_port = port or settings.port or DEFAULT_PORT
-    return f"http://[{host}]:{reachable_port}" if ":" in host else f"http://{host}:{reachable_port}"
+    scheme = "https" if settings.tls else "http"
+    return f"{scheme}://[{host}]:{reachable_port}" if ":" in host else f"{scheme}://{host}:{reachable_port}"

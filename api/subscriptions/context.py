@@ -10,7 +10,7 @@ from typing import Final
 from annals.api.registry.open_registry import Registry
 from annals.api.subscriptions.ports import Deliveries, NoDeliveries
 from annals.commands.store.clock import format_time
-from annals.domain.access.roles import Caller, Role
+from annals.domain.access.roles import ANONYMOUS_READER, Caller, Role
 from annals.domain.decisions.subscriptions import COLLECTION, can_see_subscription
 from annals.domain.errors import problems
 from annals.domain.errors.http_errors import Forbidden
@@ -42,8 +42,10 @@ class SubscriptionApiContext:
 
 
 def check_caller(caller: Caller) -> None:
-    """Checks that the caller has a role. Raises: Forbidden for a caller without any role."""
-    if caller.role is None and not caller.groups:
+    """Checks that the caller has a role. Raises: Forbidden for a caller without any role, or one who only reads
+    because nobody needs a credential for that (ACC-123).
+    """
+    if (caller.role is None and not caller.groups) or caller == ANONYMOUS_READER:
         raise Forbidden(caller=caller.name)
 
 

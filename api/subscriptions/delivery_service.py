@@ -6,6 +6,7 @@ from functools import partial
 
 from prometheus_client import CollectorRegistry
 
+from annals.api.auth.callers import Authenticator
 from annals.api.registry.open_registry import Registry
 from annals.api.settings.settings import Settings
 from annals.api.subscriptions.secrets import StoredSecrets
@@ -19,18 +20,22 @@ from annals.projections.subscriptions.transport.webhook_handshake import Webhook
 
 
 def build_delivery_service(
-    settings: Settings, registry: Registry, metrics: CollectorRegistry, resolver: Resolver | None = None
+    settings: Settings,
+    registry: Registry,
+    authenticator: Authenticator,
+    metrics: CollectorRegistry,
+    resolver: Resolver | None = None,
 ) -> DeliveryService:
     """The delivery service for the subscriptions of a registry, not started yet.
 
-    metrics: the Prometheus registry for its metrics. resolver: resolves the addresses of sinks; replaces the
-    DestinationGuard.
+    authenticator: knows the rights of owners. metrics: the Prometheus registry for its metrics. resolver: resolves the
+    addresses of sinks; replaces the DestinationGuard.
     """
     address_guard = resolver or build_guard(settings)
     ports = DeliveryPorts(
         address_guard,
         secrets=StoredSecrets(registry.store),
-        may_read=build_owner_rights(settings, registry),
+        may_read=build_owner_rights(authenticator, registry),
         validator=WebhookHandshake(address_guard),
         policy=settings.sinks_validation,
         renew_tokens=TokenRenewal(address_guard),

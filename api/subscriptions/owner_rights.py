@@ -15,18 +15,18 @@ CACHE_SECONDS = 5.0
 class OwnerRights:
     """The port `MayRead` of the deliverer.
 
-    callers_of_tokens: returns the callers with a name, from the current token list; None if there is no token list. An
-    owner with a JWT has the rights that it had when it last wrote a subscription.
+    listed_callers: returns the callers with a name that the settings list; None if callers need no credential. An owner
+    with a JWT has the rights that it had when it last wrote a subscription.
     """
 
     def __init__(
         self,
-        callers_of_tokens: Callable[[str], Sequence[Caller]] | None,
+        listed_callers: Callable[[str], Sequence[Caller]] | None,
         subscriptions: Callable[[], StoredSubscriptions],
         has_issued_tokens: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._callers_of_tokens = callers_of_tokens
+        self._listed_callers = listed_callers
         self._subscriptions = subscriptions
         self._has_issued_tokens = has_issued_tokens
         self._clock = clock
@@ -34,7 +34,7 @@ class OwnerRights:
 
     def __call__(self, owner: str, xid: str) -> bool:
         """Whether an owner may read an entity."""
-        if self._callers_of_tokens is None and not self._has_issued_tokens:
+        if self._listed_callers is None and not self._has_issued_tokens:
             return True
         return any(caller.can_read(xid) for caller in self._cached_callers(owner))
 
@@ -49,9 +49,9 @@ class OwnerRights:
     def _find_callers(self, owner: str) -> Sequence[Caller]:
         if owner == CONSOLE.name:
             return (CONSOLE,)
-        listed_callers = self._callers_of_tokens(owner) if self._callers_of_tokens else ()
-        if listed_callers or not self._has_issued_tokens:
-            return listed_callers
+        listed = self._listed_callers(owner) if self._listed_callers else ()
+        if listed or not self._has_issued_tokens:
+            return listed
         owned_subscriptions = (
             entry.subscription for entry in self._subscriptions().all() if entry.subscription.owner == owner
         )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from urllib.parse import urlsplit
 
-from annals.api.auth.callers import parse_fixed_tokens
+from annals.api.auth.callers import Authenticator
 from annals.api.registry.open_registry import Registry
 from annals.api.settings.settings import Settings
 from annals.api.subscriptions.config import server_offer
@@ -53,11 +53,11 @@ def open_deliveries(settings: Settings) -> Iterator[Deliveries]:
         yield deliveries
 
 
-def build_owner_rights(settings: Settings, registry: Registry) -> OwnerRights:
+def build_owner_rights(authenticator: Authenticator, registry: Registry) -> OwnerRights:
     """The rights of subscription owners."""
-    callers_of_tokens = parse_fixed_tokens(settings.tokens).callers_named if settings.tokens else None
+    listed_callers = authenticator.callers_named if authenticator.names else None
     return OwnerRights(
-        callers_of_tokens, lambda: registry.readers.quick_view().subscriptions, settings.jwt_keys is not None
+        listed_callers, lambda: registry.readers.quick_view().subscriptions, "jwt" in authenticator.names
     )
 
 

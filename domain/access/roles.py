@@ -57,6 +57,10 @@ class Caller:
 
 #: Every caller of a server without authentication.
 ANONYMOUS: Final = Caller("anonymous", Role.WRITER)
+#: Every caller without a credential, where these may read only.
+ANONYMOUS_READER: Final = Caller(ANONYMOUS.name, Role.READER)
+#: Every caller without a credential, where each request needs one.
+NO_CALLER: Final = Caller(ANONYMOUS.name)
 #: A caller with direct access to the store.
 CONSOLE: Final = Caller("console", Role.ADMIN)
 

@@ -23,7 +23,19 @@ class HttpProblem(Problem):
 class Unauthorized(HttpProblem, status=401):
     """`unauthorized`, HTTP 401: the caller is missing or unknown."""
 
-    title = 'For "<subject>", a valid bearer token is needed: <error_detail>.'
+    title = 'For "<subject>", a valid credential is needed: <error_detail>.'
+
+
+class TooManyAttempts(HttpProblem, status=429):
+    """`too_many_attempts`, HTTP 429: too many credentials of this client were not valid."""
+
+    title = 'For "<subject>", too many credentials were not valid; try again in <retry_after> seconds.'
+
+
+class TooManyRequests(HttpProblem, status=429):
+    """`too_many_requests`, HTTP 429: the caller sends more requests per second than the settings allow."""
+
+    title = 'For "<subject>", a caller may send <rate> <kind> a second; try again in <retry_after> seconds.'
 
 
 class Forbidden(HttpProblem, status=403):

@@ -11,7 +11,7 @@ from typing import Final
 from tests.support.polling import until
 from tests.support.serving import serving
 
-_ADDRESS: Final = re.compile(r"Confluent's API at (http://\S+)")
+_ADDRESS: Final = re.compile(r"Confluent's API at (https?://\S+)")
 
 
 @contextmanager

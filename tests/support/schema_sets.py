@@ -19,7 +19,7 @@ from annals.projections.confluent_copy.subject_copy import SubjectCopy
 from annals.projections.outgoing.destination_guard import DestinationGuard
 from tests.support.serving import serving
 
-_OWN_ADDRESS = re.compile(r"Confluent's API at (http://\S+)")
+_OWN_ADDRESS = re.compile(r"Confluent's API at (https?://\S+)")
 _BASES = {
     "AVRO": '{"type": "record", "name": "Base", "namespace": "shop", "fields": []}',
     "JSON": '{"title": "base", "type": "object"}',

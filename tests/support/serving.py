@@ -17,7 +17,7 @@ from typing import NamedTuple
 from tests.support.forks import Fork
 
 ROOT = Path(__file__).resolve().parents[2]
-_ADDRESS = re.compile(r"Annals serves (http://\S+)")
+_ADDRESS = re.compile(r"Annals serves (https?://\S+)")
 _LOG = "serve.log"
 
 

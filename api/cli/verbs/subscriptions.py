@@ -112,7 +112,7 @@ def create(
     Example: annals subscriptions create subscription.json --owner ann
     """
     with _open_client(database, public_url) as (client, settings):
-        default_owner = CONSOLE.name if settings.tokens or settings.jwt_keys else ANONYMOUS.name
+        default_owner = CONSOLE.name if settings.auth.has_authenticator else ANONYMOUS.name
         subscription = client.request(
             "POST", "/subscriptions", _read_content(file), Caller(owner or default_owner, Role.ADMIN)
         )

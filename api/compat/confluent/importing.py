@@ -186,7 +186,7 @@ async def _import(writer: ConfluentWriter, write: ConfluentWrite, one: _Import |
     except SchemaRegistryError as error:
         return _refusal(error)
     except Problem as problem:
-        refused, _ = problem_error(problem)
+        refused = problem_error(problem)
         if refused.status >= 500:
             raise
         return _refusal(refused)

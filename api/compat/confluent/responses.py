@@ -23,10 +23,6 @@ MEDIA_TYPES: Final = (
 _ANY_TYPES: Final = ("*", "application/*")
 #: Ranges that mean any type, also the malformed ones that clients send.
 _ANY_TYPE: Final = re.compile(r"\*/.*\Z")
-_CHALLENGES: Final[Headers] = [
-    (b"www-authenticate", b'Bearer realm="annals"'),
-    (b"www-authenticate", b'Basic realm="annals"'),
-]
 _REQUEST_ID: Final = b"x-request-id"
 #: Statuses of problems that only the state of the registry explains; this API has one code for all of them.
 _REFUSALS: Final = (400, 409, 412)
@@ -60,19 +56,19 @@ def error_response(request: Request, error: SchemaRegistryError, headers: Header
     return Response(error.status, [(b"content-type", media_type.encode()), request_id(request), *(headers or [])], body)
 
 
-def problem_error(problem: Problem) -> tuple[SchemaRegistryError, Headers]:
-    """The error for a problem of the registry, and its headers (CSR-517)."""
+def problem_error(problem: Problem) -> SchemaRegistryError:
+    """The error for a problem of the registry (CSR-517)."""
     match problem:
         case Forbidden():
-            return SchemaRegistryError(40301, problem.text()), []
+            return SchemaRegistryError(40301, problem.text())
         case Unauthorized():
-            return SchemaRegistryError(401, problem.text()), _CHALLENGES
+            return SchemaRegistryError(401, problem.text())
         case BodyTooLarge():
-            return SchemaRegistryError(42209, problem.text()), []
+            return SchemaRegistryError(42209, problem.text())
         case _:
             code = 42205 if problem.status in _REFUSALS else problem.status
             text = problem.text()
-            return SchemaRegistryError(code, f"{text} {problem.detail}" if problem.detail else text), []
+            return SchemaRegistryError(code, f"{text} {problem.detail}" if problem.detail else text)
 
 
 def status_error(status: int) -> SchemaRegistryError:

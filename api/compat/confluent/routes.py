@@ -6,8 +6,6 @@ Rules CSR-101 to CSR-116, CSR-201, CSR-202, CSR-301, CSR-905 to CSR-910.
 from __future__ import annotations
 
 import asyncio
-import re
-from base64 import b64decode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
@@ -24,6 +22,7 @@ from annals.api.compat.confluent.responses import error_response, json_response,
 from annals.api.compat.confluent.view import ConfluentView
 from annals.api.compat.confluent.writing import ConfluentWrite, ConfluentWriter, Write
 from annals.api.http.browsers.cross_origin import check_form
+from annals.api.http.problem_response import retry_headers
 from annals.api.http.request import Request
 from annals.api.http.response import Headers, Response
 from annals.api.registry.open_registry import Registry
@@ -33,7 +32,6 @@ from annals.domain.confluent.subjects import GROUPS, RESOURCES, ContextIds
 from annals.domain.errors.http_errors import Forbidden
 from annals.domain.errors.problems import Problem
 
-_BASIC: Final = re.compile(r"basic +([A-Za-z0-9+/=]+) *\Z", re.IGNORECASE)
 Read = Callable[[ConfluentRead], Response]
 
 
@@ -130,11 +128,13 @@ class ConfluentRoutes:
         except SchemaRegistryError as error:
             return error_response(request, error)
         except Problem as problem:
-            refusal, headers = problem_error(problem)
-            return error_response(request, refusal, headers)
+            problem = self._authenticator.refusal(problem, request)
+            is_unauthorized = problem.status == 401
+            challenges = self._authenticator.challenges(request, is_token_too=True) if is_unauthorized else []
+            return error_response(request, problem_error(problem), [*challenges, *retry_headers(problem)])
 
     async def _answer(self, request: Request, receive: Receive) -> Response:
-        request = await self._authenticator.authenticate(_with_bearer(request))
+        request = await self._authenticator.authenticate(request, is_token_too=True)
         route, parts, context = find_route(request.raw_path.removeprefix(BASE))
         if request.method == "OPTIONS":
             allow = ", ".join(route.methods).encode()
@@ -250,16 +250,3 @@ def _decode(segment: str) -> str:
         return unquote_to_bytes(segment.encode("latin-1")).decode()
     except UnicodeDecodeError:
         raise status_error(404) from None
-
-
-def _with_bearer(request: Request) -> Request:
-    """The request with the password of Basic as its bearer token (CSR-116)."""
-    match = _BASIC.match(request.header(b"authorization") or "")
-    if match is None:
-        return request
-    try:
-        password = b64decode(match[1]).partition(b":")[2]
-    except ValueError:
-        return request
-    others = [header for header in request.headers if header[0] != b"authorization"]
-    return request.with_headers([*others, (b"authorization", b"Bearer " + password)])

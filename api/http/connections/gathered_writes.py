@@ -37,9 +37,10 @@ class GatheredWrites(asyncio.Transport):
             self._transport.write(b"".join(chunks))
 
     def write_eof(self) -> None:
-        """Sends the buffered data and closes the write side."""
+        """Sends the buffered data and closes the write side, which a connection with TLS cannot close alone."""
         self.flush()
-        self._transport.write_eof()
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
 
     def close(self) -> None:
         """Sends the buffered data and closes the connection."""

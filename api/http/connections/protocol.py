@@ -7,6 +7,7 @@ handles one request after the other, and closes the connection if the client is 
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from typing import Any, Final
@@ -22,6 +23,7 @@ from annals.api.http.connections.body_parser import BodyCallbacks, framing_head
 from annals.api.http.connections.connection_limits import ConnectionLimits
 from annals.api.http.connections.gathered_writes import GatheredWrites
 from annals.api.http.connections.request_head import RequestHead, find_block_end
+from annals.api.http.connections.tls import CLIENT_CERTIFICATE, client_certificate
 from annals.api.http.response import Response
 from annals.domain.errors.http_errors import RequestTimeout, TooManyConnections
 from annals.domain.errors.problems import BadRequest, Problem
@@ -44,10 +46,22 @@ BuildRefusal = Callable[[Problem, Scope], Response]
 class BoundedConfig(uvicorn.Config):
     """uvicorn's configuration, with connection limits."""
 
-    def __init__(self, app: Any, limits: ConnectionLimits, build_refusal: BuildRefusal, **options: Any) -> None:
+    def __init__(
+        self,
+        app: Any,
+        limits: ConnectionLimits,
+        build_refusal: BuildRefusal,
+        tls: ssl.SSLContext | None = None,
+        **options: Any,
+    ) -> None:
         super().__init__(app, http=BoundedProtocol, **options)
+        self._tls = tls
         self.limits = limits
         self.build_refusal = build_refusal
+
+    def load(self) -> None:
+        super().load()
+        self.ssl = self._tls
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -87,6 +101,8 @@ class BoundedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self._gathered_writes = GatheredWrites(transport)
         super().connection_made(self._gathered_writes)
+        if (certificate := client_certificate(transport)) is not None:
+            self.app_state = {**self.app_state, CLIENT_CERTIFICATE: certificate}
         self.flow = _BoundedFlowControl(self._gathered_writes)
         self._waiting_since = self.loop.time()
         if len(self.connections) > self._limits.connections:

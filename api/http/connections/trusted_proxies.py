@@ -31,8 +31,7 @@ class TrustedProxies:
 
     def root_url(self, scope: Scope) -> str | None:
         """The absolute URL of the registry's root that the client used; None if no trusted proxy reports it."""
-        peer = scope.get("client")
-        if not self._networks or not peer or not self._is_trusted_cached(peer[0]):
+        if not self.is_peer_trusted(scope):
             return None
         hop = self._outermost(_hops(scope["headers"]))
         scheme = (hop.get("proto") or str(scope["scheme"])).lower()
@@ -42,6 +41,23 @@ class TrustedProxies:
         if not HOST_PATTERN.match(host) or scheme not in ("http", "https") or not _PREFIX.match(prefix):
             return None
         return f"{scheme}://{_with_port(host, scheme, hop.get('port', ''))}{prefix.rstrip('/')}"
+
+    def is_peer_trusted(self, scope: Scope) -> bool:
+        """Whether a request comes from a trusted proxy."""
+        peer = scope.get("client")
+        return bool(self._networks and peer and self._is_trusted_cached(peer[0]))
+
+    def client_address(self, scope: Scope) -> str:
+        """The address of the client: of the nearest hop that is not a trusted proxy; empty if unknown."""
+        peer = scope.get("client")
+        address = str(peer[0]) if peer else ""
+        if not self.is_peer_trusted(scope):
+            return address
+        for hop in reversed(_hops(scope["headers"])):
+            address = _node_address(hop.get("for", "")) or address
+            if not self._is_trusted_cached(address):
+                break
+        return address
 
     def _outermost(self, hops: Sequence[ForwardedHop]) -> ForwardedHop:
         """The hop that clients connect to: the last one, or an earlier one if all after it are trusted."""

@@ -9,6 +9,7 @@ from typing import Final
 from starlette.types import Receive
 
 from annals.api.feeds.formats import negotiate_format
+from annals.api.http.browsers.page_headers import page_headers
 from annals.api.http.methods import read_only_options
 from annals.api.http.problem_response import OWN_PREFIX, root_link
 from annals.api.http.request import Request
@@ -28,9 +29,7 @@ INDEX: Final = ""
 _INDEX_PAGE: Final = "index.html"
 _INDEX_FORMS: Final = {"application/json": INDEX, "text/html": _INDEX_PAGE}
 
-_HTML_TYPE: Final = (b"content-type", b"text/html; charset=utf-8")
 _VARY: Final = (b"vary", b"accept")
-_PAGE_POLICY_HEADER: Final = (b"content-security-policy", PAGE_POLICY.encode())
 
 
 class OpenapiRoutes:
@@ -55,7 +54,7 @@ class OpenapiRoutes:
         accept = request.header(b"accept")
         name = negotiate_format(accept, _INDEX_FORMS) if is_index else request.segments[-1]
         body = await asyncio.to_thread(self._body, name, request.base)
-        headers = [_HTML_TYPE, _PAGE_POLICY_HEADER] if name in (DOCS, _INDEX_PAGE) else [JSON]
+        headers = page_headers(PAGE_POLICY) if name in (DOCS, _INDEX_PAGE) else [JSON]
         return Response(200, [*headers, *([_VARY] if is_index else []), root_link(request.base)], body)
 
     def _body(self, name: str, base_url: str) -> bytes:

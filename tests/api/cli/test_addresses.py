@@ -43,7 +43,7 @@ def test_the_port_really_had_is_what_events_name(store_url: str, folder: Path) -
 
 
 def test_all_addresses_are_this_machine(sqlite_url: str, folder: Path) -> None:
-    root, sources, *_ = served(sqlite_url, folder, "--host", "0.0.0.0")
+    root, sources, *_ = served(sqlite_url, folder, "--host", "0.0.0.0", "--open")
     assert set(sources) == {root.replace("0.0.0.0", "127.0.0.1")}
 
 

@@ -17,6 +17,10 @@ BEARER = {"authorization": "Bearer t"}
 #: Rule, settings, headers of a write, and whether it is refused.
 ROWS: list[tuple[str, dict[str, Any], dict[str, str], bool]] = [
     ("ACC-85: no browser sends neither", {}, {}, False),
+    ("ACC-85: a session's cookie comes from a browser", {}, {"cookie": "a=b; annals=x"}, True),
+    ("ACC-85: so it does under TLS", {}, {"cookie": "__Host-annals=x"}, True),
+    ("ACC-85: other cookies", {}, {"cookie": "annals2=x; b=annals"}, False),
+    ("ACC-85: the cookie of a page of ours", {}, {"cookie": "annals=x", "sec_fetch_site": "same-origin"}, False),
     ("ACC-84: a page of ours", {}, {"sec_fetch_site": "same-origin", "origin": OWN}, False),
     ("ACC-84: typed by a person", {}, {"sec_fetch_site": "none"}, False),
     ("ACC-84: a page elsewhere", {}, {"sec_fetch_site": "cross-site", "origin": OTHER}, True),

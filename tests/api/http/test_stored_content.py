@@ -27,6 +27,20 @@ PAGES = [
 TYPES = [*PAGES, "text/plain", "application/json", "nonsense/html"]
 
 
+@pytest.mark.parametrize("path", ["/-/docs", "/-/"])
+def test_pages_of_the_server(api: Api, path: str) -> None:
+    """ACC-101: they load nothing from elsewhere, run no inline script, and are in no frame."""
+    answer = api.send("GET", path, accept="text/html")
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    policy = dict(rule.split(" ", 1) for rule in answer.headers["content-security-policy"].split("; "))
+    none = dict.fromkeys(("default-src", "base-uri", "frame-ancestors", "form-action"), "'none'")
+    assert {name: policy[name] for name in none} == none and "script-src" not in policy
+    assert "'unsafe" not in answer.headers["content-security-policy"] and "<script" not in answer.text
+    assert answer.headers["referrer-policy"] == "same-origin"
+    for name in ("cross-origin-opener-policy", "cross-origin-resource-policy"):
+        assert answer.headers[name] == "same-origin"
+
+
 class Door(NamedTuple):
     """A way by which a document leaves. disposition: its Content-Disposition, None for the rule of the type."""
 

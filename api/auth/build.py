@@ -1,0 +1,69 @@
+"""Builds the authenticators that the settings turn on (ACC-10)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from annals.api.auth import json_settings
+from annals.api.auth.auth_settings import AuthSettings
+from annals.api.auth.basic import PasswordVerifier, parse_passwords
+from annals.api.auth.callers import Authenticator
+from annals.api.auth.certificates import CertificateVerifier, parse_clients
+from annals.api.auth.files.watched_files import Upkeep, WatchedFiles
+from annals.api.auth.identity import CredentialVerifier
+from annals.api.auth.jwt_keys import IssuerKeys
+from annals.api.auth.limits.request_rates import RequestRates
+from annals.api.auth.tokens import FixedTokens, FixedTokenVerifier, parse_fixed_tokens
+from annals.api.http.connections.trusted_proxies import TrustedProxies
+from annals.projections.outgoing.resolver import Resolver
+
+if TYPE_CHECKING:
+    from annals.api.auth.limits.denials import DenialLog
+
+_LOG: Final = logging.getLogger("annals")
+
+
+def build_authenticator(
+    settings: AuthSettings,
+    upkeep: Upkeep,
+    proxies: TrustedProxies,
+    resolver: Resolver | None = None,
+    denials: DenialLog | None = None,
+) -> Authenticator:
+    """The authenticator of a server. upkeep: keeps it current. resolver: for the URL of the keys of JWTs.
+
+    denials: where refusals are counted and logged.
+
+    Raises: ValueError for a list that cannot be parsed.
+    """
+    verifiers: list[CredentialVerifier] = []
+    if settings.tokens:
+        verifiers.append(FixedTokenVerifier(_watched_tokens(settings.tokens, upkeep)))
+    if settings.basic_file:
+        passwords = WatchedFiles((settings.basic_file,), partial(parse_passwords, settings.basic_file))
+        verifiers.append(PasswordVerifier(upkeep.watch(passwords).current))
+    if settings.tls_clients:
+        clients = WatchedFiles((settings.tls_clients,), partial(parse_clients, settings.tls_clients))
+        verifiers.append(CertificateVerifier(upkeep.watch(clients).current))
+    if settings.jwt_keys:
+        from annals.api.auth.jwt import JwtVerifier  # with all of cryptography, which most servers do not need
+
+        keys = IssuerKeys(settings.jwt_keys, resolver)
+        verifiers.append(JwtVerifier(keys, settings.claims))
+        upkeep.repeat(keys.refresh)
+        for name in ("issuer", "audience"):
+            if getattr(settings.claims, name) is None:
+                _LOG.warning("ANNALS_JWT_%s is not set: JWTs for others with the same keys are accepted", name.upper())
+    rates = RequestRates(settings.reads_per_second, settings.writes_per_second)
+    return Authenticator(verifiers, settings.anonymous, proxies, rates, denials)
+
+
+def _watched_tokens(setting: str, upkeep: Upkeep) -> Callable[[], FixedTokens]:
+    load = partial(parse_fixed_tokens, setting)
+    if json_settings.is_inline_json(setting):
+        tokens = load()
+        return lambda: tokens
+    return upkeep.watch(WatchedFiles((setting,), load)).current

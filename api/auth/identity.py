@@ -1,0 +1,42 @@
+"""Who a credential proves to be, and the port of everything that can tell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from annals.api.auth.credentials import RequestCredential, Scheme
+from annals.domain.access.roles import Caller
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """A caller, and what proved it.
+
+    authenticator: its name in `ORDER`; None without a credential. expires: of the credential, in seconds since 1970;
+    None if it has no end. origin: where the caller is listed, for the console.
+    """
+
+    caller: Caller
+    authenticator: str | None = None
+    expires: float | None = None
+    origin: str = ""
+
+
+class CredentialVerifier(Protocol):
+    """One kind of credential. name: its name in `ORDER`. schemes: in which requests carry it."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def schemes(self) -> frozenset[Scheme]: ...
+
+    async def identify(self, credential: RequestCredential) -> Identity | None:
+        """Who has a credential; None for a credential of another kind, which the next verifier may know.
+
+        Raises: InvalidCredential for an invalid one of this kind; then no other verifier is asked.
+        """
+
+    def callers_named(self, name: str) -> Sequence[Caller]:
+        """The callers with a name that the settings list for it; none if it has no list."""

@@ -1,0 +1,213 @@
+"""One credential of a request decides who calls, in the order of the authenticators that are on."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from annals.api.auth.callers import ORDER, Authenticator
+from annals.api.auth.credentials import InvalidCredential, RequestCredential, Scheme
+from annals.api.auth.identity import Identity
+from annals.domain.access.roles import Caller, Role
+from tests.api.auth.test_jwt import KEY, jwk, token
+from tests.support.examples import examples
+from tests.support.registries.in_process import Api, create, serving
+
+TOKENS = {
+    "read": {"name": "rita", "role": "reader", "groups": {"/dirs/D1": "writer"}},
+    "both": {"name": "jo", "role": "admin"},
+}
+
+
+@pytest.fixture(scope="module")
+def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
+    """A registry with tokens and an issuer of JWTs."""
+    folder = tmp_path_factory.mktemp("registry")
+    (folder / "jwks.json").write_text(json.dumps({"keys": [jwk(KEY)]}))
+    url = f"sqlite:///{folder}/annals.db"
+    create(url)
+    options: dict[str, Any] = {"jwt_keys": str(folder / "jwks.json"), "jwt_issuer": "i", "jwt_audience": "a"}
+    with serving(url, tokens=json.dumps(TOKENS), **options) as api:
+        yield api
+
+
+def whoami(api: Api, **headers: str) -> Any:
+    answer = api.send("GET", "/-/whoami", **headers)
+    return answer.json() if answer.status_code == 200 else answer.status_code
+
+
+def basic(name: str, password: str) -> str:
+    return "Basic " + base64.b64encode(f"{name}:{password}".encode()).decode()
+
+
+NOBODY: dict[str, Any] = {"name": "anonymous", "authenticator": None, "role": None, "groups": {}, "expires": None}
+
+
+def test_who_calls(api: Api) -> None:
+    """ACC-10, ACC-16: all authenticators side by side."""
+    rita = {"name": "rita", "authenticator": "tokens", "role": "reader", "groups": {"/dirs/d1": "writer"}}
+    assert whoami(api, authorization="Bearer read") == {**rita, "expires": None}
+    jo = whoami(api, authorization=f"Bearer {token(role='writer', exp=32503680000)}")
+    assert jo == {**NOBODY, "name": "jo", "authenticator": "jwt", "role": "writer", "expires": jo["expires"]}
+    assert jo["expires"] == "3000-01-01T00:00:00.000000Z"
+    assert whoami(api) == NOBODY
+    answer = api.send("GET", "/-/whoami", authorization="Bearer read")
+    assert answer.headers["cache-control"] == "no-store"
+
+
+def test_a_name_of_two_authenticators_is_one_caller(api: Api) -> None:
+    """ACC-13: with the roles of the credential that is used."""
+    by_token = whoami(api, authorization="Bearer both")
+    by_jwt = whoami(api, authorization=f"Bearer {token(role='reader')}")
+    assert (by_token["name"], by_token["role"]) == ("jo", "admin")
+    assert (by_jwt["name"], by_jwt["role"]) == ("jo", "reader")
+
+
+@pytest.mark.parametrize(
+    ("headers", "taken"),
+    [
+        ({"authorization": "bearer read"}, True),
+        ({"authorization": "BEARER  read "}, True),
+        ({"authorization": "Bearer wrong"}, False),
+        ({"authorization": ""}, False),
+        ({"authorization": "Bearer"}, False),
+        ({"authorization": "Bearer read, Bearer read"}, False),
+        ({"authorization": "Token read"}, False),
+        ({"authorization": "Negotiate read"}, False),
+        ({"authorization": basic("rita", "read")}, False),
+        ({"authorization": "Bearer wrong", "cookie": "annals=x"}, False),
+    ],
+    ids=str,
+)
+def test_a_bad_credential_is_not_anonymous(api: Api, headers: dict[str, str], taken: bool) -> None:
+    """ACC-11, ACC-12: nothing later is tried; names of schemes ignore case; another scheme is refused."""
+    assert (whoami(api, **headers) != 401) == taken
+    assert (api.send("GET", "/", **headers).status_code == 200) == taken
+
+
+def test_one_authorization_header_and_no_credential_in_the_query(api: Api) -> None:
+    """ACC-12."""
+    twice = [("authorization", "Bearer read"), ("authorization", "Bearer read")]
+    assert api.runner.run(api.client.get("/", headers=twice)).status_code == 401
+    for name in ("access_token", "token", "authorization"):
+        assert api.send("GET", f"/-/whoami?{name}=read").json() == NOBODY
+
+
+class Listed:
+    """A verifier that knows some secrets, refuses some, and leaves the rest to the next one."""
+
+    def __init__(self, name: str, scheme: Scheme, known: str, refused: str = "bad") -> None:
+        self.name, self.schemes, self.known, self.refused = name, frozenset((scheme,)), known, refused
+
+    async def identify(self, credential: RequestCredential) -> Identity | None:
+        if credential.secret == self.refused:
+            raise InvalidCredential("it is bad")
+        return Identity(Caller(self.name, Role.READER), self.name) if credential.secret == self.known else None
+
+    def callers_named(self, name: str) -> list[Caller]:
+        return []
+
+
+def test_the_order_is_fixed() -> None:
+    """ACC-12: keys, tokens, jwt, whatever the settings' order is; who refuses a credential ends the search."""
+    bearer = [Listed(name, Scheme.BEARER, "known") for name in ("jwt", "tokens", "keys")]
+    authenticator = Authenticator([Listed("session", Scheme.SESSION, "known"), *bearer])
+    assert authenticator.names == tuple(name for name in ORDER if name not in ("basic", "certificate"))
+    for scheme, name in ((Scheme.BEARER, "keys"), (Scheme.SESSION, "session")):
+        assert asyncio.run(authenticator.verify(RequestCredential(scheme, "known"))).authenticator == name
+    with pytest.raises(InvalidCredential) as refused:
+        asyncio.run(authenticator.verify(RequestCredential(Scheme.BEARER, "bad")))
+    assert refused.value.authenticator == "keys"
+
+
+def test_challenges(api: Api) -> None:
+    """ACC-18: of each scheme that is on, and whether a token was bad."""
+    for headers, expected in (
+        ({}, 'Bearer realm="annals"'),
+        ({"authorization": "Bearer x"}, 'Bearer realm="annals", error="invalid_token"'),
+        ({"authorization": basic("a", "b")}, 'Bearer realm="annals"'),
+    ):
+        answer = api.send("GET", "/", **headers)
+        assert (answer.status_code, answer.headers.get_list("www-authenticate")) == (401, [expected])
+
+
+@pytest.mark.parametrize("path", ["/-/livez", "/readyz", "/.xregistry", "/.well-known/xregistry"])
+def test_what_needs_no_credential_takes_a_bad_one(api: Api, path: str) -> None:
+    """ACC-17."""
+    assert api.send("GET", path).status_code == 200
+    assert api.send("GET", path, authorization="Bearer wrong").status_code == 200
+
+
+def file_errors(api: Api) -> str:
+    lines = api.send("GET", "/-/metrics", authorization="Bearer t").text.splitlines()
+    return next(line for line in lines if line.startswith("annals_auth_file_error{"))
+
+
+def test_a_changed_file_is_read_again(
+    sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """ACC-19: within 5 s; a broken file keeps the old content, is logged, and shows in a metric."""
+    monkeypatch.setattr("annals.api.auth.files.watched_files.CHECK_SECONDS", 0.01)
+    file = tmp_path / "tokens.json"
+    create(sqlite_url)
+
+    def entry(role: str) -> str:
+        return json.dumps({"t": {"name": "n", "role": role}})
+
+    file.write_text(entry("reader"))
+    with serving(sqlite_url, tokens=str(file)) as api:
+
+        def write(text: str) -> None:
+            (tmp_path / "new").write_text(text)
+            (tmp_path / "new").replace(file)
+            api.runner.run(asyncio.sleep(0.3))
+
+        assert whoami(api, authorization="Bearer t")["role"] == "reader"
+        write(entry("writer"))
+        assert whoami(api, authorization="Bearer t")["role"] == "writer"
+        for broken in ("{", entry("king"), '{"t": {"name": "console"}}', "[]"):
+            write(broken)
+            assert whoami(api, authorization="Bearer t")["role"] == "writer"
+            assert file_errors(api) == f'annals_auth_file_error{{file="{file}"}} 1.0'
+        file.unlink()
+        api.runner.run(asyncio.sleep(0.3))
+        assert whoami(api, authorization="Bearer t")["role"] == "writer"
+        said = [record.getMessage() for record in caplog.records if "cannot be used" in record.getMessage()]
+        assert len(said) == 5 and all(str(file) in line for line in said)
+        write(entry("admin"))
+        assert whoami(api, authorization="Bearer t")["role"] == "admin"
+        assert file_errors(api).endswith(" 0.0")
+
+
+def test_the_look_at_files_is_frequent() -> None:
+    """ACC-19: two looks within 5 s."""
+    from annals.api.auth.files.watched_files import CHECK_SECONDS
+
+    assert 2 * CHECK_SECONDS <= 5
+
+
+def test_paths_in_answers(api: Api) -> None:
+    """ACC-16: it is one of the paths of the server."""
+    paths = api.send("GET", "/-/openapi.json", authorization="Bearer read").json()["paths"]
+    assert paths["/-/whoami"]["get"]["operationId"] == "getCaller"
+
+
+@settings(max_examples=examples(150), deadline=None)
+@given(st.sampled_from([b"", b"Bearer ", b"Basic ", b"basic  "]), st.binary(max_size=40), st.booleans())
+def test_no_header_is_an_error_of_the_server(api: Api, scheme: bytes, content: bytes, is_encoded: bool) -> None:
+    """ACC-11, ACC-12: any bytes name a caller or are refused."""
+    value = scheme + (base64.b64encode(content) if is_encoded else content)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("annals.api.auth.limits.failed_attempts.MAX_BY_ADDRESS", 10**6)
+        patch.setattr("annals.api.auth.limits.failed_attempts.MAX_BY_NAME", 10**6)
+        for path in ("/dirs", "/compat/confluent/schemas/types"):
+            request = api.client.get(path, headers={b"authorization": value})
+            assert api.runner.run(request).status_code in (200, 401)

@@ -1,0 +1,338 @@
+"""Failed attempts, rates, and what is counted and logged of requests that are refused."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import logging
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from annals.api.auth.limits import failed_attempts
+from annals.api.auth.limits.failed_attempts import MAX_ENTRIES, WINDOW_SECONDS, FailedAttempts
+from annals.api.auth.limits.request_rates import RequestRates
+from annals.domain.errors.http_errors import TooManyAttempts, TooManyRequests
+from tests.api.auth.test_basic import ENTRIES, basic
+from tests.api.auth.test_jwt import KEY, jwk, token
+from tests.support.registries.in_process import Api, create, serving
+
+TOKENS = json.dumps({"t": {"name": "n", "role": "admin"}})
+GOOD = {"authorization": "Bearer t"}
+
+
+class Attempts:
+    """Failures with a clock."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.failed = FailedAttempts(lambda: self.now)
+
+    def wait(self, address: str, name: str = "") -> int:
+        try:
+            self.failed.check(address, name)
+        except TooManyAttempts as refused:
+            return int(refused.arguments["retry_after"])
+        return 0
+
+    def fail(self, times: int, address: str, name: str = "") -> None:
+        for _ in range(times):
+            self.failed.add(address, name)
+            self.now += 1
+
+
+def test_failures_of_a_name() -> None:
+    """ACC-110: five in five minutes by address and name, known or not; other names and addresses are not concerned."""
+    attempts = Attempts()
+    attempts.fail(4, "192.0.2.1", "ada")
+    assert attempts.wait("192.0.2.1", "ada") == 0
+    attempts.fail(1, "192.0.2.1", "ada")
+    assert attempts.wait("192.0.2.1", "ada") == WINDOW_SECONDS - 5
+    assert attempts.wait("192.0.2.1", "bob") == attempts.wait("192.0.2.2", "ada") == attempts.wait("192.0.2.1") == 0
+    attempts.now = WINDOW_SECONDS
+    assert attempts.wait("192.0.2.1", "ada") == 0
+    attempts.fail(1, "192.0.2.1", "ada")
+    assert attempts.wait("192.0.2.1", "ada") == 0, "the others of the five are still within the time, the first is not"
+
+
+def test_failures_of_an_address() -> None:
+    """ACC-110: fifty by address, whatever the names are."""
+    attempts = Attempts()
+    for number in range(49):
+        attempts.fail(1, "192.0.2.1", f"n{number}")
+    assert attempts.wait("192.0.2.1") == 0
+    attempts.fail(1, "192.0.2.1")
+    assert attempts.wait("192.0.2.1") == attempts.wait("192.0.2.1", "new") == WINDOW_SECONDS - 50
+    assert attempts.wait("192.0.2.2", "n1") == 0
+
+
+@pytest.mark.parametrize(
+    ("address", "other", "same"),
+    [
+        ("2001:db8:1:2::1", "2001:db8:1:2:ffff::9", True),
+        ("2001:db8:1:2::1", "2001:db8:1:3::1", False),
+        ("fe80::1%eth0", "fe80::2", True),
+        ("::ffff:192.0.2.1", "192.0.2.1", True),
+        ("::ffff:192.0.2.1", "::ffff:192.0.2.2", False),
+        ("192.0.2.1", "192.0.2.2", False),
+        ("", "unknown", False),
+    ],
+)
+def test_networks_of_ipv6(address: str, other: str, same: bool) -> None:
+    """ACC-110: a client of IPv6 has a whole /64."""
+    attempts = Attempts()
+    attempts.fail(50, address)
+    assert (attempts.wait(other) > 0) == same
+
+
+def test_the_oldest_entries_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """ACC-110: 10,000 entries, and a name of any length takes bounded memory."""
+    assert MAX_ENTRIES == 10_000
+    monkeypatch.setattr(failed_attempts, "MAX_ENTRIES", 100)
+    attempts = Attempts()
+    for number in range(300):
+        attempts.fail(1, f"192.0.2.{number % 200}", "x" * 10_000)
+    assert len(attempts.failed._failures) == 100
+    assert max(len(name or "") for _, name in attempts.failed._failures) == 256
+
+
+@pytest.fixture
+def api(sqlite_url: str, tmp_path: Path) -> Iterator[Api]:
+    create(sqlite_url)
+    (tmp_path / "passwords.json").write_text(json.dumps(ENTRIES))
+    (tmp_path / "jwks.json").write_text(json.dumps({"keys": [jwk(KEY)]}))
+    options: dict[str, Any] = {"basic_file": str(tmp_path / "passwords.json"), "jwt_keys": str(tmp_path / "jwks.json")}
+    with serving(sqlite_url, tokens=TOKENS, trusted_proxies="127.0.0.1", cors_origins="*", **options) as api:
+        yield api
+
+
+def test_too_many_attempts(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ACC-110: 429 before any hashing, the same for unknown names; by the address that trusted proxies report."""
+    hashed: list[str] = []
+
+    def refuse(hash: str, password: str) -> bool:
+        hashed.append(password)
+        return False
+
+    monkeypatch.setattr("annals.api.auth.basic.verify_hash", refuse)
+    attacker = {"x_forwarded_for": "198.51.100.7"}
+    for name in ("ada", "nobody"):
+        for count in range(8):
+            path = "/compat/confluent/schemas/types" if count % 2 else "/dirs"
+            answer = api.send("GET", path, authorization=basic(name, f"guess {count}"), **attacker)
+            assert answer.status_code == (401 if count < 5 else 429)
+        assert 290 <= int(answer.headers["retry-after"]) <= 300
+        assert len(hashed) == 5
+        hashed.clear()
+    assert (
+        api.send("GET", "/", authorization=basic("ada", "x"), **attacker).json()["type"].endswith("#too_many_attempts")
+    )
+    monkeypatch.undo()
+    good = {"authorization": basic("ada", "correct horse")}
+    assert api.send("GET", "/dirs", **good, **attacker).status_code == 429
+    assert api.send("GET", "/dirs", **good, x_forwarded_for="198.51.100.8").status_code == 200
+    assert api.send("GET", "/dirs", **GOOD, **attacker).status_code == 200
+    for _ in range(40):
+        api.send("GET", "/", authorization="Bearer guess", **attacker)
+    assert api.send("GET", "/", **GOOD, **attacker).status_code == 429
+    assert api.send("GET", "/", authorization="nonsense", **attacker).status_code == 429
+    assert api.send("GET", "/-/livez", **attacker).status_code == 200
+
+
+def test_guesses_at_the_same_time(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ACC-110: five of them count, so a good one among the others tells nothing."""
+
+    def check(hash: str, password: str) -> bool:
+        time.sleep(0.005)
+        return password == "guess 19"
+
+    monkeypatch.setattr("annals.api.auth.basic.verify_hash", check)
+
+    async def guess() -> list[int]:
+        requests = [
+            api.client.get("/dirs", headers={"authorization": basic("ada", f"guess {number}")}) for number in range(20)
+        ]
+        return [answer.status_code for answer in await asyncio.gather(*requests)]
+
+    statuses = api.runner.run(guess())
+    assert statuses.count(401) == 5 and statuses.count(429) == 15
+
+
+def test_no_body_is_read(api: Api) -> None:
+    """ACC-114: of requests that are refused for their sender; the answer comes at once."""
+
+    async def status(authorization: str, path: str) -> int:
+        sent: list[Any] = []
+
+        async def receive() -> Any:
+            raise AssertionError("the body is read")
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        headers = [(b"host", b"h"), (b"authorization", authorization.encode()), (b"content-length", b"1000000")]
+        scope = {"type": "http", "method": "POST", "path": path, "raw_path": path.encode(), "query_string": b""}
+        more = {"headers": headers, "scheme": "http", "server": ("h", 80), "client": ("198.51.100.9", 1)}
+        await api.app({**scope, **more, "root_path": ""}, receive, send)
+        return int(sent[0]["status"])
+
+    paths = ("/dirs", "/subscriptions", "/-/links", "/-/subscriptions/preview", "/-/import")
+    for path in (*paths, "/compat/confluent/subjects/s/versions", "/compat/schemaregistry/v0.2/schemagroups"):
+        assert api.runner.run(status("Bearer guess", path)) == 401
+    for _ in range(50):
+        api.runner.run(status("Bearer guess", "/"))
+    for path in (*paths, "/compat/confluent/subjects/s/versions"):
+        assert api.runner.run(status("Bearer t", path)) == 429
+
+
+def test_rates() -> None:
+    """Reads and writes of a caller are counted apart; one second's requests may come at once."""
+    now = [0.0]
+    rates = RequestRates(10, 0.5, lambda: now[0])
+
+    def waits(caller: str, is_read: bool, count: int) -> list[int]:
+        found = []
+        for _ in range(count):
+            try:
+                rates.count(caller, is_read)
+                found.append(0)
+            except TooManyRequests as refused:
+                found.append(int(refused.arguments["retry_after"]))
+        return found
+
+    assert waits("a", True, 12) == [0] * 10 + [1, 1]
+    assert waits("b", True, 1) == [0]
+    assert waits("a", False, 2) == [0, 2]
+    now[0] = 0.2
+    assert waits("a", True, 3) == [0, 0, 1]
+    now[0] = 2.3
+    assert waits("a", False, 2) == [0, 2]
+    assert not RequestRates(None, None).is_on and RequestRates(None, 1).is_on
+
+
+def test_rates_over_http(sqlite_url: str) -> None:
+    """429 with the rate and Retry-After, by caller; anonymous callers by address; each API in its own form."""
+    create(sqlite_url)
+    options: dict[str, Any] = {"rate_writes": 2, "trusted_proxies": "127.0.0.1"}
+    with serving(sqlite_url, **options) as api:
+        here, there = {"x_forwarded_for": "192.0.2.1"}, {"x_forwarded_for": "192.0.2.2"}
+        statuses = [api.send("PUT", "/dirs/d", {}, **here).status_code for _ in range(4)]
+        assert statuses == [201, 200, 429, 429]
+        answer = api.send("PUT", "/dirs/d", {}, **here)
+        assert (answer.headers["retry-after"], answer.json()["args"]["rate"]) == ("1", "2")
+        assert answer.json()["type"].endswith("#too_many_requests")
+        assert api.send("PUT", "/dirs/d", {}, **there).status_code == 200
+        assert {api.send("GET", "/dirs", **here).status_code for _ in range(9)} == {200}
+        facade = api.send("PUT", "/compat/confluent/config", {}, **here)
+        assert (facade.status_code, facade.headers["retry-after"]) == (429, "1")
+
+
+def lines(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
+    names = ("address", "method", "path", "reason", "caller", "detail", "left_out")
+    return [
+        {name: getattr(record, name) for name in names if hasattr(record, name)}
+        for record in caplog.records
+        if record.name == "annals.denials"
+    ]
+
+
+def test_denials_are_logged_and_counted(api: Api, caplog: pytest.LogCaptureFixture) -> None:
+    """ACC-111, ACC-112: one line each, with a failed name only if it is known."""
+    caplog.set_level(logging.INFO, "annals")
+    place = {"x_forwarded_for": "192.0.2.9"}
+    jo = basic("jörg", "pässwörd:€")
+    api.send("GET", "/dirs/d?secret=1", authorization=basic("ada", "wrong"), **place)
+    api.send("GET", "/", authorization=basic("mallory", "wrong"), **place)
+    api.send("GET", "/", authorization=f"Bearer {token(exp=5)}", **place)
+    api.send("GET", "/", authorization="Bearer guess", **place)
+    api.send("PUT", "/dirs/e", {}, authorization=jo, **place)
+    api.send("PUT", "/dirs/e", {}, origin="https://evil.example", sec_fetch_site="cross-site", **place)
+    api.send("GET", "/dirs/e", sec_fetch_dest="script", **place)
+    api.send("GET", "/dirs/e", host="evil.example", **place)
+    at = {"address": "192.0.2.9", "method": "GET", "path": "/"}
+    wrong = {"detail": "the name or the password is wrong"}
+    assert lines(caplog) == [
+        {**at, "path": "/dirs/d", "reason": "basic: password", "caller": "ada", **wrong},
+        {**at, "reason": "basic: unknown", **wrong},
+        {**at, "reason": "jwt: expired", "detail": "it has expired"},
+        {**at, "reason": "credential: unknown", "detail": "no authenticator that is on knows this bearer credential"},
+        {**at, "method": "PUT", "path": "/dirs/e", "reason": "forbidden", "caller": "jörg"},
+        {**at, "method": "PUT", "path": "/dirs/e", "reason": "cross_origin"},
+        {**at, "path": "/dirs/e", "reason": "forbidden_destination"},
+        {**at, "path": "/dirs/e", "reason": "misdirected_request"},
+    ]
+    metrics = api.send("GET", "/-/metrics", **GOOD).text
+    for line in (
+        'annals_auth_failures_total{authenticator="basic",reason="password"} 1.0',
+        'annals_auth_failures_total{authenticator="basic",reason="unknown"} 1.0',
+        'annals_auth_failures_total{authenticator="jwt",reason="expired"} 1.0',
+        'annals_auth_failures_total{authenticator="unknown",reason="unknown"} 1.0',
+        'annals_denied_total{kind="forbidden"} 1.0',
+        'annals_denied_total{kind="cross_origin"} 2.0',
+        'annals_denied_total{kind="host"} 1.0',
+    ):
+        assert line in metrics, line
+
+
+def test_lines_are_bounded(api: Api, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ACC-112: ten a second for each reason; the next line says how many had none."""
+    now = [100.0]
+    monkeypatch.setattr("annals.api.auth.limits.denials.time.monotonic", lambda: now[0])
+    for number in range(30):
+        api.send("GET", "/dirs", host="evil.example")
+        if number == 24:
+            now[0] += 1
+    assert [line.get("left_out") for line in lines(caplog)] == [None] * 10 + [15] + [None] * 4
+
+
+def test_credentials_are_nowhere(
+    sqlite_url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ACC-113: after a run with good and bad credentials no log, table, metric, answer or export holds one."""
+    caplog.set_level(logging.DEBUG)
+    create(sqlite_url)
+    marker = "Mark3rSecret"
+    entry = {"password": ENTRIES["ada"]["password"], "role": "admin"}
+    (tmp_path / "passwords.json").write_text(json.dumps({"ada": entry}))
+    (tmp_path / "jwks.json").write_text(json.dumps({"keys": [jwk(KEY)]}))
+    monkeypatch.setattr("annals.api.auth.basic.verify_hash", lambda hash, password: password == f"{marker}pass")
+    monkeypatch.setattr(failed_attempts, "MAX_BY_ADDRESS", 10**6)
+    tokens = json.dumps({f"{marker}token": {"name": "n", "role": "admin"}})
+    good_jwt, bad_jwt = token(role="admin", jti=marker), token(jti=marker, exp=marker)
+    marked = base64.urlsafe_b64encode(marker.encode()).decode()
+    credentials = [
+        *(f"Bearer {secret}" for secret in (f"{marker}token", f"{marker}bad", good_jwt, bad_jwt)),
+        f"Bearer ey{marker}.{marked}.x",
+        *(f"Bearer {token(jti=marker, aud=audience)}" for audience in (marker, [marker], {marker: 1})),
+        basic("ada", f"{marker}pass"),
+        basic("ada", f"{marker}bad"),
+        basic(f"{marker}name", f"{marker}bad"),
+        f"{marker} {marker}",
+        f"Basic {marker}",
+    ]  # fmt: skip
+    secrets = [marker, marked, good_jwt, bad_jwt, *(text.partition(" ")[2] for text in credentials)]
+    paths = ("/", "/dirs", "/export", "/-/whoami", "/-/metrics", "/-/log", "/-/docs", "/compat/confluent/subjects")
+    options: dict[str, Any] = {
+        "basic_file": str(tmp_path / "passwords.json"),
+        "jwt_keys": str(tmp_path / "jwks.json"),
+        "tokens": tokens,
+    }
+    with serving(sqlite_url, **options) as api:
+        shown = []
+        for authorization in credentials:
+            api.send("PUT", "/dirs/d", {}, authorization=authorization)
+            api.send("PUT", "/dirs/d/files/f", b"x", authorization=authorization)
+            answers = [api.send("GET", path, authorization=authorization) for path in paths]
+            shown += [answer.text + str(answer.headers) for answer in answers]
+        assert api.send("GET", "/dirs/d", authorization=credentials[0]).status_code == 200
+    stored = b"".join(file.read_bytes() for file in Path(tmp_path).glob("**/annals.db*"))
+    logged = "\n".join(str(record.__dict__) for record in caplog.records if record.name != "asyncio")
+    for secret in filter(None, secrets):
+        assert secret not in logged, secret
+        assert secret.encode() not in stored, secret
+        assert not [text for text in shown if secret in text], secret
+    assert stored

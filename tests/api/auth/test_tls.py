@@ -1,0 +1,346 @@
+"""TLS of the server, and callers by certificate, with certificates of `openssl`."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import ssl
+from base64 import b64encode
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from pydantic import ValidationError
+
+from annals.api.auth import certificates
+from annals.api.settings.settings import Settings
+from tests.support.certificates import Authority, Issued
+from tests.support.console import Annals, annals, folder, logs
+from tests.support.polling import until
+from tests.support.registries.in_process import Api, create
+from tests.support.registries.in_process import serving as in_process
+from tests.support.serving import Served, serving
+
+__all__ = ["annals", "folder", "logs"]
+
+CLIENTS: dict[str, Any] = {
+    "O=Example,CN=ci": {"name": "ci", "role": "writer"},
+    "dns:Build.Example": {"name": "build", "role": "reader"},
+    "uri:spiffe://example/app": {"name": "app", "groups": {"/dirs/d": "writer"}},
+    "email:ada@example": {"name": "ada", "role": "admin"},
+}
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture(scope="module")
+def issued(authority: Authority) -> dict[str, Issued]:
+    """The certificate of the server, and those of clients."""
+    other = Authority(authority.folder / "other", "other")
+    return {
+        "server": authority.issue("server", "/CN=server", "IP:127.0.0.1"),
+        "next": authority.issue("next", "/CN=next", "IP:127.0.0.1"),
+        "ci": authority.issue("ci", "/CN=ci/O=Example"),
+        "build": authority.issue("build", "/CN=any", "DNS:build.example"),
+        "app": authority.issue("app", "/CN=any", "URI:spiffe://example/app", "DNS:unlisted.example"),
+        "ada": authority.issue("ada", "/CN=any", "email:ada@example"),
+        "nobody": authority.issue("nobody", "/CN=ci", "DNS:ci"),
+        "expired": authority.issue("expired", "/CN=ci/O=Example", days=-1),
+        "other": other.issue("ci", "/CN=ci/O=Example"),
+    }
+
+
+@pytest.fixture(scope="module")
+def served(
+    authority: Authority, issued: dict[str, Issued], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Served, Path]]:
+    """A server with TLS that asks for certificates, and its folder."""
+    home = tmp_path_factory.mktemp("served")
+    (home / "clients.json").write_text(json.dumps(CLIENTS))
+    for number, name in enumerate(("cert.pem", "key.pem")):
+        shutil.copy(issued["server"][number], home / name)
+    settings = {
+        "ANNALS_TLS_CERT": str(home / "cert.pem"),
+        "ANNALS_TLS_KEY": str(home / "key.pem"),
+        "ANNALS_TLS_CLIENT_CA": str(authority.certificate),
+        "ANNALS_TLS_CLIENTS": str(home / "clients.json"),
+        "ANNALS_TOKENS": '{"t": {"name": "n", "role": "reader"}}',
+    }
+    with serving(f"sqlite:///{home}/annals.db", home, **settings) as running:
+        yield running, home
+
+
+def client(authority: Authority, certificate: Issued | None = None) -> httpx.Client:
+    context = ssl.create_default_context(cafile=str(authority.certificate))
+    if certificate is not None:
+        context.load_cert_chain(certificate.certificate, certificate.key)
+    return httpx.Client(verify=context, trust_env=False)
+
+
+def who(running: Served, authority: Authority, certificate: Issued | None, **headers: str) -> Any:
+    with client(authority, certificate) as http:
+        answer = http.get(f"{running.url}/-/whoami", headers=headers)
+    return (answer.json()["name"], answer.json()["authenticator"]) if answer.status_code == 200 else answer.status_code
+
+
+def test_callers_by_certificate(served: tuple[Served, Path], authority: Authority, issued: dict[str, Issued]) -> None:
+    """ACC-91: by subject or alternative name; no entry is 401; none sent leaves other credentials."""
+    running, _ = served
+    assert running.url.startswith("https://127.0.0.1:")
+    for name in ("ci", "build", "app", "ada"):
+        assert who(running, authority, issued[name]) == (name, "certificate")
+    assert who(running, authority, issued["nobody"]) == 401
+    assert who(running, authority, None) == ("anonymous", None)
+    token = {"authorization": "Bearer t"}
+    assert who(running, authority, None, **token) == ("n", "tokens")
+    # ACC-11: the header decides where both are sent, also where it is bad
+    assert who(running, authority, issued["ci"], **token) == ("n", "tokens")
+    assert who(running, authority, issued["nobody"], **token) == ("n", "tokens")
+    assert who(running, authority, issued["ci"], authorization="Bearer bad") == 401
+    # ACC-92: a header of a client that is no trusted proxy is ignored
+    assert who(running, authority, None, client_cert=der_header(issued["ci"])) == ("anonymous", None)
+    with client(authority, issued["ci"]) as http:
+        first = http.put(f"{running.url}/schemagroups/g", json={})
+        assert (first.status_code, http.put(f"{running.url}/schemagroups/g", json={}).status_code) == (201, 200)
+        assert first.headers["strict-transport-security"] == "max-age=31536000"
+
+
+@pytest.mark.parametrize("name", ["other", "expired"])
+def test_certificates_of_another_authority(
+    served: tuple[Served, Path], authority: Authority, issued: dict[str, Issued], name: str
+) -> None:
+    """ACC-91: the handshake fails."""
+    with pytest.raises(httpx.TransportError), client(authority, issued[name]) as http:
+        http.get(f"{served[0].url}/-/whoami")
+
+
+@pytest.mark.parametrize(
+    ("version", "taken"), [("TLSv1", False), ("TLSv1_1", False), ("TLSv1_2", True), ("TLSv1_3", True)]
+)
+def test_versions(served: tuple[Served, Path], authority: Authority, version: str, taken: bool) -> None:
+    """ACC-90: 1.2 or newer."""
+    context = ssl.create_default_context(cafile=str(authority.certificate))
+    context.minimum_version = context.maximum_version = ssl.TLSVersion[version]
+    context.set_ciphers("ALL:@SECLEVEL=0")
+    address = httpx.URL(served[0].url)
+    with socket.create_connection((address.host, address.port or 0)) as plain:
+        try:
+            with context.wrap_socket(plain, server_hostname="127.0.0.1") as connection:
+                assert taken and connection.version() == version.replace("_", ".")
+        except (ssl.SSLError, ConnectionError):
+            assert not taken
+
+
+def resumed(
+    running: Served, authority: Authority, certificate: Issued, version: str, session: ssl.SSLSession | None
+) -> tuple[bool, ssl.SSLSession | None]:
+    """Whether a session is good for one more connection, and the session of that."""
+    context = ssl.create_default_context(cafile=str(authority.certificate))
+    context.minimum_version = context.maximum_version = ssl.TLSVersion[version]
+    context.load_cert_chain(certificate.certificate, certificate.key)
+    address = httpx.URL(running.url)
+    if session is not None:
+        context = CONTEXTS[version]
+    CONTEXTS[version] = context
+    with (
+        socket.create_connection((address.host, address.port or 0)) as plain,
+        context.wrap_socket(plain, server_hostname="127.0.0.1", session=session) as connection,
+    ):
+        connection.sendall(b"GET /-/livez HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        assert connection.recv(12) == b"HTTP/1.1 200"
+        return bool(connection.session_reused), connection.session
+
+
+#: Sessions belong to the context that has begun them.
+CONTEXTS: dict[str, ssl.SSLContext] = {}
+VERSIONS = ("TLSv1_2", "TLSv1_3")
+
+
+def subject_of_server(running: Served, authority: Authority) -> str:
+    context = ssl.create_default_context(cafile=str(authority.certificate))
+    address = httpx.URL(running.url)
+    with (
+        socket.create_connection((address.host, address.port or 0)) as plain,
+        context.wrap_socket(plain, server_hostname="127.0.0.1") as connection,
+    ):
+        found = connection.getpeercert()
+    assert found is not None
+    subject: Any = found["subject"]
+    return str(subject[0][0][1])
+
+
+def test_new_files_serve_new_connections(
+    served: tuple[Served, Path], authority: Authority, issued: dict[str, Issued]
+) -> None:
+    """ACC-19, ACC-90: without a restart; open connections go on; a broken file changes nothing."""
+    running, home = served
+    with client(authority) as http:
+        assert http.get(f"{running.url}/-/livez").status_code == 200
+        assert subject_of_server(running, authority) == "server"
+        sessions = {each: resumed(running, authority, issued["ci"], each, None)[1] for each in VERSIONS}
+        again = {each: resumed(running, authority, issued["ci"], each, sessions[each]) for each in VERSIONS}
+        assert all(was_resumed for was_resumed, _ in again.values())
+        (home / "cert.pem").write_text("broken")
+        token = {"authorization": "Bearer t"}
+        until(lambda: f'file_error{{file="{home}/cert.pem"}} 1.0' in metrics(http, running, token), 6)
+        assert subject_of_server(running, authority) == "server"
+        for number, name in enumerate(("cert.pem", "key.pem")):
+            shutil.copy(issued["next"][number], home / name)
+        until(lambda: subject_of_server(running, authority) == "next", 6)
+        assert who(running, authority, issued["ci"]) == ("ci", "certificate"), "the new one asks for certificates too"
+        assert f'file_error{{file="{home}/cert.pem"}} 0.0' in metrics(http, running, token)
+        # A session of the old files would skip the check of the certificate by a new authority.
+        for each, (_, session) in again.items():
+            assert not resumed(running, authority, issued["ci"], each, session)[0]
+        (home / "clients.json").write_text(json.dumps({"O=Example,CN=ci": {"name": "renamed"}}))
+        until(lambda: who(running, authority, issued["ci"]) == ("renamed", "certificate"), 6)
+
+
+def metrics(http: httpx.Client, running: Served, headers: dict[str, str]) -> str:
+    return http.get(f"{running.url}/-/metrics", headers=headers).text
+
+
+def test_a_refusal_under_tls(served: tuple[Served, Path], authority: Authority) -> None:
+    """ACC-90, ACC-114: requests that are refused before they are complete have an answer under TLS as well."""
+    with client(authority) as http:
+        answer = http.get(f"{served[0].url}/", headers={"x": "y" * 20_000})
+    assert answer.status_code == 431
+
+
+def der_header(files: Issued) -> str:
+    return f":{b64encode(ssl.PEM_cert_to_DER_cert(files.certificate.read_text())).decode()}:"
+
+
+@pytest.fixture
+def proxied(sqlite_url: str, tmp_path: Path) -> Iterator[Api]:
+    """A registry that trusts a proxy on this machine."""
+    create(sqlite_url)
+    (tmp_path / "clients.json").write_text(json.dumps(CLIENTS))
+    with in_process(sqlite_url, tls_clients=str(tmp_path / "clients.json"), trusted_proxies="127.0.0.1") as api:
+        yield api
+
+
+def test_certificates_that_a_proxy_names(proxied: Api, issued: dict[str, Issued]) -> None:
+    """ACC-91, ACC-92: in Client-Cert; what is no certificate, or has expired, is refused."""
+
+    def named(*headers: str) -> Any:
+        pairs = [("client-cert", header) for header in headers]
+        answer = proxied.runner.run(proxied.client.get("/-/whoami", headers=pairs))
+        return answer.json()["name"] if answer.status_code == 200 else answer.status_code
+
+    assert named(der_header(issued["ci"])) == "ci"
+    assert named(f" {der_header(issued['ada'])} ") == "ada"
+    assert named() == "anonymous"
+    for bad in (der_header(issued["nobody"]), der_header(issued["expired"]), ":AAAA:", "", "x", ":=:", "::"):
+        assert named(bad) == 401, bad
+    assert named(der_header(issued["ci"]), der_header(issued["ci"])) == 401
+
+
+def test_the_end_of_a_certificate(proxied: Api, issued: dict[str, Issued], monkeypatch: pytest.MonkeyPatch) -> None:
+    """ACC-16, ACC-91: it is the end of the credential, also on a connection that has been open for long."""
+    read = certificates.read_certificate(der_header(issued["ci"]).strip(":"))
+    answer = proxied.send("GET", "/-/whoami", client_cert=der_header(issued["ci"])).json()
+    assert answer["expires"] and answer["authenticator"] == "certificate"
+    monkeypatch.setattr("annals.api.auth.certificates.time.time", lambda: read.ends)
+    assert proxied.send("GET", "/-/whoami", client_cert=der_header(issued["ci"])).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("[]", "an object of subjects"),
+        ('{"nonsense": {"name": "n"}}', "neither a subject such as CN=ci,O=Example nor"),
+        ('{"dns:": {"name": "n"}}', "has no name after dns:"),
+        ('{"CN=a": {"role": "reader"}}', 'needs an object with a "name"'),
+        ('{"CN=a": {"name": "key:x"}}', "reserved"),
+        ('{"CN=a": {"name": "n"}, "cn=a": {"name": "m"}}', "the same subject|neither"),
+        ('{"dns:a.example": {"name": "n"}, "DNS:A.example": {"name": "m"}}', "the same subject"),
+    ],
+)
+def test_files_that_are_refused_at_the_start(tmp_path: Path, content: str, reason: str) -> None:
+    """ACC-14, ACC-15, ACC-91."""
+    (tmp_path / "f").write_text(content)
+    with pytest.raises(ValidationError, match=reason):
+        Settings(tls_clients=str(tmp_path / "f"))
+
+
+@pytest.mark.parametrize(
+    ("files", "line"),
+    [
+        ({"cert": "server.pem", "key": "ci.key"}, "does not fit the certificate in"),
+        ({"cert": "server.pem", "key": "none.key"}, "none.key cannot be read: No such file"),
+        ({"cert": "server.key", "key": "server.key"}, "are not PEM files with a certificate and its key"),
+        ({"cert": "server.pem"}, "are not PEM files with a certificate and its key"),
+        ({"key": "server.key"}, "ANNALS_TLS_KEY needs ANNALS_TLS_CERT"),
+        ({"client_ca": "authority.pem"}, "ANNALS_TLS_CLIENT_CA needs ANNALS_TLS_CERT"),
+        ({"cert": "server.pem", "key": "server.key", "client_ca": "server.key"}, "is not a PEM file with certificates"),
+        ({"cert": "server.pem", "key": "server.key", "clients": "clients.json"}, "needs ANNALS_TLS_CLIENT_CA, or"),
+    ],
+)
+def test_settings_that_do_not_fit(
+    monkeypatch: pytest.MonkeyPatch,
+    annals: Annals,
+    folder: Path,
+    authority: Authority,
+    issued: dict[str, Issued],
+    files: dict[str, str],
+    line: str,
+) -> None:
+    """ACC-90: exit 2 and one line, before anything is created."""
+    (authority.folder / "clients.json").write_text(json.dumps(CLIENTS))
+    for name, file in files.items():
+        monkeypatch.setenv(f"ANNALS_TLS_{name.upper()}", str(authority.folder / file))
+    ended = annals("serve", "--port", "0")
+    assert (ended.code, len(ended.err.splitlines())) == (2, 1), ended.err
+    assert line in ended.err and not [*folder.iterdir()]
+
+
+@pytest.mark.parametrize(
+    ("options", "warns"),
+    [
+        ({}, True),
+        ({"PUBLIC_URL": "http://registry.example"}, True),
+        ({"PUBLIC_URL": "https://registry.example"}, False),
+        ({"HOST": "127.0.0.1"}, False),
+        ({"TLS_CERT": "server.pem", "TLS_KEY": "server.key"}, False),
+    ],
+)
+def test_passwords_in_clear(
+    monkeypatch: pytest.MonkeyPatch,
+    annals: Annals,
+    folder: Path,
+    authority: Authority,
+    issued: dict[str, Issued],
+    options: dict[str, str],
+    warns: bool,
+) -> None:
+    """ACC-93: a warning at the start."""
+    (folder / "passwords.json").write_text("{}")
+    for name, value in {"HOST": "0.0.0.0", "BASIC_FILE": "passwords.json", **options}.items():
+        path = str(authority.folder / value) if name.startswith("TLS") else value
+        monkeypatch.setenv(f"ANNALS_{name}", path)
+    monkeypatch.setattr("annals.api.cli.server.bind_socket", _stop)
+    assert ("passwords travel in clear" in annals("serve").err) == warns
+
+
+def _stop(*_: object) -> None:
+    from annals.api.cli.outcome import UsageError
+
+    raise UsageError("the socket is not of interest")
+
+
+def test_who_a_certificate_would_be(
+    monkeypatch: pytest.MonkeyPatch, annals: Annals, folder: Path, issued: dict[str, Issued]
+) -> None:
+    """ACC-91: `annals auth check --certificate`."""
+    (folder / "clients.json").write_text(json.dumps(CLIENTS))
+    monkeypatch.setenv("ANNALS_TLS_CLIENTS", "clients.json")
+    assert json.loads(annals("auth", "check", "--certificate", issued["app"].certificate).out)["name"] == "app"
+    ended = annals("auth", "check", "--certificate", issued["nobody"].certificate)
+    assert ended.code == 1 and "no entry has the subject or an alternative name" in ended.err
