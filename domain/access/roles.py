@@ -1,7 +1,8 @@
 """Callers and their roles.
 
-A role applies to the whole registry or to single Groups. Where it applies, a `reader` sees everything, a `writer`
-changes everything, including model and capabilities, and an `admin` may also do what writers may not.
+A role applies to the whole registry or to places in it: Groups and patterns of Groups. Where it applies, a `reader`
+sees everything, a `writer` changes everything, including model and capabilities, and an `admin` may also do what
+writers may not.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from annals.domain.access.places import is_pattern, matches
 from annals.domain.values import xid as xids
 
 
@@ -30,7 +32,7 @@ RANK: Final = {None: 0, Role.READER: 1, Role.WRITER: 2, Role.ADMIN: 3}
 class Caller:
     """The caller of a request. role: for the whole registry.
 
-    groups: additional roles by the lower-cased xid of a Group.
+    groups: additional roles by `places`, in lower case.
 
     link: id of the replication link that acts; empty for all other callers.
     """
@@ -41,12 +43,14 @@ class Caller:
     link: str = ""
 
     def role_at(self, xid: str) -> Role | None:
-        """The role at an entity or collection: the higher one of the general role and that of its Group."""
-        return highest_role(self.role, self.groups.get(group_of(xid)))
+        """The role at an entity or collection: the highest of the general role and those of its Group."""
+        group = group_of(xid)
+        own_roles = (role for place, role in self.groups.items() if is_pattern(place) and matches(place, group))
+        return highest_role(self.role, self.groups.get(group), *own_roles)
 
     def can_read(self, xid: str) -> bool:
-        """Whether the caller may see the entity at an xid."""
-        return self.role_at(xid) is not None
+        """Whether the caller may see the entity at an xid; with a role anywhere, also those above the Groups."""
+        return self.role_at(xid) is not None or (bool(self.groups) and xid in ABOVE_GROUPS)
 
     @property
     def subscription_role(self) -> Role | None:
@@ -55,6 +59,8 @@ class Caller:
         return highest_role(self.role, Role.WRITER if is_writer else None)
 
 
+#: The entities above the Groups; the registry's own attributes and what can be in it are no secret of a Group.
+ABOVE_GROUPS: Final = frozenset((xids.REGISTRY, *xids.ROOT_STREAMS))
 #: Every caller of a server without authentication.
 ANONYMOUS: Final = Caller("anonymous", Role.WRITER)
 #: A caller with direct access to the store.
@@ -67,6 +73,6 @@ def highest_role(*roles: Role | None) -> Role | None:
 
 
 def group_of(xid: str) -> str:
-    """The lower-cased xid of the Group that contains or is an entity; empty for entities above the Groups."""
+    """The lower-cased xid of the Group that contains or is an entity; empty for what is in no Group."""
     segments = xids.segments(xid)
-    return xids.stream(xids.join(*segments[:2])) if len(segments) > 1 else ""
+    return xids.stream(xids.join(*segments[:2])) if len(segments) > 1 and not xids.is_outside_tree(xid) else ""
