@@ -12,6 +12,7 @@ from starlette.types import Receive
 from annals.api.audit.formats import CONTENT_TYPES, ListWrapper, TableFormat, TableLayout, negotiate_format, write_table
 from annals.api.audit.queries import xid_of
 from annals.api.audit.request_params import AuditParams
+from annals.api.feeds.rights import check_reads_everything
 from annals.api.http import conditional
 from annals.api.http.asof import escape_link_url
 from annals.api.http.methods import check_caller, read_only_options
@@ -60,6 +61,8 @@ def subject_xid(request: Request) -> str:
     segments = request.segments[_PREFIX_SEGMENTS:]
     check_caller(replace(request, segments=segments))
     xid = xid_of(segments)
+    if len(segments) < 2:
+        check_reads_everything(request.caller)
     if not all(segments) or (xids.is_outside_tree(xids.stream(xid) + "/") and not may_see_outside_tree(request.caller)):
         raise problems.NotFound(request.path)
     return xid

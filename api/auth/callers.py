@@ -16,16 +16,15 @@ from annals.api.auth import json_settings
 from annals.api.auth.caller_names import check_name
 from annals.api.http.access_log.access_log import CURRENT_CALLER
 from annals.api.http.request import Request
-from annals.domain.access.roles import ANONYMOUS, Caller, Role
+from annals.domain.access.places import check_places
+from annals.domain.access.roles import ANONYMOUS, Caller, Role, highest_role
 from annals.domain.errors.http_errors import Unauthorized
-from annals.domain.values import xid as xids
 
 BEARER_CHALLENGE: Final = (b"www-authenticate", b'Bearer realm="annals"')
 INVALID_TOKEN_CHALLENGE: Final = (b"www-authenticate", b'Bearer realm="annals", error="invalid_token"')
 
 _BEARER: Final = re.compile(r"bearer +([A-Za-z0-9._~+/=\-]+) *\Z", re.IGNORECASE)
 _HASHED_TOKEN: Final = re.compile(r"sha256:([0-9a-fA-F]{64})\Z")
-_GROUP_XID: Final = re.compile(r"/[^/]+/[^/]+\Z")
 
 
 class TokenVerifier(Protocol):
@@ -93,7 +92,8 @@ def parse_fixed_tokens(setting: str) -> FixedTokenVerifier:
     """The tokens that a setting lists. setting: JSON text, or the path of a file with it.
 
     The JSON is an object. Its keys are tokens, or `sha256:` and the token's hash in hex. Its values are objects with
-    `name`, `role` and `groups`, where `groups` has further roles by the xid of a Group. Raises: ValueError.
+    `name`, `role` and `groups`, where `groups` has further roles by place: the xid of a Group, or a
+    pattern of them. Raises: ValueError.
     """
     entries = json.loads(json_settings.load_json_text(setting))
     if not isinstance(entries, dict):
@@ -102,10 +102,13 @@ def parse_fixed_tokens(setting: str) -> FixedTokenVerifier:
 
 
 def parse_group_roles(value: Any) -> dict[str, Role]:
-    """Roles by the lower-cased xid of a Group. Raises: ValueError if the value does not map Groups to roles."""
-    if not isinstance(value, dict) or not all(_GROUP_XID.match(str(xid)) for xid in value):
-        raise ValueError('"groups" has to be an object with xids of Groups as its keys, such as {"/dirs/d1": "writer"}')
-    return {xids.stream(xid): Role(role) for xid, role in value.items()}
+    """Roles by place, in lower case (ACC-60). Raises: ValueError if the value does not map places to roles."""
+    if not isinstance(value, dict):
+        raise ValueError('"groups" has to be an object with places as its keys, such as {"/dirs/team-*": "writer"}')
+    roles: dict[str, Role] = {}
+    for place, role in zip(check_places(value), value.values(), strict=True):
+        roles[place] = highest_role(roles.get(place), Role(role)) or Role(role)
+    return roles
 
 
 def _parse_caller(entry: Any) -> Caller:

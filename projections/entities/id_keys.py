@@ -18,9 +18,9 @@ _SEPARATORS: Final = ("", "!", '"')
 #: What sorts above an entity and all below it, and below the next entity.
 AFTER_SUBTREE: Final = "#"
 #: Above all id keys.
-_LAST: Final = "\x7f"
+LAST_ID_KEY: Final = "\x7f"
 #: What sorts above a collection and all below it, behind its owner's id key: all Groups, Resources, Versions.
-_AFTER_COLLECTION: Final = (_LAST, '"', AFTER_SUBTREE)
+_AFTER_COLLECTION: Final = (LAST_ID_KEY, '"', AFTER_SUBTREE)
 
 
 def id_key(tree_key: str) -> str:
@@ -54,7 +54,7 @@ def id_key_bound(type: str, bound: str) -> str:
     bound: a tree key or the name of a collection, or one of them followed by `!` or `"`.
     """
     if bound > "!~":  # above all tree keys
-        return _LAST
+        return LAST_ID_KEY
     key, remaining = "", bound[1:]
     for level, name in enumerate(type.split(".")):
         found_name, mark, remaining = _split(remaining)

@@ -1,0 +1,1 @@
+"""Who calls: fixed tokens and JWTs."""
