@@ -49,8 +49,8 @@ class Caller:
         return highest_role(self.role, self.groups.get(group), *own_roles)
 
     def can_read(self, xid: str) -> bool:
-        """Whether the caller may see the entity at an xid; with a role anywhere, also those above the Groups."""
-        return self.role_at(xid) is not None or (bool(self.groups) and xid in ABOVE_GROUPS)
+        """Whether the caller may see the entity at an xid, and what has happened to it."""
+        return self.role_at(xid) is not None
 
     @property
     def subscription_role(self) -> Role | None:
@@ -59,8 +59,6 @@ class Caller:
         return highest_role(self.role, Role.WRITER if is_writer else None)
 
 
-#: The entities above the Groups; the registry's own attributes and what can be in it are no secret of a Group.
-ABOVE_GROUPS: Final = frozenset((xids.REGISTRY, *xids.ROOT_STREAMS))
 #: Every caller of a server without authentication.
 ANONYMOUS: Final = Caller("anonymous", Role.WRITER)
 #: A caller with direct access to the store.

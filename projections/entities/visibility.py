@@ -12,7 +12,7 @@ from itertools import chain
 from typing import Final
 
 from annals.domain.access.places import WILDCARD, is_pattern, matches
-from annals.domain.access.roles import ABOVE_GROUPS, Caller, group_of
+from annals.domain.access.roles import Caller, group_of
 from annals.domain.values import xid as xids
 from annals.projections.database.drivers import Database
 from annals.projections.entities.filters.sql import NEVER, SqlFragment, and_, between, or_
@@ -22,7 +22,9 @@ from annals.projections.entities.rows import EntityRow
 
 #: Sorts above all characters of ids, and above what separates them.
 _LAST: Final = "\x7f"
-_ROOT_KEYS: Final = tuple(sorted(map(xids.tree_key, ABOVE_GROUPS)))
+#: The entities above the Groups. Their attributes can be read, but not their history, because the registry changes with
+#: each Group that comes or goes.
+_ROOT_KEYS: Final = tuple(sorted(map(xids.tree_key, xids.ROOT_STREAMS)))
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ class Visibility:
 
     def id_keys(self, db: Database, column: str, type: str, low: str, high: str) -> SqlFragment:
         """The condition that a column of id keys of a type is between two of them, exclusive, and visible."""
-        if self.places is None or type in ABOVE_GROUPS:
+        if self.places is None or type in xids.ROOT_STREAMS:
             return between(column, low, high)
         plural = type.partition(".")[0]
         ids = (id for name, id in self._split_places if matches(name, plural))
