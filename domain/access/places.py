@@ -17,7 +17,8 @@ WILDCARD: Final = "*"
 #: The maximum number of places of a caller, and of wildcards in a place.
 MAX_PLACES: Final = 100
 MAX_WILDCARDS: Final = 8
-_PLACE: Final = re.compile(r"/[^/]+/[^/]+")
+#: The characters of names and ids, in any letter case, and wildcards: keys of entities have further ones between these.
+_PLACE: Final = re.compile(r"/[A-Za-z0-9_*]+/[A-Za-z0-9._~:@*\-]+")
 
 
 def check_place(text: object) -> str:

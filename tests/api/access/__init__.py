@@ -1,1 +1,1 @@
-"""Who calls: fixed tokens and JWTs."""
+"""What a caller sees: lists, feeds, history, façades, and the headers of answers."""
