@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain
-from typing import Final
+from typing import Final, NamedTuple
 
 from annals.domain.access.places import WILDCARD, is_pattern, matches
 from annals.domain.access.roles import Caller, group_of
@@ -61,17 +60,17 @@ class Visibility:
             return between(column, low, high)
         plural = type.partition(".")[0]
         ids = (id for name, id in self._split_places if matches(name, plural))
-        group = owner_expression(db, column, type, 1)
-        return _any_of(_in_place(column, group, id, low, high, AFTER_SUBTREE) for id in ids)
+        return _in_places(column, owner_expression(db, column, type, 1), ids, low, high, AFTER_SUBTREE)
 
     def tree_keys(self, db: Database, column: str, low: str, high: str) -> SqlFragment:
-        """The condition that a column of tree keys is between two of them, exclusive, and visible."""
+        """The condition that a column of tree keys is between two of them, exclusive, and visible in a Group.
+
+        What is above the Groups is looked up by its key.
+        """
         if self.places is None:
             return between(column, low, high)
-        roots = (SqlFragment(f"{column} = ?", (key,)) for key in _ROOT_KEYS if low < key < high)
-        group = group_key_expression(db, column)
         keys = (f"!{name}!{id}" for name, id in self._split_places)
-        return _any_of(chain(roots, (_in_place(column, group, key, low, high, '"') for key in keys)))
+        return _in_places(column, group_key_expression(db, column), keys, low, high, '"')
 
     @property
     def _split_places(self) -> list[tuple[str, str]]:
@@ -87,24 +86,40 @@ class Visibility:
 EVERYTHING: Final = Visibility()
 
 
-def _in_place(column: str, group: str, place: str, low: str, high: str, after_subtree: str) -> SqlFragment | None:
-    """The condition that a key between two others is at a place; None if none can be. group: SQL for its Group's key.
+class _PlaceKeys(NamedTuple):
+    """The keys at a place: from one (inclusive) to another (exclusive). pattern: of the keys of Groups; None for all."""
 
-    place: the key of a Group, maybe with wildcards. after_subtree: what sorts above a Group's subtree behind its key.
+    low: str
+    high: str
+    pattern: str | None
+
+
+def _in_places(column: str, group: str, keys: Iterable[str], low: str, high: str, after_subtree: str) -> SqlFragment:
+    """The condition that a key between two others is at a place. group: SQL for the key of its Group.
+
+    keys: of Groups, maybe with wildcards. after_subtree: what sorts above a Group's subtree behind its key.
     """
-    beginning, *others = place.split(WILDCARD)
-    end = beginning + (_LAST if others else after_subtree)
-    if beginning >= high or end <= low:
-        return None
-    start = SqlFragment(f"{column} >= ?", (beginning,)) if beginning > low else SqlFragment(f"{column} > ?", (low,))
-    condition = and_(start, SqlFragment(f"{column} < ?", (min(end, high),)))
-    if others in ([], [""]):
-        return condition
-    return and_(condition, SqlFragment(f"{group} LIKE ? ESCAPE '\\'", (like_pattern([beginning, *others]),)))
+    places = [place for key in keys if (place := _keys_at(key, after_subtree)).low < high and place.high > low]
+    if not places:
+        return NEVER
+    start, end = max(low, min(place.low for place in places)), min(high, max(place.high for place in places))
+    # `low` is exclusive; where a place begins is the key of a Group, which belongs to the place.
+    bounds = SqlFragment(f"{column} {'>' if start == low else '>='} ? AND {column} < ?", (start, end))
+    if len(places) == 1:
+        return and_(bounds, *_pattern_condition(group, places[0]))
+    return and_(bounds, or_(_place_condition(column, group, place) for place in places))
 
 
-def _any_of(conditions: Iterable[SqlFragment | None]) -> SqlFragment:
-    found = [condition for condition in conditions if condition is not None]
-    if len(found) == 1:
-        return found[0]
-    return or_([condition.wrap("({})") for condition in found]) if found else NEVER
+def _keys_at(key: str, after_subtree: str) -> _PlaceKeys:
+    beginning, *others = key.split(WILDCARD)
+    pattern = None if others in ([], [""]) else like_pattern([beginning, *others])
+    return _PlaceKeys(beginning, beginning + (_LAST if others else after_subtree), pattern)
+
+
+def _place_condition(column: str, group: str, place: _PlaceKeys) -> SqlFragment:
+    keys = SqlFragment(f"{column} >= ? AND {column} < ?", (place.low, place.high))
+    return and_(keys, *_pattern_condition(group, place)).wrap("({})")
+
+
+def _pattern_condition(group: str, place: _PlaceKeys) -> list[SqlFragment]:
+    return [] if place.pattern is None else [SqlFragment(f"{group} LIKE ? ESCAPE '\\'", (place.pattern,))]
