@@ -87,7 +87,10 @@ EVERYTHING: Final = Visibility()
 
 
 class _PlaceKeys(NamedTuple):
-    """The keys at a place: from one (inclusive) to another (exclusive). pattern: of the keys of Groups; None for all."""
+    """The keys at a place, from one (inclusive) to another (exclusive).
+
+    pattern: of LIKE, for the keys of Groups where the range has others too; None where it has none.
+    """
 
     low: str
     high: str
