@@ -139,6 +139,10 @@ class View:
             view._missing_attributes = None  # it is of all members
         return view
 
+    @property
+    def _visible_entities(self) -> Visibility | None:
+        return None if self.visibility == EVERYTHING else self.visibility
+
     def visible_count(self, plural: str) -> int:
         """The number of visible Groups of a type."""
         keys = self.visibility.id_keys(self._db, "id_key", plural, "", LAST_ID_KEY)
@@ -153,7 +157,7 @@ class View:
     @property
     def trail(self) -> AuditTrail:
         """The audit trail, on the same connection."""
-        return AuditTrail(self._db)
+        return AuditTrail(self._db, self._visible_entities)
 
     @property
     def subscriptions(self) -> StoredSubscriptions:
@@ -177,11 +181,11 @@ class View:
 
     def diff(self, before: int, after: int) -> RegistryDiff:
         """The difference between two log positions, on the same connection."""
-        return RegistryDiff(self._db, before, after)
+        return RegistryDiff(self._db, before, after, self._visible_entities)
 
     def tree_hashes(self, position: int) -> TreeHashes:
         """Hashes of parts of the tree as of a log position, on the same connection."""
-        return TreeHashes(self._db, position)
+        return TreeHashes(self._db, position, self._visible_entities)
 
     def as_of(self, position: int, definitions: tuple[int, int] | None = None) -> View:
         """The view of a log position, on the same connection. definitions: those of that position, if known."""

@@ -14,16 +14,20 @@ from annals.domain.access.places import WILDCARD, is_pattern, matches
 from annals.domain.access.roles import Caller, group_of
 from annals.domain.values import xid as xids
 from annals.projections.database.drivers import Database
-from annals.projections.entities.filters.sql import NEVER, SqlFragment, and_, between, or_
+from annals.projections.entities.filters.sql import NEVER, SqlFragment, and_, between, in_list, or_
 from annals.projections.entities.filters.value_conditions import like_pattern
 from annals.projections.entities.id_keys import AFTER_SUBTREE, group_key_expression, owner_expression
 from annals.projections.entities.rows import EntityRow
 
 #: Sorts above all characters of ids, and above what separates them.
 _LAST: Final = "\x7f"
-#: The entities above the Groups. Their attributes can be read, but not their history, because the registry changes with
+#: The entities above the Groups. The registry's attributes can be read, but not its history, because it changes with
 #: each Group that comes or goes.
-_ROOT_KEYS: Final = tuple(sorted(map(xids.tree_key, xids.ROOT_STREAMS)))
+_ROOT_KEYS: Final = frozenset(map(xids.tree_key, xids.ROOT_STREAMS))
+#: What can be read in full, with its history (ACC-73).
+_DEFINITION_KEYS: Final = tuple(map(xids.tree_key, (xids.CAPABILITIES, xids.MODEL)))
+#: The condition that excludes the streams outside the registry's tree; `0` follows `/`.
+_IN_TREE: Final = " AND ".join(f"NOT ({{0}} >= '{start}' AND {{0}} < '{start[:-1]}0')" for start in xids.OUTSIDE_TREE)
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,11 @@ class Visibility:
         """Whether the entity with a tree key is visible."""
         return self.places is None or tree_key in _ROOT_KEYS or self.sees_group("/".join(tree_key.split("!")[:3]))
 
+    def sees_stream(self, stream: str) -> bool:
+        """Whether the events of a stream of the log are visible, for a caller that is no admin."""
+        is_hidden = xids.is_outside_tree(stream) or (self.places is not None and stream == xids.REGISTRY)
+        return not is_hidden and self.sees_key(xids.tree_key(stream))
+
     def among(self, rows: Iterable[EntityRow]) -> Iterator[EntityRow]:
         """The visible ones of some rows."""
         return iter(rows) if self.places is None else (row for row in rows if self.sees_key(row.tree_key))
@@ -71,6 +80,22 @@ class Visibility:
             return between(column, low, high)
         keys = (f"!{name}!{id}" for name, id in self._split_places)
         return _in_places(column, group_key_expression(db, column), keys, low, high, '"')
+
+    def history_keys(self, db: Database, column: str, low: str, high: str) -> SqlFragment:
+        """The condition that a column of tree keys is from one (inclusive) to another, and its history is visible."""
+        bounds = SqlFragment(f"{column} >= ? AND {column} < ?", (low, high))
+        visible = self.tree_keys(db, column, "", _LAST).wrap("({})")
+        return and_(bounds, or_([visible, in_list(db, column, _DEFINITION_KEYS)]))
+
+    def streams(self, db: Database, column: str, xid: str) -> SqlFragment:
+        """The condition that a column of streams is of visible entities in Groups, below the registry or a collection.
+
+        The range of streams is there for the index: some ids sort between a Group's stream and those of its members.
+        """
+        keys = self.tree_keys(db, f"replace({column}, '/', '!')", *xids.subtree(xid)).wrap("({})")
+        starts = [place.partition(WILDCARD)[0] for place in self.places or ("/",)] or ["/"]
+        bounds = SqlFragment(f"{column} >= ? AND {column} < ?", (min(starts), max(start + _LAST for start in starts)))
+        return and_(bounds, keys, SqlFragment(_IN_TREE.format(column)))
 
     @property
     def _split_places(self) -> list[tuple[str, str]]:

@@ -1,1 +1,0 @@
-"""What a caller sees: lists, feeds, history, façades, and the headers of answers."""
