@@ -12,7 +12,6 @@ from starlette.types import Receive
 from annals.api.audit.formats import CONTENT_TYPES, ListWrapper, TableFormat, TableLayout, negotiate_format, write_table
 from annals.api.audit.queries import xid_of
 from annals.api.audit.request_params import AuditParams
-from annals.api.feeds.rights import check_reads_everything
 from annals.api.http import conditional
 from annals.api.http.asof import escape_link_url
 from annals.api.http.methods import check_caller, read_only_options
@@ -21,7 +20,7 @@ from annals.api.http.query_params import query_without
 from annals.api.http.request import Request
 from annals.api.http.response import Headers, Response
 from annals.api.registry.open_registry import Registry
-from annals.domain.access.roles import Caller, Role
+from annals.domain.access.roles import Caller
 from annals.domain.errors import problems
 from annals.domain.values import xid as xids
 from annals.projections.entities.query import View
@@ -36,10 +35,6 @@ class PositionsPage(NamedTuple):
 
     positions: Iterable[int]
     links: Headers
-
-
-#: What also a caller with roles at some places may read in full (ACC-73).
-_DEFINITIONS: Final = (xids.MODEL, xids.CAPABILITIES)
 
 
 class TableContent(NamedTuple):
@@ -65,8 +60,6 @@ def subject_xid(request: Request) -> str:
     segments = request.segments[_PREFIX_SEGMENTS:]
     check_caller(replace(request, segments=segments))
     xid = xid_of(segments)
-    if len(segments) < 2 and xid not in _DEFINITIONS:
-        check_reads_everything(request.caller)
     if not all(segments) or (xids.is_outside_tree(xids.stream(xid) + "/") and not may_see_outside_tree(request.caller)):
         raise problems.NotFound(request.path)
     return xid
@@ -74,7 +67,7 @@ def subject_xid(request: Request) -> str:
 
 def may_see_outside_tree(caller: Caller) -> bool:
     """Whether a caller may see the history of subscriptions and links, which is for admins only (SUB-911)."""
-    return caller.role is Role.ADMIN
+    return caller.is_admin
 
 
 def paginate(request: Request, audit_params: AuditParams, positions: Iterator[int]) -> PositionsPage:

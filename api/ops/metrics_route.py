@@ -7,12 +7,12 @@ from typing import Final
 
 from starlette.types import Receive
 
+from annals.api.feeds.rights import check_reads_everything
 from annals.api.http.methods import read_only_options
 from annals.api.http.problem_response import root_link
 from annals.api.http.request import Request
 from annals.api.http.response import Response
 from annals.api.ops.metrics import CONTENT_TYPE, ServerMetrics
-from annals.domain.errors.http_errors import Forbidden
 
 METRICS: Final = "metrics"
 
@@ -27,7 +27,6 @@ class MetricsRoutes:
         """All metrics in the Prometheus text format. Raises: MethodNotAllowed, Forbidden."""
         if (options := read_only_options(request)) is not None:
             return options
-        if request.caller.role is None:
-            raise Forbidden(caller=request.caller.name)
+        check_reads_everything(request.caller)
         text = await asyncio.to_thread(self._metrics.text)
         return Response(200, [CONTENT_TYPE, root_link(request.base)], text)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from annals.api.feeds.rights import check_reads_something
 from annals.api.registry.open_registry import Registry
 from annals.api.subscriptions.ports import Deliveries, NoDeliveries
 from annals.commands.store.clock import format_time
@@ -43,8 +44,7 @@ class SubscriptionApiContext:
 
 def check_caller(caller: Caller) -> None:
     """Checks that the caller has a role. Raises: Forbidden for a caller without any role."""
-    if caller.role is None and not caller.groups:
-        raise Forbidden(caller=caller.name)
+    check_reads_something(caller)
 
 
 def check_writer(caller: Caller) -> None:

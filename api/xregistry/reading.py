@@ -296,7 +296,7 @@ def _needs_one_row(target: RequestTarget, flags: Flags, definitions: RegistryDef
 
 def _shows_visible_only(request: Request, target: RequestTarget) -> bool:
     """Whether the row of the target has numbers of entities that the caller does not see."""
-    return target.row_xid == xids.REGISTRY and request.caller.role is None
+    return target.row_xid == xids.REGISTRY and not request.caller.sees_everything
 
 
 def parse_target_and_flags(request: Request, definitions: RegistryDefinitions) -> tuple[RequestTarget, Flags]:

@@ -21,6 +21,7 @@ from annals.api.registry.open_registry import Registry
 from annals.api.xregistry.render.shortself import TOKEN_SEGMENT
 from annals.domain.errors import problems
 from annals.domain.values import xid as xids
+from annals.projections.entities.visibility import Visibility
 
 _TOKEN: Final = re.compile(r"[0-9a-z]{1,12}\Z")
 
@@ -39,7 +40,12 @@ class ShortselfRoutes:
         token, *subpath = request.segments[TOKEN_SEGMENT:] or ("",)
         xid = await asyncio.to_thread(self._find, token) if _TOKEN.match(token) else None
         target = xids.join(*xids.segments(xid), *subpath) if xid is not None else None
-        if target is None or not request.caller.can_read(target):
+        sees_something = request.caller.sees_something
+        if (
+            target is None
+            or not sees_something
+            or not Visibility.of_caller(request.caller).sees_key(xids.tree_key(target))
+        ):
             raise problems.NotFound(request.path)
         query = "?" + request.query.decode("latin-1") if request.query else ""
         location = f"{request.base}{target}{DETAILS_SUFFIX if request.details else ''}{query}"

@@ -53,6 +53,26 @@ class Caller:
         return self.role_at(xid) is not None
 
     @property
+    def places(self) -> tuple[str, ...] | None:
+        """The places that the caller sees, in order; None for the whole registry. See `annals.domain.access.places`."""
+        return None if self.role is not None else tuple(sorted(self.groups))
+
+    @property
+    def sees_everything(self) -> bool:
+        """Whether the caller may read the whole registry."""
+        return self.role is not None
+
+    @property
+    def sees_something(self) -> bool:
+        """Whether the caller has a role anywhere; without one it reads nothing."""
+        return self.sees_everything or bool(self.groups)
+
+    @property
+    def is_admin(self) -> bool:
+        """Whether the caller administers the registry: subscriptions of others, links, settings."""
+        return self.role is Role.ADMIN
+
+    @property
     def subscription_role(self) -> Role | None:
         """The role at subscriptions, which belong to no Group: the right to write to any Group is sufficient."""
         is_writer = any(RANK[role] >= RANK[Role.WRITER] for role in self.groups.values())

@@ -39,7 +39,7 @@ class Visibility:
     @classmethod
     def of_caller(cls, caller: Caller) -> Visibility:
         """What a caller sees."""
-        return EVERYTHING if caller.role is not None else cls(frozenset(caller.groups))
+        return EVERYTHING if caller.places is None else cls(frozenset(caller.places))
 
     def within(self, xid: str) -> Visibility:
         """The same for entities at and below an xid or collection: everything inside a Group that is visible."""
@@ -84,7 +84,7 @@ class Visibility:
     def history_keys(self, db: Database, column: str, low: str, high: str) -> SqlFragment:
         """The condition that a column of tree keys is from one (inclusive) to another, and its history is visible."""
         bounds = SqlFragment(f"{column} >= ? AND {column} < ?", (low, high))
-        visible = self.tree_keys(db, column, "", _LAST).wrap("({})")
+        visible = self.tree_keys(db, column, *ALL_KEYS).wrap("({})")
         return and_(bounds, or_([visible, in_list(db, column, _DEFINITION_KEYS)]))
 
     def streams(self, db: Database, column: str, xid: str) -> SqlFragment:
@@ -107,6 +107,8 @@ class Visibility:
         return [place for place in self.places or () if is_pattern(place)]
 
 
+#: The bounds of all tree keys, exclusive.
+ALL_KEYS: Final = ("", _LAST)
 #: What one may see who has a role at the registry.
 EVERYTHING: Final = Visibility()
 

@@ -22,6 +22,7 @@ from annals.api.compat.confluent.request_params import QueryParams, read_object
 from annals.api.compat.confluent.responses import error_response, json_response, problem_error, status_error
 from annals.api.compat.confluent.view import ConfluentView
 from annals.api.compat.confluent.writing import ConfluentWrite, ConfluentWriter, Write
+from annals.api.feeds.rights import check_reads_something
 from annals.api.http.browsers.cross_origin import check_form
 from annals.api.http.request import Request
 from annals.api.http.response import Headers, Response
@@ -29,7 +30,6 @@ from annals.api.registry.open_registry import Registry
 from annals.api.xregistry.snapshots import Snapshot, Snapshots
 from annals.domain.confluent.errors import SchemaRegistryError
 from annals.domain.confluent.subjects import GROUPS, RESOURCES, ContextIds
-from annals.domain.errors.http_errors import Forbidden
 from annals.domain.errors.problems import Problem
 
 #: The path of the API below the registry's root.
@@ -190,8 +190,7 @@ class ConfluentRoutes:
             return read(in_view(past))
 
     def _view(self, request: Request) -> ConfluentView:
-        if not (request.caller.role or request.caller.groups):
-            raise Forbidden(caller=request.caller.name)
+        check_reads_something(request.caller)
         view = self._registry.readers.latest_view()
         return ConfluentView(
             view, request.caller, self._context_ids, self._registry.checker, self._settings.default_level
