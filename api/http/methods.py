@@ -8,14 +8,10 @@ from typing import Final
 from annals.api.http.problem_response import root_link
 from annals.api.http.request import READ_METHODS, Request
 from annals.api.http.response import Response
-from annals.domain.access.roles import Role
 from annals.domain.errors import problems
 from annals.domain.errors.http_errors import Forbidden
 from annals.domain.errors.problems import Problem
 from annals.domain.values import xid as xids
-
-_WRITER_ROLES: Final = frozenset((Role.WRITER, Role.ADMIN))
-
 
 _READ_METHODS_HEADER: Final = "GET, HEAD, OPTIONS"
 
@@ -40,14 +36,9 @@ def check_caller(request: Request) -> None:
     names.
     """
     caller = request.caller
-    if caller.role in _WRITER_ROLES or (request.is_read and caller.role is not None):
-        return
-    if not request.is_read:
-        if not any(role in _WRITER_ROLES for role in caller.groups.values()):
-            raise Forbidden(caller=caller.name)
-    elif not caller.groups:
+    if not (caller.sees_something if request.is_read else caller.writes_somewhere):
         raise Forbidden(caller=caller.name)
-    elif len(request.segments) > 1 and not caller.can_read(xid := xids.join(*request.segments)):
+    if request.is_read and len(request.segments) > 1 and not caller.can_read(xid := xids.join(*request.segments)):
         raise problems.NotFound(xid)
 
 

@@ -11,7 +11,7 @@ from annals.api.feeds.rights import check_reads_something
 from annals.api.registry.open_registry import Registry
 from annals.api.subscriptions.ports import Deliveries, NoDeliveries
 from annals.commands.store.clock import format_time
-from annals.domain.access.roles import Caller, Role
+from annals.domain.access.roles import Caller
 from annals.domain.decisions.subscriptions import COLLECTION, can_see_subscription
 from annals.domain.errors import problems
 from annals.domain.errors.http_errors import Forbidden
@@ -49,13 +49,13 @@ def check_caller(caller: Caller) -> None:
 
 def check_writer(caller: Caller) -> None:
     """Checks that the caller may write. Raises: Forbidden for a caller that may write nowhere."""
-    if caller.subscription_role not in (Role.WRITER, Role.ADMIN):
+    if not caller.writes_somewhere:
         raise Forbidden(caller=caller.name)
 
 
 def can_see(caller: Caller, subscription: Subscription) -> bool:
     """Whether a caller may see a subscription (SUB-911)."""
-    return can_see_subscription(subscription.owner, caller.name, caller.role)
+    return can_see_subscription(subscription.owner, caller.name, is_admin=caller.is_admin)
 
 
 def find_subscription(view: View, id: str, caller: Caller) -> Subscription:

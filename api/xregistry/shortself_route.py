@@ -19,6 +19,7 @@ from annals.api.http.request import DETAILS_SUFFIX, Request
 from annals.api.http.response import Response
 from annals.api.registry.open_registry import Registry
 from annals.api.xregistry.render.shortself import TOKEN_SEGMENT
+from annals.domain.access.roles import Caller
 from annals.domain.errors import problems
 from annals.domain.values import xid as xids
 from annals.projections.entities.visibility import Visibility
@@ -60,3 +61,7 @@ class ShortselfRoutes:
         xid = view.log.creation_xid(position)
         row = view.entity(xid) if xid is not None else None
         return row.xid if row is not None and row.born == position else None
+
+
+def _may_read(caller: Caller, xid: str) -> bool:
+    return caller.sees_something and Visibility.of_caller(caller).sees_key(xids.tree_key(xid))

@@ -72,6 +72,15 @@ class Caller:
         """Whether the caller administers the registry: subscriptions of others, links, settings."""
         return self.role is Role.ADMIN
 
+    def can_write(self, xid: str) -> bool:
+        """Whether the caller may change the entity at an xid, or make it."""
+        return RANK[self.role_at(xid)] >= RANK[Role.WRITER]
+
+    @property
+    def writes_somewhere(self) -> bool:
+        """Whether there is an entity that the caller may change or make."""
+        return any(RANK[role] >= RANK[Role.WRITER] for role in (self.role, *self.groups.values()))
+
     @property
     def subscription_role(self) -> Role | None:
         """The role at subscriptions, which belong to no Group: the right to write to any Group is sufficient."""
