@@ -186,12 +186,12 @@ class ConfluentRoutes:
         if snapshot is None:
             return read(in_view(self._view(request)))
         with self._registry.readers.view() as view:
-            past = replace(self._view(request), view=snapshot.view(view))
+            past = replace(self._view(request), view=snapshot.view(view).seen_by(request.caller))
             return read(in_view(past))
 
     def _view(self, request: Request) -> ConfluentView:
         check_reads_something(request.caller)
-        view = self._registry.readers.latest_view()
+        view = self._registry.readers.latest_view().seen_by(request.caller)
         return ConfluentView(
             view, request.caller, self._context_ids, self._registry.checker, self._settings.default_level
         )
