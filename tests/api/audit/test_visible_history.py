@@ -1,4 +1,4 @@
-"""Feeds and the audit trail for a caller with roles at some places: what a reader of all gets, without what is hidden."""
+"""Feeds and the audit trail for a caller with roles at some places: what a reader gets, without what is hidden."""
 
 from __future__ import annotations
 
