@@ -347,7 +347,7 @@ def with_visible_counts(view: View, row: EntityRow, model: Model) -> EntityRow:
     """The registry with the numbers of Groups that the caller sees (ACC-72)."""
     if view.visibility == EVERYTHING:
         return row
-    counts = {f"{plural}count": str(view.visible_count(plural)) for plural in model.groups}
+    counts = {f"{plural}count": str(count) for plural, count in view.visible_counts(model.groups).items()}
     return row._replace(attributes="{" + join_members(split_members(row.attributes) | counts) + "}")
 
 

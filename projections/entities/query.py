@@ -44,7 +44,7 @@ from annals.projections.entities.filters.pages import CollectionMembers
 from annals.projections.entities.filters.row_overrides import RowOverrides
 from annals.projections.entities.filters.scan import ScannedMembers, ScanSelection
 from annals.projections.entities.filters.selection import Selection
-from annals.projections.entities.filters.sql import ALWAYS, SqlFragment, among_types, and_
+from annals.projections.entities.filters.sql import ALWAYS, SqlFragment, among_types, and_, join_fragments
 from annals.projections.entities.id_keys import LAST_ID_KEY, id_key_bound
 from annals.projections.entities.past_database import PastDatabase
 from annals.projections.entities.publications import StoredPublications
@@ -143,11 +143,15 @@ class View:
     def _visible_entities(self) -> Visibility | None:
         return None if self.visibility == EVERYTHING else self.visibility
 
-    def visible_count(self, plural: str) -> int:
-        """The number of visible Groups of a type."""
+    def visible_counts(self, plurals: Collection[str]) -> dict[str, int]:
+        """The numbers of visible Groups of some types, in one statement."""
+        if not plurals:
+            return {}
+        return dict(self._db.all(*join_fragments(" UNION ALL ", map(self._count_query, plurals))))
+
+    def _count_query(self, plural: str) -> SqlFragment:
         keys = self.visibility.id_keys(self._db, "id_key", plural, "", LAST_ID_KEY)
-        count: int = self._db.one(*and_(SqlFragment("SELECT count(*) FROM entity WHERE type = ?", (plural,)), keys))[0]
-        return count
+        return and_(SqlFragment(f"SELECT '{plural}', count(*) FROM entity WHERE type = ?", (plural,)), keys)
 
     @property
     def log(self) -> Log:
