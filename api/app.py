@@ -154,7 +154,7 @@ def create_app(
             write_turns=write_turns,
         )
         app.state.stop_checking = registry.checker.stop
-        feeds = Feeds(registry, log_head_watcher)
+        feeds = Feeds(registry, log_head_watcher, authenticator)
 
         def read_positions() -> tuple[int, int, int]:
             view = registry.readers.quick_view()

@@ -29,6 +29,7 @@ from annals.api.http.browsers.allowed_hosts import AllowedHosts
 from annals.api.http.browsers.cors import Cors
 from annals.api.http.browsers.cross_origin import check_form, check_origin
 from annals.api.http.browsers.stored_content import check_destination
+from annals.api.http.caching import has_credential, mark_private
 from annals.api.http.compression import compress_response
 from annals.api.http.connections.trusted_proxies import TrustedProxies
 from annals.api.http.limits import check_path
@@ -176,6 +177,7 @@ class Dispatcher:
         """
         started_at, request = time.perf_counter(), self._request(scope, request_host(scope, self._config.proxies))
         response = self._config.cors.add_headers(problem_response(problem, request), request)
+        response = mark_private(response) if has_credential(request) else response
         response = replace(response, headers=[*response.headers, *_common_headers(request)])
         self._config.metrics.count_response(request, response.status, started_at)
         self._config.access_log.add(request, response, started_at)
@@ -267,7 +269,8 @@ class Dispatcher:
     async def _finish(self, response: Response, request: Request) -> Response:
         """The response with compression and CORS headers. A response to HEAD is not compressed."""
         accept_encoding = request.header(b"accept-encoding") if request.method != "HEAD" else None
-        return self._config.cors.add_headers(await compress_response(response, accept_encoding), request)
+        response = self._config.cors.add_headers(await compress_response(response, accept_encoding), request)
+        return mark_private(response) if has_credential(request) else response
 
 
 def _common_headers(request: Request, position: int | None = None) -> Headers:

@@ -185,3 +185,23 @@ def test_a_class_name_stands_for_one_thing() -> None:
             if isinstance(node, ast.ClassDef):
                 defined[node.name].append(name)
     assert {name: found for name, found in defined.items() if len(found) > 1} == {}
+
+
+#: Where callers get their roles; elsewhere in api/, a caller is asked what it may do.
+MAKES_CALLERS = ("api/auth/", "api/cli/", "api/subscriptions/owner_rights.py", "api/subscriptions/endpoint.py")
+
+
+def test_routes_compare_no_roles() -> None:
+    # ACC-70: one function decides a command, and `Caller` says what one sees
+    compared = [
+        f"{name}: {ast.unparse(node)}"
+        for name, file in files().items()
+        if name.startswith("api.") and not str(file.relative_to(ROOT)).startswith(MAKES_CALLERS)
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Attribute)
+        and (
+            (node.attr in ("role", "groups", "role_at") and ast.unparse(node.value).split(".")[-1] == "caller")
+            or ast.unparse(node.value) == "Role"
+        )
+    ]
+    assert compared == []

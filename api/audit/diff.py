@@ -23,7 +23,8 @@ def diff_table(registry: Registry, request: Request) -> RequestedTable:
     """The differences. Raises: NotFound for an entity that never existed, Forbidden, BadRequest."""
     xid, wanted = subject_xid(request), parse_audit_params(request.query, PARAMETERS)
 
-    def look(view: View) -> TableContent:
+    def look(full_view: View) -> TableContent:
+        view = full_view.seen_by(request.caller, xid)
         before, after, found = compare_moments(view, xid, wanted, registry.store.clock())
         if not may_see_outside_tree(request.caller):
             found = (each for each in found if not xids.is_outside_tree(xids.stream(each.xid)))

@@ -1,7 +1,7 @@
 """`/-/interactions`: all events of one request, and the list of all requests that changed something.
 
-The list is for callers that may read the whole registry. Other callers see the part of an interaction in their Groups;
-an interaction without such a part does not exist for them.
+A caller with roles at some places sees the part of an interaction there, without the hashes, which cover all of it; an
+interaction without such a part does not exist for the caller.
 """
 
 from __future__ import annotations
@@ -12,16 +12,19 @@ from typing import Final
 
 from annals.api.audit.formats import ListWrapper
 from annals.api.audit.queries import find_interaction
-from annals.api.audit.representations import INTERACTION_TABLE as FACTS
-from annals.api.audit.representations import interaction_members, revision_table
+from annals.api.audit.representations import (
+    INTERACTION_TABLE,
+    PARTIAL_INTERACTION_TABLE,
+    interaction_members,
+    revision_table,
+)
 from annals.api.audit.request_params import parse_audit_params, requested_range
 from annals.api.audit.responses import RequestedTable, TableContent, may_see_outside_tree, paginate
+from annals.api.feeds.rights import check_reads_something, visible_streams
 from annals.api.http.request import Request
 from annals.api.registry.open_registry import Registry
 from annals.domain.access.roles import Caller
 from annals.domain.errors import problems
-from annals.domain.errors.http_errors import Forbidden
-from annals.domain.values import xid as xids
 from annals.projections.audit.trail import Revision
 from annals.projections.entities.query import View
 
@@ -40,16 +43,17 @@ def interactions_table(registry: Registry, request: Request) -> RequestedTable:
 
 
 def _list_table(registry: Registry, request: Request) -> RequestedTable:
-    if request.caller.role is None:
-        raise Forbidden(caller=request.caller.name)
+    check_reads_something(request.caller)
     wanted = parse_audit_params(request.query, LIST_PARAMS)
 
-    def look(view: View) -> TableContent:
+    def look(full_view: View) -> TableContent:
+        view = full_view.seen_by(request.caller)
         part = requested_range(wanted, view.log, registry.store.clock())
         found = paginate(
             request, wanted, view.trail.interaction_ends(part, wanted.caller, may_see_outside_tree(request.caller))
         )
-        return TableContent(FACTS, view.trail.interactions_at(found.positions), view.position(), links=found.links)
+        table = INTERACTION_TABLE if request.caller.sees_everything else PARTIAL_INTERACTION_TABLE
+        return TableContent(table, view.trail.interactions_at(found.positions), view.position(), links=found.links)
 
     return wanted, look
 
@@ -63,7 +67,7 @@ def _interaction_table(request: Request, xregcorrelationid: str) -> RequestedTab
         first = next(things, None)
         if facts is None or first is None:
             raise problems.NotFound(request.path)
-        around = ListWrapper(interaction_members(facts), "events")
+        around = ListWrapper(interaction_members(facts, with_hashes=request.caller.sees_everything), "events")
         return TableContent(revision_table(wanted.images), chain((first,), things), facts.last, around)
 
     return wanted, look
@@ -71,10 +75,7 @@ def _interaction_table(request: Request, xregcorrelationid: str) -> RequestedTab
 
 def _visible_revisions(caller: Caller, revisions: Iterator[Revision]) -> Iterator[Revision]:
     """The revisions of entities that a caller may see."""
-    sees_outside_tree = may_see_outside_tree(caller)
-    return (
-        revision
-        for revision in revisions
-        if caller.can_read(revision.event.xid)
-        and (sees_outside_tree or not xids.is_outside_tree(revision.event.stream))
-    )
+    if not caller.sees_something:
+        return iter(())
+    may_see = visible_streams(caller)
+    return (revision for revision in revisions if may_see is None or may_see(revision.event.stream))

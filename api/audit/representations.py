@@ -71,8 +71,9 @@ _REVISION_COLUMNS: Final = (
 )
 
 
-def interaction_members(interaction: Interaction) -> JsonMembers:
-    """The members of one interaction; hashes as hexadecimal text."""
+def interaction_members(interaction: Interaction, *, with_hashes: bool = True) -> JsonMembers:
+    """The members of one interaction; hashes as hexadecimal text, for a reader who sees all that they cover."""
+    hashes = {"chain": interaction.chain.hex(), "state": interaction.state.hex()} if with_hashes else {}
     return {
         "xregcorrelationid": interaction.xregcorrelationid,
         "first": interaction.first,
@@ -81,16 +82,21 @@ def interaction_members(interaction: Interaction) -> JsonMembers:
         "caller": interaction.caller,
         "command": interaction.command,
         "registryurl": interaction.registry_url,
-        "chain": interaction.chain.hex(),
-        "state": interaction.state.hex(),
+        **hashes,
     }
 
 
-INTERACTION_TABLE: Final[TableLayout[Interaction]] = TableLayout(
-    ("xregcorrelationid", "first", "last", "time", "caller", "command", "registryurl", "chain", "state"),
-    interaction_members,
-    lambda interaction: (interaction_members(interaction),),
-)
+def _interaction_table(*, with_hashes: bool) -> TableLayout[Interaction]:
+    def members(interaction: Interaction) -> JsonMembers:
+        return interaction_members(interaction, with_hashes=with_hashes)
+
+    columns = ("xregcorrelationid", "first", "last", "time", "caller", "command", "registryurl", "chain", "state")
+    return TableLayout(columns, members, lambda interaction: (members(interaction),))
+
+
+INTERACTION_TABLE: Final = _interaction_table(with_hashes=True)
+#: For a reader who sees a part of the registry; the header of CSV is the same.
+PARTIAL_INTERACTION_TABLE: Final = _interaction_table(with_hashes=False)
 
 
 def moment_members(interaction: Interaction) -> JsonMembers:

@@ -20,7 +20,7 @@ from annals.api.http.query_params import query_without
 from annals.api.http.request import Request
 from annals.api.http.response import Headers, Response
 from annals.api.registry.open_registry import Registry
-from annals.domain.access.roles import Caller, Role
+from annals.domain.access.roles import Caller
 from annals.domain.errors import problems
 from annals.domain.values import xid as xids
 from annals.projections.entities.query import View
@@ -67,7 +67,7 @@ def subject_xid(request: Request) -> str:
 
 def may_see_outside_tree(caller: Caller) -> bool:
     """Whether a caller may see the history of subscriptions and links, which is for admins only (SUB-911)."""
-    return caller.role is Role.ADMIN
+    return caller.is_admin
 
 
 def paginate(request: Request, audit_params: AuditParams, positions: Iterator[int]) -> PositionsPage:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from annals.api.auth.caller_names import check_name
-from annals.domain.access.roles import Caller, Role
-from annals.domain.values import xid as xids
-
-_GROUP_XID: Final = re.compile(r"/[^/]+/[^/]+\Z")
+from annals.domain.access.places import check_places
+from annals.domain.access.roles import Caller, Role, highest_role
 
 
 def parse_object(text: str, content: str) -> Mapping[str, Any]:
@@ -31,10 +28,13 @@ def parse_caller(name: object, entry: Mapping[str, Any]) -> Caller:
 
 
 def parse_group_roles(value: Any) -> dict[str, Role]:
-    """Roles by the lower-cased xid of a Group. Raises: ValueError if the value does not map Groups to roles."""
-    if not isinstance(value, dict) or not all(_GROUP_XID.match(str(xid)) for xid in value):
-        raise ValueError('"groups" has to be an object with xids of Groups as its keys, such as {"/dirs/d1": "writer"}')
-    return {xids.stream(xid): Role(role) for xid, role in value.items()}
+    """Roles by place, in lower case (ACC-60). Raises: ValueError if the value does not map places to roles."""
+    if not isinstance(value, dict):
+        raise ValueError('"groups" has to be an object with places as its keys, such as {"/dirs/team-*": "writer"}')
+    roles: dict[str, Role] = {}
+    for place, role in zip(check_places(value), value.values(), strict=True):
+        roles[place] = highest_role(roles.get(place), Role(role)) or Role(role)
+    return roles
 
 
 def check_members(entry: Any, kind: str, required: str, allowed: frozenset[str]) -> Mapping[str, Any]:

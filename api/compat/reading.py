@@ -90,18 +90,17 @@ class CompatReadHandler:
 
 
 def _list_groups(context: CompatReadContext) -> Response:
-    check_read(context.request.caller, context.target, context.request.path)
-    return _page_response(context, member_ids(context.view, f"/{context.target.family.groups}"))
+    caller = context.request.caller
+    check_read(caller, context.target, context.request.path)
+    return _page_response(context, member_ids(context.view.seen_by(caller), f"/{context.target.family.groups}"))
 
 
 def _read_group(context: CompatReadContext) -> Response:
+    check_read(context.request.caller, context.target, context.request.path)
     row = context.view.entity(context.target.groupxid)
-    may_read_all = check_read(context.request.caller, context.target, context.request.path)
     if row is None:
         raise not_found(context.request)
     members = group_object(row, context.target.family)
-    if not may_read_all:
-        return json_response(context.request, 200, {"id": members["id"]})
     tag = group_entity_tag(row)
     check_conditions(context.request, tag)
     return json_response(context.request, 200, members, conditional.tag_headers(tag))
@@ -158,18 +157,9 @@ def _version_response(context: CompatReadContext, xid: str, compat_version: Comp
 
 
 def _check_group(context: CompatReadContext) -> None:
-    """Checks that the Group exists and that the caller may read it.
-
-    Raises: NotFound; Forbidden if the Group exists and the caller may learn only that.
-    """
-    exists = context.view.entity(context.target.groupxid) is not None
-    try:
-        check_read(context.request.caller, context.target, context.request.path)
-    except problems.Problem:
-        if not exists:
-            raise not_found(context.request) from None
-        raise
-    if not exists:
+    """Checks that the Group exists and that the caller may read it. Raises: NotFound."""
+    check_read(context.request.caller, context.target, context.request.path)
+    if context.view.entity(context.target.groupxid) is None:
         raise not_found(context.request)
 
 

@@ -18,7 +18,8 @@ from annals.api.registry.open_registry import Registry
 from annals.domain.access.roles import Caller
 from annals.domain.errors import problems
 from annals.projections.database import drivers
-from annals.projections.log.documents import document_bytes, is_document_below
+from annals.projections.entities.visibility import ALL_KEYS, Visibility
+from annals.projections.log.documents import document_bytes, is_document_among
 
 DOCUMENTS: Final = "documents"
 
@@ -61,7 +62,10 @@ class DocumentsRoutes:
     def _find(self, sha256: str, caller: Caller) -> bytes | None:
         with self._store.engine.connect() as connection:
             database = drivers.database_of(connection)
-            may_read = caller.role is not None or any(
-                is_document_below(database, sha256, group) for group in caller.groups
+            may_read = caller.sees_everything or (
+                caller.sees_something
+                and is_document_among(
+                    database, sha256, *Visibility.of_caller(caller).tree_keys(database, "tree_key", *ALL_KEYS)
+                )
             )
             return document_bytes(database, sha256) if may_read else None

@@ -13,7 +13,7 @@ from starlette.types import Receive
 from annals.api.feeds.feeds import Feeds
 from annals.api.feeds.formats import EVENT_FORMATS, negotiate_format
 from annals.api.feeds.request_params import parse_feed_params
-from annals.api.feeds.rights import visible_subjects
+from annals.api.feeds.rights import check_reads_something, visible_subjects
 from annals.api.feeds.selection import SELECTION_PARAMS, parse_selection, selected_families
 from annals.api.feeds.sources import EventFeedSource
 from annals.api.http.methods import read_only_options
@@ -38,6 +38,7 @@ class EventFeedRoutes:
             raise problems.ApiNotFound()
         if (options := read_only_options(request)) is not None:
             return options
+        check_reads_something(request.caller)
         may_see = visible_subjects(request.caller)
         feed_format = negotiate_format(request.header(b"accept"), EVENT_FORMATS)
         feed_params = parse_feed_params(request, SELECTION_PARAMS)

@@ -17,9 +17,11 @@ from typing import Final, TypeVar
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
+from annals.api.auth.callers import Authenticator
 from annals.api.feeds.formats import FeedFormat, heartbeat
 from annals.api.feeds.reader import FeedReader
 from annals.api.feeds.request_params import MAX_LIMIT, FeedParams
+from annals.api.feeds.rights_check import RIGHTS_SECONDS, RightsCheck
 from annals.api.feeds.shared_pieces import FeedPiece, SharedPieces
 from annals.api.feeds.sources import FeedSource
 from annals.api.http.asof import escape_link_url
@@ -51,9 +53,11 @@ class Feeds:
     """The feeds of one registry.
 
     log_head_watcher: receives a notice of each commit. Call its `stop` before the server waits for open responses.
+    authenticator: tells whether the reader of an endless stream still has its rights.
     """
 
-    def __init__(self, registry: Registry, log_head_watcher: LogHeadWatcher) -> None:
+    def __init__(self, registry: Registry, log_head_watcher: LogHeadWatcher, authenticator: Authenticator) -> None:
+        self._authenticator = authenticator
         self._readers = registry.readers
         self._clock = registry.store.clock
         self._log_head_watcher = log_head_watcher
@@ -80,7 +84,11 @@ class Feeds:
             headers = [feed_format.content_type, root_link(request.base), _NO_STORE, _VARY]
             note_position(after)
             event_stream = self._stream(
-                FeedReader(source, feed_format, after, feed_params.limit), feed_format, source, receive
+                FeedReader(source, feed_format, after, feed_params.limit),
+                feed_format,
+                source,
+                receive,
+                RightsCheck(self._authenticator, request),
             )
             return Response(200, headers, event_stream, first_chunks=(RETRY_LINE,))
         limit = feed_params.limit or feed_format.limit
@@ -157,18 +165,31 @@ class Feeds:
         yield feed_format.after
 
     async def _stream(
-        self, reader: FeedReader, feed_format: FeedFormat, source: FeedSource, receive: Receive
+        self,
+        reader: FeedReader,
+        feed_format: FeedFormat,
+        source: FeedSource,
+        receive: Receive,
+        rights: RightsCheck,
     ) -> AsyncGenerator[bytes, None]:
+        """The pieces until the reader is full or gone, or has other rights; it then connects again with these."""
+        heartbeat_at = time.monotonic() + HEARTBEAT_SECONDS
         async with watch_client(receive) as client_gone:
             while not (reader.is_full or client_gone.done() or self._log_head_watcher.is_stopped):
+                if not await rights.still_hold():
+                    return
                 if shared_content := await self._shared_piece(reader, feed_format, source):
                     yield shared_content
                 end = await self.run(source.end, reader.position, None) if shared_content is None else reader.position
                 while not (reader.has_reached(end) or client_gone.done() or self._log_head_watcher.is_stopped):
+                    if not await rights.still_hold():
+                        return
                     yield await self.run(reader.next_piece, end)
-                if not reader.is_full and not await self._log_head_watcher.wait_beyond(
-                    end, HEARTBEAT_SECONDS, client_gone
-                ):
+                seconds = min(HEARTBEAT_SECONDS, RIGHTS_SECONDS)
+                if reader.is_full or await self._log_head_watcher.wait_beyond(end, seconds, client_gone):
+                    heartbeat_at = time.monotonic() + HEARTBEAT_SECONDS
+                elif time.monotonic() >= heartbeat_at:
+                    heartbeat_at = time.monotonic() + HEARTBEAT_SECONDS
                     yield heartbeat(reader.position)
 
     async def _shared_piece(self, reader: FeedReader, feed_format: FeedFormat, source: FeedSource) -> bytes | None:

@@ -10,7 +10,7 @@ from starlette.types import Receive
 from annals.api.feeds.feeds import Feeds
 from annals.api.feeds.formats import LOG_FORMATS, negotiate_format
 from annals.api.feeds.request_params import parse_feed_params
-from annals.api.feeds.rights import check_reads_everything, visible_streams
+from annals.api.feeds.rights import check_reads_everything, check_reads_something, visible_streams
 from annals.api.feeds.sources import LogFeedSource
 from annals.api.http import conditional
 from annals.api.http.json_bodies import json_response
@@ -19,6 +19,7 @@ from annals.api.http.query_params import is_switched_on, query_params, single_va
 from annals.api.http.request import Request
 from annals.api.http.response import Response
 from annals.commands.store.hashes import NO_INTERACTION, Interaction
+from annals.domain.access.roles import Caller
 from annals.domain.errors import problems
 
 LOG: Final = "log"
@@ -43,42 +44,43 @@ class LogFeedRoutes:
             raise problems.ApiNotFound()
         if (options := read_only_options(request)) is not None:
             return options
-        check_reads_everything(request.caller)
+        check_reads_something(request.caller)
         if subpath:
             return await (self._head if subpath == (HEAD,) else self._upstream_response)(request)
         feed_format = negotiate_format(request.header(b"accept"), LOG_FORMATS)
         feed_params = parse_feed_params(request, (_DOCUMENTS,))
         documents = is_switched_on(feed_params.values, _DOCUMENTS)
-        source = LogFeedSource(self._feeds.log, visible_streams(request.caller), documents=documents)
+        caller = request.caller
+        source = LogFeedSource(
+            self._feeds.log, visible_streams(caller), documents=documents, is_partial=not caller.sees_everything
+        )
         return await self._feeds.answer(request, receive, feed_params, feed_format, source)
 
     async def _head(self, request: Request) -> Response:
         """The head of the log, now or as of a moment.
 
-        The position alone determines the body, so it makes the entity tag.
+        The position and the caller's places alone determine the body, so they make the entity tag.
         """
         asof = single_value(query_params(request, (_ASOF,)), _ASOF)
         interaction = await self._feeds.run(self._feeds.head, asof)
         tag = conditional.log_tag(interaction.last, request, (0, 0))
         conditional.check_conditions(request, tag)
-        return conditional.add_entity_tag(json_response(request, 200, _head_members(interaction)), tag)
+        return conditional.add_entity_tag(json_response(request, 200, _head_members(interaction, request.caller)), tag)
 
     async def _upstream_response(self, request: Request) -> Response:
         """The id of this registry and of the registries that it follows, for a registry that wants to follow it."""
+        check_reads_everything(request.caller)
         query_params(request, ())
         upstream = await self._feeds.run(self._read_upstream)
         return json_response(request, 200, upstream, [(b"cache-control", b"no-store")])
 
 
-def _head_members(interaction: Interaction) -> dict[str, object]:
+def _head_members(interaction: Interaction, caller: Caller) -> dict[str, object]:
+    """The members of the head; its hashes cover all of the registry, so only who sees all of it gets them (ACC-74)."""
     interaction_members = (
         {}
         if interaction is NO_INTERACTION
         else {"time": interaction.time, "xregcorrelationid": interaction.xregcorrelationid}
     )
-    return {
-        "position": interaction.last,
-        **interaction_members,
-        "chain": interaction.chain.hex(),
-        "state": interaction.state.hex(),
-    }
+    hashes = {"chain": interaction.chain.hex(), "state": interaction.state.hex()} if caller.sees_everything else {}
+    return {"position": interaction.last, **interaction_members, **hashes}

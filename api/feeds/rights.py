@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
-from annals.domain.access.roles import Caller, Role
+from annals.domain.access.roles import Caller
 from annals.domain.errors.http_errors import Forbidden
 from annals.domain.values import xid as xids
+from annals.projections.entities.visibility import Visibility
 
 #: Decides on a stream, or on the subject of an event.
 VisibilityTest = Callable[[str], bool]
@@ -14,13 +16,24 @@ VisibilityTest = Callable[[str], bool]
 
 def check_reads_everything(caller: Caller) -> None:
     """Checks that the caller may read the whole registry. Raises: Forbidden for a caller without a role for it."""
-    if caller.role is None:
+    if not caller.sees_everything:
+        raise Forbidden(caller=caller.name)
+
+
+def check_reads_something(caller: Caller) -> None:
+    """Checks that the caller may read a part of the registry. Raises: Forbidden for a caller without any role."""
+    if not caller.sees_something:
         raise Forbidden(caller=caller.name)
 
 
 def visible_streams(caller: Caller) -> VisibilityTest | None:
-    """A test for the log streams that a caller may read; None for all streams."""
-    return None if caller.role is Role.ADMIN else is_public_stream
+    """A test for the log streams that a caller may read; None for all streams.
+
+    It is the same object for callers that see the same, so that their feeds share what they read.
+    """
+    if caller.is_admin:
+        return None
+    return is_public_stream if caller.sees_everything else _test_at_places(Visibility.of_caller(caller))
 
 
 def is_public_stream(stream: str) -> bool:
@@ -29,12 +42,10 @@ def is_public_stream(stream: str) -> bool:
 
 
 def visible_subjects(caller: Caller) -> VisibilityTest | None:
-    """A test for the event subjects that a caller may read; None for all. A caller with Groups reads those and below.
+    """A test for the event subjects that a caller may read; None for all. A caller with places reads those there."""
+    return None if caller.sees_everything else _test_at_places(Visibility.of_caller(caller))
 
-    Raises: Forbidden for a caller without any role.
-    """
-    if caller.role is not None:
-        return None
-    if not caller.groups:
-        raise Forbidden(caller=caller.name)
-    return caller.can_read
+
+@lru_cache(maxsize=1024)
+def _test_at_places(visibility: Visibility) -> VisibilityTest:
+    return lambda xid: visibility.sees_stream(xids.stream(xid))

@@ -90,13 +90,21 @@ class EventFeedSource:
 class LogFeedSource:
     """The log itself: stored events, with a line before each interaction that describes it."""
 
-    limits_by_count: Final = False
+    def __init__(
+        self, open_log: OpenLog, may_see: VisibilityTest | None, *, documents: bool = False, is_partial: bool = False
+    ) -> None:
+        """may_see: which streams the reader may see; None for all. documents: whether to include documents.
 
-    def __init__(self, open_log: OpenLog, may_see: VisibilityTest | None, *, documents: bool = False) -> None:
-        """may_see: which streams the reader may see; None for all. documents: whether to include documents."""
+        is_partial: whether the reader sees only some places; it then gets no hashes, which cover all of the registry.
+        """
         self._open_log = open_log
         self._may_see = may_see
+        self._is_partial = is_partial
         self._includes_documents = documents
+
+    @property
+    def limits_by_count(self) -> bool:
+        return self._is_partial
 
     @property
     def share_key(self) -> Hashable:
@@ -107,12 +115,15 @@ class LogFeedSource:
         may_see, document = self._may_see, self._document if self._includes_documents else None
         for interaction, rows in interactions(self._open_log, after, end):
             visible_rows = rows if may_see is None else (row for row in rows if may_see(row.stream))
-            for position, items in log_lines(interaction, visible_rows, document):
+            for position, items in log_lines(interaction, visible_rows, document, with_hashes=not self._is_partial):
                 yield PositionLines(position, items, 1)
+            if self._is_partial:
+                yield PositionLines(min(interaction.last, end), (), 0)
 
     def end(self, after: int, limit: int | None) -> int:
         """See FeedSource. The end of an interaction, unless one interaction alone exceeds the limit."""
-        return self._open_log().head().last if limit is None else page_end(self._open_log, after, limit)
+        is_unlimited = limit is None or self._is_partial
+        return self._open_log().head().last if is_unlimited else page_end(self._open_log, after, limit or 0)
 
     def _document(self, sha256: str) -> bytes | None:
         return self._open_log().document(sha256)

@@ -145,10 +145,14 @@ def _registry_state(position: int) -> str:
 
 
 def _format_tag(state: str, request: Request, positions: tuple[int, int]) -> bytes:
-    return f'"{state}.{_form_hash(request.base, request.query, request.details, positions)}"'.encode()
+    form = _form_hash(request.base, request.query, request.details, positions, request.caller.places)
+    return f'"{state}.{form}"'.encode()
 
 
 @lru_cache(maxsize=1024)
-def _form_hash(base_url: str, query: bytes, details: bool, positions: tuple[int, int]) -> str:
-    text = repr((_VERSION, base_url, query, details, positions))
+def _form_hash(
+    base_url: str, query: bytes, details: bool, positions: tuple[int, int], places: tuple[str, ...] | None
+) -> str:
+    # Callers who see other places get other answers.
+    text = repr((_VERSION, base_url, query, details, positions, places))
     return blake2s(text.encode(), digest_size=6).hexdigest()

@@ -8,18 +8,10 @@ from typing import Final
 from annals.api.http.problem_response import root_link
 from annals.api.http.request import READ_METHODS, Request
 from annals.api.http.response import Response
-from annals.domain.access.roles import Role
 from annals.domain.errors import problems
 from annals.domain.errors.http_errors import Forbidden
 from annals.domain.errors.problems import Problem
 from annals.domain.values import xid as xids
-
-#: Paths that a caller with roles in single Groups may read too: they show which Groups and attributes can exist.
-_DEFINITION_PATHS: Final = frozenset(("capabilities", "capabilitiesoffered", "model", "modelsource"))
-
-
-_WRITER_ROLES: Final = frozenset((Role.WRITER, Role.ADMIN))
-
 
 _READ_METHODS_HEADER: Final = "GET, HEAD, OPTIONS"
 
@@ -39,19 +31,14 @@ class MethodNotAllowed(Exception):
 def check_caller(request: Request) -> None:
     """Checks the caller's role for a request.
 
-    Raises: Forbidden if the caller may do this nowhere; NotFound in a Group that the caller may not read. A writer of
-    single Groups passes: the command checks what the body names.
+    Raises: Forbidden if the caller may do this nowhere; NotFound in a Group that the caller may not read. Above the
+    Groups, a reader of some of them passes and sees these; so does a writer, because the command checks what the body
+    names.
     """
     caller = request.caller
-    if caller.role in _WRITER_ROLES or (request.is_read and caller.role is not None):
-        return
-    if not request.is_read:
-        if not any(role in _WRITER_ROLES for role in caller.groups.values()):
-            raise Forbidden(caller=caller.name)
-    elif not caller.groups or len(request.segments) < 2:
-        if not caller.groups or not _DEFINITION_PATHS.issuperset(request.segments[:1] or (xids.REGISTRY,)):
-            raise Forbidden(caller=caller.name)
-    elif not caller.can_read(xid := xids.join(*request.segments)):
+    if not (caller.sees_something if request.is_read else caller.writes_somewhere):
+        raise Forbidden(caller=caller.name)
+    if request.is_read and len(request.segments) > 1 and not caller.can_read(xid := xids.join(*request.segments)):
         raise problems.NotFound(xid)
 
 

@@ -113,8 +113,9 @@ class FindingsRoutes:
             return snapshot.add_headers(conditional.not_modified_response(request, not_modified), request)
 
     def _read_findings(
-        self, view: View, request: Request, xid: str, findings_request: _FindingsRequest, model: Model
+        self, full_view: View, request: Request, xid: str, findings_request: _FindingsRequest, model: Model
     ) -> TableContent:
+        view = full_view.seen_by(request.caller, xid)
         _check_exists(view, request, xid, model)
         check, may_read = _schema_check(self._registry.checker), request.caller.can_read
         located_findings = (

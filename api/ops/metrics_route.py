@@ -7,6 +7,7 @@ from typing import Final
 
 from starlette.types import Receive
 
+from annals.api.feeds.rights import check_reads_everything
 from annals.api.http.methods import read_only_options
 from annals.api.http.problem_response import root_link
 from annals.api.http.request import Request
@@ -28,7 +29,8 @@ class MetricsRoutes:
         """All metrics in the Prometheus text format. Raises: MethodNotAllowed, Forbidden."""
         if (options := read_only_options(request)) is not None:
             return options
-        if request.caller.role is None or request.caller == ANONYMOUS_READER:
+        check_reads_everything(request.caller)
+        if request.caller == ANONYMOUS_READER:
             raise Forbidden(caller=request.caller.name)
         text = await asyncio.to_thread(self._metrics.text)
         return Response(200, [CONTENT_TYPE, root_link(request.base)], text)

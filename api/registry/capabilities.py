@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from annals.domain.access.roles import Role
+from annals.domain.access.roles import Caller
 
 #: The default of the `available` capability (core 1.0-rc4, "available Capability").
 AVAILABLE: Final = {"capabilities": False, "entities": True, "model": False}
@@ -34,9 +34,9 @@ class Capabilities:
             shortself=bool(capabilities.get("shortself")),
         )
 
-    def for_role(self, role: Role | None) -> Capabilities:
+    def for_caller(self, caller: Caller) -> Capabilities:
         """The capabilities for a caller. An admin can always change the capabilities themselves (CAP-5, CAP-13)."""
-        return replace(self, available={**self.available, "capabilities": True}) if role is Role.ADMIN else self
+        return replace(self, available={**self.available, "capabilities": True}) if caller.is_admin else self
 
 
 def _lower_names(capabilities: Mapping[str, Any], key: str) -> frozenset[str]:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from annals.api.registry.open_registry import Registry
 from annals.api.replication.wiring import PassiveReplication
 from annals.commands.store.clock import parse_time
-from annals.domain.access.roles import Caller, Role
+from annals.domain.access.roles import Caller
 from annals.domain.errors import problems
 from annals.domain.errors.http_errors import Forbidden
 from annals.domain.replication.link import COLLECTION, Link
@@ -47,7 +47,7 @@ class LinkApiContext:
 
 def check_admin(caller: Caller) -> None:
     """Checks that the caller is an administrator. Raises: Forbidden."""
-    if caller.role is not Role.ADMIN:
+    if not caller.is_admin:
         raise Forbidden(caller=caller.name)
 
 

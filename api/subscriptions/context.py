@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from annals.api.feeds.rights import check_reads_something
 from annals.api.registry.open_registry import Registry
 from annals.api.subscriptions.ports import Deliveries, NoDeliveries
 from annals.commands.store.clock import format_time
-from annals.domain.access.roles import ANONYMOUS_READER, Caller, Role
+from annals.domain.access.roles import ANONYMOUS_READER, Caller
 from annals.domain.decisions.subscriptions import COLLECTION, can_see_subscription
 from annals.domain.errors import problems
 from annals.domain.errors.http_errors import Forbidden
@@ -45,19 +46,20 @@ def check_caller(caller: Caller) -> None:
     """Checks that the caller has a role. Raises: Forbidden for a caller without any role, or one who only reads
     because nobody needs a credential for that (ACC-123).
     """
-    if (caller.role is None and not caller.groups) or caller == ANONYMOUS_READER:
+    check_reads_something(caller)
+    if caller == ANONYMOUS_READER:
         raise Forbidden(caller=caller.name)
 
 
 def check_writer(caller: Caller) -> None:
     """Checks that the caller may write. Raises: Forbidden for a caller that may write nowhere."""
-    if caller.subscription_role not in (Role.WRITER, Role.ADMIN):
+    if not caller.writes_somewhere:
         raise Forbidden(caller=caller.name)
 
 
 def can_see(caller: Caller, subscription: Subscription) -> bool:
     """Whether a caller may see a subscription (SUB-911)."""
-    return can_see_subscription(subscription.owner, caller.name, caller.role)
+    return can_see_subscription(subscription.owner, caller.name, is_admin=caller.is_admin)
 
 
 def find_subscription(view: View, id: str, caller: Caller) -> Subscription:

@@ -70,7 +70,7 @@ def write_condition(request: Request, xid: str, caller: Caller) -> Callable[[Wri
 
     def check_epoch(transaction: WriteTransaction) -> None:
         entity = transaction.world.get(xid)
-        if entity is None or not can_see_subscription(entity.private["owner"], caller.name, caller.role):
+        if entity is None or not can_see_subscription(entity.private["owner"], caller.name, is_admin=caller.is_admin):
             return
         if not matches_epoch(request, entity.epoch):
             raise PreconditionFailed(name="If-Match", error_detail="the subscription is in another state")

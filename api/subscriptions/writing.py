@@ -27,7 +27,6 @@ from annals.api.xregistry.dryrun import dry_run
 from annals.commands.pending_command import BuildAnswer as Built
 from annals.commands.store.write_transaction import Recorded
 from annals.commands.store.write_transaction import WriteTransaction as Transaction
-from annals.domain.access.roles import Caller
 from annals.domain.decisions.commands import DeleteSubscription, WriteSubscription
 from annals.domain.decisions.subscriptions import secret_pointer
 from annals.domain.subscriptions.error_places import ErrorPlace, invalid_subscription
@@ -124,7 +123,7 @@ class SubscriptionWriteHandler:
             dropped_secrets=document.dropped_secrets,
             secret_binding=document.secret_binding,
             starttime=await asyncio.to_thread(self._position_of_time, time) if time is not None else None,
-            groups=_readable_groups(request.caller),
+            groups=request.caller.places,
             max_owned=self._context.max_owned,
         )
 
@@ -170,8 +169,3 @@ def _written_subscription(transaction: Transaction, recorded: Recorded) -> Subsc
     """The subscription as a command left it."""
     id = recorded.processed[0].rpartition("/")[2]
     return TransactionView(transaction).subscriptions.get(id)
-
-
-def _readable_groups(caller: Caller) -> tuple[str, ...] | None:
-    """The Groups that a caller may read; None for the whole registry."""
-    return None if caller.role is not None else tuple(sorted(caller.groups))

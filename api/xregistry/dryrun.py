@@ -11,7 +11,7 @@ import asyncio
 from typing import Final
 
 from annals.api.feeds.formats import LOG_FORMATS, FeedFormat, negotiate_format
-from annals.api.feeds.rights import VisibilityTest, is_public_stream, visible_streams
+from annals.api.feeds.rights import visible_streams
 from annals.api.feeds.sources import LogFeedSource
 from annals.api.http.problem_response import root_link
 from annals.api.http.request import Request
@@ -51,9 +51,7 @@ async def dry_run(
     def write_lines(transaction: WriteTransaction, recorded: Recorded) -> bytes:
         if build_response is not None:
             build_response(transaction, recorded)
-        return _log_lines(
-            transaction, recorded, None if is_unrestricted else _visibility_test(request.caller), feed_format
-        )
+        return _log_lines(transaction, recorded, None if is_unrestricted else request.caller, feed_format)
 
     recorded = await asyncio.wrap_future(
         command_bus.submit(command, request.caller, write_lines, condition, dryrun=True)
@@ -70,17 +68,11 @@ def findings_headers(recorded: Recorded) -> Headers:
 
 
 def _log_lines(
-    transaction: WriteTransaction, recorded: Recorded, may_see: VisibilityTest | None, feed_format: FeedFormat
+    transaction: WriteTransaction, recorded: Recorded, caller: Caller | None, feed_format: FeedFormat
 ) -> bytes:
-    """The log lines of a command before its rollback, limited to those that its caller may read."""
+    """The log lines of a command before its rollback, limited to those that its caller may read; None for all."""
     log = TransactionView(transaction).log
-    source = LogFeedSource(lambda: log, may_see)
+    may_see = visible_streams(caller) if caller else None
+    source = LogFeedSource(lambda: log, may_see, is_partial=caller is not None and not caller.sees_everything)
     groups = source.groups(recorded.position - len(recorded.events), recorded.position)
     return feed_format.before + feed_format.write(groups, True) + feed_format.after
-
-
-def _visibility_test(caller: Caller) -> VisibilityTest | None:
-    """The streams that a caller may read; a caller with roles in Groups only reads those Groups."""
-    if caller.role is not None:
-        return visible_streams(caller)
-    return lambda stream: is_public_stream(stream) and caller.can_read(stream)

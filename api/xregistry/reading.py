@@ -21,6 +21,7 @@ from annals.api.xregistry.listing import filter_of, list_collection, types_with_
 from annals.api.xregistry.render.entities import CHUNK_SIZE, PART_SIZE, configuration_texts, encode_chunks
 from annals.api.xregistry.render.explicit_values import without_defaults
 from annals.api.xregistry.render.filter_effects import FilterEffects
+from annals.api.xregistry.render.json_members import join_members, split_members
 from annals.api.xregistry.render.response import (
     ResponseContent,
     document_response,
@@ -35,12 +36,14 @@ from annals.api.xregistry.request.request_checks import check_method
 from annals.api.xregistry.snapshots import Snapshot, Snapshots
 from annals.domain.decisions.capabilities import offered_capabilities
 from annals.domain.errors import problems
+from annals.domain.model import Model
 from annals.domain.values import xid as xids
 from annals.domain.values.json_text import dumps
 from annals.projections.entities.document_batches import DocumentBatches
 from annals.projections.entities.filters.row_overrides import RowOverrides
 from annals.projections.entities.query import FoundEntity, ListSubtree, View, ViewPool
 from annals.projections.entities.rows import EntityRow
+from annals.projections.entities.visibility import EVERYTHING
 from annals.projections.entities.xref import without_resolved, xref_of
 from annals.projections.log.answer_position import note_position
 
@@ -127,7 +130,7 @@ class XRegistryReadHandler:
     async def _answer_from_current_row(self, request: Request, definitions: RegistryDefinitions) -> Response | None:
         """The response if a single row is enough, otherwise None. Raises: OutdatedDefinitions, Problem."""
         target, flags = parse_target_and_flags(request, definitions)
-        if not _needs_one_row(target, flags, definitions):
+        if not _needs_one_row(target, flags, definitions) or _shows_visible_only(request, target):
             return None
         lookup = await self._lookups.find(target.row_xid, _has_document_body(target, flags))
         note_position(lookup.position)
@@ -138,7 +141,7 @@ class XRegistryReadHandler:
     ) -> Response | None:
         """The same about the past, without an entity tag. Raises: OutdatedDefinitions, Problem."""
         target, flags = parse_target_and_flags(request, definitions)
-        if not _needs_one_row(target, flags, definitions):
+        if not _needs_one_row(target, flags, definitions) or _shows_visible_only(request, target):
             return None
         view = snapshot.view(self._readers.quick_view())
         lookup = view.look_up(target.row_xid, _has_document_body(target, flags))
@@ -220,7 +223,7 @@ class XRegistryReadHandler:
                     yield replace(full_collection, texts=listing.texts), None, listing.position, None
                     return
         with self._readers.view() as current_view:
-            view = snapshot.view(current_view) if snapshot else current_view
+            view = (snapshot.view(current_view) if snapshot else current_view).seen_by(request.caller, request.path)
             definitions = snapshot.definitions if snapshot else self._definitions_cache.current(view)
             yield *load_response_content(request, view, definitions, self._pagelimit), view.position(), view
 
@@ -291,6 +294,11 @@ def _needs_one_row(target: RequestTarget, flags: Flags, definitions: RegistryDef
     return _has_document_body(target, flags) or (flags.inline is None and flags.filter is None)
 
 
+def _shows_visible_only(request: Request, target: RequestTarget) -> bool:
+    """Whether the row of the target has numbers of entities that the caller does not see."""
+    return target.row_xid == xids.REGISTRY and not request.caller.sees_everything
+
+
 def parse_target_and_flags(request: Request, definitions: RegistryDefinitions) -> tuple[RequestTarget, Flags]:
     """The target and the flags of a request, under the model and the capabilities. Raises: Problem."""
     target = resolve_path(request.segments, definitions.model, request.details, not request.is_read)
@@ -307,6 +315,8 @@ def load_response_content(
     row = load_row(view, target, flags)
     if row is None:
         raise problems.NotFound(target.xid)
+    if row.xid == xids.REGISTRY:
+        row = with_visible_counts(view, row, definitions.model)
     if target.kind in COLLECTION_KINDS:
         return _collection_content(request, view, target, flags, definitions, inline, row, pagelimit), None
     texts = inlined_configuration(view, inline) if target.kind in (PathKind.REGISTRY, PathKind.EXPORT) else {}
@@ -331,6 +341,14 @@ def load_row(view: View, target: RequestTarget, flags: Flags) -> EntityRow | Non
         if xref_of(view.entity(resource)):
             raise problems.CannotDocXref(resource)
     return row
+
+
+def with_visible_counts(view: View, row: EntityRow, model: Model) -> EntityRow:
+    """The registry with the numbers of Groups that the caller sees (ACC-72)."""
+    if view.visibility == EVERYTHING:
+        return row
+    counts = {f"{plural}count": str(count) for plural, count in view.visible_counts(model.groups).items()}
+    return row._replace(attributes="{" + join_members(split_members(row.attributes) | counts) + "}")
 
 
 def subtree_lister(view: View, target: RequestTarget, flags: Flags, definitions: RegistryDefinitions) -> ListSubtree:

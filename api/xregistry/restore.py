@@ -100,7 +100,7 @@ def _parse_target(request: Request, definitions: RegistryDefinitions) -> Request
     if target.kind in _READ_ONLY_KINDS:
         raise problems.NotFound(target.xid)
     availability = "modelsource" if target.kind is PathKind.MODEL else availability_name(target.kind)
-    if not definitions.capabilities.for_role(request.caller.role).available.get(availability):
+    if not definitions.capabilities.for_caller(request.caller).available.get(availability):
         detail = f'"{availability}" is not mutable according to the "available" capability'
         raise problems.ActionNotSupported(action=request.method, detail=detail)
     return target

@@ -63,9 +63,7 @@ class XRegistryRoutes:
         """The value of Allow for a path. Raises: Problem if there is no such path."""
         definitions = self._definitions_cache.current(self._readers.quick_view())
         target = resolve_path(request.segments, definitions.model, request.details)
-        return allow_header(
-            target.kind, definitions.capabilities.for_role(request.caller.role), target.has_document_body
-        )
+        return allow_header(target.kind, definitions.capabilities.for_caller(request.caller), target.has_document_body)
 
     def is_free(self, name: str) -> bool:
         """Whether no Group type and no attribute of the registry uses a name."""

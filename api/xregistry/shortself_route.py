@@ -19,8 +19,10 @@ from annals.api.http.request import DETAILS_SUFFIX, Request
 from annals.api.http.response import Response
 from annals.api.registry.open_registry import Registry
 from annals.api.xregistry.render.shortself import TOKEN_SEGMENT
+from annals.domain.access.roles import Caller
 from annals.domain.errors import problems
 from annals.domain.values import xid as xids
+from annals.projections.entities.visibility import Visibility
 
 _TOKEN: Final = re.compile(r"[0-9a-z]{1,12}\Z")
 
@@ -39,7 +41,12 @@ class ShortselfRoutes:
         token, *subpath = request.segments[TOKEN_SEGMENT:] or ("",)
         xid = await asyncio.to_thread(self._find, token) if _TOKEN.match(token) else None
         target = xids.join(*xids.segments(xid), *subpath) if xid is not None else None
-        if target is None or not request.caller.can_read(target):
+        sees_something = request.caller.sees_something
+        if (
+            target is None
+            or not sees_something
+            or not Visibility.of_caller(request.caller).sees_key(xids.tree_key(target))
+        ):
             raise problems.NotFound(request.path)
         query = "?" + request.query.decode("latin-1") if request.query else ""
         location = f"{request.base}{target}{DETAILS_SUFFIX if request.details else ''}{query}"
@@ -54,3 +61,7 @@ class ShortselfRoutes:
         xid = view.log.creation_xid(position)
         row = view.entity(xid) if xid is not None else None
         return row.xid if row is not None and row.born == position else None
+
+
+def _may_read(caller: Caller, xid: str) -> bool:
+    return caller.sees_something and Visibility.of_caller(caller).sees_key(xids.tree_key(xid))

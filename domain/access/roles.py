@@ -1,7 +1,8 @@
 """Callers and their roles.
 
-A role applies to the whole registry or to single Groups. Where it applies, a `reader` sees everything, a `writer`
-changes everything, including model and capabilities, and an `admin` may also do what writers may not.
+A role applies to the whole registry or to places in it: Groups and patterns of Groups. Where it applies, a `reader`
+sees everything, a `writer` changes everything, including model and capabilities, and an `admin` may also do what
+writers may not.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from annals.domain.access.places import is_pattern, matches
 from annals.domain.values import xid as xids
 
 
@@ -30,7 +32,7 @@ RANK: Final = {None: 0, Role.READER: 1, Role.WRITER: 2, Role.ADMIN: 3}
 class Caller:
     """The caller of a request. role: for the whole registry.
 
-    groups: additional roles by the lower-cased xid of a Group.
+    groups: additional roles by `places`, in lower case.
 
     link: id of the replication link that acts; empty for all other callers.
     """
@@ -41,12 +43,43 @@ class Caller:
     link: str = ""
 
     def role_at(self, xid: str) -> Role | None:
-        """The role at an entity or collection: the higher one of the general role and that of its Group."""
-        return highest_role(self.role, self.groups.get(group_of(xid)))
+        """The role at an entity or collection: the highest of the general role and those of its Group."""
+        group = group_of(xid)
+        own_roles = (role for place, role in self.groups.items() if is_pattern(place) and matches(place, group))
+        return highest_role(self.role, self.groups.get(group), *own_roles)
 
     def can_read(self, xid: str) -> bool:
-        """Whether the caller may see the entity at an xid."""
+        """Whether the caller may see the entity at an xid, and what has happened to it."""
         return self.role_at(xid) is not None
+
+    @property
+    def places(self) -> tuple[str, ...] | None:
+        """The places that the caller sees, in order; None for the whole registry. See `annals.domain.access.places`."""
+        return None if self.role is not None else tuple(sorted(self.groups))
+
+    @property
+    def sees_everything(self) -> bool:
+        """Whether the caller may read the whole registry."""
+        return self.role is not None
+
+    @property
+    def sees_something(self) -> bool:
+        """Whether the caller has a role anywhere; without one it reads nothing."""
+        return self.sees_everything or bool(self.groups)
+
+    @property
+    def is_admin(self) -> bool:
+        """Whether the caller administers the registry: subscriptions of others, links, settings."""
+        return self.role is Role.ADMIN
+
+    def can_write(self, xid: str) -> bool:
+        """Whether the caller may change the entity at an xid, or make it."""
+        return RANK[self.role_at(xid)] >= RANK[Role.WRITER]
+
+    @property
+    def writes_somewhere(self) -> bool:
+        """Whether there is an entity that the caller may change or make."""
+        return any(RANK[role] >= RANK[Role.WRITER] for role in (self.role, *self.groups.values()))
 
     @property
     def subscription_role(self) -> Role | None:
@@ -71,6 +104,6 @@ def highest_role(*roles: Role | None) -> Role | None:
 
 
 def group_of(xid: str) -> str:
-    """The lower-cased xid of the Group that contains or is an entity; empty for entities above the Groups."""
+    """The lower-cased xid of the Group that contains or is an entity; empty for what is in no Group."""
     segments = xids.segments(xid)
-    return xids.stream(xids.join(*segments[:2])) if len(segments) > 1 else ""
+    return xids.stream(xids.join(*segments[:2])) if len(segments) > 1 and not xids.is_outside_tree(xid) else ""

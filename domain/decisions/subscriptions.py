@@ -46,9 +46,9 @@ def decide_subscription(command: SubscriptionCommand, world: World, context: Con
             return _control_subscription(command, world, context)
 
 
-def can_see_subscription(owner: str, caller: str, role: Role | None) -> bool:
+def can_see_subscription(owner: str, caller: str, *, is_admin: bool) -> bool:
     """Whether a caller may see a subscription (SUB-911)."""
-    return owner == caller or role is Role.ADMIN
+    return owner == caller or is_admin
 
 
 def secret_pointer(secret: str) -> str:
@@ -160,7 +160,7 @@ def _existing_subscription(xid: str, world: World, context: Context) -> Entity:
     if (
         entity is None
         or entity.xid != xid
-        or not can_see_subscription(entity.private["owner"], context.caller, context.role)
+        or not can_see_subscription(entity.private["owner"], context.caller, is_admin=context.role is Role.ADMIN)
     ):
         raise NotFound(xid)
     return entity

@@ -12,6 +12,8 @@ from typing import Final
 from annals.domain.values import xid as xids
 from annals.projections.audit.entity_diff import EntityDiff, diff_entity, unless_deleted
 from annals.projections.audit.trail import AuditTrail, batches
+from annals.projections.audit.tree_hashes import key_range_of
+from annals.projections.audit.visible_entities import Condition, VisibleEntities, keys_condition
 from annals.projections.database.drivers import Database
 
 #: The positions of an entity's last event at each of the two moments.
@@ -23,26 +25,28 @@ _STREAM_OF_HEAD: Final = "replace(h.tree_key, '!', '/')"
 _LAST_POSITION_OF_HEAD: Final = f"({_LAST_POSITION.format(_STREAM_OF_HEAD)})"
 BY_HEAD: Final = (
     f"SELECT {_LAST_POSITION_OF_HEAD}, {_LAST_POSITION_OF_HEAD} FROM head h"
-    " WHERE h.tree_key >= ? AND h.tree_key < ? AND h.position > ? ORDER BY h.tree_key"
+    " WHERE {} AND h.position > ? ORDER BY h.tree_key"
 )
 _KEY: Final = "replace(stream, '/', '!')"
 _POSITION_OF_REVISION: Final = "(SELECT position FROM log WHERE stream = m.stream AND revision = m.{})"
 BY_LOG: Final = (
     f"SELECT {_POSITION_OF_REVISION.format('before')}, {_POSITION_OF_REVISION.format('after')} FROM ("
     f"SELECT stream, {_KEY} AS tree_key, min(revision) - 1 AS before, max(revision) AS after FROM log"
-    f" WHERE position > ? AND position <= ? AND {_KEY} >= ? AND {_KEY} < ? GROUP BY stream"
+    " WHERE position > ? AND position <= ? AND {} GROUP BY stream"
     ") AS m ORDER BY m.tree_key"
 )
-_COUNT_HEADS: Final = (
-    "SELECT count(*) FROM (SELECT 1 FROM head h WHERE h.tree_key >= ? AND h.tree_key < ? LIMIT ?) AS counted"
-)
+_COUNT_HEADS: Final = "SELECT count(*) FROM (SELECT 1 FROM head h WHERE {} LIMIT ?) AS counted"
 
 
 class RegistryDiff:
-    """The difference between a registry at one position and at another, which may be an earlier one."""
+    """The difference between a registry at one position and at another, which may be an earlier one.
 
-    def __init__(self, db: Database, before: int, after: int) -> None:
+    visible: which entities it is about; None for all.
+    """
+
+    def __init__(self, db: Database, before: int, after: int, visible: VisibleEntities | None = None) -> None:
         self._db = db
+        self._visible = visible
         self._trail = AuditTrail(db)
         self._low, self._high = min(before, after), max(before, after)
         self._backwards = before > after
@@ -50,20 +54,26 @@ class RegistryDiff:
     def entity_differences(self, xid: str) -> Iterator[EntityDiff]:
         """The changes of one entity; in between, its id may have had another spelling."""
         stream = xids.stream(xid)
+        if self._visible is not None and not self._visible.sees_stream(stream):
+            return iter(())
         positions = self._db.one(_POSITIONS_OF_ENTITY, (stream, self._low, stream, self._high))
         return self._differences(iter([tuple(positions)]))
 
     def tree_differences(self, xid: str) -> Iterator[EntityDiff]:
         """The changes of each entity at or below an entity or collection, in tree order, streamed."""
-        distance = self._high - self._low
-        keys = (xids.tree_key(xid), xids.subtree(xid)[1])
+        distance, bounds = self._high - self._low, (self._low, self._high)
         if not distance:
             return iter(())
-        if self._db.one(_COUNT_HEADS, (*keys, distance))[0] < distance:
-            position_pairs = self._db.stream(BY_HEAD, (self._low, self._high, *keys, self._low))
+        keys, values = self._keys("h.tree_key", xid)
+        if self._db.one(_COUNT_HEADS.format(keys), (*values, distance))[0] < distance:
+            pairs = self._db.stream(BY_HEAD.replace("{}", keys), (*bounds, *values, self._low))
         else:
-            position_pairs = self._db.stream(BY_LOG, (self._low, self._high, *keys))
-        return self._differences(map(tuple, position_pairs))
+            keys, values = self._keys(_KEY, xid)
+            pairs = self._db.stream(BY_LOG.replace("{}", keys), (*bounds, *values))
+        return self._differences(map(tuple, pairs))
+
+    def _keys(self, column: str, xid: str) -> Condition:
+        return keys_condition(self._visible, self._db, column, *key_range_of(xid))
 
     def _differences(self, position_pairs: Iterator[LastPositions]) -> Iterator[EntityDiff]:
         for batch in batches(position_pair for position_pair in position_pairs if position_pair[0] != position_pair[1]):

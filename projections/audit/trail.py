@@ -15,6 +15,7 @@ from annals.commands.store.hashes import Interaction, LogRow
 from annals.commands.store.mapper import EventMapper
 from annals.domain.registry.events import EntityEvent
 from annals.domain.values import xid as xids
+from annals.projections.audit.visible_entities import Condition, VisibleEntities
 from annals.projections.database.drivers import Database
 from annals.projections.log.reader import stored_event, stored_interaction
 
@@ -50,14 +51,20 @@ POSITIONS_OF_TREE: Final = (
     "SELECT position FROM log WHERE stream >= ? AND stream < ? AND (stream = ? OR stream >= ?)"
     " AND +position > ? AND +position <= ? ORDER BY +position"
 )
+_POSITIONS_WHERE: Final = "SELECT position FROM log WHERE {} AND +position > ? AND +position <= ?"
+_POSITIONS_OF_DEFINITIONS: Final = _POSITIONS_WHERE.format(f"stream IN ('{xids.MODEL}', '{xids.CAPABILITIES}')")
 _INTERACTION_ENDS: Final = "SELECT last FROM interaction WHERE last > ? AND last <= ?{} ORDER BY last"
 _BY_CALLER: Final = " AND caller = ?"
+_WITH_POSITIONS: Final = (
+    " AND last IN (SELECT (SELECT i.last FROM interaction i WHERE i.last >= l.position ORDER BY i.last LIMIT 1)"
+    " FROM ({}) AS l)"
+)
 # Entities outside the tree are changed by separate interactions.
 _ENDS_IN_TREE: Final = (
     " AND EXISTS (SELECT 1 FROM log WHERE log.position = interaction.last" + _IN_TREE.format("log.stream") + ")"
 )
 _HAS_EXISTED: Final = "SELECT 1 FROM head WHERE tree_key = ?"
-_HAS_EXISTED_BELOW: Final = "SELECT 1 FROM head WHERE tree_key > ? AND tree_key < ? LIMIT 1"
+_HAS_EXISTED_BELOW: Final = "SELECT 1 FROM head WHERE {} LIMIT 1"
 
 
 class LogRange(NamedTuple):
@@ -85,10 +92,14 @@ class Revision(NamedTuple):
 
 
 class AuditTrail:
-    """Queries of the audit trail, see the module. Inside a transaction all results belong to one moment."""
+    """Queries of the audit trail, see the module. Inside a transaction all results belong to one moment.
 
-    def __init__(self, db: Database) -> None:
+    visible: which entities it is about; None for all.
+    """
+
+    def __init__(self, db: Database, visible: VisibleEntities | None = None) -> None:
         self._db = db
+        self._visible = visible
         self._mapper = EventMapper()
         self._read_state = StateReader(db.all)
 
@@ -98,7 +109,11 @@ class AuditTrail:
 
     def has_existed_below(self, xid: str) -> bool:
         """Whether an entity below this xid ever existed."""
-        return self._db.one(_HAS_EXISTED_BELOW, xids.subtree(xid)) is not None
+        low, high = xids.subtree(xid)
+        if self._visible is None:
+            return self._db.one(_HAS_EXISTED_BELOW.format("tree_key > ? AND tree_key < ?"), (low, high)) is not None
+        keys, values = self._visible.tree_keys(self._db, "tree_key", low, high)
+        return self._db.one(_HAS_EXISTED_BELOW.format(keys), values) is not None
 
     def entity_positions(self, xid: str, log_range: LogRange) -> Iterator[int]:
         """Positions of one entity's events.
@@ -106,6 +121,8 @@ class AuditTrail:
         Cost: lookups by stream and revision, whatever the length of the history.
         """
         stream = xids.stream(xid)
+        if self._visible is not None and not self._visible.sees_stream(stream):
+            return iter(())
         bounds = (stream, self._revision(stream, log_range.after), self._revision(stream, log_range.until))
         return self._first_column(log_range.ordered(POSITIONS_OF_STREAM), bounds)
 
@@ -114,6 +131,9 @@ class AuditTrail:
 
         include_outside_tree: whether entities outside the registry's tree count as below the registry.
         """
+        if self._visible is not None:
+            query, values = self._visible_positions(self._visible, xid, log_range)
+            return self._first_column(log_range.ordered(f"{query} ORDER BY 1"), values)
         if xid == xids.REGISTRY:
             return self._first_column(
                 log_range.ordered(_ALL_POSITIONS.format("" if include_outside_tree else _IN_TREE.format("stream"))),
@@ -131,11 +151,24 @@ class AuditTrail:
 
         include_outside_tree: whether to include interactions that changed something outside the registry's tree.
         """
-        caller_values = () if caller is None else (caller,)
-        conditions = (_BY_CALLER if caller_values else "") + ("" if include_outside_tree else _ENDS_IN_TREE)
-        return self._first_column(
-            log_range.ordered(_INTERACTION_ENDS.format(conditions)), (*log_range[:2], *caller_values)
-        )
+        values: Sequence[Any] = () if caller is None else (caller,)
+        conditions = _BY_CALLER if values else ""
+        if self._visible is not None:
+            # An interaction may begin before the range that it ends in.
+            visible_range = LogRange(0, log_range.until)
+            query, query_values = self._visible_positions(self._visible, xids.REGISTRY, visible_range)
+            conditions, values = conditions + _WITH_POSITIONS.format(query), (*values, *query_values)
+        elif not include_outside_tree:
+            conditions += _ENDS_IN_TREE
+        return self._first_column(log_range.ordered(_INTERACTION_ENDS.format(conditions)), (*log_range[:2], *values))
+
+    def _visible_positions(self, visible: VisibleEntities, xid: str, log_range: LogRange) -> Condition:
+        """A query for the positions of visible events below the registry or a collection, each once, in any order."""
+        streams, values = visible.streams(self._db, "stream", xid)
+        query, values = _POSITIONS_WHERE.format(streams), (*values, *log_range[:2])
+        if xid != xids.REGISTRY:
+            return Condition(query, values)
+        return Condition(f"{query} UNION ALL {_POSITIONS_OF_DEFINITIONS}", (*values, *log_range[:2]))
 
     def revisions(self, positions: Iterable[int], before: bool = False) -> Iterator[Revision]:
         """The revisions at some positions, in their order. before: with the previous event of each stream."""

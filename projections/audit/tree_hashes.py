@@ -19,6 +19,7 @@ from annals.commands.store.compression.state_compression import decompress_state
 from annals.commands.store.mapper import assemble_after_image, require_bytes
 from annals.domain.values import xid as xids
 from annals.projections.audit.trail import batches
+from annals.projections.audit.visible_entities import Condition, VisibleEntities, keys_condition
 from annals.projections.database.drivers import Database
 from annals.projections.log.reader import Log
 
@@ -26,7 +27,8 @@ _IN_TREE: Final = "".join(
     " AND NOT (h.tree_key >= '{}' AND h.tree_key < '{}')".format(*xids.subtree(start[:-1]))
     for start in xids.OUTSIDE_TREE
 )
-_IN_RANGE: Final = f"h.tree_key >= ? AND h.tree_key < ?{_IN_TREE}"
+#: The first condition is about the keys, in the column `h.tree_key`.
+_IN_RANGE: Final = f"{{}}{_IN_TREE}"
 _HASH_COLUMNS: Final = "SELECT h.tree_key, h.xid, h.hash"
 # Without explicit types, PostgreSQL would sort both halves of a union together instead of merging them.
 _NULL_COLUMNS: Final = ", ".join(f"CAST(NULL AS {type})" for type in ("text", "bigint", "bytea", "text"))
@@ -87,16 +89,20 @@ def key_range_of(xid: str) -> KeyRange:
 
 
 class TreeHashes:
-    """Counts and hashes of the entities that are live at a log position, without those outside the tree."""
+    """Counts and hashes of the entities that are live at a log position, without those outside the tree.
 
-    def __init__(self, db: Database, position: int) -> None:
+    visible: which of them count; None for all.
+    """
+
+    def __init__(self, db: Database, position: int, visible: VisibleEntities | None = None) -> None:
         self._db = db
+        self._visible = visible
         self._position = position
         self._is_current = Log(db).head().last == position
 
     def split_evenly(self, keys: KeyRange, parts: int) -> list[TreePart]:
         """A range split into at most `parts` parts of nearly equal size, none of them empty."""
-        count = self._db.one(COUNT_CURRENT if self._is_current else COUNT_PAST, self._parameters(keys))[0]
+        count = self._db.one(*self._query(COUNT_CURRENT if self._is_current else COUNT_PAST, keys))[0]
         size, remainder = divmod(count, parts)
         entities = self._entities(keys)
         sizes = (size + (number < remainder) for number in range(min(parts, count)))
@@ -113,12 +119,15 @@ class TreeHashes:
 
     def _entities(self, keys: KeyRange) -> Iterator[_HashedEntity]:
         """The entities in tree order, streamed."""
-        rows = self._db.stream(CURRENT_HASHES if self._is_current else PAST_HASHES, self._parameters(keys))
+        rows = self._db.stream(*self._query(CURRENT_HASHES if self._is_current else PAST_HASHES, keys))
         return map(_hashed_entity, rows)
 
-    def _parameters(self, keys: KeyRange) -> Sequence[Any]:
+    def _query(self, statement: str, keys: KeyRange) -> Condition:
+        """A statement about a range, and its values."""
+        condition, values = keys_condition(self._visible, self._db, "h.tree_key", *keys)
         position = self._position
-        return keys if self._is_current else (*keys, position, *keys, position, position, position)
+        past_values = (*values, position, *values, position, position, position)
+        return Condition(statement.replace("{}", condition), values if self._is_current else past_values)
 
 
 def merge_parts(parts: Sequence[TreePart]) -> TreePart:

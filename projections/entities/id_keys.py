@@ -16,11 +16,11 @@ from annals.projections.database.drivers import Database
 #: below the next, as `!` and `"` do in a tree key.
 _SEPARATORS: Final = ("", "!", '"')
 #: What sorts above an entity and all below it, and below the next entity.
-_AFTER_SUBTREE: Final = "#"
+AFTER_SUBTREE: Final = "#"
 #: Above all id keys.
-_LAST: Final = "\x7f"
+LAST_ID_KEY: Final = "\x7f"
 #: What sorts above a collection and all below it, behind its owner's id key: all Groups, Resources, Versions.
-_AFTER_COLLECTION: Final = (_LAST, '"', _AFTER_SUBTREE)
+_AFTER_COLLECTION: Final = (LAST_ID_KEY, '"', AFTER_SUBTREE)
 
 
 def id_key(tree_key: str) -> str:
@@ -54,7 +54,7 @@ def id_key_bound(type: str, bound: str) -> str:
     bound: a tree key or the name of a collection, or one of them followed by `!` or `"`.
     """
     if bound > "!~":  # above all tree keys
-        return _LAST
+        return LAST_ID_KEY
     key, remaining = "", bound[1:]
     for level, name in enumerate(type.split(".")):
         found_name, mark, remaining = _split(remaining)
@@ -63,7 +63,7 @@ def id_key_bound(type: str, bound: str) -> str:
         id, mark, remaining = _split(remaining)
         key += _SEPARATORS[level] + id
         if mark != "!":
-            return key + (_AFTER_SUBTREE if mark else "")
+            return key + (AFTER_SUBTREE if mark else "")
     return f"{key}!"  # a bound below an entity of this type
 
 
@@ -74,6 +74,12 @@ def tree_key_expression(key: str, type: str) -> str:
     for separator, name in zip(_SEPARATORS[1:], deeper_names, strict=False):
         expression = f"replace({expression}, '{separator}', '!{name}!')"
     return f"('!{group}!' || {expression})"
+
+
+def group_key_expression(db: Database, key: str) -> str:
+    """SQL for the tree key of the Group that an entity belongs to, or is. key: a column of tree keys."""
+    id_start = f"{db.find_function}(substr({key}, 2), '!') + 2"
+    return f"substr({key}, 1, {id_start} + {db.find_function}(substr({key}, {id_start}) || '!', '!') - 2)"
 
 
 def owner_expression(db: Database, key: str, type: str, owner_depth: int) -> str:
@@ -88,7 +94,7 @@ def owner_expression(db: Database, key: str, type: str, owner_depth: int) -> str
 
 def descendants_condition(key: str, owner: str, owner_depth: int) -> str:
     """SQL for whether the entity with an id key is below the owner with another one."""
-    return f"{key} > {owner} || '{_SEPARATORS[owner_depth]}' AND {key} < {owner} || '{_AFTER_SUBTREE}'"
+    return f"{key} > {owner} || '{_SEPARATORS[owner_depth]}' AND {key} < {owner} || '{AFTER_SUBTREE}'"
 
 
 def _split(text: str) -> tuple[str, str, str]:

@@ -8,13 +8,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from itertools import chain
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 
 from sqlalchemy import Connection
 
 from annals.commands.store.compression.document_compression import decompress_document, document_size
 from annals.commands.store.mapper import UnreadableEvent
+from annals.domain.access.roles import Caller
 from annals.domain.filters import EntityFilter, Sort
 from annals.domain.values.xid import (
     CAPABILITIES,
@@ -42,14 +44,15 @@ from annals.projections.entities.filters.pages import CollectionMembers
 from annals.projections.entities.filters.row_overrides import RowOverrides
 from annals.projections.entities.filters.scan import ScannedMembers, ScanSelection
 from annals.projections.entities.filters.selection import Selection
-from annals.projections.entities.filters.sql import ALWAYS, SqlFragment, among_types, and_, between
-from annals.projections.entities.id_keys import id_key_bound
+from annals.projections.entities.filters.sql import ALWAYS, SqlFragment, among_types, and_, join_fragments
+from annals.projections.entities.id_keys import LAST_ID_KEY, id_key_bound
 from annals.projections.entities.past_database import PastDatabase
 from annals.projections.entities.publications import StoredPublications
 from annals.projections.entities.rows import ROW_COLUMNS, EntityRow, stored_row
 from annals.projections.entities.schema_versions import StoredSchemas
 from annals.projections.entities.stored_links import StoredLinks
 from annals.projections.entities.tables import tables
+from annals.projections.entities.visibility import EVERYTHING, Visibility
 from annals.projections.log.answer_position import note_position
 from annals.projections.log.positions import checked_position, find_position, read_position
 from annals.projections.log.reader import Log
@@ -79,7 +82,7 @@ MANY_WITH_DOCUMENTS: Final = (
     " LEFT JOIN entity ON entity.tree_key = k.key LEFT JOIN document ON document.sha256 = entity.document"
 )
 _SELECT_SUBTREE: Final = f"SELECT {_COLUMNS} FROM entity WHERE {{}} ORDER BY tree_key"
-_IN_COLLECTION: Final = "FROM entity WHERE type = ? AND id_key > ? AND id_key < ? ORDER BY id_key"
+_IN_COLLECTION: Final = "FROM entity WHERE {} ORDER BY id_key"
 _SELECT_OF_TYPE: Final = f"SELECT {_COLUMNS} {_IN_COLLECTION}"
 _SELECT_PRIVATES: Final = f"SELECT xid, private {_IN_COLLECTION}"
 _LOCKED_TABLES: Final = tuple(table.name for table in tables())
@@ -117,9 +120,38 @@ class View:
     missing_attributes: see `pages.CollectionMembers`.
     """
 
+    #: Which entities it shows.
+    visibility = EVERYTHING
+
     def __init__(self, db: Database, missing_attributes: MissingAttributeCache | None = None) -> None:
         self._db = db
         self._missing_attributes = missing_attributes
+
+    def seen_by(self, caller: Caller, xid: str = REGISTRY) -> Self:
+        """The view as a caller sees it. xid: below which it is read; inside a visible Group all is visible."""
+        visibility = Visibility.of_caller(caller).within(xid)
+        return self if visibility == self.visibility else self._with_visibility(visibility)
+
+    def _with_visibility(self, visibility: Visibility) -> Self:
+        view = copy(self)
+        view.visibility = visibility
+        if visibility != EVERYTHING:
+            view._missing_attributes = None  # it is of all members
+        return view
+
+    @property
+    def _visible_entities(self) -> Visibility | None:
+        return None if self.visibility == EVERYTHING else self.visibility
+
+    def visible_counts(self, plurals: Collection[str]) -> dict[str, int]:
+        """The numbers of visible Groups of some types, in one statement."""
+        if not plurals:
+            return {}
+        return dict(self._db.all(*join_fragments(" UNION ALL ", map(self._count_query, plurals))))
+
+    def _count_query(self, plural: str) -> SqlFragment:
+        keys = self.visibility.id_keys(self._db, "id_key", plural, "", LAST_ID_KEY)
+        return and_(SqlFragment(f"SELECT '{plural}', count(*) FROM entity WHERE type = ?", (plural,)), keys)
 
     @property
     def log(self) -> Log:
@@ -129,7 +161,7 @@ class View:
     @property
     def trail(self) -> AuditTrail:
         """The audit trail, on the same connection."""
-        return AuditTrail(self._db)
+        return AuditTrail(self._db, self._visible_entities)
 
     @property
     def subscriptions(self) -> StoredSubscriptions:
@@ -153,15 +185,15 @@ class View:
 
     def diff(self, before: int, after: int) -> RegistryDiff:
         """The difference between two log positions, on the same connection."""
-        return RegistryDiff(self._db, before, after)
+        return RegistryDiff(self._db, before, after, self._visible_entities)
 
     def tree_hashes(self, position: int) -> TreeHashes:
         """Hashes of parts of the tree as of a log position, on the same connection."""
-        return TreeHashes(self._db, position)
+        return TreeHashes(self._db, position, self._visible_entities)
 
     def as_of(self, position: int, definitions: tuple[int, int] | None = None) -> View:
         """The view of a log position, on the same connection. definitions: those of that position, if known."""
-        return PastView(self._db, position, definitions)
+        return PastView(self._db, position, definitions)._with_visibility(self.visibility)
 
     def at_cursor(self, position: int) -> View:
         """The view for a cursor with a position: this one, which `row_overrides` rewinds to the position."""
@@ -188,7 +220,7 @@ class View:
 
     def entity(self, xid: str) -> EntityRow | None:
         """The live entity with exactly this xid, including letter case. Cost: one lookup by primary key."""
-        return _exact_row(self._db.look_up(_SELECT_ENTITY, (tree_key(xid),)), xid)
+        return self._if_visible(_exact_row(self._db.look_up(_SELECT_ENTITY, (tree_key(xid),)), xid))
 
     def look_up(self, xid: str, with_document: bool = False) -> FoundEntity:
         """`entity`, `definitions` and, if wanted, the entity's document in one statement. Raises: MissingDocument."""
@@ -199,7 +231,7 @@ class View:
         """The named entities that are live, in the given order."""
         keys = self._db.list_parameter(map(tree_key, xids))
         value_rows = self._db.all(f"SELECT {_COLUMNS} FROM entity WHERE {self._db.in_list('tree_key')}", [keys])
-        rows = {values[1]: stored_row(values) for values in value_rows}
+        rows = {row.xid: row for row in self.visibility.among(map(stored_row, value_rows))}
         return [rows[xid] for xid in xids if xid in rows]
 
     def subtree(self, xid: str, types: Collection[str] | None = None) -> Iterator[EntityRow]:
@@ -208,13 +240,14 @@ class View:
         if types is not None and not type_names:
             return iter(())
         if len(type_names) == 1:
-            return map(stored_row, self._db.stream(_SELECT_OF_TYPE, _key_range(xid, *type_names)))
-        query = and_(between("tree_key", *subtree(xid)), _type_condition(xid, type_names)).wrap(_SELECT_SUBTREE)
+            return map(stored_row, self._db.stream(*self._members_query(xid, *type_names).wrap(_SELECT_OF_TYPE)))
+        keys = self.visibility.tree_keys(self._db, "tree_key", *subtree(xid))
+        query = and_(keys, _type_condition(xid, type_names)).wrap(_SELECT_SUBTREE)
         return map(stored_row, self._db.stream(*query))
 
     def private_members(self, collection: str) -> list[tuple[str, str]]:
         """The id and the private members, as text, of each member of a collection, in order."""
-        rows = self._db.all(_SELECT_PRIVATES, _key_range(collection, type_of(collection)))
+        rows = self._db.all(*self._members_query(collection, type_of(collection)).wrap(_SELECT_PRIVATES))
         return [(entity_id(xid), private) for xid, private in rows]
 
     def subtree_lister(self, xid: str, types: Iterable[str]) -> ListSubtree:
@@ -231,7 +264,7 @@ class View:
         """
         if row_overrides is None:
             row_overrides = self.row_overrides(xid, uses_index=True)
-        return Selection(self._db, xid, filter, base_url, row_overrides)
+        return Selection(self._db, xid, filter, base_url, row_overrides, self.visibility)
 
     def members(self, selection: Selection, type: str, sort: Sort | None, size: int) -> CollectionMembers:
         """The members of a selection's collection, sorted. size: its size before any filter."""
@@ -253,7 +286,8 @@ class View:
             if (resource := _resource_or_registry(xid)) != REGISTRY
             else []
         )
-        candidates = chain(own_rows, xref.find_xrefs(self._db, types, low, high), filter(None, images.values()))
+        xref_rows = self.visibility.among(xref.find_xrefs(self._db, types, low, high))
+        candidates = chain(own_rows, xref_rows, filter(None, images.values()))
         unchanged_rows = (row for row in candidates if images.get(row.tree_key, row) is row)
         resolved_rows = xref.resolve_xrefs(self._db, unchanged_rows, position)
         if not images and not resolved_rows:
@@ -265,7 +299,8 @@ class View:
         current_position = self.position()
         if after >= current_position:
             return {}
-        keys = [key for key in changed_keys(self._db, after, current_position) if low < key < high]
+        between_keys = (key for key in changed_keys(self._db, after, current_position) if low < key < high)
+        keys = [key for key in between_keys if self.visibility.sees_key(key)]
         return {**dict.fromkeys(keys), **(rows_as_of(self._db, keys, position) if keys else {})}
 
     def resolved_entity(self, xid: str) -> EntityRow | None:
@@ -275,6 +310,15 @@ class View:
             return row
         resource = self.entity(_resource_or_registry(xid)) if _resource_or_registry(xid) != REGISTRY else None
         return xref.resolve_xrefs(self._db, [resource] if resource else []).get(tree_key(xid), row)
+
+    def _members_query(self, xid: str, type: str) -> SqlFragment:
+        """The condition for the visible entities of a type below an entity or collection."""
+        low, high = subtree(xid)
+        bounds = id_key_bound(type, low), id_key_bound(type, high)
+        return and_(SqlFragment("type = ?", (type,)), self.visibility.id_keys(self._db, "id_key", type, *bounds))
+
+    def _if_visible(self, row: EntityRow | None) -> EntityRow | None:
+        return row if row is not None and self.visibility.sees_key(row.tree_key) else None
 
     def document(self, sha256: str) -> bytes:
         """The bytes of a document. Raises: MissingDocument."""
@@ -338,7 +382,7 @@ class PastView(View):
         return StoredSchemas(self._current_db, self._position)
 
     def as_of(self, position: int, definitions: tuple[int, int] | None = None) -> View:
-        return PastView(self._current_db, position, definitions)
+        return PastView(self._current_db, position, definitions)._with_visibility(self.visibility)
 
     def at_cursor(self, position: int) -> View:
         """The view for a cursor with a position."""
@@ -354,7 +398,7 @@ class PastView(View):
         return self._definitions
 
     def entity(self, xid: str) -> EntityRow | None:
-        return _exact_row(self._past_db.entity(tree_key(xid)), xid)
+        return self._if_visible(_exact_row(self._past_db.entity(tree_key(xid)), xid))
 
     def look_up(self, xid: str, with_document: bool = False) -> FoundEntity:
         if not with_document:
@@ -370,7 +414,7 @@ class PastView(View):
     def selection(
         self, xid: str, filter: EntityFilter | None, base_url: str, row_overrides: RowOverrides | None = None
     ) -> Selection:
-        return ScanSelection(self._past_db, xid, filter, base_url)
+        return ScanSelection(self._past_db, xid, filter, base_url, self.visibility)
 
     def members(self, selection: Selection, type: str, sort: Sort | None, size: int) -> CollectionMembers:
         return ScannedMembers(self._db, selection, type, sort, size)
@@ -489,12 +533,6 @@ def _resource_or_registry(xid: str) -> str:
     """The Resource at or above a path; the registry if there is none."""
     parts = segments(xid)
     return join(*parts[:4]) if len(parts) >= 4 else REGISTRY
-
-
-def _key_range(xid: str, type: str) -> tuple[str, str, str]:
-    """A type and the bounds of the id keys of its entities below an entity or collection."""
-    low, high = subtree(xid)
-    return type, id_key_bound(type, low), id_key_bound(type, high)
 
 
 def _type_condition(xid: str, types: Collection[str]) -> SqlFragment:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final
 
 from annals.commands.store.compression.document_compression import decompress_document
 from annals.commands.store.hashes import LogRow
 from annals.commands.store.mapper import EventMapper
 from annals.domain.compat.legacy_apis import document_hash
-from annals.domain.values import xid as xids
 from annals.projections.database.drivers import Database
 
 _SELECT_BYTES: Final = "SELECT bytes FROM document WHERE sha256 = ?"
 _HAS_REFERENCE: Final = (
     "SELECT 1 FROM (SELECT tree_key, document FROM entity"
     " UNION ALL SELECT tree_key, document FROM entity_history) AS every"
-    " WHERE tree_key > ? AND tree_key < ? AND document = ? LIMIT 1"
+    " WHERE {} AND document = ? LIMIT 1"
 )
 _MAPPER: Final = EventMapper()
 
@@ -41,9 +41,9 @@ def document_content(sha256: str, stored: bytes) -> bytes:
     return decompress_document(sha256, stored)
 
 
-def is_document_below(db: Database, sha256: str, xid: str) -> bool:
-    """Whether a live or past entity at or below a path has or had a document.
+def is_document_among(db: Database, sha256: str, condition: str, values: Sequence[Any]) -> bool:
+    """Whether one of some live or past entities has or had a document. condition: of SQL, on the column `tree_key`.
 
     Cost: O(entities there, including past ones).
     """
-    return db.one(_HAS_REFERENCE, (*xids.subtree(xid), sha256)) is not None
+    return db.one(_HAS_REFERENCE.format(condition), (*values, sha256)) is not None

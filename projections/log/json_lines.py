@@ -35,14 +35,14 @@ class LogLine(NamedTuple):
 
 
 def log_lines(
-    interaction: Interaction, rows: Iterable[LogRow], find_document: FindDocument | None
+    interaction: Interaction, rows: Iterable[LogRow], find_document: FindDocument | None, *, with_hashes: bool = True
 ) -> Iterator[tuple[int, tuple[LogLine, ...]]]:
     """The position of each event with its lines: the event, and the lines that must precede it.
 
     rows: events of the interaction. find_document: None to leave out documents. A lost document is skipped, which its
-    reader then detects.
+    reader then detects. with_hashes: whether the reader sees all that the hashes cover.
     """
-    preceding_lines: tuple[LogLine, ...] = (LogLine(INTERACTION, interaction_line(interaction)),)
+    preceding_lines: tuple[LogLine, ...] = (LogLine(INTERACTION, interaction_line(interaction, with_hashes)),)
     sent_hashes: dict[str, None] = {}
     for row in rows:
         document_lines = _document_lines(row, sent_hashes, find_document) if find_document is not None else ()
@@ -68,9 +68,11 @@ def document_line(sha256: str, content: bytes) -> bytes:
     return b'{"document":"%b","base64":"%b"}' % (sha256.encode(), b64encode(content))
 
 
-def interaction_line(interaction: Interaction) -> bytes:
+def interaction_line(interaction: Interaction, with_hashes: bool = True) -> bytes:
     """An interaction as JSON: its columns under the API's names, the correlation id unfolded, and hashes in hex."""
     members = {member_name: getattr(interaction, name) for member_name, name in _INTERACTION_MEMBERS.items()}
+    if not with_hashes:
+        return dumps(members)
     salt = {"salt": interaction.salt} if interaction.salt else {}
     return dumps(members | {"chain": interaction.chain.hex(), "state": interaction.state.hex()} | salt)
 

@@ -21,6 +21,7 @@ from annals.api.compat.confluent.request_params import QueryParams, read_object
 from annals.api.compat.confluent.responses import error_response, json_response, problem_error, status_error
 from annals.api.compat.confluent.view import ConfluentView
 from annals.api.compat.confluent.writing import ConfluentWrite, ConfluentWriter, Write
+from annals.api.feeds.rights import check_reads_something
 from annals.api.http.browsers.cross_origin import check_form
 from annals.api.http.problem_response import retry_headers
 from annals.api.http.request import Request
@@ -29,7 +30,6 @@ from annals.api.registry.open_registry import Registry
 from annals.api.xregistry.snapshots import Snapshot, Snapshots
 from annals.domain.confluent.errors import SchemaRegistryError
 from annals.domain.confluent.subjects import GROUPS, RESOURCES, ContextIds
-from annals.domain.errors.http_errors import Forbidden
 from annals.domain.errors.problems import Problem
 
 Read = Callable[[ConfluentRead], Response]
@@ -185,13 +185,12 @@ class ConfluentRoutes:
         if snapshot is None:
             return read(in_view(self._view(request)))
         with self._registry.readers.view() as view:
-            past = replace(self._view(request), view=snapshot.view(view))
+            past = replace(self._view(request), view=snapshot.view(view).seen_by(request.caller))
             return read(in_view(past))
 
     def _view(self, request: Request) -> ConfluentView:
-        if not (request.caller.role or request.caller.groups):
-            raise Forbidden(caller=request.caller.name)
-        view = self._registry.readers.latest_view()
+        check_reads_something(request.caller)
+        view = self._registry.readers.latest_view().seen_by(request.caller)
         return ConfluentView(
             view, request.caller, self._context_ids, self._registry.checker, self._settings.default_level
         )

@@ -50,7 +50,7 @@ _SPACE_OR_STRING: Final = re.compile(r'("(?:[^"\\]|\\.)*")|\s+')
 
 @dataclass(frozen=True)
 class ConfluentView:
-    """See the module. default_level: the compatibility level where none is set."""
+    """See the module. view: as the caller sees it. default_level: the compatibility level where none is set."""
 
     view: View
     caller: Caller
@@ -70,18 +70,12 @@ class ConfluentView:
         found = {
             self.context_ids.context_of(row.id, facts_of(loads_trusted(row.private)).get("context")): row.id
             for row in self.view.subtree(f"/{GROUPS}", [GROUPS])
-            if self.caller.can_read(row.xid)
         }
         return {context: found[context] for context in sorted(found, key=lambda one: (one != DEFAULT_CONTEXT, one))}
 
-    def readable_group(self, context: str) -> str | None:
-        """The Group of a context; None if it does not exist, or if the caller may not read it."""
-        group = self.registry.group(context)
-        return group if group is not None and self.caller.can_read(group_xid(group)) else None
-
     def versions(self, subject: Subject) -> list[SchemaVersion]:
         """The live and soft-deleted versions of a subject, by number."""
-        group = self.readable_group(subject.context)
+        group = self.registry.group(subject.context)
         if group is None or not subject.is_registrable:
             return []
         versions = self.registry.versions_in(group, subject.name)

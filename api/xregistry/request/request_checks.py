@@ -14,7 +14,7 @@ def check_method(request: Request, target: RequestTarget, capabilities: Capabili
 
     Raises: NotAvailable if the path is disabled; MethodNotAllowed if it does not accept the method now.
     """
-    capabilities = capabilities.for_role(request.caller.role)
+    capabilities = capabilities.for_caller(request.caller)
     if availability_name(target.kind) not in capabilities.available:
         raise problems.NotAvailable(f"/{availability_name(target.kind)}")
     if request.method in READ_METHODS:

@@ -25,7 +25,6 @@ from annals.projections.entities.filters.sql import (
     NEVER,
     SqlFragment,
     and_,
-    between,
     in_list,
     join_fragments,
     key_list,
@@ -40,6 +39,7 @@ from annals.projections.entities.id_keys import (
     tree_key_expression,
 )
 from annals.projections.entities.rows import ROW_COLUMNS, EntityRow, stored_row
+from annals.projections.entities.visibility import EVERYTHING, Visibility
 
 COLUMNS: Final = ", ".join(ROW_COLUMNS)
 #: The maximum number of entities whose JSON decides what the index has no single value for.
@@ -50,19 +50,25 @@ class FilterCompiler:
     """Compiles filters for one connection. All keys here are id keys.
 
     base_url: absolute URL of the registry. key_range: the tree keys that all queries are limited to; owners' keys are
-    outside it. row_overrides: None for the present.
+    outside it. row_overrides: None for the present, otherwise with visible entities only.
     """
 
     def __init__(
-        self, db: Database, base_url: str, key_range: tuple[str, str], row_overrides: RowOverrides | None = None
+        self,
+        db: Database,
+        base_url: str,
+        key_range: tuple[str, str],
+        row_overrides: RowOverrides | None = None,
+        visibility: Visibility = EVERYTHING,
     ) -> None:
         self._db = db
         self._base_url = base_url
         self._key_range = key_range
+        self._visibility = visibility
         self._overrides = row_overrides if row_overrides and row_overrides.images else None
         self._decided: dict[tuple[Conjunction, str, str], SqlFragment] = {}
-        self.omitted = OmittedEntities(db, key_range, row_overrides.images if row_overrides else ())
-        self._leaves = LeafConditionCompiler(db, base_url, key_range, self._overrides, self.omitted)
+        self.omitted = OmittedEntities(db, key_range, row_overrides.images if row_overrides else (), visibility)
+        self._leaves = LeafConditionCompiler(db, base_url, key_range, self._overrides, self.omitted, visibility)
 
     def surviving_keys(self, conjunctions: Sequence[Conjunction], type: str, low: str, high: str) -> SqlFragment | None:
         """A query for the keys of a type's entities between two tree keys that pass a filter, without duplicates.
@@ -180,7 +186,7 @@ class FilterCompiler:
 
     def _all_keys(self, type: str, low: str, high: str) -> SqlFragment:
         start = SqlFragment(f"SELECT e.id_key AS key FROM entity AS e WHERE e.type = '{type}'")
-        current = and_(start, between("e.id_key", low, high))
+        current = and_(start, self.visible_condition("e.id_key", type, low, high))
         if self._overrides is None:
             return current
         overridden_keys = [key for key in self._overrides.keys_of_type(type) if low < key < high]
@@ -197,7 +203,10 @@ class FilterCompiler:
         conditions = self._leaves.conditions(expression)
         distinct = "DISTINCT " if len(conditions.paths) > 1 else ""
         start = SqlFragment(f"SELECT {distinct}a.id_key AS key FROM attribute AS a WHERE 1 = 1")
-        end = and_(between("a.id_key", low, high), self.unchanged_condition("a.id_key", expression.type))
+        end = and_(
+            self.visible_condition("a.id_key", expression.type, low, high),
+            self.unchanged_condition("a.id_key", expression.type),
+        )
         path = path_condition(self._db, conditions.paths)
         values = (
             *(SqlFragment("a.value = ?", (value,)) for value in conditions.values.exact),
@@ -244,6 +253,10 @@ class FilterCompiler:
         if filter_value.text is None:
             return NEVER
         return SqlFragment(f"{text} {COMPARISONS[operator]} ?", (*text_parts, filter_value.text))
+
+    def visible_condition(self, column: str, type: str, low: str, high: str) -> SqlFragment:
+        """A condition on a column of keys of a type: they are visible and between two others."""
+        return self._visibility.id_keys(self._db, column, type, low, high)
 
     def unchanged_condition(self, column: str, type: str) -> SqlFragment:
         """A condition on a column of keys of a type: their entities have not changed since the moment."""

@@ -18,10 +18,11 @@ from annals.projections.entities.filters.by_document import matches
 from annals.projections.entities.filters.expression_paths import find_expression_paths
 from annals.projections.entities.filters.omitted_entities import OmittedEntities
 from annals.projections.entities.filters.row_overrides import RowOverrides
-from annals.projections.entities.filters.sql import SqlFragment, and_, between, entities_by_key, in_list
+from annals.projections.entities.filters.sql import SqlFragment, and_, entities_by_key, in_list
 from annals.projections.entities.filters.value_conditions import ValueConditions, value_conditions
 from annals.projections.entities.id_keys import id_key_bound
 from annals.projections.entities.rows import EntityRow, may_contain, stored_row
+from annals.projections.entities.visibility import Visibility
 
 #: Characters that both JSON and case folding leave unchanged.
 _PLAIN_TEXT: Final = re.compile(r"[a-z0-9 ._:-]+")
@@ -47,7 +48,7 @@ class LeafConditions:
 
 
 class LeafConditionCompiler:
-    """Compiles expressions, each once. base_url, key_range, overrides: see `by_index.FilterCompiler`."""
+    """Compiles expressions, each once. base_url, key_range, overrides, visibility: see `by_index.FilterCompiler`."""
 
     def __init__(
         self,
@@ -56,12 +57,14 @@ class LeafConditionCompiler:
         key_range: tuple[str, str],
         overrides: RowOverrides | None,
         omitted: OmittedEntities,
+        visibility: Visibility,
     ) -> None:
         self._db = db
         self._base_url = base_url
         self._key_range = key_range
         self._overrides = overrides
         self._omitted = omitted
+        self._visibility = visibility
         self._compiled: dict[FilterExpression, LeafConditions] = {}
 
     def conditions(self, expression: FilterExpression) -> LeafConditions:
@@ -100,7 +103,7 @@ class LeafConditionCompiler:
             SqlFragment("SELECT DISTINCT a.id_key FROM attribute AS a WHERE 1 = 1"),
             path_condition(self._db, paths),
             doubtful_condition,
-            between("a.id_key", low, high),
+            self._visibility.id_keys(self._db, "a.id_key", expression.type, low, high),
         )
         rows = self._db.stream(*entities_by_key(expression.type, doubtful_keys))
         hint = _hint(expression.value)

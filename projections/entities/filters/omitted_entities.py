@@ -15,6 +15,7 @@ from annals.projections.entities.index_paths import PATH_NUMBER
 from annals.projections.entities.index_values import EMPTY_VALUE
 from annals.projections.entities.leaves import OMITTED_PATH
 from annals.projections.entities.rows import ROW_COLUMNS, EntityRow, stored_row
+from annals.projections.entities.visibility import Visibility
 
 #: Finds the markers: they are adjacent in the index.
 OMITTED_KEYS: Final = (
@@ -25,15 +26,18 @@ _SELECT_ROWS: Final = f"SELECT {', '.join(ROW_COLUMNS)} FROM entity WHERE type =
 
 
 class OmittedEntities:
-    """The omitted entities between two tree keys.
+    """The omitted entities between two tree keys that are visible.
 
     excluded_keys: tree keys to leave out, because their rows are overridden.
     """
 
-    def __init__(self, db: Database, key_range: tuple[str, str], excluded_keys: Collection[str] = ()) -> None:
+    def __init__(
+        self, db: Database, key_range: tuple[str, str], excluded_keys: Collection[str], visibility: Visibility
+    ) -> None:
         self._db = db
         self._key_range = key_range
         self._excluded_keys = excluded_keys
+        self._visibility = visibility
         self._keys: dict[str, list[str]] = {}
 
     def keys(self, type: str) -> list[str]:
@@ -42,7 +46,12 @@ class OmittedEntities:
         if type_keys is None:
             key_range = (id_key_bound(type, bound) for bound in self._key_range)
             rows = self._db.all(OMITTED_KEYS, (type, OMITTED_PATH, EMPTY_VALUE, *key_range))
-            type_keys = self._keys[type] = [key for (key,) in rows if tree_key_of(type, key) not in self._excluded_keys]
+            found_keys = ((key, tree_key_of(type, key)) for (key,) in rows)
+            type_keys = self._keys[type] = [
+                key
+                for key, tree_key in found_keys
+                if tree_key not in self._excluded_keys and self._visibility.sees_key(tree_key)
+            ]
         return type_keys
 
     def rows(self, type: str, key_query: SqlFragment | None = None) -> Iterator[EntityRow]:

@@ -24,7 +24,7 @@ from annals.projections.entities.filters.missing_attributes import (
     MissingAttributeQuery,
 )
 from annals.projections.entities.filters.selection import Selection
-from annals.projections.entities.filters.sql import ALWAYS, SqlFragment, and_, between, join_fragments
+from annals.projections.entities.filters.sql import ALWAYS, SqlFragment, and_, join_fragments
 from annals.projections.entities.id_keys import id_key, id_key_bound, tree_key_of
 from annals.projections.entities.index_paths import find_paths
 from annals.projections.entities.index_values import EMPTY_VALUE
@@ -151,7 +151,7 @@ class CollectionMembers:
         """The conditions on `a` for the members' values of the attribute."""
         return [
             SqlFragment("a.path = ? AND a.value > ?", (self._path_number(), EMPTY_VALUE)),
-            between("a.id_key", *self._key_range()),
+            self._selection.compiler.visible_condition("a.id_key", self._type, *self._key_range()),
             self._selection.compiler.unchanged_condition("a.id_key", self._type),
         ]
 
@@ -198,7 +198,7 @@ class CollectionMembers:
             return None
         return and_(
             SqlFragment(f"SELECT {columns} FROM entity AS e WHERE e.type = '{self._type}'"),
-            between("e.id_key", low, high),
+            compiler.visible_condition("e.id_key", self._type, low, high),
             filter_condition,
             compiler.unchanged_condition("e.id_key", self._type),
             compiler.omitted.not_omitted_condition("e.id_key", self._type),

@@ -22,6 +22,7 @@ from annals.projections.entities.filters.sql import SqlFragment, among_types, an
 from annals.projections.entities.id_keys import id_key_bound
 from annals.projections.entities.past_database import PastDatabase
 from annals.projections.entities.rows import EntityRow, stored_row
+from annals.projections.entities.visibility import EVERYTHING, Visibility
 
 _SELECT_RANGE: Final = f"SELECT {COLUMNS} FROM entity WHERE tree_key >= ? AND tree_key < ?"
 _SELECT_TYPE_RANGE: Final = (
@@ -32,8 +33,15 @@ _SELECT_TYPE_RANGE: Final = (
 class ScanSelection(Selection):
     """See `Selection`."""
 
-    def __init__(self, past_database: PastDatabase, xid: str, filter: EntityFilter | None, base_url: str = "") -> None:
-        super().__init__(past_database, xid, filter, base_url)
+    def __init__(
+        self,
+        past_database: PastDatabase,
+        xid: str,
+        filter: EntityFilter | None,
+        base_url: str = "",
+        visibility: Visibility = EVERYTHING,
+    ) -> None:
+        super().__init__(past_database, xid, filter, base_url, visibility=visibility)
         self._past_database = past_database
         self._xid = xid
 
@@ -85,7 +93,8 @@ class ScanSelection(Selection):
         scanned_types = tuple(
             sorted({*types, *(type_name.rpartition(".")[0] for type_name in types if depth(type_name) == 3)})
         )
-        return (row for row in self._resolve_xrefs(self._read_range(scanned_types, low, high)) if row.type in types)
+        rows = self.visibility.among(self._read_range(scanned_types, low, high))
+        return (row for row in self._resolve_xrefs(rows) if row.type in types)
 
     def _read_range(self, types: Collection[str], low: str, high: str) -> Iterator[EntityRow]:
         if len(types) == 1:

@@ -22,12 +22,12 @@ from annals.projections.entities.filters.sql import (
     SqlFragment,
     among_types,
     and_,
-    between,
     in_list,
     join_fragments,
 )
 from annals.projections.entities.id_keys import id_key_bound, owner_expression, tree_key_expression, tree_key_of
 from annals.projections.entities.rows import EntityRow, stored_row
+from annals.projections.entities.visibility import EVERYTHING, Visibility
 
 T = TypeVar("T")
 
@@ -74,7 +74,7 @@ UNFILTERED: Final = FilterState(is_unfiltered=True)
 class Selection:
     """The entities below a path that survive a filter. xid: of the entity or collection. filter: None for all.
 
-    base_url: absolute URL of the registry. row_overrides: None for the present.
+    base_url: absolute URL of the registry. row_overrides: None for the present. visibility: what the caller sees.
     """
 
     def __init__(
@@ -84,12 +84,14 @@ class Selection:
         filter: EntityFilter | None,
         base_url: str = "",
         row_overrides: RowOverrides | None = None,
+        visibility: Visibility = EVERYTHING,
     ) -> None:
         self.low, self.high = xids.subtree(xid)
+        self.visibility = visibility
         self.state = UNFILTERED if filter is None else FilterState(filter)
         self.base_url = base_url
         self.overrides = row_overrides or RowOverrides()
-        self.compiler = FilterCompiler(db, base_url, (self.low, self.high), row_overrides)
+        self.compiler = FilterCompiler(db, base_url, (self.low, self.high), row_overrides, visibility)
         self._db = db
 
     def keys(self, state: FilterState, type: str, low: str, high: str) -> SqlFragment | None:
@@ -141,7 +143,7 @@ class Selection:
             ),
         )
         select = tree_keys.wrap(f"SELECT {COLUMNS} FROM entity WHERE tree_key IN ({{}})")
-        query = and_(select, between("tree_key", low, high), self._unchanged_condition())
+        query = and_(select, self._visible_condition(low, high), self._unchanged_condition())
         current = map(stored_row, self._db.stream(*query.wrap("{} ORDER BY tree_key")))
         overriding = chain.from_iterable(self.overriding_rows(type, keys) for type, keys in queries.items())
         return heapq.merge(current, sorted(overriding)) if self.overrides.images else current
@@ -206,11 +208,16 @@ class Selection:
         if len(types) == 1:
             (type,) = types
             select = SqlFragment(f"SELECT {COLUMNS} FROM entity WHERE type = ?", (type,))
-            key_range = between("id_key", id_key_bound(type, low), id_key_bound(type, high))
+            bounds = id_key_bound(type, low), id_key_bound(type, high)
+            key_range = self.compiler.visible_condition("id_key", type, *bounds)
             unchanged = self.compiler.unchanged_condition("id_key", type)
             return and_(select, key_range, unchanged).wrap("{} ORDER BY id_key")
         select = among_types(types).wrap(f"SELECT {COLUMNS} FROM entity WHERE {{}}")
-        return and_(select, between("tree_key", low, high), self._unchanged_condition()).wrap("{} ORDER BY tree_key")
+        query = and_(select, self._visible_condition(low, high), self._unchanged_condition())
+        return query.wrap("{} ORDER BY tree_key")
+
+    def _visible_condition(self, low: str, high: str) -> SqlFragment:
+        return self.visibility.tree_keys(self._db, "tree_key", low, high)
 
     def _unchanged_condition(self) -> SqlFragment:
         if not self.overrides.images:

@@ -167,13 +167,13 @@ def test_what_is_refused_names_its_parameter(served: Api, query: str) -> None:
 
 
 PATHS = {
-    "/-/hash": {"admin": 200, "read": 200, "g1": 403, "none": 403},
-    "/-/hash/dirs": {"admin": 200, "read": 200, "g1": 403, "none": 403},
+    "/-/hash": {"admin": 200, "read": 200, "g1": 200, "none": 403},
+    "/-/hash/dirs": {"admin": 200, "read": 200, "g1": 200, "none": 403},
     "/-/hash/dirs/d1": {"admin": 200, "read": 200, "g1": 200, "none": 403},
     "/-/hash/dirs/d1/files?parts=4": {"admin": 200, "read": 200, "g1": 200, "none": 403},
     "/-/hash/dirs/d2": {"admin": 200, "read": 200, "g1": 404, "none": 403},
     "/-/hash/dirs/d1?to=/dirs/d2": {"admin": 400, "read": 400, "g1": 400, "none": 403},
-    "/-/hash/subscriptions": {"admin": 404, "read": 404, "g1": 403, "none": 403},
+    "/-/hash/subscriptions": {"admin": 404, "read": 404, "g1": 404, "none": 403},
     "/-/hash/-/l": {"admin": 404, "read": 404, "g1": 404, "none": 403},
     "/-/hash/dirs//files": {"admin": 404, "read": 404, "g1": 404, "none": 403},
     "/-/hash/dirs/%00": {"admin": 404, "read": 404, "g1": 404, "none": 403},

@@ -1,0 +1,244 @@
+"""Groups that a caller does not see: they read as ones that never were, and a write to one tells nothing of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from annals.api import app
+from annals.api.feeds import feeds, rights_check
+from annals.domain.access.roles import Caller, Role
+from tests.api.feeds.streams import reading
+from tests.support.registries.in_process import Api, create, serving
+
+TOKENS = {
+    "root": {"name": "root", "role": "admin"},
+    "reader": {"name": "reader", "role": "reader"},
+    "part": {"name": "part", "groups": {"/dirs/seen": "writer", "/dirs/new-*": "writer", "/dirs/read": "reader"}},
+    "other": {"name": "other", "groups": {"/dirs/shut": "reader"}},
+    "none": {"name": "none"},
+}
+#: The same number of characters, so that lengths can be compared.
+HIDDEN, NOWHERE = "shut", "gone"
+
+
+@pytest.fixture(scope="module")
+def api(shared_store_url: str) -> Iterator[Api]:
+    create(shared_store_url)
+    with serving(shared_store_url, tokens=json.dumps(TOKENS)) as api:
+        for group in ("seen", "read", HIDDEN):
+            body = {"files": {"f": {"file": {"of": group}, "name": group}}}
+            api.done("PUT", f"/dirs/{group}", body, authorization="Bearer root")
+        yield api
+
+
+def by(token: str, **headers: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {token}", "accept_encoding": "identity", **headers}
+
+
+def without_name(answer: httpx.Response, name: str) -> tuple[int, list[tuple[str, str]], str]:
+    """All that an answer says, but for the name of the Group that it is about."""
+    headers = [(key, value.replace(name, "*")) for key, value in answer.headers.items()]
+    return answer.status_code, headers, answer.text.replace(name, "*")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/dirs/{}",
+        "/dirs/{}?inline=*",
+        "/dirs/{}?asof=5",
+        "/dirs/{}/files",
+        "/dirs/{}/files/f",
+        "/dirs/{}/files/f$details",
+        "/dirs/{}/files/f/meta",
+        "/dirs/{}/files/f/versions/1?asof=5",
+        "/-/history/dirs/{}",
+        "/-/diff/dirs/{}?from=1",
+        "/-/hash/dirs/{}",
+        "/-/findings/dirs/{}",
+    ],
+)
+def test_a_hidden_entity_reads_as_one_that_never_was(api: Api, path: str) -> None:
+    # ACC-78: the same status, headers and body
+    for headers in ({}, {"if_none_match": "*"}, {"if_match": '"x"'}):
+        hidden, nowhere = (api.send("GET", path.format(id), **by("part", **headers)) for id in (HIDDEN, NOWHERE))
+        assert hidden.status_code == 404
+        assert without_name(hidden, HIDDEN) == without_name(nowhere, NOWHERE)
+
+
+@pytest.mark.parametrize("token", ["part", "reader", "none"])
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("PUT", "/dirs/{}", {"name": "n"}),
+        ("PATCH", "/dirs/{}", {"name": "n"}),
+        ("PATCH", "/dirs/{}", {"epoch": 7}),
+        ("DELETE", "/dirs/{}", None),
+        ("DELETE", "/dirs/{}?epoch=7", None),
+        ("POST", "/dirs", {"ID": {"name": "n"}}),
+        ("POST", "/dirs", {"seen": {}, "ID": {"name": "n"}}),
+        ("POST", "/", {"dirs": {"ID": {"epoch": 9}}}),
+        ("DELETE", "/dirs", {"ID": {}}),
+        ("PUT", "/dirs/{}/files/f", b"x"),
+        ("PATCH", "/dirs/{}/files/f$details", {"epoch": 7}),
+        ("PATCH", "/dirs/{}/files/f/meta", {"readonly": True}),
+        ("POST", "/dirs/{}/files/f", b"x"),
+        ("POST", "/dirs/{}/files/f/versions", {"1": {"name": "n"}}),
+        ("DELETE", "/dirs/{}/files/f/versions/1", None),
+        ("PUT", "/dirs/{}?dryrun", {"name": "n"}),
+        ("POST", "/-/restore/dirs/{}?asof=4", None),
+    ],
+)
+def test_a_write_to_a_hidden_group_is_refused_whether_it_exists_or_not(
+    api: Api, token: str, method: str, path: str, body: Any
+) -> None:
+    # ACC-78, ACC-70: 403 for all doors, by the command
+    def answer(id: str, **headers: str) -> httpx.Response:
+        text = body if body is None or isinstance(body, bytes) else json.dumps(body).replace("ID", id).encode()
+        return api.send(method, path.format(id), text, **by(token, **headers))
+
+    before = api.send("GET", "/-/log/head", **by("root")).json()
+    for headers in ({}, {"if_match": '"x"'}):
+        hidden, nowhere = answer(HIDDEN, **headers), answer(NOWHERE, **headers)
+        assert hidden.status_code == 403, hidden.text
+        assert without_name(hidden, HIDDEN) == without_name(nowhere, NOWHERE)
+    assert api.send("GET", "/-/log/head", **by("root")).json() == before
+
+
+def test_a_group_that_does_not_exist_yet_can_be_made_at_a_place(api: Api) -> None:
+    # ACC-60, ACC-64: Groups that do not exist yet count
+    assert api.send("PUT", "/dirs/New-1", {}, **by("part")).status_code == 201
+    assert api.send("PUT", "/dirs/new2", {}, **by("part")).status_code == 403
+    assert sorted(api.done("GET", "/dirs", **by("part")).json()) == ["New-1", "read", "seen"]
+    assert api.send("DELETE", "/dirs/New-1", **by("part")).status_code == 204
+
+
+def test_what_is_above_the_groups_is_read_in_full(api: Api) -> None:
+    # ACC-72, ACC-73: the registry's own attributes, model, capabilities and OpenAPI
+    for path in ("/model", "/modelsource", "/capabilities", "/capabilitiesoffered", "/-/openapi.json"):
+        assert api.done("GET", path, **by("part")).content == api.done("GET", path, **by("reader")).content
+    part, whole = (api.done("GET", "/", **by(token)).json() for token in ("part", "reader"))
+    assert part == whole | {"dirscount": 2} and whole["dirscount"] == 3
+
+
+def test_metrics_are_for_readers_of_the_registry(api: Api) -> None:
+    # ACC-77
+    statuses = [api.send("GET", "/-/metrics", **by(token)).status_code for token in ("root", "reader", "part", "none")]
+    assert statuses == [200, 200, 403, 403]
+
+
+def test_an_xref_needs_to_read_its_target_and_reading_follows_it(api: Api) -> None:
+    # ACC-81
+    pointer = "/dirs/seen/files/pointer/meta"
+    refused = [api.send("PUT", pointer, {"xref": f"/dirs/{id}/files/f"}, **by("part")) for id in (HIDDEN, NOWHERE)]
+    assert [answer.status_code for answer in refused] == [403, 403]
+    assert without_name(refused[0], HIDDEN) == without_name(refused[1], NOWHERE)
+    api.done("PUT", pointer, {"xref": "/dirs/read/files/f"}, **by("part"))
+    api.done("PUT", pointer, {"xref": f"/dirs/{HIDDEN}/files/f"}, **by("root"))
+    assert api.done("GET", "/dirs/seen/files/pointer", **by("part")).json() == {"of": HIDDEN}
+    assert api.send("GET", f"/dirs/{HIDDEN}/files/f", **by("part")).status_code == 404
+    api.done("DELETE", "/dirs/seen/files/pointer", **by("root"))
+
+
+def test_the_past_is_read_under_the_rights_of_today(store_url: str) -> None:
+    # ACC-80: what a caller could see then does not count
+    create(store_url)
+    with serving(store_url, tokens=json.dumps(TOKENS)) as api:
+        api.done("PUT", "/dirs/seen", {}, **by("root"))
+        api.done("PUT", f"/dirs/{HIDDEN}", {}, **by("root"))
+        position = api.send("GET", "/", **by("root")).headers["annals-position"]
+        assert list(api.done("GET", f"/dirs?asof={position}", **by("part")).json()) == ["seen"]
+    swapped = {**TOKENS, "part": TOKENS["other"], "other": TOKENS["part"]}
+    with serving(store_url, tokens=json.dumps(swapped)) as api:
+        assert list(api.done("GET", f"/dirs?asof={position}", **by("part")).json()) == [HIDDEN]
+
+
+def test_answers_to_a_credential_are_private(api: Api) -> None:
+    # ACC-82: whatever else a cache is told
+    position = api.send("GET", "/", **by("root")).headers["annals-position"]
+    for path in (
+        "/",
+        "/dirs/seen",
+        f"/dirs?asof={position}",
+        "/dirs/seen/files/f",
+        "/-/events",
+        "/dirs/shut",
+        "/-/livez",
+    ):
+        for headers in (by("part"), by("part", if_none_match="*"), by("bad"), {"cookie": "annals=x"}):
+            answer = api.send("GET", path, **headers)
+            assert "private" in answer.headers["cache-control"], (path, headers)
+            assert {"authorization", "cookie"} <= {part.strip() for part in answer.headers["vary"].lower().split(",")}
+    kept = api.send("GET", f"/dirs/seen?asof={position}", **by("part")).headers["cache-control"]
+    assert kept == "private, max-age=31536000, immutable"
+    assert "private" not in api.send("GET", "/-/livez").headers.get("cache-control", "")
+
+
+def test_equal_tags_mean_equal_bytes_across_callers(api: Api) -> None:
+    # ACC-82: a tag of one caller is no match for what another sees
+    bodies: dict[tuple[str, str], bytes] = {}
+    for path in (
+        "/",
+        "/dirs",
+        "/export",
+        "/dirs/seen",
+        "/dirs/read/files",
+        "/-/log/head",
+        "/-/history/model",
+        "/model",
+    ):
+        for token in ("root", "reader", "part", "other"):
+            answer = api.send("GET", path, **by(token))
+            if answer.status_code == 200 and "etag" in answer.headers:
+                key = (path, answer.headers["etag"])
+                assert bodies.setdefault(key, answer.content) == answer.content, (path, token)
+                other = api.send("GET", path, **by("other", if_none_match=answer.headers["etag"]))
+                assert other.status_code in (200, 404) or other.headers["etag"] == answer.headers["etag"]
+    assert len(bodies) > 8
+
+
+class Directory:
+    """A verifier whose one caller can lose roles while the server runs."""
+
+    def __init__(self) -> None:
+        self.known: Caller | None = Caller("c", groups={"/dirs/a": Role.READER, "/dirs/b": Role.READER})
+
+    async def caller(self, token: str) -> Caller | None:
+        return Caller("root", Role.ADMIN) if token == "root" else self.known
+
+
+@pytest.mark.parametrize("left", [None, Caller("c", groups={"/dirs/a": Role.READER})])
+@pytest.mark.parametrize("feed", ["/-/events", "/-/log"])
+def test_a_stream_ends_when_its_reader_has_other_rights(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch, feed: str, left: Caller | None
+) -> None:
+    # ACC-83: a stream asks again; its reader comes back with the rights that are left
+    directory = Directory()
+    monkeypatch.setattr(app, "_token_verifiers", lambda settings: [directory])
+    for module in (feeds, rights_check):
+        monkeypatch.setattr(module, "RIGHTS_SECONDS", 0.05)
+    create(sqlite_url)
+
+    async def follow(api: Api) -> None:
+        root = {"authorization": "Bearer root"}
+        async with reading(api, feed, authorization="Bearer c") as stream:
+            await api.client.put("/dirs/b", json={}, headers=root)
+            await stream.until(1)
+            await asyncio.sleep(0.2)
+            await api.client.patch("/dirs/b", json={}, headers=root)
+            assert len(await stream.until(2)) >= 2, "rights that stay the same end no stream"
+            directory.known = left
+            await asyncio.sleep(0.2)
+            length = len(stream.text)
+            await api.client.patch("/dirs/b", json={"name": "late"}, headers=root)
+            await asyncio.sleep(0.2)
+            assert len(stream.text) == length
+
+    with serving(sqlite_url) as api:
+        api.runner.run(follow(api))
