@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from annals.domain.confluent.errors import invalid_rule_set
+from annals.domain.confluent.errors import SchemaRegistryError, invalid_rule_set
 
 #: The property with which a client asks for a certain version (CSR-512).
 VERSION_PROPERTY: Final = "confluent:version"
@@ -22,6 +22,19 @@ _TWO_ACTION_MODES: Final = ("UPDOWN", "WRITEREAD")
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*\Z")
 
 Members = Mapping[str, Any]
+
+
+def check_shapes(metadata: Members | None, rule_set: Members | None) -> None:
+    """Raises: SchemaRegistryError for values that metadata or rules cannot have, before they are merged or compared."""
+    for name, value in (metadata or {}).items():
+        if value is not None and not _METADATA_MEMBERS.get(name, _is_nothing)(value):
+            raise SchemaRegistryError(422, f'The member "{name}" of metadata is unknown, or has a wrong type')
+    for list_name in RULE_LISTS:
+        rules = (rule_set or {}).get(list_name) or []
+        if not isinstance(rules, list) or not all(
+            isinstance(rule, Mapping) and isinstance(rule.get("name"), str) for rule in rules
+        ):
+            raise invalid_rule_set(f"{list_name} has to be a list of rules with names")
 
 
 def check_rule_set(rule_set: Members | None) -> None:
@@ -105,6 +118,30 @@ def with_version(metadata: Members | None, number: int) -> Members:
     """Metadata with the property of CSR-512."""
     properties = {**((metadata or {}).get("properties") or {}), VERSION_PROPERTY: str(number)}
     return {**(metadata or {}), "properties": properties}
+
+
+def _is_nothing(value: object) -> bool:
+    return False
+
+
+def _are_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+def _are_properties(value: object) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(item, str) for item in value.values())
+
+
+def _are_tags(value: object) -> bool:
+    return isinstance(value, Mapping) and all(map(_are_texts, value.values()))
+
+
+#: The members of metadata, and whether a value is one of theirs.
+_METADATA_MEMBERS: Final[Mapping[str, Callable[[object], bool]]] = {
+    "tags": _are_tags,
+    "properties": _are_properties,
+    "sensitive": _are_texts,
+}
 
 
 def _without_empty(value: Any) -> Any:

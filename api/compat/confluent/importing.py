@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from annals.api.compat.confluent.reading import ConfluentRead
-from annals.api.compat.confluent.request_params import schema_request
+from annals.api.compat.confluent.request_params import check_config, schema_request
 from annals.api.compat.confluent.responses import json_response, problem_error
 from annals.api.compat.confluent.writing import ConfluentWrite, ConfluentWriter, group_xid_of
 from annals.api.http.response import CORRELATION_HEADER, Headers, Response
@@ -247,6 +247,7 @@ def _import_command(read: ConfluentRead, source: str, members: Mapping[str, Any]
     config, mode = members.get("config") or {}, members.get("mode")
     if not isinstance(config, dict) or not isinstance(mode, str | None):
         raise SchemaRegistryError(422, 'The member "config" has to be an object, "mode" a string')
+    check_config(config)
     is_registry = is_of_registry(scope)
     return ImportSubject(
         xids.REGISTRY if is_registry else group_xid_of(read, scope),

@@ -14,7 +14,7 @@ from annals.api.http.request import Request
 from annals.domain.confluent.commands import LATEST_OR_NEXT, SchemaRequest
 from annals.domain.confluent.errors import SchemaRegistryError, invalid_schema, invalid_version
 from annals.domain.confluent.facts import MAX_NUMBER
-from annals.domain.confluent.metadata_rules import without_empty_members
+from annals.domain.confluent.metadata_rules import check_rule_set, check_shapes, without_empty_members
 from annals.domain.confluent.schema_types import AVRO, SCHEMA_TYPES
 from annals.domain.confluent.schema_versions import MAX_ID, NamedReference
 from annals.domain.values.json_text import InvalidJson, loads
@@ -84,15 +84,26 @@ def schema_request(body: Mapping[str, Any]) -> SchemaRequest:
     if type not in SCHEMA_TYPES:
         raise invalid_schema(f"Invalid schema type {type}")
     references = _member(body, "references", list) or []
+    metadata = without_empty_members(_member(body, "metadata", dict) or {}) or None
+    rule_set = without_empty_members(_member(body, "ruleSet", dict) or {}) or None
+    check_shapes(metadata, rule_set)
     return SchemaRequest(
         text=_member(body, "schema", str) or "",
         type=type,
         references=tuple(map(_reference, references)),
-        metadata=without_empty_members(_member(body, "metadata", dict) or {}) or None,
-        rule_set=without_empty_members(_member(body, "ruleSet", dict) or {}) or None,
+        metadata=metadata,
+        rule_set=rule_set,
         id=_id(body),
         version=_version(body),
     )
+
+
+def check_config(body: Mapping[str, Any]) -> None:
+    """Raises: SchemaRegistryError for metadata and rules of a config that no schema can have."""
+    for prefix in ("default", "override"):
+        rule_set = _member(body, f"{prefix}RuleSet", dict)
+        check_shapes(_member(body, f"{prefix}Metadata", dict), rule_set)
+        check_rule_set(rule_set)
 
 
 def parse_version(text: str) -> int:

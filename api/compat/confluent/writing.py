@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from annals.api.compat.confluent.reading import ConfluentRead
-from annals.api.compat.confluent.request_params import QueryParams, parse_version, schema_request
+from annals.api.compat.confluent.request_params import QueryParams, check_config, parse_version, schema_request
 from annals.api.compat.confluent.responses import json_response, no_content_response
 from annals.api.http.request import Request
 from annals.api.http.response import CORRELATION_HEADER, Headers, Response
@@ -113,8 +113,7 @@ async def write_config(writer: ConfluentWriter, write: ConfluentWrite) -> Respon
     """R19: the config after the change, with its level as `compatibility`."""
 
     def prepare(read: ConfluentRead) -> Prepared:
-        for name in ("defaultRuleSet", "overrideRuleSet"):
-            check_rule_set(read.body.get(name))
+        check_config(read.body)
         return _settings(read, SettingKind.CONFIG, read.body), None
 
     def finish(read: ConfluentRead, recorded: Recorded) -> Response:
