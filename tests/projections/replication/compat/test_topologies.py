@@ -280,7 +280,7 @@ def test_links_connect_to_permitted_addresses_only(tmp_path: Path) -> None:
 
 
 def test_a_group_that_a_link_may_no_longer_read_is_gone_for_it(tmp_path: Path) -> None:
-    """ACC-76, LEG-913: a caller with roles at some places sees no other group, so its copies go as if it were deleted."""
+    """ACC-76, LEG-913: a caller with roles at some places sees no other group; its copies go like deleted ones."""
     tokens = '{"%s": {"name": "root", "role": "admin"}, "narrow": {"name": "n", "groups": %s}}'
     groups = '{"/schemagroups/open": "reader", "/schemagroups/new": "writer"}'
     with parties(tmp_path, SR, "a", ANNALS_TOKENS=tokens % (TOKEN, groups)) as (a,), parties(tmp_path, SR, "b") as (b,):
