@@ -246,7 +246,7 @@ class Dispatcher:
             request = await self._config.authenticator.authenticate(request)
         if not mount.accepts_documents:
             check_form(request)
-        if request.query:
+        if request.query and not mount.accepts_any_host:  # a probe says what is, and waits for nothing
             request = await self._wait(request, receive)
         response = await mount.surface.answer(request, receive)
         return response if request.method == "HEAD" else await buffer_short_body(response)

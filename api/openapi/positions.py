@@ -31,7 +31,7 @@ _REFUSED: Final = ("400", "503")
 
 
 def add_positions_to_paths(paths: dict[str, Schema]) -> dict[str, Schema]:
-    """The same paths, with the header in all responses, and with the parameters in all reads."""
+    """The same paths, with the header in all responses, and with the parameters in all reads but probes."""
     return {
         path: {key: _add_to_operation(key, row) if "responses" in row else row for key, row in item.items()}
         for path, item in paths.items()
@@ -45,7 +45,8 @@ def add_position_headers(responses: dict[str, Schema]) -> dict[str, Schema]:
 
 def _add_to_operation(method: str, row: Any) -> Any:
     responses = add_position_headers(row["responses"])
-    if method != "get":
+    is_probe = "content" in responses.get("503", {})
+    if method != "get" or is_probe:
         return {**row, "responses": responses}
     references = [{"$ref": f"#/components/parameters/{name}"} for name in WAIT_PARAMETERS]
     refusals = [

@@ -17,6 +17,7 @@ def test_alive_and_ready(api: Api, prefix: str) -> None:
     assert ready["position"] == ready["head"] > 0
     assert api.send("POST", f"{prefix}livez").headers["allow"] == "GET, HEAD, OPTIONS"
     assert api.send("HEAD", f"{prefix}readyz").content == b""
+    assert api.get(f"{prefix}readyz?waitfor=999&timeout=0") == ready  # a probe waits for nothing
 
 
 def test_not_ready_behind_the_log(store_url: str) -> None:

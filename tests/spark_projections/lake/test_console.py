@@ -290,4 +290,5 @@ def _listed(registry: ServedLog, path: str) -> dict[str, Any]:
 
 
 def _file_count(folder: Path) -> int:
-    return sum(1 for path in (folder / "lake").rglob("*") if path.is_file())
+    # Spark removes folders meanwhile, which `rglob` does not forgive.
+    return sum(len(names) for _, _, names in os.walk(folder / "lake"))
