@@ -50,4 +50,7 @@ def matches(pattern: str, text: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _expression(pattern: str) -> re.Pattern[str]:
-    return re.compile("[^/]*".join(map(re.escape, pattern.split(WILDCARD))))
+    beginning, *others = map(re.escape, pattern.split(WILDCARD))
+    # The first place of each piece is as good as any other, so no other one is tried; the last piece is at the end.
+    middle = "".join(f"(?>[^/]*?{piece})" for piece in others[:-1])
+    return re.compile(beginning + middle + "".join(f"[^/]*{piece}" for piece in others[-1:]))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from annals.api.auth.caller_entries import parse_group_roles
-from annals.domain.access.places import MAX_PLACES, MAX_WILDCARDS, check_place, check_places
+from annals.domain.access.places import MAX_PLACES, MAX_WILDCARDS, check_place, check_places, matches
 from annals.domain.access.roles import Caller, Role
 
 
@@ -108,3 +111,14 @@ def test_a_role_for_the_registry_holds_at_each_place_unless_another_is_higher() 
     # ACC-61: roles unite
     caller = Caller("c", Role.WRITER, {"/dirs/a*": Role.READER, "/dirs/b*": Role.ADMIN})
     assert [caller.role_at(f"/dirs/{id}") for id in "abc"] == [Role.WRITER, Role.ADMIN, Role.WRITER]
+
+
+@given(st.text("ab*", min_size=1, max_size=8), st.text("ab", min_size=1, max_size=8))
+def test_a_wildcard_is_any_run_of_characters(id: str, text: str) -> None:
+    # ACC-60
+    assert matches(f"/dirs/{id}", f"/dirs/{text}") == fnmatchcase(text, id)
+
+
+def test_a_pattern_that_nearly_matches_costs_little() -> None:
+    # ACC-60: each way to match eight wildcards would take years
+    assert not matches("/dirs/" + "*a" * 7 + "*b", "/dirs/" + "a" * 128)
