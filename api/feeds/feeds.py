@@ -188,7 +188,7 @@ class Feeds:
                 seconds = min(HEARTBEAT_SECONDS, RIGHTS_SECONDS)
                 if reader.is_full or await self._log_head_watcher.wait_beyond(end, seconds, client_gone):
                     heartbeat_at = time.monotonic() + HEARTBEAT_SECONDS
-                elif time.monotonic() >= heartbeat_at:
+                elif self._log_head_watcher.is_stopped or time.monotonic() >= heartbeat_at:
                     heartbeat_at = time.monotonic() + HEARTBEAT_SECONDS
                     yield heartbeat(reader.position)
 
