@@ -6,7 +6,7 @@ from typing import Final
 
 from annals.api.http.request import Request
 
-#: Its names: where the browser's connection has TLS, and where it has not (ACC-54).
+#: Its names: where the browser's connection has TLS, and where it has not.
 SESSION_COOKIES: Final = ("__Host-annals", "annals")
 
 
