@@ -23,6 +23,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from annals.api.auth.callers import Authenticator
+from annals.api.auth.certificates import CertificateVerifier
 from annals.api.http import conditional
 from annals.api.http.access_log.access_log import CURRENT_CALLER, AccessLog
 from annals.api.http.browsers.allowed_hosts import AllowedHosts
@@ -38,6 +39,7 @@ from annals.api.http.problem_response import OWN_PREFIX, problem_response
 from annals.api.http.request import Request, build_request, request_host
 from annals.api.http.response import POSITION_HEADER, Headers, Response, buffer_short_body, send_response
 from annals.api.ops.metrics import ServerMetrics
+from annals.api.registry.waitfor import WAITFOR
 from annals.commands.store.damage import DamageMonitor
 from annals.commands.store.database.outages import describe_outage
 from annals.domain.errors import problems
@@ -144,6 +146,9 @@ class Dispatcher:
         self._config = server_config
         self._mount_request = mount_request
         self._wait = wait
+        authenticators = server_config.authenticator.names
+        self._checks_credentials = bool(authenticators)
+        self._has_certificates = CertificateVerifier.name in authenticators
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -177,7 +182,7 @@ class Dispatcher:
         """
         started_at, request = time.perf_counter(), self._request(scope, request_host(scope, self._config.proxies))
         response = self._config.cors.add_headers(problem_response(problem, request), request)
-        response = mark_private(response) if has_credential(request) else response
+        response = mark_private(response) if self._is_for_one_caller(request) else response
         response = replace(response, headers=[*response.headers, *_common_headers(request)])
         self._config.metrics.count_response(request, response.status, started_at)
         self._config.access_log.add(request, response, started_at)
@@ -228,12 +233,13 @@ class Dispatcher:
 
     def _check_sender(self, request: Request, host: str, scope: Scope) -> None:
         """Checks that no foreign web page caused the request. Raises: MisdirectedRequest, BadRequest, CrossOrigin."""
+        self._config.proxies.check_agreement(scope)
         try:
             self._config.hosts.check(host, scope)
         except Problem:
             if not self._mount(request.segments).accepts_any_host:
                 raise
-        check_origin(request, host, self._config.cors)
+        check_origin(request, host, self._config.cors, checks_credentials=self._checks_credentials)
         check_destination(request)
 
     async def _answer(self, request: Request, receive: Receive) -> Response:
@@ -246,10 +252,20 @@ class Dispatcher:
             request = await self._config.authenticator.authenticate(request)
         if not mount.accepts_documents:
             check_form(request)
-        if request.query and not mount.accepts_any_host:  # a probe says what is, and waits for nothing
+        if request.query and await self._may_wait(request, mount):
             request = await self._wait(request, receive)
         response = await mount.surface.answer(request, receive)
         return response if request.method == "HEAD" else await buffer_short_body(response)
+
+    async def _may_wait(self, request: Request, mount: Mount) -> bool:
+        """Whether a request may wait for a position: a probe waits for nothing, and nobody without a role does."""
+        if not mount.allows_anonymous or mount.accepts_any_host or WAITFOR.encode() not in request.query:
+            return not mount.accepts_any_host
+        try:
+            identity = await self._config.authenticator.identify(request, is_token_too=True)
+        except Problem:
+            return False  # the surface refuses the credential itself
+        return identity.caller.sees_something
 
     def _mount(self, segments: tuple[str, ...]) -> Mount:
         """The mount of a path. Raises: ApiNotFound for an unknown path below `/-/`."""
@@ -270,7 +286,10 @@ class Dispatcher:
         """The response with compression and CORS headers. A response to HEAD is not compressed."""
         accept_encoding = request.header(b"accept-encoding") if request.method != "HEAD" else None
         response = self._config.cors.add_headers(await compress_response(response, accept_encoding), request)
-        return mark_private(response) if has_credential(request) else response
+        return mark_private(response) if self._is_for_one_caller(request) else response
+
+    def _is_for_one_caller(self, request: Request) -> bool:
+        return self._has_certificates or has_credential(request)
 
 
 def _common_headers(request: Request, position: int | None = None) -> Headers:

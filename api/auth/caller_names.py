@@ -9,8 +9,10 @@ MAX_LENGTH: Final = 128
 #: Names and name prefixes that the registry uses itself, or that mean more than one caller.
 RESERVED: Final = frozenset(("console", "anonymous", "anyone", "system"))
 RESERVED_PREFIXES: Final = ("link:", "links/", "key:", "claim:", "caller:")
-#: Control characters, and halves of surrogate pairs, which cannot be encoded.
-_REFUSED_CATEGORIES: Final = frozenset(("Cc", "Cs"))
+#: Characters that are not shown, such as joiners, which some scripts need in names.
+_INVISIBLE: Final = "Cf"
+#: Control characters, ends of lines, and halves of surrogate pairs, which cannot be encoded.
+_REFUSED_CATEGORIES: Final = frozenset(("Cc", "Cs", "Zl", "Zp"))
 
 
 def check_name(name: object) -> str:
@@ -19,7 +21,8 @@ def check_name(name: object) -> str:
         raise ValueError(f"the name of a caller is a text of 1 to {MAX_LENGTH} characters")
     if name != name.strip() or any(unicodedata.category(character) in _REFUSED_CATEGORIES for character in name):
         raise ValueError("the name of a caller has no control characters and no white space at its ends")
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
+    shown = "".join(character for character in name if unicodedata.category(character) != _INVISIBLE)
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", shown).casefold())
     if folded.strip() in RESERVED or folded.strip().startswith(RESERVED_PREFIXES):
         reserved_names = ", ".join(
             (*sorted(RESERVED), *(f"{reserved_prefix}…" for reserved_prefix in RESERVED_PREFIXES))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from annals.api.auth.credentials import InvalidCredential, RequestCredential, Scheme, find_credential
 from annals.api.auth.identity import CredentialVerifier, Identity
-from annals.api.auth.limits.failed_attempts import FailedAttempts
+from annals.api.auth.limits.failed_attempts import FailedAttempts, network_of
 from annals.api.auth.limits.request_rates import RequestRates
 from annals.api.http.access_log.access_log import CURRENT_CALLER
 from annals.api.http.connections.trusted_proxies import TrustedProxies
@@ -74,7 +74,9 @@ class Authenticator:
         CURRENT_CALLER.set(caller)
         if self._rates is not None:
             is_anonymous = caller is self._anonymous.caller
-            self._rates.count(self._address(request) if is_anonymous else f"@{caller.name}", request.is_read)
+            self._rates.count(
+                network_of(self._address(request)) if is_anonymous else f"@{caller.name}", request.is_read
+            )
         return request if caller is request.caller else replace(request, caller=caller)
 
     async def identify(self, request: Request, *, is_token_too: bool = False) -> Identity:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from annals.domain.errors.problems import ServerBusy
+
 #: Bounds of a hash: memory in KiB, passes, lanes.
 MEMORY_KIB: Final = (19 * 1024, 256 * 1024)
 PASSES: Final = (2, 10)
@@ -47,9 +49,11 @@ def make_hash(password: str) -> str:
 def verify_hash(hash: str, password: str) -> bool:
     """Whether a hash is that of a password. Takes as long as the hash says; other threads run on."""
     from argon2 import PasswordHasher
-    from argon2.exceptions import InvalidHashError, VerificationError
+    from argon2.exceptions import InvalidHashError, VerificationError, VerifyMismatchError
 
     try:
         return PasswordHasher().verify(hash, password.encode())
-    except (VerificationError, InvalidHashError):
+    except (VerifyMismatchError, InvalidHashError):
         return False
+    except VerificationError as error:  # such as too little memory, which says nothing about the password
+        raise ServerBusy(detail=f"passwords cannot be checked at the moment: {error}") from error

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import re
 from typing import Final
+from urllib.parse import quote
 
 from starlette.types import Receive
 
@@ -25,6 +26,8 @@ from annals.domain.values import xid as xids
 from annals.projections.entities.visibility import Visibility
 
 _TOKEN: Final = re.compile(r"[0-9a-z]{1,12}\Z")
+#: The characters of paths that a URL has as they are.
+_PATH_CHARACTERS: Final = "/:@~!$&'()*+,;=-._"
 
 
 class ShortselfRoutes:
@@ -49,7 +52,8 @@ class ShortselfRoutes:
         ):
             raise problems.NotFound(request.path)
         query = "?" + request.query.decode("latin-1") if request.query else ""
-        location = f"{request.base}{target}{DETAILS_SUFFIX if request.details else ''}{query}"
+        path = quote(target, safe=_PATH_CHARACTERS) + (DETAILS_SUFFIX if request.details else "")
+        location = f"{request.base}{path}{query}"
         return Response(308, [root_link(request.base), (b"location", location.encode("latin-1", "replace"))])
 
     def _find(self, token: str) -> str | None:

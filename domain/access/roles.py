@@ -106,4 +106,5 @@ def highest_role(*roles: Role | None) -> Role | None:
 def group_of(xid: str) -> str:
     """The lower-cased xid of the Group that contains or is an entity; empty for what is in no Group."""
     segments = xids.segments(xid)
-    return xids.stream(xids.join(*segments[:2])) if len(segments) > 1 and not xids.is_outside_tree(xid) else ""
+    is_in_group = len(segments) > 1 and all(segments[:2]) and not xids.is_outside_tree(xid)
+    return xids.stream(xids.join(*segments[:2])) if is_in_group else ""

@@ -6,15 +6,21 @@ from collections.abc import Callable, Sequence
 
 from annals.domain.confluent.errors import invalid_schema
 from annals.domain.confluent.schema_versions import NamedReference, SchemaVersion
-from annals.domain.confluent.subjects import parse_subject
+from annals.domain.confluent.subjects import group_xid, parse_subject
 
 #: Returns the id of the Group of a context; None if there is none.
 GroupOfContext = Callable[[str], str | None]
 #: Returns the live and soft-deleted versions of a subject in a Group, by number.
 VersionsIn = Callable[[str, str], Sequence[SchemaVersion]]
+#: Returns whether the entity at an xid is visible.
+CanRead = Callable[[str], bool]
 #: The number in a reference that stands for the latest version.
 LATEST: int = -1
 _MAX_REFERENCES = 1000
+
+
+def _can_read_everything(xid: str) -> bool:
+    return True
 
 
 class References:
@@ -26,13 +32,16 @@ class References:
         self._group = group
         self._group_of_context = group_of_context
 
-    def numbered(self, references: Sequence[NamedReference], *, only_live: bool) -> tuple[NamedReference, ...]:
+    def numbered(
+        self, references: Sequence[NamedReference], can_read: CanRead = _can_read_everything, *, only_live: bool
+    ) -> tuple[NamedReference, ...]:
         """References with the numbers of their versions. only_live: they may not be soft-deleted.
 
-        Raises: SchemaRegistryError.
+        can_read: of who refers to them; what it does not see is not there. Raises: SchemaRegistryError.
         """
         return tuple(
-            reference._replace(version=self._find(reference, self._group, only_live).number) for reference in references
+            reference._replace(version=self._find(reference, self._group, only_live, can_read).number)
+            for reference in references
         )
 
     def documents(self, references: Sequence[NamedReference]) -> tuple[tuple[str, str], ...]:
@@ -53,11 +62,14 @@ class References:
             self._collect(version.references, version.group, found, (*path, reference.name))
             found[reference.name] = version.document
 
-    def _find(self, reference: NamedReference, group: str, only_live: bool) -> SchemaVersion:
+    def _find(
+        self, reference: NamedReference, group: str, only_live: bool, can_read: CanRead = _can_read_everything
+    ) -> SchemaVersion:
         subject = parse_subject(reference.subject)
         is_qualified = reference.subject.startswith(":.")
         target_group = self._group_of_context(subject.context) if is_qualified else group
-        versions = self._versions_in(target_group, subject.name) if target_group is not None else ()
+        is_seen = target_group is not None and can_read(group_xid(target_group))
+        versions = self._versions_in(target_group, subject.name) if target_group is not None and is_seen else ()
         live_versions = [version for version in versions if version.is_live]
         if reference.version == LATEST and live_versions:
             return live_versions[-1]

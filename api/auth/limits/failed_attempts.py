@@ -62,7 +62,7 @@ class FailedAttempts:
 
 
 def _keys(address: str, name: str) -> tuple[Key, ...]:
-    network = _network(address)
+    network = network_of(address)
     return ((network, None), (network, name[:256])) if name else ((network, None),)
 
 
@@ -70,7 +70,7 @@ def _limit(key: Key) -> int:
     return MAX_BY_ADDRESS if key[1] is None else MAX_BY_NAME
 
 
-def _network(address: str) -> str:
+def network_of(address: str) -> str:
     """An IPv4 address, or the network of an IPv6 address."""
     try:
         parsed = ip_address(address.partition("%")[0])

@@ -133,7 +133,11 @@ def _with_check_results(
     documents: dict[str, bytes] = {}
     for one in subjects:
         try:
-            checks.append(content_checks(read.view.registry, one.command) if isinstance(one, _Import) else [])
+            checks.append(
+                content_checks(read.view.registry, one.command, read.view.caller.can_read)
+                if isinstance(one, _Import)
+                else []
+            )
         except SchemaRegistryError:
             checks.append([])
     for check in (check for found in checks for check in found):
@@ -186,7 +190,7 @@ async def _import(writer: ConfluentWriter, write: ConfluentWrite, one: _Import |
     except SchemaRegistryError as error:
         return _refusal(error)
     except Problem as problem:
-        refused = problem_error(problem)
+        refused = problem_error(problem, write.request.path)
         if refused.status >= 500:
             raise
         return _refusal(refused)

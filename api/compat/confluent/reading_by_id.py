@@ -20,7 +20,7 @@ def read_schema(read: ConfluentRead) -> Response:
     hidden = ("id",) if read.params.text("subject") else ("id", "subject", "version")
     answer = {name: value for name, value in members.items() if name not in hidden}
     if read.params.flag("fetchMaxId"):
-        answer["maxId"] = read.view.view.schemas.highest_id()
+        answer["maxId"] = read.view.highest_id()
     if read.params.flag("includeSubjects"):
         answer["subjects"] = sorted({one.qualified for one, _ in _holders(read)})
     return read.json(answer)

@@ -56,18 +56,18 @@ def error_response(request: Request, error: SchemaRegistryError, headers: Header
     return Response(error.status, [(b"content-type", media_type.encode()), request_id(request), *(headers or [])], body)
 
 
-def problem_error(problem: Problem) -> SchemaRegistryError:
-    """The error for a problem of the registry (CSR-517)."""
+def problem_error(problem: Problem, path: str) -> SchemaRegistryError:
+    """The error for a problem of the registry (CSR-517). path: of the request."""
+    text = problem.text(path)
     match problem:
         case Forbidden():
-            return SchemaRegistryError(40301, problem.text())
+            return SchemaRegistryError(40301, text)
         case Unauthorized():
-            return SchemaRegistryError(401, problem.text())
+            return SchemaRegistryError(401, text)
         case BodyTooLarge():
-            return SchemaRegistryError(42209, problem.text())
+            return SchemaRegistryError(42209, text)
         case _:
             code = 42205 if problem.status in _REFUSALS else problem.status
-            text = problem.text()
             return SchemaRegistryError(code, f"{text} {problem.detail}" if problem.detail else text)
 
 

@@ -131,7 +131,7 @@ class ConfluentRoutes:
             problem = self._authenticator.refusal(problem, request)
             is_unauthorized = problem.status == 401
             challenges = self._authenticator.challenges(request, is_token_too=True) if is_unauthorized else []
-            return error_response(request, problem_error(problem), [*challenges, *retry_headers(problem)])
+            return error_response(request, problem_error(problem, request.path), [*challenges, *retry_headers(problem)])
 
     async def _answer(self, request: Request, receive: Receive) -> Response:
         request = await self._authenticator.authenticate(request, is_token_too=True)

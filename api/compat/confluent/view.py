@@ -131,6 +131,12 @@ class ConfluentView:
         """The versions that are shown by subjects other than their own."""
         return (version for versions in self.shared_subjects.values() for version in versions)
 
+    def highest_id(self) -> int:
+        """The highest id that the caller can know of."""
+        if self.caller.sees_everything:
+            return self.view.schemas.highest_id()
+        return max((version.id for version in self.listed_versions(self.groups)), default=0)
+
     def readable(self, versions: Iterable[SchemaVersion]) -> Iterator[SchemaVersion]:
         """Those of some versions that the caller may read."""
         return (version for version in versions if self.caller.can_read(group_xid(version.group)))

@@ -21,8 +21,10 @@ _SAME_SITE: Final = frozenset(("same-origin", "none"))
 _FORM_TYPES: Final = frozenset(("application/x-www-form-urlencoded", "multipart/form-data", "text/plain"))
 
 
-def check_origin(request: Request, host: str, cors: Cors) -> None:
+def check_origin(request: Request, host: str, cors: Cors, *, checks_credentials: bool) -> None:
     """Checks the origin of a write. host: that the request was sent to.
+
+    checks_credentials: whether an `Authorization` header proves anything to this server.
 
     Raises: CrossOrigin if a page of a foreign origin sends the write.
     """
@@ -37,7 +39,7 @@ def check_origin(request: Request, host: str, cors: Cors) -> None:
     is_same_origin = (
         fetch_site in _SAME_SITE if fetch_site is not None else _is_own_origin(origin or "", request.base, host)
     )
-    if is_same_origin or cors.may_write(origin, request.header(b"authorization") is not None):
+    if is_same_origin or cors.may_write(origin, checks_credentials and request.header(b"authorization") is not None):
         return
     raise CrossOrigin(origin=origin or fetch_site)
 

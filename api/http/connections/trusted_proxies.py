@@ -13,6 +13,8 @@ from typing import Final
 
 from starlette.types import Scope
 
+from annals.domain.errors.problems import BadRequest
+
 #: Characters allowed in a Host header, which becomes part of URLs in JSON text and in headers.
 HOST_PATTERN: Final = re.compile(r"[A-Za-z0-9._~\-:\[\]]+\Z")
 _PREFIX: Final = re.compile(r"(?:/[A-Za-z0-9._~\-]+)*/?\Z")
@@ -47,15 +49,31 @@ class TrustedProxies:
         peer = scope.get("client")
         return bool(self._networks and peer and self._is_trusted_cached(peer[0]))
 
+    def check_agreement(self, scope: Scope) -> None:
+        """Checks that both forms of headers name the same client, because clients can send the one that no proxy sets.
+
+        Raises: BadRequest.
+        """
+        if not self.is_peer_trusted(scope):
+            return
+        hops, others = _hops(scope["headers"]), _x_forwarded_hops(scope["headers"])
+        if any("for" in hop for hop in others) and self._client(hops) != self._client(others):
+            raise BadRequest(error_detail='the headers "Forwarded" and "X-Forwarded-For" name different clients')
+
     def client_address(self, scope: Scope) -> str:
         """The address of the client: of the nearest hop that is not a trusted proxy; empty if unknown."""
         peer = scope.get("client")
         address = str(peer[0]) if peer else ""
         if not self.is_peer_trusted(scope):
             return address
-        for hop in reversed(_hops(scope["headers"])):
+        return self._client(_hops(scope["headers"])) or address
+
+    def _client(self, hops: Sequence[ForwardedHop]) -> str:
+        """The address of the nearest hop that is not a trusted proxy; empty if none is named."""
+        address = ""
+        for hop in reversed(hops):
             address = _node_address(hop.get("for", "")) or address
-            if not self._is_trusted_cached(address):
+            if address and not self._is_trusted_cached(address):
                 break
         return address
 
@@ -86,6 +104,10 @@ def _hops(headers: Sequence[tuple[bytes, bytes]]) -> list[ForwardedHop]:
     forwarded = _header_values(headers, b"forwarded")
     if forwarded:
         return [_parse_pairs(element) for element in forwarded]
+    return _x_forwarded_hops(headers)
+
+
+def _x_forwarded_hops(headers: Sequence[tuple[bytes, bytes]]) -> list[ForwardedHop]:
     values_by_header = {
         name: _header_values(headers, b"x-forwarded-" + name.encode()) for name in ("for", "proto", "host", "port")
     }

@@ -22,6 +22,7 @@ from annals.domain.confluent.import_commands import (
     ImportedVersion,
     ImportSubject,
 )
+from annals.domain.confluent.references import CanRead
 from annals.domain.confluent.schema_registry import SchemaRegistry
 from annals.domain.confluent.schema_versions import SchemaVersion
 from annals.domain.confluent.settings import ScopeSettings, changed_config, parse_mode
@@ -121,8 +122,8 @@ class ImportedContentCheck(NamedTuple):
     extras: Mapping[str, Any]
 
 
-def content_checks(registry: SchemaRegistry, command: ImportSubject) -> list[ImportedContentCheck]:
-    """The checks that a command needs, by number. Raises: SchemaRegistryError."""
+def content_checks(registry: SchemaRegistry, command: ImportSubject, can_read: CanRead) -> list[ImportedContentCheck]:
+    """The checks that a command needs, by number. can_read: of its caller. Raises: SchemaRegistryError."""
     references = registry.references(xids.entity_id(command.xid))
     checks = []
     for version in sorted(command.versions, key=lambda one: one.number):
@@ -130,7 +131,7 @@ def content_checks(registry: SchemaRegistry, command: ImportSubject) -> list[Imp
         sha256 = digest(text)
         if sha256 is None:
             raise invalid_schema(f"Version {version.number}: Empty schema")
-        numbered = references.numbered(version.schema.references, only_live=False)
+        numbered = references.numbered(version.schema.references, can_read, only_live=False)
         extras = content_members(replace(version.schema, references=numbered))
         document = SchemaDocument(version.schema.type, sha256, references.documents(numbered))
         checks.append(ImportedContentCheck(version, ContentCheck(document, dumps(extras).decode()), text, extras))
@@ -139,7 +140,7 @@ def content_checks(registry: SchemaRegistry, command: ImportSubject) -> list[Imp
 
 def _contents(changes: ChangeSet, registry: SchemaRegistry, command: ImportSubject) -> list[_Missing]:
     """The contents of all versions, by number, parsed in one go. Raises: SchemaRegistryError; ChecksRequired."""
-    checks = content_checks(registry, command)
+    checks = content_checks(registry, command, changes.context.can_read)
     documents = {one.check.schema.sha256: one.text for one in checks}
     results = changes.world.check_results(frozenset(one.check for one in checks), documents)
     contents = []

@@ -124,7 +124,9 @@ class _Registration:
         if not self._schema.text:
             raise invalid_schema("Empty schema")
         if self._mode != IMPORT:
-            self._registry.references(self._group).numbered(self._schema.references, only_live=True)
+            self._registry.references(self._group).numbered(
+                self._schema.references, self._changes.context.can_read, only_live=True
+            )
 
     def check_compatibility(self) -> None:
         """Compares the schema with live versions, the latest first, up to the first incompatible one."""
@@ -202,7 +204,8 @@ class _Registration:
         sha256 = digest(schema.text.encode())
         assert sha256 is not None, "the text is not empty"
         references = self._registry.references(self._group)
-        numbered = self._ordered(references.numbered(schema.references, only_live=False))
+        can_read = self._changes.context.can_read
+        numbered = self._ordered(references.numbered(schema.references, can_read, only_live=False))
         document = SchemaDocument(schema.type, sha256, references.documents(numbered))
         extras = content_members(replace(schema, references=numbered))
         check = ContentCheck(document, dumps(extras).decode(), self._normalizes)

@@ -60,7 +60,7 @@ def test_who_calls(api: Api) -> None:
     assert jo["expires"] == "3000-01-01T00:00:00.000000Z"
     assert whoami(api) == NOBODY
     answer = api.send("GET", "/-/whoami", authorization="Bearer read")
-    assert answer.headers["cache-control"] == "no-store"
+    assert answer.headers["cache-control"] == "private, no-store"
 
 
 def test_a_name_of_two_authenticators_is_one_caller(api: Api) -> None:

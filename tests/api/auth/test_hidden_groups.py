@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from annals.api import app
+from annals.api.auth.files import watched_files
 from annals.api.feeds import feeds, rights_check
-from annals.domain.access.roles import Caller, Role
 from tests.api.feeds.streams import reading
 from tests.support.registries.in_process import Api, create, serving
 
@@ -203,26 +203,19 @@ def test_equal_tags_mean_equal_bytes_across_callers(api: Api) -> None:
     assert len(bodies) > 8
 
 
-class Directory:
-    """A verifier whose one caller can lose roles while the server runs."""
-
-    def __init__(self) -> None:
-        self.known: Caller | None = Caller("c", groups={"/dirs/a": Role.READER, "/dirs/b": Role.READER})
-
-    async def caller(self, token: str) -> Caller | None:
-        return Caller("root", Role.ADMIN) if token == "root" else self.known
-
-
-@pytest.mark.parametrize("left", [None, Caller("c", groups={"/dirs/a": Role.READER})])
+@pytest.mark.parametrize("left", [{}, {"c": {"name": "c", "groups": {"/dirs/a": "reader"}}}], ids=["none", "fewer"])
 @pytest.mark.parametrize("feed", ["/-/events", "/-/log"])
 def test_a_stream_ends_when_its_reader_has_other_rights(
-    sqlite_url: str, monkeypatch: pytest.MonkeyPatch, feed: str, left: Caller | None
+    sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, feed: str, left: dict[str, Any]
 ) -> None:
     # ACC-83: a stream asks again; its reader comes back with the rights that are left
-    directory = Directory()
-    monkeypatch.setattr(app, "_token_verifiers", lambda settings: [directory])
     for module in (feeds, rights_check):
         monkeypatch.setattr(module, "RIGHTS_SECONDS", 0.05)
+    monkeypatch.setattr(watched_files, "CHECK_SECONDS", 0.05)
+    known = {"root": {"name": "root", "role": "admin"}}
+    more = {"c": {"name": "c", "groups": {"/dirs/a": "reader", "/dirs/b": "reader"}}}
+    file = tmp_path / "tokens.json"
+    file.write_text(json.dumps(known | more))
     create(sqlite_url)
 
     async def follow(api: Api) -> None:
@@ -233,12 +226,13 @@ def test_a_stream_ends_when_its_reader_has_other_rights(
             await asyncio.sleep(0.2)
             await api.client.patch("/dirs/b", json={}, headers=root)
             assert len(await stream.until(2)) >= 2, "rights that stay the same end no stream"
-            directory.known = left
-            await asyncio.sleep(0.2)
+            (tmp_path / "new").write_text(json.dumps(known | left))
+            (tmp_path / "new").replace(file)
+            await asyncio.sleep(0.5)
             length = len(stream.text)
             await api.client.patch("/dirs/b", json={"name": "late"}, headers=root)
             await asyncio.sleep(0.2)
             assert len(stream.text) == length
 
-    with serving(sqlite_url) as api:
+    with serving(sqlite_url, tokens=str(file)) as api:
         api.runner.run(follow(api))

@@ -42,7 +42,10 @@ def test_who_it_would_be_and_why(annals: Annals, folder: Path, settings: None) -
     [
         ("wrong", "refused by all: no authenticator that is on knows this bearer credential (asked: tokens, jwt)."),
         (token(exp=time.time() - 60), "refused by jwt: it has expired (asked: tokens, jwt)."),
-        (token(iss="other"), "refused by jwt: iss is not the issuer that the settings name (asked: tokens, jwt)."),
+        (
+            token(iss="other", exp=2**33),
+            "refused by jwt: iss is not the issuer that the settings name (asked: tokens, jwt).",
+        ),
     ],
 )
 def test_why_it_is_refused(annals: Annals, folder: Path, settings: None, secret: str, line: str) -> None:

@@ -50,8 +50,13 @@ ROWS: list[tuple[str, dict[str, Any], dict[str, str], bool]] = [
         True,
     ),
     ("ACC-85: * allows reads", {"cors_origins": "*"}, {"sec_fetch_site": "cross-site", "origin": OTHER}, True),
-    ("ACC-85: and writes with a credential", {"cors_origins": "*"}, {"origin": OTHER, **BEARER}, False),
-    ("ACC-85: on behalf of someone", {"cors_origins": "*", "tokens": TOKENS}, {"origin": OTHER, **BEARER}, False),
+    ("ACC-84: where nobody checks a credential", {"cors_origins": "*"}, {"origin": OTHER, **BEARER}, True),
+    (
+        "ACC-85: and writes with a credential",
+        {"cors_origins": "*", "tokens": TOKENS},
+        {"origin": OTHER, **BEARER},
+        False,
+    ),
 ]
 
 

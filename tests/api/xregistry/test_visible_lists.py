@@ -24,6 +24,7 @@ PLACES: dict[str, list[str]] = {
     "all Groups of a collection": ["/boxes/*"],
     "several places, in any letter case": ["/DIRS/Team-A", "/boxes/b*", "/dirs/x*y", "/dirs/team-*"],
     "a Group that does not exist": ["/dirs/none"],
+    "collections whose names are like a path of the server": ["/e*/*", "/m*/*"],
 }
 GROUPS = [
     f"/{plural}/{id}"
@@ -38,6 +39,8 @@ PATHS = [
     "/?inline=*",
     "/?inline=dirs.files",
     "/export",
+    "/export/",
+    "/dirs/",
     "/dirs",
     "/boxes?inline=*",
     "/dirs?filter=name=n1",

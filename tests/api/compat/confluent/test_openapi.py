@@ -35,7 +35,7 @@ def test_the_document_has_every_path(client: httpx.Client) -> None:
     ]
     names = [operation["operationId"] for operation in operations]
     assert len(names) == len(set(names)) >= 40
-    route = document["paths"]["/-/import/{subject}"]["post"]
+    route = document["paths"]["/-/import"]["post"]
     (body,) = route["requestBody"]["content"].values()
     assert body["schema"] == {"$ref": "#/components/schemas/ImportRequest"}
 
