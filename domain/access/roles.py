@@ -44,13 +44,15 @@ class Caller:
 
     def role_at(self, xid: str) -> Role | None:
         """The role at an entity or collection: the highest of the general role and those of its Group."""
+        if not self.groups:
+            return self.role
         group = group_of(xid)
         own_roles = (role for place, role in self.groups.items() if is_pattern(place) and matches(place, group))
         return highest_role(self.role, self.groups.get(group), *own_roles)
 
     def can_read(self, xid: str) -> bool:
         """Whether the caller may see the entity at an xid, and what has happened to it."""
-        return self.role_at(xid) is not None
+        return self.role is not None or self.role_at(xid) is not None
 
     @property
     def places(self) -> tuple[str, ...] | None:
