@@ -44,12 +44,7 @@ class ShortselfRoutes:
         token, *subpath = request.segments[TOKEN_SEGMENT:] or ("",)
         xid = await asyncio.to_thread(self._find, token) if _TOKEN.match(token) else None
         target = xids.join(*xids.segments(xid), *subpath) if xid is not None else None
-        sees_something = request.caller.sees_something
-        if (
-            target is None
-            or not sees_something
-            or not Visibility.of_caller(request.caller).sees_key(xids.tree_key(target))
-        ):
+        if target is None or not _may_read(request.caller, target):
             raise problems.NotFound(request.path)
         query = "?" + request.query.decode("latin-1") if request.query else ""
         path = quote(target, safe=_PATH_CHARACTERS) + (DETAILS_SUFFIX if request.details else "")

@@ -59,6 +59,10 @@ class CopyOptions(NamedTuple):
         )
 
 
+#: Those of a call that names none.
+NO_COPY_OPTIONS: Final = CopyOptions()
+
+
 def with_copy_options(verb: Callable[..., None]) -> Callable[..., None]:
     """A verb with the options of `CopyOptions` in place of its parameter `copy`, which receives their values."""
     types = get_type_hints(CopyOptions, include_extras=True)
@@ -83,6 +87,7 @@ def with_copy_options(verb: Callable[..., None]) -> Callable[..., None]:
         for parameter in inspect.signature(verb).parameters.values()
     ]
     parameters = [one for parameter in own for one in (options if parameter.name == _PARAMETER else [parameter])]
+    # What `inspect` reads, and with it the library of the command line; the types of functions do not have it.
     wrapped.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     wrapped.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     del wrapped.__wrapped__

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, Final
 import typer
 
 from annals.api.cli.confluent_copies.connections import open_other_registry
-from annals.api.cli.confluent_copies.copy_options import CopyOptions, with_copy_options
+from annals.api.cli.confluent_copies.copy_options import NO_COPY_OPTIONS, CopyOptions, with_copy_options
 from annals.api.cli.confluent_copies.export_copy import export_copy
 from annals.api.cli.options import Database, PublicUrl, load_settings, require_store
 from annals.api.cli.outcome import UsageError
@@ -50,7 +50,7 @@ def export(
     to_confluent: ToConfluent = None,
     asof: Asof = None,
     new_ids: NewIds = False,
-    copy: CopyOptions = CopyOptions(),  # noqa: B008 - a constant
+    copy: CopyOptions = NO_COPY_OPTIONS,
 ) -> None:
     """Write the registry as one document, the same bytes as GET /export, or with `--stated` GET /export?stated.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from annals.api.cli.confluent_copies.copy_options import CopyOptions, with_copy_options
+from annals.api.cli.confluent_copies.copy_options import NO_COPY_OPTIONS, CopyOptions, with_copy_options
 from annals.api.cli.document_files import DocumentFile, DocumentKind, import_command, read_document_file
 from annals.api.cli.open_registry import open_local_registry
 from annals.api.cli.options import Database, PublicUrl, load_settings
@@ -87,7 +87,7 @@ def import_(
     from_schemas_topic: FromTopic = None,
     from_schemas_dump: FromDump = None,
     kafka: Brokers = None,
-    copy: CopyOptions = CopyOptions(),  # noqa: B008 - a constant
+    copy: CopyOptions = NO_COPY_OPTIONS,
     follow: FollowOption = False,
     interval: Interval = 5.0,
     server: Server = None,
