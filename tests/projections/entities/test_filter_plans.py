@@ -15,8 +15,7 @@ from annals.projections.entities.leaves import OMITTED_PATH
 from annals.projections.entities.xref import xref_query
 from tests.projections.entities.test_filters import MODEL
 from tests.support.plans import Explained, explained
-from tests.support.registries.recorded import Registry
-from tests.support.stores import analyze
+from tests.support.registries.recorded import Registry, record_files
 
 pytestmark = pytest.mark.scale
 
@@ -26,14 +25,7 @@ GROUPS, FILES = 20, 100
 @pytest.fixture
 def large(registry: Registry) -> Iterator[Registry]:
     """Enough entities that scanning them would cost more."""
-    for d in range(GROUPS):
-        files = (
-            (f"/dirs/d{d}/files/f{f}", {"name": f"n{f}", "size": f, "meta": {"readonly": f % 2 == 0}})
-            for f in range(FILES)
-        )
-        registry.record((f"/dirs/d{d}", {"dirid": f"d{d}", "name": f"d{d}"}), *files)
-    with registry.store.writing() as tx:
-        analyze(tx.connection)
+    record_files(registry, GROUPS, FILES)
     yield registry
 
 

@@ -13,8 +13,7 @@ from annals.projections.entities.query import View
 from annals.projections.entities.visibility import Visibility
 from tests.projections.entities.test_filters import MODEL
 from tests.support.plans import Explained, explained
-from tests.support.registries.recorded import Registry
-from tests.support.stores import analyze
+from tests.support.registries.recorded import Registry, record_files
 
 pytestmark = pytest.mark.scale
 
@@ -30,14 +29,7 @@ CONDITIONS = re.compile(
 def large(shared_store_url: str) -> Iterator[Registry]:
     """Enough entities that scanning them would cost more."""
     with Registry(shared_store_url) as registry:
-        for d in range(GROUPS):
-            files = (
-                (f"/dirs/d{d}/files/f{f}", {"name": f"n{f}", "size": f, "meta": {"readonly": f % 2 == 0}})
-                for f in range(FILES)
-            )
-            registry.record((f"/dirs/d{d}", {"dirid": f"d{d}", "name": f"d{d}"}), *files)
-        with registry.store.writing() as tx:
-            analyze(tx.connection)
+        record_files(registry, GROUPS, FILES)
         yield registry
 
 

@@ -15,6 +15,7 @@ from annals.projections.entities.query import ViewPool
 from annals.projections.entities.rows import entity_row
 from tests.support.read_model import read_model_rows
 from tests.support.registries.history import History
+from tests.support.stores import analyze
 
 Rows = list[tuple[Any, ...]]
 
@@ -85,3 +86,15 @@ class Registry:
             for path, value in leaves(event.attributes).items()
         ]
         return sorted(map(tuple, alive), key=str), sorted(replaced, key=str), sorted(found, key=str)
+
+
+def record_files(registry: Registry, groups: int, files: int) -> None:
+    """Records Groups with as many files each, for plans of queries on more entities than are worth a scan."""
+    for d in range(groups):
+        recorded = (
+            (f"/dirs/d{d}/files/f{f}", {"name": f"n{f}", "size": f, "meta": {"readonly": f % 2 == 0}})
+            for f in range(files)
+        )
+        registry.record((f"/dirs/d{d}", {"dirid": f"d{d}", "name": f"d{d}"}), *recorded)
+    with registry.store.writing() as transaction:
+        analyze(transaction.connection)
