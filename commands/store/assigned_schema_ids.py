@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from annals.domain.confluent.facts import facts_of
-from annals.domain.confluent.schema_versions import SchemaIds
+from annals.domain.confluent.schema_versions import ANY_GROUP, SchemaIndex
 from annals.domain.confluent.subjects import VERSIONS_TYPE
 from annals.domain.registry.events import EntityEvent
 from annals.domain.values import xid as xids
@@ -18,7 +18,7 @@ class AssignedSchemaIds:
     takes one query.
     """
 
-    def __init__(self, stored: SchemaIds) -> None:
+    def __init__(self, stored: SchemaIndex) -> None:
         self._stored = stored
         #: The highest id at the start of the transaction; None if it is not known.
         self.stored_highest: int | None = None
@@ -28,10 +28,26 @@ class AssignedSchemaIds:
         self._undoable: list[str] = []  # keys since the last `release`
 
     def ids_of_keys(self, keys: Collection[str]) -> Mapping[str, Sequence[tuple[str, int]]]:
-        if unknown := [key for key in keys if key not in self._known]:
-            stored = self._stored.ids_of_keys(unknown)
-            self._known.update((key, stored.get(key, ())) for key in unknown)
+        self._load(keys)
         return {key: [*reversed(self._assigned.get(key, ())), *self._known[key]] for key in keys}
+
+    def _load(self, keys: Collection[str]) -> None:
+        """Loads what is stored; the Groups only of contents that have several ids, because copies can be many."""
+        several_ids: set[str] = set()
+        if unknown := [key for key in keys if key not in self._known]:
+            sole_ids = self._stored.sole_ids(unknown)
+            for key in unknown:
+                id = sole_ids.get(key)
+                self._known[key] = () if id is None else ((ANY_GROUP, id),)
+            several_ids |= {key for key, id in sole_ids.items() if id is None}
+        several_ids |= {key for key in keys if self._has_several_ids(key)}
+        if several_ids:
+            self._known.update(self._stored.ids_of_keys(several_ids))
+
+    def _has_several_ids(self, key: str) -> bool:
+        """Whether a content that had one id has got another one in this transaction."""
+        known, assigned = self._known.get(key, ()), self._assigned.get(key, ())
+        return any(group == ANY_GROUP and id != new_id for group, id in known for _, new_id in assigned)
 
     def highest_id(self) -> int:
         if self.stored_highest is None:

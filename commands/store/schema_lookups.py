@@ -75,6 +75,11 @@ class SchemaLookups:
             self.write()
         return self._after_writing(None).listed(groups)
 
+    def sole_ids(self, keys: Collection[str]) -> Mapping[str, int | None]:
+        if not self._found.isdisjoint(keys):
+            self.write()
+        return self._after_writing(None).sole_ids(keys)
+
     def ids_of_keys(self, keys: Collection[str]) -> Mapping[str, Sequence[tuple[str, int]]]:
         if not self._found.isdisjoint(keys):
             self.write()

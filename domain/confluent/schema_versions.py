@@ -76,18 +76,39 @@ class SchemaVersion(NamedTuple):
         return [NamedReference(**reference) for reference in self.extras.get("references", ())]
 
 
+#: Stands for every Group in which a content was ever registered.
+ANY_GROUP: Final = ""
+
+
 class SchemaIds(Protocol):
     """The ids that contents have."""
 
     def ids_of_keys(self, keys: Collection[str]) -> Mapping[str, Sequence[tuple[str, int]]]:
-        """The Groups and ids under which contents were ever registered, the newest first, also if they are gone."""
+        """The Groups and ids under which contents were ever registered, the newest first, also if they are gone.
+
+        A content that always had the same id may have one pair, with ANY_GROUP.
+        """
 
     def highest_id(self) -> int:
         """The highest id that was ever given, 0 if none was."""
 
 
+def id_in_group(ids: Sequence[tuple[str, int]], group: str) -> int | None:
+    """The id of a content in a Group, else the one that it had last elsewhere; None if it was never registered.
+
+    ids: from `SchemaIds.ids_of_keys`.
+    """
+    return next((id for known_group, id in ids if known_group == group), ids[0][1] if ids else None)
+
+
 class SchemaIndex(SchemaIds, Protocol):
     """The look-ups of versions that decisions and answers need. Rows that are gone are never found."""
+
+    def sole_ids(self, keys: Collection[str]) -> Mapping[str, int | None]:
+        """The id of each content that always had the same; None if it had several. Also if its rows are gone.
+
+        Cost: a look-up each, however many Versions have the content.
+        """
 
     def versions(self, group: str, subject: str) -> Sequence[SchemaVersion]:
         """The live and soft-deleted versions of a subject, by number."""
@@ -131,6 +152,9 @@ class NoSchemas:
 
     def by_guid(self, guid: str) -> Sequence[SchemaVersion]:
         return ()
+
+    def sole_ids(self, keys: Collection[str]) -> Mapping[str, int | None]:
+        return {}
 
     def ids_of_keys(self, keys: Collection[str]) -> Mapping[str, Sequence[tuple[str, int]]]:
         return {}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from annals.commands.store.damage import UnreadableRow
@@ -14,7 +15,7 @@ from annals.domain.values import xid as xids
 from annals.projections.database.connections import ReadConnection
 from annals.projections.entities.id_keys import id_key_bound
 from annals.projections.entities.index_paths import PATH_NUMBER
-from annals.projections.entities.rows import COMPRESSED_ATTRIBUTES, decompress_attributes
+from annals.projections.entities.rows import COMPRESSED_ATTRIBUTES, decompress_all_attributes
 from annals.projections.entities.xref import XREF_PATH
 from annals.projections.log.positions import checked_position
 
@@ -22,6 +23,8 @@ _IN_COLLECTION: Final = "id_key > ? AND id_key < ?"
 #: The position of the last event of the entity at a tree key.
 ENTITY_SINCE: Final = "(SELECT since FROM entity WHERE tree_key = '{}')"
 _POSITION: Final = "SELECT max(position) FROM projection WHERE name = 'entities'"
+#: Rows that are decompressed together.
+_BLOCK_SIZE: Final = 256
 _COLUMNS: Final = f"{COMPRESSED_ATTRIBUTES}, meta"
 _FROM_MEMBERS: Final = (
     f"FROM entity WHERE type = ? AND {_IN_COLLECTION}"
@@ -60,9 +63,11 @@ def stream_collection(
         yield None if position is None else CollectionStream(checked_position(position), _checked_texts(texts))
 
 
-def _checked_texts(texts: Iterator[Any]) -> Iterator[Any]:
+def _checked_texts(rows: Iterator[Any]) -> Iterator[tuple[str, int]]:
     """The texts and `meta` of rows. Raises: UnreadableRow for values of other types, which SQLite can store as well."""
-    for stored, meta, *_ in texts:
-        if type(meta) is not int:
-            raise UnreadableRow(f"a row of the read model cannot be read: {meta!r:.100}")
-        yield decompress_attributes(stored), meta
+    while block := list(islice(rows, _BLOCK_SIZE)):
+        metas = [row[1] for row in block]
+        for meta in metas:
+            if type(meta) is not int:
+                raise UnreadableRow(f"a row of the read model cannot be read: {meta!r:.100}")
+        yield from zip(decompress_all_attributes([row[0] for row in block]), metas, strict=True)

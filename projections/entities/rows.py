@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
-from annals.commands.store.compression.state_compression import compress_state, decompress_state
+from annals.commands.store.compression.state_compression import compress_state, decompress_state, decompress_states
 from annals.commands.store.damage import UnreadableRow
 from annals.domain.compat.publications import Publication
 from annals.domain.registry.events import EntityEvent
@@ -137,10 +137,30 @@ def decompress_attributes(stored: Any) -> str:
     try:
         text = decompress_state(stored).decode()
     except ValueError as error:
-        raise UnreadableRow(f"attributes of the read model cannot be read: {error}") from error
+        raise _unreadable(error) from error
     if text[:1] != "{":
-        raise UnreadableRow(f"attributes of the read model are no JSON object: {text[:100]!r}")
+        raise _no_object(text)
     return text
+
+
+def decompress_all_attributes(stored: Sequence[Any]) -> list[str]:
+    """The attributes in many values of their column. Raises: UnreadableRow."""
+    try:
+        texts = [state.decode() for state in decompress_states(stored)]
+    except ValueError as error:
+        raise _unreadable(error) from error
+    for text in texts:
+        if text[:1] != "{":
+            raise _no_object(text)
+    return texts
+
+
+def _unreadable(error: ValueError) -> UnreadableRow:
+    return UnreadableRow(f"attributes of the read model cannot be read: {error}")
+
+
+def _no_object(text: str) -> UnreadableRow:
+    return UnreadableRow(f"attributes of the read model are no JSON object: {text[:100]!r}")
 
 
 def may_contain(values: Sequence[Any], part: str) -> bool:

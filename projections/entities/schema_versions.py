@@ -32,6 +32,9 @@ _REFERRERS: Final = (
     f"SELECT {_FIELDS} FROM schema_reference r JOIN schema_version v ON v.tree_key = r.tree_key AND v.since = r.since"
     " WHERE r.subject_hash = ? AND r.number = ? AND "
 )
+# Two probes of an index, however many Versions have the content; min and max in one query would read all of them.
+_LOWEST_ID: Final = "(SELECT min(v.id) FROM schema_version v WHERE v.key = list.key)"
+_HIGHEST_ID: Final = "(SELECT max(v.id) FROM schema_version v WHERE v.key = list.key)"
 _KEY, _DOCUMENT, _EXTRAS = map(SchemaVersion._fields.index, ("key", "document", "extras"))
 
 
@@ -130,6 +133,16 @@ class StoredSchemas:
 
     def by_guid(self, guid: str) -> list[SchemaVersion]:
         return self._all("v.guid = ? AND {visible} ORDER BY v.since", (guid,))
+
+    def sole_ids(self, keys: Collection[str]) -> dict[str, int | None]:
+        sql = f"SELECT key, {_LOWEST_ID}, {_HIGHEST_ID} FROM {self._db.list_table} AS list"
+        key_of_text = {_key_text(key): key for key in keys}
+        return {
+            key_of_text[text]: lowest if lowest == highest else None
+            for chunk in chunks(sorted(key_of_text))
+            for text, lowest, highest in self._db.all(sql, (self._db.list_parameter(chunk),))
+            if lowest is not None
+        }
 
     def ids_of_keys(self, keys: Collection[str]) -> dict[str, list[tuple[str, int]]]:
         found: dict[str, list[tuple[str, int]]] = {}

@@ -203,7 +203,7 @@ def _schema_version_table(name: str, metadata: MetaData) -> Table:
         PrimaryKeyConstraint("tree_key", "since"),
         Index(f"{name}_by_subject", "subject_hash", "number"),
         Index(f"{name}_by_id", "id"),
-        Index(f"{name}_by_key", "key"),
+        Index(f"{name}_by_key", "key", "id"),
         Index(f"{name}_by_guid", "guid"),
     )
 

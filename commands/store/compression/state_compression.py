@@ -10,6 +10,7 @@ because stores depend on it. One for new states would get another number and ano
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from threading import local
@@ -49,12 +50,26 @@ def decompress_state(stored: Any) -> bytes:
         raise UnreadableEvent(f"a compressed state cannot be read: {error}") from error
 
 
+def decompress_states(values: Sequence[Any]) -> list[bytes]:
+    """The states of many values of the log's column. Cost: three quarters of `decompress_state` for each.
+
+    Raises: see decompress_state.
+    """
+    if not all(type(value) is bytes and value.startswith(_FRAME_START) for value in values):
+        return [decompress_state(value) for value in values]
+    try:
+        return [segment.tobytes() for segment in _CODECS.decompress_many(values)]
+    except (zstandard.ZstdError, MemoryError):
+        return [decompress_state(value) for value in values]  # its error names what is wrong
+
+
 class _Codecs(local):
     """Functions of a compressor and a decompressor of one thread; threads can share only the dictionary."""
 
     def __init__(self) -> None:
         self.compress = zstandard.ZstdCompressor(level=_LEVEL, dict_data=_dictionary()).compress
-        self.decompress = zstandard.ZstdDecompressor(dict_data=_dictionary()).decompress
+        decompressor = zstandard.ZstdDecompressor(dict_data=_dictionary())
+        self.decompress, self.decompress_many = decompressor.decompress, decompressor.multi_decompress_to_buffer
 
 
 @cache

@@ -35,7 +35,7 @@ from annals.domain.confluent.metadata_rules import (
     with_version,
 )
 from annals.domain.confluent.schema_registry import SchemaRegistry
-from annals.domain.confluent.schema_versions import NamedReference, SchemaVersion
+from annals.domain.confluent.schema_versions import NamedReference, SchemaVersion, id_in_group
 from annals.domain.confluent.settings import (
     FORWARD,
     IMPORT,
@@ -182,7 +182,7 @@ class _Registration:
         if not repeated or new.facts.get("metadata") != candidate.extras.get("metadata"):
             return []
         ids = self._changes.world.schema_ids.ids_of_keys({key})[key]
-        new_id = new.facts.get("id") or next((id for group, id in ids if group == self._group), None)
+        new_id = new.facts.get("id") or id_in_group(ids, self._group)
         return [one for one in repeated if one.id == new_id and not self._registry.referrers(one)]
 
     def _numbered(self, extras: Mapping[str, Any], number: int) -> Mapping[str, Any]:

@@ -21,7 +21,7 @@ from annals.domain.confluent.facts import (
     with_facts,
 )
 from annals.domain.confluent.schema_registry import SchemaRegistry
-from annals.domain.confluent.schema_versions import MAX_ID, NamedReference
+from annals.domain.confluent.schema_versions import MAX_ID, NamedReference, id_in_group
 from annals.domain.confluent.subjects import GROUPS, RESOURCES, VERSIONS_TYPE
 from annals.domain.decisions.changes.change_set import ChangeSet
 from annals.domain.decisions.changes.drafts import ResourceDraft, VersionDraft
@@ -135,8 +135,9 @@ class _NewIds:
     def _id_of(self, identity: ContentIdentity, group: str) -> int:
         if identity.key in self._assigned:
             return self._assigned[identity.key]
-        if known := self._known.get(identity.key):
-            return next((id for known_group, id in known if known_group == group), known[0][1])
+        known_id = id_in_group(self._known.get(identity.key, ()), group)
+        if known_id is not None:
+            return known_id
         if self._highest is None:
             self._highest = self._highest_known()
         self._highest += 1

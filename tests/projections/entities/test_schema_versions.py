@@ -20,6 +20,7 @@ LOOKUPS: dict[str, tuple[Callable[[StoredSchemas], Any], str]] = {
     "key": (lambda schemas: schemas.by_key(KEY), "schema_version_by_key"),
     "id": (lambda schemas: schemas.by_id(1), "schema_version_by_id"),
     "guid": (lambda schemas: schemas.by_guid("g"), "schema_version_by_guid"),
+    "the sole id of a key": (lambda schemas: schemas.sole_ids([KEY]), "schema_version_by_key"),
     "ids of a key": (lambda schemas: schemas.ids_of_keys([KEY]), "schema_version_by_key"),
     "highest id": (lambda schemas: schemas.highest_id(), "schema_version_by_id"),
 }

@@ -188,6 +188,10 @@ class MemorySchemas:
     def by_guid(self, guid: str) -> Sequence[SchemaVersion]:
         return sorted((row for row in self._rows if row.guid == guid), key=lambda row: row.since)
 
+    def sole_ids(self, keys: Collection[str]) -> Mapping[str, int | None]:
+        ids = {key: {row.id for row in self._all if row.key == key} for key in keys}
+        return {key: min(found) if len(found) == 1 else None for key, found in ids.items() if found}
+
     def ids_of_keys(self, keys: Collection[str]) -> Mapping[str, Sequence[tuple[str, int]]]:
         found = sorted((row for row in self._all if row.key in keys), key=lambda row: -row.since)
         return {key: [(row.group, row.id) for row in found if row.key == key] for key in keys}
