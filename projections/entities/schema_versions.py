@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from annals.commands.store.damage import UnreadableRow
 from annals.commands.store.database.sql import chunks
-from annals.domain.confluent.schema_versions import SchemaVersion
+from annals.domain.confluent.schema_versions import MAX_ID, SchemaVersion
 from annals.domain.confluent.subjects import DEFAULT_CONTEXT, GROUPS, parse_subject
 from annals.domain.values import xid as xids
 from annals.domain.values.json_text import dumps, loads_trusted
@@ -32,9 +32,16 @@ _REFERRERS: Final = (
     f"SELECT {_FIELDS} FROM schema_reference r JOIN schema_version v ON v.tree_key = r.tree_key AND v.since = r.since"
     " WHERE r.subject_hash = ? AND r.number = ? AND "
 )
-# Two probes of an index, however many Versions have the content; min and max in one query would read all of them.
-_LOWEST_ID: Final = "(SELECT min(v.id) FROM schema_version v WHERE v.key = list.key)"
-_HIGHEST_ID: Final = "(SELECT max(v.id) FROM schema_version v WHERE v.key = list.key)"
+# Two probes of the index by key and id, however many Versions have the content. For min() and max() with a condition
+# for the key, PostgreSQL may read the index by id instead, which passes over all Versions with other contents.
+_LOWEST_ID: Final = (
+    "(SELECT CASE WHEN v.key = list.key THEN v.id END FROM schema_version v"
+    " WHERE (v.key, v.id) >= (list.key, 0) ORDER BY v.key, v.id LIMIT 1)"
+)
+_HIGHEST_ID: Final = (
+    "(SELECT CASE WHEN v.key = list.key THEN v.id END FROM schema_version v"
+    f" WHERE (v.key, v.id) <= (list.key, {MAX_ID}) ORDER BY v.key DESC, v.id DESC LIMIT 1)"
+)
 _KEY, _DOCUMENT, _EXTRAS = map(SchemaVersion._fields.index, ("key", "document", "extras"))
 
 
