@@ -143,7 +143,7 @@ def decompress_attributes(stored: Any) -> str:
     return text
 
 
-def decompress_all_attributes(stored: Sequence[Any]) -> list[str]:
+def decompress_all_attributes(stored: list[Any]) -> list[str]:
     """The attributes in many values of their column. Raises: UnreadableRow."""
     try:
         texts = [state.decode() for state in decompress_states(stored)]

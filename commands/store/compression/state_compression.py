@@ -10,7 +10,6 @@ because stores depend on it. One for new states would get another number and ano
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from threading import local
@@ -50,7 +49,7 @@ def decompress_state(stored: Any) -> bytes:
         raise UnreadableEvent(f"a compressed state cannot be read: {error}") from error
 
 
-def decompress_states(values: Sequence[Any]) -> list[bytes]:
+def decompress_states(values: list[Any]) -> list[bytes]:
     """The states of many values of the log's column. Cost: three quarters of `decompress_state` for each.
 
     Raises: see decompress_state.
@@ -58,7 +57,8 @@ def decompress_states(values: Sequence[Any]) -> list[bytes]:
     if not all(type(value) is bytes and value.startswith(_FRAME_START) for value in values):
         return [decompress_state(value) for value in values]
     try:
-        return [segment.tobytes() for segment in _CODECS.decompress_many(values)]
+        segments = _CODECS.decompress_many(values)
+        return [segments[number].tobytes() for number in range(len(segments))]
     except (zstandard.ZstdError, MemoryError):
         return [decompress_state(value) for value in values]  # its error names what is wrong
 

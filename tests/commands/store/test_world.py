@@ -180,7 +180,7 @@ def test_collections_are_found_by_index(store: Store, name: str, is_analyzed: bo
         if is_analyzed:
             analyze(tx.connection)
         dialect = tx.connection.dialect.name
-        statement = statements if isinstance(statements, str) else statements[dialect]
+        statement = statements[dialect] if isinstance(statements, dict) else str(statements)
         values = tuple(
             sql.list_parameter(tx.connection, value) if isinstance(value, list) else value for value in parameters
         )
