@@ -9,6 +9,10 @@ from typing import Final
 
 from starlette.applications import Starlette
 
+from annals.api.access.access_routes import ACCESS, AccessRoutes
+from annals.api.access.collections import AccessContext
+from annals.api.access.grant_routes import GRANTS, GrantRoutes
+from annals.api.access.key_routes import KEYS, KeyRoutes
 from annals.api.audit.diff import DIFF, diff_table
 from annals.api.audit.history import HISTORY, history_table
 from annals.api.audit.interactions import INTERACTIONS, interactions_table
@@ -77,6 +81,8 @@ from annals.commands.store.correlation_ids import NewId
 from annals.commands.store.database.registry_url import UNCONFIGURED_URL
 from annals.commands.store.database.write_turns import WriteTurns
 from annals.domain.access.roles import Caller
+from annals.projections.access.key_uses import KeyUses
+from annals.projections.access.stored_access import StoredAccess
 from annals.projections.events.event_families import EventFamily
 from annals.projections.outgoing.resolver import Resolver
 from annals.projections.replication.link_state import LinkStates
@@ -100,7 +106,7 @@ OWN_NAMES: Final = frozenset(
         DIFF,
         RESTORE,
     )
-) | {RESOLVED, MATCH, CHECK, FINDINGS, PREVIEWS, COMPAT_OPENAPI, HASH, LINKS, IMPORT, WHOAMI}
+) | {RESOLVED, MATCH, CHECK, FINDINGS, PREVIEWS, COMPAT_OPENAPI, HASH, LINKS, IMPORT, WHOAMI, KEYS, GRANTS, ACCESS}
 #: The first segments of the paths of Confluent's API.
 CONFLUENT: Final = CONFLUENT_BASE.removeprefix("/")
 ROOT_ALIASES: Final = frozenset((LIVEZ, READYZ, METRICS, OPENAPI))
@@ -134,8 +140,11 @@ def create_app(
     metrics, log_head_watcher = ServerMetrics(OWN_NAMES), LogHeadWatcher()
     routes = RouteTemplates((*PATH_TEMPLATES, *(f"/{name}" for name in ROOT_ALIASES)))
     denials = DenialLog(metrics.registry, proxies, routes)
+    stored_access, key_uses = StoredAccess(), KeyUses(settings.database) if settings.api_keys else None
     authenticator = (
-        FixedCallerAuthenticator(caller) if caller else build_settings_authenticator(settings, upkeep, denials)
+        FixedCallerAuthenticator(caller)
+        if caller
+        else build_settings_authenticator(settings, upkeep, denials, stored_access, key_uses)
     )
     commit_listeners = CommitListeners(metrics, log_head_watcher)
     allowed_hosts = AllowedHosts(None if caller else settings.own_hosts)
@@ -155,6 +164,9 @@ def create_app(
         )
         app.state.stop_checking = registry.checker.stop
         feeds = Feeds(registry, log_head_watcher, authenticator)
+        stored_access.open(registry.readers)
+        if key_uses:
+            await asyncio.to_thread(key_uses.open)
 
         def read_positions() -> tuple[int, int, int]:
             view = registry.readers.quick_view()
@@ -199,6 +211,7 @@ def create_app(
                 LinksRoutes(LinkParts(registry, replication, canonical_links.invalidate), authenticator),
                 allows_anonymous=True,
             ),
+            **_access_mounts(AccessContext(registry, stored_access), authenticator, key_uses),
             PREVIEWS: Mount(PreviewRoutes(subscription_context, authenticator, families), allows_anonymous=True),
         }
         max_compat_body = min(settings.compat_body, settings.max_body)
@@ -249,6 +262,8 @@ def create_app(
                 await asyncio.to_thread(delivery_service.stop)
             xregistry_routes.close()
             feeds.close()
+            if key_uses:
+                await asyncio.to_thread(key_uses.close)
             await asyncio.to_thread(archive_monitor.close)
             registry.close()
 
@@ -292,6 +307,17 @@ def _history_mounts(registry: Registry, feeds: Feeds, families: Sequence[EventFa
     }
 
 
+def _access_mounts(
+    context: AccessContext, authenticator: Authenticator, key_uses: KeyUses | None
+) -> Mapping[str, Mount]:
+    """Surfaces below `/-/` about who may do what."""
+    return {
+        KEYS: Mount(KeyRoutes(context, key_uses)),
+        GRANTS: Mount(GrantRoutes(context)),
+        ACCESS: Mount(AccessRoutes(context, authenticator.listed_callers)),
+    }
+
+
 def _message_mounts(registry: Registry, max_body: int) -> Mapping[str, Mount]:
     """Surfaces below `/-/` about messages, and imports of documents in other formats."""
     return {
@@ -301,13 +327,23 @@ def _message_mounts(registry: Registry, max_body: int) -> Mapping[str, Mount]:
     }
 
 
-def build_settings_authenticator(settings: Settings, upkeep: Upkeep, denials: DenialLog | None = None) -> Authenticator:
+def build_settings_authenticator(
+    settings: Settings,
+    upkeep: Upkeep,
+    denials: DenialLog | None = None,
+    stored_access: StoredAccess | None = None,
+    key_uses: KeyUses | None = None,
+) -> Authenticator:
     """The authenticator that the settings describe. upkeep: keeps it current while the server runs.
 
-    denials: where refusals are counted and logged.
+    denials: where refusals are counted and logged. stored_access: the API keys and grants in the log. key_uses: where
+    uses of keys are noted.
 
     Raises: ValueError for a list of callers that cannot be parsed.
     """
     keys = settings.jwt_keys
     resolver = build_guard_for_url(keys, settings) if keys and is_url(keys) else None
-    return build_authenticator(settings.auth, upkeep, TrustedProxies(settings.trusted_proxies), resolver, denials)
+    if key_uses:
+        upkeep.repeat(key_uses.write_due)
+    proxies = TrustedProxies(settings.trusted_proxies)
+    return build_authenticator(settings.auth, upkeep, proxies, resolver, denials, stored_access, key_uses)

@@ -45,6 +45,7 @@ _SURFACES: Final = (
         "annals.api.audit",
         "annals.api.xregistry",
         "annals.api.replication",
+        "annals.api.access",
         "annals.api.messaging",
         "annals.api.xregistry.checks",
     ),

@@ -140,7 +140,14 @@ def _record_events(transaction: WriteTransaction, pending: PendingCommand, role:
 
 def _decide_and_append(transaction: WriteTransaction, pending: PendingCommand, role: Role, decide: Decide) -> Recorded:
     caller = pending.caller_with_role
-    context = transaction.context(caller.name, role, dryrun=pending.dryrun, may_read=caller.can_read, link=caller.link)
+    context = transaction.context(
+        caller.name,
+        role,
+        dryrun=pending.dryrun,
+        may_read=caller.can_read,
+        link=caller.link,
+        administers=caller.administers,
+    )
     context = replace(context, report_phase=pending.report_phase) if pending.report_phase else context
     transaction.world.known_results = pending.check_results or {}
     decision = decide(pending.command, transaction.world, context)

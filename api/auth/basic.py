@@ -19,7 +19,6 @@ from annals.api.auth.caller_entries import check_members, parse_caller, parse_ob
 from annals.api.auth.credentials import InvalidCredential, RequestCredential, Scheme
 from annals.api.auth.identity import Identity
 from annals.api.auth.password_hashes import MAX_PASSWORD_BYTES, check_hash, verify_hash
-from annals.domain.access.roles import Caller
 from annals.domain.errors.problems import ServerBusy
 
 #: Hashings at once, and how many may wait: each takes up to 256 MiB of memory.
@@ -71,10 +70,9 @@ class PasswordVerifier:
         self._remember(key, hash)
         return entry.identity
 
-    def callers_named(self, name: str) -> list[Caller]:
+    def listed(self) -> list[Identity]:
         """See `CredentialVerifier`."""
-        entry = self._passwords().get(name)
-        return [entry.identity.caller] if entry else []
+        return [entry.identity for entry in self._passwords().values()]
 
     def _hash_of_unknown(self, name: str) -> str:
         """A hash of another name, always the same one: it costs as much as those of the file do."""

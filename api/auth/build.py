@@ -15,6 +15,7 @@ from annals.api.auth.certificates import CertificateVerifier, parse_clients
 from annals.api.auth.files.watched_files import Upkeep, WatchedFiles
 from annals.api.auth.identity import CredentialVerifier
 from annals.api.auth.jwt_keys import IssuerKeys
+from annals.api.auth.keys import KeyVerifier
 from annals.api.auth.limits.request_rates import RequestRates
 from annals.api.auth.tokens import FixedTokens, FixedTokenVerifier, parse_fixed_tokens
 from annals.api.http.connections.trusted_proxies import TrustedProxies
@@ -22,6 +23,8 @@ from annals.projections.outgoing.resolver import Resolver
 
 if TYPE_CHECKING:
     from annals.api.auth.limits.denials import DenialLog
+    from annals.projections.access.key_uses import KeyUses
+    from annals.projections.access.stored_access import StoredAccess
 
 _LOG: Final = logging.getLogger("annals")
 
@@ -32,16 +35,21 @@ def build_authenticator(
     proxies: TrustedProxies,
     resolver: Resolver | None = None,
     denials: DenialLog | None = None,
+    access: StoredAccess | None = None,
+    key_uses: KeyUses | None = None,
 ) -> Authenticator:
     """The authenticator of a server. upkeep: keeps it current. resolver: for the URL of the keys of JWTs.
 
-    denials: where refusals are counted and logged.
+    denials: where refusals are counted and logged. access: the API keys and grants in the log; None to know none.
+    key_uses: where uses of keys are noted.
 
     Raises: ValueError for a list that cannot be parsed.
     """
     verifiers: list[CredentialVerifier] = []
     if settings.tokens:
         verifiers.append(FixedTokenVerifier(_watched_tokens(settings.tokens, upkeep)))
+    if settings.api_keys and access is not None:
+        verifiers.append(KeyVerifier(access))
     if settings.basic_file:
         passwords = WatchedFiles((settings.basic_file,), partial(parse_passwords, settings.basic_file))
         verifiers.append(PasswordVerifier(upkeep.watch(passwords).current))
@@ -58,7 +66,7 @@ def build_authenticator(
             if getattr(settings.claims, name) is None:
                 _LOG.warning("ANNALS_JWT_%s is not set: JWTs for others with the same keys are accepted", name.upper())
     rates = RequestRates(settings.reads_per_second, settings.writes_per_second)
-    return Authenticator(verifiers, settings.anonymous, proxies, rates, denials)
+    return Authenticator(verifiers, settings.anonymous, proxies, rates, denials, access, key_uses)
 
 
 def _watched_tokens(setting: str, upkeep: Upkeep) -> Callable[[], FixedTokens]:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from annals.api.auth.caller_names import check_name
+from annals.domain.access.caller_names import check_name
 from annals.domain.access.places import check_places
 from annals.domain.access.roles import Caller, Role, highest_role
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from annals.api.auth.credentials import InvalidCredential, RequestCredential, Scheme, find_credential
@@ -18,12 +19,15 @@ from annals.api.http.access_log.access_log import CURRENT_CALLER
 from annals.api.http.connections.trusted_proxies import TrustedProxies
 from annals.api.http.request import Request
 from annals.api.http.response import Headers
+from annals.domain.access.grants import subjects_of, with_grants
 from annals.domain.access.roles import ANONYMOUS, Caller
 from annals.domain.errors.http_errors import Forbidden, Unauthorized
 from annals.domain.errors.problems import Problem
 
 if TYPE_CHECKING:
     from annals.api.auth.limits.denials import DenialLog  # with the client of Prometheus, which most verbs do not need
+    from annals.projections.access.key_uses import KeyUses
+    from annals.projections.access.stored_access import StoredAccess
 
 #: All authenticators, in the order in which they are asked about a credential (ACC-12).
 ORDER: Final = ("session", "keys", "tokens", "jwt", "basic", "certificate")
@@ -41,7 +45,8 @@ class Authenticator:
 
     verifiers: in any order; without one, no credential is read, and all callers are anonymous. anonymous: the caller
     without a credential, who has no role where each request needs one. proxies: those whose `Client-Cert` counts.
-    rates: of requests; None for no limit. denials: where refusals are counted and logged; None for nowhere.
+    rates: of requests; None for no limit. denials: where refusals are counted and logged; None for nowhere. access: has
+    the grants that add to the roles of credentials. key_uses: where uses of API keys are noted.
     """
 
     def __init__(
@@ -51,6 +56,8 @@ class Authenticator:
         proxies: TrustedProxies = _NO_PROXIES,
         rates: RequestRates | None = None,
         denials: DenialLog | None = None,
+        access: StoredAccess | None = None,
+        key_uses: KeyUses | None = None,
     ) -> None:
         self._verifiers = sorted(verifiers, key=lambda verifier: ORDER.index(verifier.name))
         self._schemes = frozenset(scheme for verifier in verifiers for scheme in verifier.schemes)
@@ -58,6 +65,8 @@ class Authenticator:
         self._proxies = proxies
         self._rates = rates if rates is not None and rates.is_on else None
         self._denials = denials
+        self._access = access
+        self._key_uses = key_uses
         self._attempts = FailedAttempts()
 
     async def authenticate(self, request: Request, *, is_token_too: bool = False) -> Request:
@@ -95,6 +104,8 @@ class Authenticator:
             self._check_attempts(request, name)
             identity = await self.verify(credential)
             self._check_attempts(request, name)  # many guesses may have been sent at the same time
+            if identity.key is not None and self._key_uses is not None:
+                self._key_uses.note(identity.key, self._address(request))
             return identity
         except InvalidCredential as error:
             self._check_attempts(request, name)
@@ -123,12 +134,30 @@ class Authenticator:
                 error.authenticator = error.authenticator or verifier.name
                 raise
             if identity is not None:
-                return identity
+                return await self._with_grants(identity)
         raise InvalidCredential(f"no authenticator that is on knows this {credential.scheme} credential", "unknown")
 
+    async def _with_grants(self, identity: Identity) -> Identity:
+        if self._access is None:
+            return identity
+        subjects = subjects_of(identity.caller.name, identity.claims)
+        granted = (await self._access.current()).grants_to(subjects, datetime.now(UTC))
+        caller = with_grants(identity.caller, granted)
+        return identity if caller is identity.caller else replace(identity, caller=caller)
+
     def callers_named(self, name: str) -> list[Caller]:
-        """The callers with a name that the settings list, for rights of callers who send no request now."""
-        return [caller for verifier in self._verifiers for caller in verifier.callers_named(name)]
+        """The callers with a name that settings or keys list, for rights of callers who send no request now. Blocks."""
+        identities = (identity for verifier in self._verifiers for identity in verifier.listed())
+        found = [identity.caller for identity in identities if identity.caller.name == name]
+        if self._access is None:
+            return found
+        granted = list(self._access.refresh().grants_to(subjects_of(name, ()), datetime.now(UTC)))
+        return [with_grants(caller, granted) for caller in found]
+
+    def listed_callers(self) -> list[tuple[Caller, str]]:
+        """The callers that the settings list, each with the setting."""
+        listing = (verifier for verifier in self._verifiers if verifier.name != "keys")
+        return [(identity.caller, identity.origin) for verifier in listing for identity in verifier.listed()]
 
     @property
     def names(self) -> tuple[str, ...]:

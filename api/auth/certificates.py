@@ -16,7 +16,6 @@ from annals.api.auth import json_settings
 from annals.api.auth.caller_entries import check_members, parse_caller, parse_object
 from annals.api.auth.credentials import InvalidCredential, RequestCredential, Scheme
 from annals.api.auth.identity import Identity
-from annals.domain.access.roles import Caller
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -59,9 +58,9 @@ class CertificateVerifier:
             raise InvalidCredential("no entry has the subject or an alternative name of the certificate", "unknown")
         return Identity(found.caller, found.authenticator, certificate.ends, found.origin)
 
-    def callers_named(self, name: str) -> list[Caller]:
+    def listed(self) -> list[Identity]:
         """See `CredentialVerifier`."""
-        return [identity.caller for identity in self._entries().values() if identity.caller.name == name]
+        return list(self._entries().values())
 
 
 @lru_cache(maxsize=1024)

@@ -15,13 +15,16 @@ class Identity:
     """A caller, and what proved it.
 
     authenticator: its name in `ORDER`; None without a credential. expires: of the credential, in seconds since 1970;
-    None if it has no end. origin: where the caller is listed, for the console.
+    None if it has no end. origin: where the caller is listed, for the console. key: id of the API key, if it was one.
+    claims: words of a token that grants can name.
     """
 
     caller: Caller
     authenticator: str | None = None
     expires: float | None = None
     origin: str = ""
+    key: str | None = None
+    claims: tuple[str, ...] = ()
 
 
 class CredentialVerifier(Protocol):
@@ -38,5 +41,5 @@ class CredentialVerifier(Protocol):
         Raises: InvalidCredential for an invalid one of this kind; then no other verifier is asked.
         """
 
-    def callers_named(self, name: str) -> Sequence[Caller]:
-        """The callers with a name that the settings list for it; none if it has no list."""
+    def listed(self) -> Sequence[Identity]:
+        """The identities that it knows before any of them calls; none if only others have a list of them."""

@@ -15,9 +15,8 @@ from jwt.utils import base64url_decode
 
 from annals.api.auth.credentials import InvalidCredential, RequestCredential, Scheme
 from annals.api.auth.identity import Identity
-from annals.api.auth.jwt_claims import ClaimSettings, InvalidToken, caller_of_claims, parse_json_object
+from annals.api.auth.jwt_claims import ClaimSettings, InvalidToken, caller_of_claims, member_words, parse_json_object
 from annals.api.auth.jwt_keys import ALGORITHMS, IssuerKeys
-from annals.domain.access.roles import Caller
 
 #: Maximum characters of a token, and of the id of its key (ACC-21, ACC-22).
 MAX_TOKEN_LENGTH: Final = 8192
@@ -64,7 +63,7 @@ class JwtVerifier:
             self._cache.popitem(last=False)
         return identity
 
-    def callers_named(self, name: str) -> tuple[Caller, ...]:
+    def listed(self) -> tuple[Identity, ...]:
         """See `CredentialVerifier`: only the issuer has a list."""
         return ()
 
@@ -82,7 +81,8 @@ class JwtVerifier:
         except (jwt.PyJWTError, ValueError, TypeError) as error:
             raise InvalidToken(str(error)) from None
         caller, expires = caller_of_claims(claims, self._claims, time.time())
-        return Identity(caller, self.name, expires, f"the JWTs of {self._claims.issuer or 'any issuer'}")
+        origin = f"the JWTs of {self._claims.issuer or 'any issuer'}"
+        return Identity(caller, self.name, expires, origin, claims=member_words(claims, self._claims))
 
 
 def _decode_part(text: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from annals.api.auth.caller_entries import parse_group_roles
-from annals.api.auth.caller_names import check_name
+from annals.domain.access.caller_names import check_name
 from annals.domain.access.roles import Caller, Role, highest_role
 from annals.domain.values.json_text import InvalidJson, loads
 
@@ -34,7 +34,7 @@ class InvalidToken(Exception):
 class ClaimSettings:
     """Required claim values, and the claims that have the roles and the name of the caller.
 
-    role, groups, name: a dot leads into an object.
+    role, groups, name: a dot leads into an object. members: the claim with words that grants can name, such as teams.
     """
 
     issuer: str | None = None
@@ -42,6 +42,7 @@ class ClaimSettings:
     role: str = "role"
     groups: str = "xregistry_groups"
     name: str = "sub"
+    members: str = "groups"
 
 
 def parse_json_object(text: bytes) -> dict[str, Any]:
@@ -76,6 +77,13 @@ def caller_of_claims(claims: Mapping[str, Any], claim_settings: ClaimSettings, n
     return Caller(
         name, _parse_role(_claim(claims, claim_settings.role)), _parse_groups(_claim(claims, claim_settings.groups))
     ), expires
+
+
+def member_words(claims: Mapping[str, Any], claim_settings: ClaimSettings) -> tuple[str, ...]:
+    """The words of the claim that grants can name, a string or a list of strings; none for any other value."""
+    value = _claim(claims, claim_settings.members)
+    words = value if isinstance(value, list) else [value]
+    return tuple(words) if len(words) <= MAX_ROLES and all(isinstance(word, str) for word in words) else ()
 
 
 def _is_deeper(value: Any, max_depth: int) -> bool:

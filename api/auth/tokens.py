@@ -11,7 +11,6 @@ from annals.api.auth import json_settings
 from annals.api.auth.caller_entries import check_members, parse_caller, parse_object
 from annals.api.auth.credentials import RequestCredential, Scheme
 from annals.api.auth.identity import Identity
-from annals.domain.access.roles import Caller
 
 _HASHED_TOKEN: Final = re.compile(r"sha256:([0-9a-fA-F]{64})\Z")
 _MEMBERS: Final = frozenset(("name", "role", "groups"))
@@ -34,9 +33,9 @@ class FixedTokenVerifier:
         token = credential.token
         return self._tokens().get(_hash_token(token)) if token is not None else None
 
-    def callers_named(self, name: str) -> list[Caller]:
-        """The callers with a name, for all of their tokens."""
-        return [identity.caller for identity in self._tokens().values() if identity.caller.name == name]
+    def listed(self) -> list[Identity]:
+        """See `CredentialVerifier`: one for each token."""
+        return list(self._tokens().values())
 
 
 def parse_fixed_tokens(setting: str) -> FixedTokens:

@@ -103,7 +103,7 @@ DEFAULT_PORT: Final = 8080
 #: The address at which a server that listens on all addresses is reached.
 _REACHABLE_HOSTS: Final = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}
 #: The settings that turn an authenticator on.
-AUTHENTICATOR_FIELDS: Final = ("tokens", "jwt_keys", "basic_file", "tls_clients")
+AUTHENTICATOR_FIELDS: Final = ("tokens", "jwt_keys", "basic_file", "tls_clients", "api_keys")
 #: Hosts that other machines cannot reach.
 _LOOPBACK_HOSTS: Final = frozenset(("127.0.0.1", "::1", "localhost"))
 
@@ -288,6 +288,8 @@ class Settings(BaseSettings):
     jwt_name_claim: str = Field("sub", description="claim with the name of the caller; dots select members of objects")
     jwt_role_claim: str = Field("role", description="claim with the role of the caller; dots select members of objects")
     jwt_groups_claim: str = Field("xregistry_groups", description="claim with additional roles by the xid of a Group")
+    jwt_member_claim: str = Field("groups", description="claim with words that grants can name, such as teams")
+    api_keys: bool = Field(False, description="accept API keys, which `annals keys` and `/-/keys` make")
     rate_reads: float | None = Field(
         None,
         gt=0,
@@ -384,13 +386,19 @@ class Settings(BaseSettings):
     def auth(self) -> AuthSettings:
         """The authenticators that are on, and what callers without a credential may do."""
         claims = ClaimSettings(
-            self.jwt_issuer, self.jwt_audience, self.jwt_role_claim, self.jwt_groups_claim, self.jwt_name_claim
+            self.jwt_issuer,
+            self.jwt_audience,
+            self.jwt_role_claim,
+            self.jwt_groups_claim,
+            self.jwt_name_claim,
+            self.jwt_member_claim,
         )
         return AuthSettings(
             self.tokens,
             self.jwt_keys,
             self.basic_file,
             self.tls_clients,
+            self.api_keys,
             claims,
             self.read_only_anonymous,
             self.rate_reads,

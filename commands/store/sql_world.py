@@ -265,6 +265,11 @@ class SqlWorld:
                 return
             start_key = page[-1][0] + "!"  # nothing sorts between a key and those of its children
 
+    def entities_outside_tree(self, collection: str) -> Iterator[Entity]:
+        """See World. Cost: O(entities there), by index."""
+        self._write_appended()
+        return self._pages(HEADS_OF_SUBTREE, xids.subtree(collection))
+
     def xref_sources(self, xid: str) -> Sequence[str]:
         """See World. Cost: none if no Resource has an xref, which is queried once."""
         self.prefetch_xref_sources((xid,))
@@ -387,8 +392,7 @@ class SqlWorld:
         return Model.from_entity(entity)
 
     def _read_links(self) -> tuple[Link, ...]:
-        self._write_appended()
-        entities = self._pages(HEADS_OF_SUBTREE, xids.subtree(links.COLLECTION))
+        entities = self.entities_outside_tree(links.COLLECTION)
         return tuple(Link.from_entity(entity, entity.position) for entity in entities)
 
     def _load(self, keys: set[str]) -> None:

@@ -32,7 +32,13 @@ from annals.domain.access.roles import Role
 from annals.domain.confluent.subjects import ContextIds
 from annals.domain.decisions.commands import Command, describe
 from annals.domain.decisions.phases import PhaseCounter, ReportPhase
-from annals.domain.decisions.world import Context, Decision, DomainValidation, can_read_everything
+from annals.domain.decisions.world import (
+    Context,
+    Decision,
+    DomainValidation,
+    administers_everything,
+    can_read_everything,
+)
 from annals.domain.registry.events import EntityEvent
 
 T = TypeVar("T")
@@ -128,6 +134,7 @@ class WriteTransaction:
         dryrun: bool = False,
         may_read: Callable[[str], bool] = can_read_everything,
         link: str = "",
+        administers: Callable[[str], bool] = administers_everything,
     ) -> Context:
         """A new interaction's time, never before the last one's, and its correlation id; a dry run uses no id."""
         now = self.store.clock()
@@ -144,6 +151,7 @@ class WriteTransaction:
             self.log_end.position,
             link,
             context_ids=store.context_ids,
+            administers=administers,
         )
 
     def attempt(self, operation: Callable[[], T], *, dryrun: bool = False) -> T | Exception:

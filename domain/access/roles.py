@@ -24,6 +24,8 @@ class Role(StrEnum):
     ADMIN = "admin"
 
 
+#: The beginning of the names of callers with an API key.
+KEY_PREFIX: Final = "key:"
 #: The order of roles, by how much they allow.
 RANK: Final = {None: 0, Role.READER: 1, Role.WRITER: 2, Role.ADMIN: 3}
 
@@ -82,6 +84,23 @@ class Caller:
     def writes_somewhere(self) -> bool:
         """Whether there is an entity that the caller may change or make."""
         return any(RANK[role] >= RANK[Role.WRITER] for role in (self.role, *self.groups.values()))
+
+    def administers(self, place: str) -> bool:
+        """Whether the caller is an admin of a place and of everything within it. place: see `places`, or `/`."""
+        if self.is_admin or place == xids.REGISTRY:
+            return self.is_admin
+        # Wildcards of the place count as characters: what matches them matches everything that they can stand for.
+        return any(role is Role.ADMIN and matches(own, place) for own, role in self.groups.items())
+
+    @property
+    def administers_something(self) -> bool:
+        """Whether the caller is an admin anywhere."""
+        return self.is_admin or Role.ADMIN in self.groups.values()
+
+    @property
+    def has_key(self) -> bool:
+        """Whether the caller called with an API key."""
+        return self.name.startswith(KEY_PREFIX)
 
     @property
     def subscription_role(self) -> Role | None:

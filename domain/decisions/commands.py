@@ -187,6 +187,47 @@ class ControlLink:
 
 
 @dataclass(frozen=True, slots=True)
+class CreateKey:
+    """Create the API key at `xid`. hash: SHA-256 of its text, in hex. attributes: checked, without defaults."""
+
+    xid: str
+    attributes: Mapping[str, Json]
+    hash: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RotateKey:
+    """Give the API key at `xid` a new text. grace: seconds for which the text before stays good."""
+
+    xid: str
+    hash: str = field(repr=False)
+    grace: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RevokeKey:
+    """End the API key at `xid`."""
+
+    xid: str
+
+
+@dataclass(frozen=True, slots=True)
+class WriteGrant:
+    """Create the grant at `xid`, or replace the existing one. attributes: checked."""
+
+    xid: str
+    is_new: bool
+    attributes: Mapping[str, Json]
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteGrant:
+    """End the grant at `xid`."""
+
+    xid: str
+
+
+@dataclass(frozen=True, slots=True)
 class Follow:
     """Append interactions of another registry's log unchanged and in order; those that are already here are skipped.
 
@@ -213,6 +254,7 @@ class Repair:
     documents: Mapping[str, bytes] = field(default_factory=dict, repr=False)
 
 
+AccessCommand = CreateKey | RotateKey | RevokeKey | WriteGrant | DeleteGrant
 LinkCommand = WriteLink | DeleteLink | ControlLink
 SubscriptionCommand = WriteSubscription | DeleteSubscription | ControlSubscription
 RegistryCommand = (
@@ -225,7 +267,7 @@ RegistryCommand = (
     | ConfluentCommand
     | ImportCommand
 )
-Command = RegistryCommand | SubscriptionCommand | LinkCommand | Follow | Repair
+Command = RegistryCommand | SubscriptionCommand | AccessCommand | LinkCommand | Follow | Repair
 
 
 def describe(command: Command) -> str:

@@ -16,13 +16,17 @@ from annals.domain.confluent.commands import (
 )
 from annals.domain.confluent.import_commands import DeleteImportedVersions, ImportSubject
 from annals.domain.decisions import capabilities, replace_model, subscriptions
+from annals.domain.decisions.access.decide_grants import decide_grant
+from annals.domain.decisions.access.decide_keys import decide_key
 from annals.domain.decisions.changes.change_set import ChangeSet
 from annals.domain.decisions.commands import (
     Command,
     ControlLink,
     ControlSubscription,
+    CreateKey,
     CreateRegistry,
     DeleteEntities,
+    DeleteGrant,
     DeleteLink,
     DeleteSubscription,
     Follow,
@@ -30,7 +34,10 @@ from annals.domain.decisions.commands import (
     Repair,
     ReplaceModel,
     Restore,
+    RevokeKey,
+    RotateKey,
     WriteCapabilities,
+    WriteGrant,
     WriteLink,
     WriteMethod,
     WriteSubscription,
@@ -90,6 +97,10 @@ def decide(command: Command, world: World, context: Context) -> Decision:
         return subscriptions.decide_subscription(command, world, context)
     if isinstance(command, WriteLink | DeleteLink | ControlLink):
         return links.decide_link(command, world, context)
+    if isinstance(command, CreateKey | RotateKey | RevokeKey):
+        return decide_key(command, world, context)
+    if isinstance(command, WriteGrant | DeleteGrant):
+        return decide_grant(command, world, context)
     if isinstance(command, Repair):
         return repair(command, world, context)
     assert not isinstance(command, Follow), "interactions of another log are no decisions of this registry"

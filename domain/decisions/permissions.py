@@ -9,6 +9,7 @@ from annals.domain.access.roles import RANK, Caller, Role
 from annals.domain.confluent.commands import DeleteContext, DeleteSchemas, RegisterSchema, WriteSettings
 from annals.domain.confluent.import_commands import DeleteImportedVersions, ImportSubject
 from annals.domain.decisions.commands import (
+    AccessCommand,
     Command,
     ControlSubscription,
     DeleteEntities,
@@ -27,6 +28,8 @@ def role_for(caller: Caller, command: Command) -> Role | None:
         return caller.role
     if isinstance(command, WriteSubscription | DeleteSubscription | ControlSubscription):
         return caller.subscription_role
+    if isinstance(command, AccessCommand):
+        return Role.ADMIN if caller.administers_something else None  # of which places, the decision checks
     return min((caller.role_at(xid) for xid in _named_groups(command)), key=RANK.__getitem__)
 
 

@@ -29,6 +29,11 @@ def can_read_everything(xid: str) -> bool:
     return True
 
 
+def administers_everything(place: str) -> bool:
+    """The right of a caller that administers the registry."""
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """The values that one interaction shares: its time, its correlation id, the caller and its role at the target.
@@ -36,7 +41,7 @@ class Context:
     domainvalidation: the effect of the rules of `annals.domain.messaging.findings`. can_read: whether the caller may
     see an entity. position: of the log's last event before this interaction. link: id of the link that writes; empty
     for all other callers. report_phase: receives how far the command is. context_ids: which Groups stand for contexts
-    of Confluent's API.
+    of Confluent's API. administers: whether the caller is an admin of a place, or of the registry for `/`.
     """
 
     now: datetime
@@ -49,6 +54,7 @@ class Context:
     link: str = ""
     report_phase: ReportPhase | None = None
     context_ids: ContextIds = DEFAULT_CONTEXT_IDS
+    administers: Callable[[str], bool] = administers_everything
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +154,9 @@ class World(Protocol):
         Those of the model and the capabilities are below the registry; entities outside the tree are not. All other
         streams are unchanged since the position.
         """
+
+    def entities_outside_tree(self, collection: str) -> Iterator[Entity]:
+        """The live entities of a collection outside the registry's tree (`/-/keys`), by tree key."""
 
     def xref_sources(self, xid: str) -> Sequence[str]:
         """The xids of the live Resources whose `meta.xref` names this one."""

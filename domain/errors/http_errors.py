@@ -162,6 +162,18 @@ class InvalidMember(HttpProblem):
         return cls(pointer=pointer, error_detail=reason, extensions=extensions)
 
 
+class InvalidKey(InvalidMember):
+    """`invalid_key`: a member of an API key breaks a rule."""
+
+    title = 'The API key is not valid at "<pointer>": <error_detail>.'
+
+
+class InvalidGrant(InvalidMember):
+    """`invalid_grant`: a member of a grant breaks a rule."""
+
+    title = 'The grant is not valid at "<pointer>": <error_detail>.'
+
+
 class InvalidLink(InvalidMember):
     """`invalid_link`: a member of a replication link breaks a rule."""
 

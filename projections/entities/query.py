@@ -54,6 +54,7 @@ from annals.projections.entities.stored_links import StoredLinks
 from annals.projections.entities.tables import tables
 from annals.projections.entities.visibility import EVERYTHING, Visibility
 from annals.projections.log.answer_position import note_position
+from annals.projections.log.entities_outside_tree import EntitiesOutsideTree
 from annals.projections.log.positions import checked_position, find_position, read_position
 from annals.projections.log.reader import Log
 from annals.projections.subscriptions.state.subscriptions import StoredSubscriptions
@@ -172,6 +173,10 @@ class View:
     def links(self) -> StoredLinks:
         """The current replication links, on the same connection."""
         return StoredLinks(self._db)
+
+    def outside_tree(self, collection: str) -> EntitiesOutsideTree:
+        """The live entities of a collection outside the registry's tree, such as `/-/keys`, on the same connection."""
+        return EntitiesOutsideTree(self._db, collection)
 
     @property
     def publications(self) -> StoredPublications:
@@ -372,6 +377,9 @@ class PastView(View):
     @property
     def subscriptions(self) -> StoredSubscriptions:
         return StoredSubscriptions(self._current_db, self._position)
+
+    def outside_tree(self, collection: str) -> EntitiesOutsideTree:
+        return EntitiesOutsideTree(self._current_db, collection, self._position)
 
     @property
     def publications(self) -> StoredPublications:

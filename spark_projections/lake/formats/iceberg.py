@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 #: The property of a snapshot that holds the position of the table.
 POSITION: Final = "annals.position"
 _CATALOG: Final = "org.apache.iceberg.spark.SparkCatalog"
+#: Hours after which a file that no snapshot refers to cannot be a part of a transaction; Iceberg refuses less than 24.
+_UNFINISHED_HOURS: Final = 25.0
 #: Errors about a transaction that another process committed first.
 _CONFLICTS: Final = ("iceberg.exceptions.CommitFailedException", "iceberg.exceptions.ValidationException")
 
@@ -97,8 +99,11 @@ class IcebergLakeTable:
         )
         # The snapshot of a compaction has no position, and the snapshots that have one expire.
         self._writer(self.read().limit(0), position).append()
-        older = f"older_than => TIMESTAMP '{datetime.now(UTC) - timedelta(hours=keep_hours)}'"
-        self._spark.sql(f"CALL {system}.expire_snapshots({argument}, {older}, retain_last => 1)")
+        expired = f"older_than => TIMESTAMP '{_before(keep_hours)}'"
+        self._spark.sql(f"CALL {system}.expire_snapshots({argument}, {expired}, retain_last => 1)")
+        # Of writers that were killed. A file that nothing refers to may also be one that is being written.
+        unneeded = f"older_than => TIMESTAMP '{_before(max(keep_hours, _UNFINISHED_HOURS))}'"
+        self._spark.sql(f"CALL {system}.remove_orphan_files({argument}, {unneeded})")
 
     def _writer(self, rows: DataFrame, position: int) -> DataFrameWriterV2:
         return rows.writeTo(self._name).option(f"snapshot-property.{POSITION}", str(position))
@@ -141,6 +146,10 @@ class IcebergLakeTable:
     def _exists(self) -> bool:
         folder = hadoop_folder(self._spark, f"{self._uri}/metadata/version-hint.text")
         return bool(folder.filesystem.exists(folder.root))
+
+
+def _before(hours: float) -> datetime:
+    return datetime.now(UTC) - timedelta(hours=hours)
 
 
 class _Callable:

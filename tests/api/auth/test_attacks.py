@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import pytest
 
-from annals.api.auth.caller_names import check_name
 from annals.api.auth.limits.request_rates import RequestRates
+from annals.domain.access.caller_names import check_name
 from annals.domain.errors.http_errors import TooManyRequests
 from annals.domain.model.builtin import default_source
 from tests.support.registries.in_process import Api, create, serving

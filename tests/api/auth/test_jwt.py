@@ -20,7 +20,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from annals.api.auth.caller_names import check_name
 from annals.api.auth.credentials import InvalidCredential, RequestCredential, Scheme
 from annals.api.auth.jwt import CACHE_SIZE, MAX_TOKEN_LENGTH, JwtVerifier
 from annals.api.auth.jwt_claims import ClaimSettings
@@ -34,6 +33,7 @@ from annals.api.auth.jwt_keys import (
     parse_key_set,
 )
 from annals.api.settings.settings import Settings
+from annals.domain.access.caller_names import check_name
 from annals.domain.access.roles import Caller, Role
 from annals.projections.outgoing.destination_guard import DestinationGuard
 from tests.support.examples import examples

@@ -111,6 +111,11 @@ class MemoryWorld:
                 lived = evolve(*then[stream]) if stream in then else None
                 yield StreamDifference(since[stream], lived, self._entities.get(stream))
 
+    def entities_outside_tree(self, collection: str) -> Iterator[Entity]:
+        low, high = xids.subtree(collection)
+        found = (entity for entity in self._entities.values() if low <= xids.tree_key(entity.xid) < high)
+        yield from sorted(found, key=lambda entity: xids.tree_key(entity.xid))
+
     def version_chain(self, resource: str) -> Sequence[str] | None:
         return self.version_chains.get(xids.stream(resource))
 

@@ -1,0 +1,118 @@
+"""`/-/grants`: roles that administrators give to callers (ACC-62 to ACC-66)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, Final
+
+from starlette.types import Receive
+
+from annals.api.access.collections import (
+    ASOF,
+    AccessContext,
+    Handler,
+    answer_by_method,
+    answer_json,
+    find_entity,
+    listed_entities,
+    moment_of,
+    read_document,
+    recorded_headers,
+    single_params,
+    submit,
+)
+from annals.api.http.problem_response import root_link
+from annals.api.http.request import Request
+from annals.api.http.response import Response
+from annals.domain.access.access_documents import GRANT_MEMBERS, parse_grant_document
+from annals.domain.access.grants import COLLECTION
+from annals.domain.access.keys import new_id
+from annals.domain.decisions.access.administration import places_of_grant
+from annals.domain.decisions.commands import DeleteGrant, WriteGrant
+from annals.domain.errors.http_errors import InvalidGrant
+from annals.domain.registry.entities import Entity
+from annals.domain.replication.link_document import ID
+
+GRANTS: Final = "grants"
+_AT: Final = "at"
+_SUBJECT: Final = "subject"
+
+
+class GrantRoutes:
+    """The surface of `/-/grants`."""
+
+    def __init__(self, context: AccessContext) -> None:
+        self._context = context
+        self._handlers: Mapping[int, Mapping[str, Handler]] = {
+            0: {"GET": self._list, "POST": self._create},
+            1: {"GET": self._read, "PUT": self._put, "DELETE": self._delete},
+        }
+
+    async def answer(self, request: Request, receive: Receive) -> Response:
+        """See `dispatch.Surface`. Raises: Forbidden, NotFound, InvalidGrant, ParsingData, BadRequest."""
+        subpath = request.segments[2:]
+        return await answer_by_method(request, receive, self._handlers.get(len(subpath)), subpath)
+
+    async def _list(self, request: Request, receive: Receive) -> Response:
+        wanted = single_params(request, ASOF, _AT, _SUBJECT)
+
+        def read() -> Response:
+            moment = moment_of(self._context, wanted[ASOF], request)
+            documents = [
+                grant_document(entity)
+                for entity in listed_entities(moment, request.caller, COLLECTION, places_of_grant)
+                if all(wanted[name] in (None, entity.attributes[name]) for name in (_AT, _SUBJECT))
+            ]
+            return answer_json(request, 200, documents, moment.headers)
+
+        return await asyncio.to_thread(read)
+
+    async def _read(self, request: Request, receive: Receive) -> Response:
+        def read() -> Response:
+            entity, moment = find_entity(self._context, request, COLLECTION, places_of_grant)
+            return answer_json(request, 200, grant_document(entity), moment.headers)
+
+        return await asyncio.to_thread(read)
+
+    async def _create(self, request: Request, receive: Receive) -> Response:
+        body = await read_document(request, receive)
+        id = body.get("id", new_id()) if isinstance(body, dict) else ""
+        return await self._write(request, id, body, is_new=True)
+
+    async def _put(self, request: Request, receive: Receive) -> Response:
+        id = request.segments[2]
+        body = await read_document(request, receive)
+        if isinstance(body, dict) and body.get("id") not in (None, id):
+            raise InvalidGrant.at_pointer("idmismatch", "/id", "the path has another id")
+        return await self._write(request, id, body, is_new=await self._stored(id) is None)
+
+    async def _write(self, request: Request, id: Any, body: Any, *, is_new: bool) -> Response:
+        attributes = parse_grant_document(body)
+        if not isinstance(id, str) or not ID.match(id):
+            raise InvalidGrant.at_pointer("value", "/id", "letters, digits, . _ ~ and - are needed, at most 64")
+        recorded = await submit(self._context, request, WriteGrant(f"{COLLECTION}/{id}", is_new, attributes))
+        if isinstance(recorded, Response):
+            return recorded
+        entity = await self._stored(id)
+        headers = recorded_headers(request, recorded, f"{COLLECTION}/{id}" if is_new else None)
+        return answer_json(request, 201 if is_new else 200, grant_document(entity) if entity else {}, headers)
+
+    async def _stored(self, id: str) -> Entity | None:
+        readers = self._context.registry.readers
+        return await asyncio.to_thread(lambda: readers.latest_view().outside_tree(COLLECTION).get(id))
+
+    async def _delete(self, request: Request, receive: Receive) -> Response:
+        recorded = await submit(self._context, request, DeleteGrant(f"{COLLECTION}/{request.segments[2]}"))
+        if isinstance(recorded, Response):
+            return recorded
+        return Response(204, [root_link(request.base), *recorded_headers(request, recorded)])
+
+
+def grant_document(entity: Entity) -> dict[str, Any]:
+    """The answer about a grant."""
+    return {
+        "id": entity.id,
+        **{name: entity.attributes[name] for name in GRANT_MEMBERS if name in entity.attributes},
+        "grantedby": entity.private["grantedby"],
+    }

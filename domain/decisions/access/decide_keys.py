@@ -1,0 +1,84 @@
+"""Decides commands about API keys (ACC-41 to ACC-46)."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from annals.domain.access.keys import COLLECTION, TYPE, ApiKey
+from annals.domain.decisions.access.administration import check_administers, existing_entity, places_of_key
+from annals.domain.decisions.commands import CreateKey, RevokeKey, RotateKey
+from annals.domain.decisions.world import Context, Decision, World, event_members
+from annals.domain.errors.http_errors import InvalidKey
+from annals.domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityUpdated
+
+DEFAULT_DAYS: Final = 90
+MAX_DAYS: Final = 366
+
+
+def decide_key(command: CreateKey | RotateKey | RevokeKey, world: World, context: Context) -> Decision:
+    """The event of a command. Raises: Forbidden, NotFound, InvalidKey."""
+    match command:
+        case CreateKey():
+            event: EntityEvent = _create(command, world, context)
+        case RotateKey():
+            event = _rotate(command, world, context)
+        case RevokeKey():
+            event = _revoke(command, world, context)
+    return Decision((event,), {}, (event.xid,))
+
+
+def _create(command: CreateKey, world: World, context: Context) -> EntityCreated:
+    check_administers(context, places_of_key(command.attributes))
+    expires = _expiry(command.attributes.get("expires"), context.now)
+    name = command.attributes["name"]
+    if any(key.name == name and context.now < key.expires for key in _live_keys(world)):
+        raise InvalidKey.at_pointer("exists", "/name", f'a key with the name "{name}" exists already')
+    attributes = {**command.attributes, "expires": _text(expires), "createdat": _text(context.now)}
+    return EntityCreated(
+        attributes=attributes,
+        private={"hash": command.hash, "createdby": context.caller},
+        **event_members(command.xid, TYPE, 1, world, context),
+    )
+
+
+def _live_keys(world: World) -> list[ApiKey]:
+    return [ApiKey.from_entity(entity) for entity in world.entities_outside_tree(COLLECTION)]
+
+
+def _expiry(given: Any, now: datetime) -> datetime:
+    if given is None:
+        return now + timedelta(days=DEFAULT_DAYS)
+    expires = datetime.fromisoformat(given)
+    if not now < expires <= now + timedelta(days=MAX_DAYS):
+        raise InvalidKey.at_pointer("value", "/expires", f"it is not within the next {MAX_DAYS} days")
+    return expires
+
+
+def _rotate(command: RotateKey, world: World, context: Context) -> EntityUpdated:
+    entity = existing_entity(command.xid, world, context)
+    check_administers(context, places_of_key(entity.attributes))
+    if context.now >= ApiKey.from_entity(entity).expires:
+        raise InvalidKey.at_pointer("expired", "/expires", "the key has expired; create another one")
+    previous = {
+        "previoushash": entity.private["hash"],
+        "previousuntil": _text(context.now + timedelta(seconds=command.grace)),
+    }
+    kept = {name: value for name, value in entity.private.items() if name not in ("previoushash", "previousuntil")}
+    return EntityUpdated(
+        attributes={**entity.attributes, "rotatedat": _text(context.now)},
+        private={**kept, "hash": command.hash, **(previous if command.grace else {})},
+        changed=("rotatedat",),
+        born=entity.born,
+        **event_members(entity.xid, TYPE, entity.epoch + 1, world, context),
+    )
+
+
+def _revoke(command: RevokeKey, world: World, context: Context) -> EntityDeleted:
+    entity = existing_entity(command.xid, world, context)
+    check_administers(context, places_of_key(entity.attributes))
+    return EntityDeleted(attributes={}, private={}, **event_members(entity.xid, TYPE, entity.epoch, world, context))
+
+
+def _text(moment: datetime) -> str:
+    return moment.isoformat().replace("+00:00", "Z")
