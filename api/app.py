@@ -76,7 +76,7 @@ from annals.api.xregistry.restore import RESTORE, RestoreRoutes
 from annals.api.xregistry.routes import XRegistryRoutes
 from annals.api.xregistry.shortself_route import ShortselfRoutes
 from annals.commands.store.append import NewSalt
-from annals.commands.store.clock import Clock
+from annals.commands.store.clock import Clock, utc_now
 from annals.commands.store.correlation_ids import NewId
 from annals.commands.store.database.registry_url import UNCONFIGURED_URL
 from annals.commands.store.database.write_turns import WriteTurns
@@ -140,7 +140,7 @@ def create_app(
     metrics, log_head_watcher = ServerMetrics(OWN_NAMES), LogHeadWatcher()
     routes = RouteTemplates((*PATH_TEMPLATES, *(f"/{name}" for name in ROOT_ALIASES)))
     denials = DenialLog(metrics.registry, proxies, routes)
-    stored_access, key_uses = StoredAccess(), KeyUses(settings.database) if settings.api_keys else None
+    stored_access, key_uses = StoredAccess(clock or utc_now), KeyUses(settings.database) if settings.api_keys else None
     authenticator = (
         FixedCallerAuthenticator(caller)
         if caller

@@ -63,6 +63,9 @@ class RecentWorld:
         self.model = compile_model({})
         self.schema_ids = RecentSchemaIds()
 
+    def entities_outside_tree(self, collection: str) -> Iterator[Entity]:
+        raise AssertionError("histories have no keys and no grants")
+
     def take(self, event: EntityEvent, position: int, hash: bytes) -> None:
         """Takes in the next event. hash: of the entity that it leaves, empty for none."""
         stream = event.stream

@@ -20,6 +20,7 @@ from annals.api.access.collections import (
 from annals.api.http.request import Request
 from annals.api.http.response import Response
 from annals.commands.store.clock import parse_time
+from annals.commands.store.hashes import NO_INTERACTION
 from annals.domain.access import grants, keys
 from annals.domain.access.grants import CALLER_SUBJECT, Grant
 from annals.domain.access.keys import ApiKey
@@ -61,8 +62,8 @@ class AccessRoutes:
     def _now(self, moment: Moment) -> Any:
         if not moment.is_past:
             return self._context.registry.store.clock()
-        last = moment.view.log.interaction(moment.view.position())
-        return parse_time(last.time) if last is not None else self._context.registry.store.clock()
+        last = moment.view.log.interaction_at(moment.view.position())
+        return self._context.registry.store.clock() if last is NO_INTERACTION else parse_time(last.time)
 
     def _from_settings(self, place: str) -> Iterator[dict[str, Any]]:
         """Settings as they are now, also in an answer about the past."""

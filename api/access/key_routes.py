@@ -93,7 +93,7 @@ class KeyRoutes:
         recorded = await submit(self._context, request, command)
         if isinstance(recorded, Response):
             return recorded
-        event = recorded.events[0]
+        _, event = recorded.events[0]
         entity = Entity(event.xid, event.type, event.epoch, event.attributes)
         headers = recorded_headers(request, recorded, event.xid if code == 201 else None)
         return answer_json(request, code, {**key_document(entity, None), "key": key.text}, headers)

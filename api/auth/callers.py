@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from annals.api.auth.credentials import InvalidCredential, RequestCredential, Scheme, find_credential
@@ -141,7 +140,7 @@ class Authenticator:
         if self._access is None:
             return identity
         subjects = subjects_of(identity.caller.name, identity.claims)
-        granted = (await self._access.current()).grants_to(subjects, datetime.now(UTC))
+        granted = (await self._access.current()).grants_to(subjects, self._access.now())
         caller = with_grants(identity.caller, granted)
         return identity if caller is identity.caller else replace(identity, caller=caller)
 
@@ -151,7 +150,7 @@ class Authenticator:
         found = [identity.caller for identity in identities if identity.caller.name == name]
         if self._access is None:
             return found
-        granted = list(self._access.refresh().grants_to(subjects_of(name, ()), datetime.now(UTC)))
+        granted = list(self._access.refresh().grants_to(subjects_of(name, ()), self._access.now()))
         return [with_grants(caller, granted) for caller in found]
 
     def listed_callers(self) -> list[tuple[Caller, str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
 from annals.api.auth.credentials import InvalidCredential, RequestCredential, Scheme
@@ -31,14 +31,14 @@ class KeyVerifier:
             raise InvalidCredential("the user name of an API key has to be the id of the key")
         entries = await self._stored.current()
         stored = entries.keys.get(key.id)
-        expiry = stored.expiry_of(key, datetime.now(UTC)) if stored is not None else None
+        expiry = stored.expiry_of(key, self._stored.now()) if stored is not None else None
         if stored is None or expiry is None:
             raise InvalidCredential("no API key like this is in force: it was revoked or replaced, or has expired")
         return _identity(stored, expiry)
 
     def listed(self) -> list[Identity]:
         """See `CredentialVerifier`: those in force. Blocks."""
-        now = datetime.now(UTC)
+        now = self._stored.now()
         keys_in_force = (key for key in self._stored.refresh().keys.values() if now < key.expires)
         return [_identity(key, key.expires) for key in keys_in_force]
 

@@ -54,6 +54,8 @@ VERBS: Final = {
         "lake:lake", "Keep the log as tables that other programs read. docs/guides/lake/README.md describes them."
     ),
     "auth": Verb("auth:auth", "Check credentials by the settings of the server."),
+    "keys": Verb("keys:keys", "Manage API keys."),
+    "grants": Verb("grants:grants", "Give roles to callers."),
     "passwd": Verb(
         "passwd:passwd",
         "Ask twice for a password, and print the entry of a caller for the file of ANNALS_BASIC_FILE.",

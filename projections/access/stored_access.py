@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
+from annals.commands.store.clock import Clock, utc_now
 from annals.domain.access import grants, keys
 from annals.domain.access.grants import Grant
 from annals.domain.access.keys import ApiKey
@@ -33,9 +34,13 @@ class AccessEntries:
 
 
 class StoredAccess:
-    """Reads the entries again when they are old and the log has others. It has none before `open`."""
+    """Reads the entries again when they are old and the log has others. It has none before `open`.
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    now: the time by which keys and grants expire. clock: the time by which what was read gets old.
+    """
+
+    def __init__(self, now: Clock = utc_now, clock: Callable[[], float] = time.monotonic) -> None:
+        self.now = now
         self._clock = clock
         self._readers: ViewPool | None = None
         self._entries = AccessEntries()

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from annals.api.cli.options import load_settings
-from annals.api.cli.outcome import InvalidInput, UsageError
+from annals.api.cli.options import load_settings, require_store
+from annals.api.cli.outcome import InvalidInput, StoreError, UsageError
 
 if TYPE_CHECKING:
     from annals.api.auth.credentials import RequestCredential
+    from annals.api.settings.settings import Settings
+    from annals.projections.access.stored_access import StoredAccess
 
 auth: Final = typer.Typer(help="Check credentials by the settings of the server.")
 
@@ -48,7 +50,7 @@ def check(user: User = None, secret_file: SecretFile = None, certificate: Certif
     from annals.api.auth.whoami import identity_document
 
     settings = load_settings()
-    authenticator = build_settings_authenticator(settings, Upkeep())
+    authenticator = build_settings_authenticator(settings, Upkeep(), stored_access=_stored_access(settings))
     if not authenticator.names:
         raise UsageError(
             "no authenticator is on, so the server reads no credential: every caller is anonymous, with the role "
@@ -62,6 +64,21 @@ def check(user: User = None, secret_file: SecretFile = None, certificate: Certif
         raise InvalidInput(f"refused by {error.authenticator or 'all'}: {error} (asked: {asked}).") from None
     document = {**identity_document(identity), "why": f"it is known from {identity.origin}"}
     typer.echo(json.dumps(document, ensure_ascii=False, indent=2))
+
+
+def _stored_access(settings: Settings) -> StoredAccess | None:
+    """The API keys and grants in the store; None without a store."""
+    from annals.projections.access.stored_access import StoredAccess
+    from annals.projections.entities.query import ViewPool
+
+    if not settings.api_keys:
+        try:
+            require_store(settings)
+        except StoreError:
+            return None
+    access = StoredAccess()
+    access.open(ViewPool(require_store(settings).database))
+    return access
 
 
 def _credential(user: str | None, secret_file: Path | None) -> RequestCredential:

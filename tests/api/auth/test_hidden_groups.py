@@ -112,7 +112,7 @@ def test_a_write_to_a_hidden_group_is_refused_whether_it_exists_or_not(
 
 
 def test_a_group_that_does_not_exist_yet_can_be_made_at_a_place(api: Api) -> None:
-    # ACC-60, ACC-64: Groups that do not exist yet count
+    # ACC-60: Groups that do not exist yet count
     assert api.send("PUT", "/dirs/New-1", {}, **by("part")).status_code == 201
     assert api.send("PUT", "/dirs/new2", {}, **by("part")).status_code == 403
     assert sorted(api.done("GET", "/dirs", **by("part")).json()) == ["New-1", "read", "seen"]

@@ -7,6 +7,7 @@ import sys
 from contextlib import closing
 from itertools import count
 
+from annals.api.auth.callers import Authenticator
 from annals.api.auth.tokens import FixedTokenVerifier, parse_fixed_tokens
 from annals.api.subscriptions.owner_rights import CACHE_SECONDS, OwnerRights
 from annals.projections.entities.query import ViewPool
@@ -27,7 +28,8 @@ def test_owners_read_everything_without_authentication() -> None:
 
 def test_listed_callers() -> None:
     # SUB-911: by the roles that they have now
-    rights = OwnerRights(FixedTokenVerifier(lambda: parse_fixed_tokens(TOKENS)).callers_named, none)
+    authenticator = Authenticator([FixedTokenVerifier(lambda: parse_fixed_tokens(TOKENS))])
+    rights = OwnerRights(authenticator.callers_named, none)
     assert rights("rita", "/dirs/d1") and rights("gina", "/dirs/d1/files/f") and rights("console", "/")
     assert not rights("gina", "/dirs/d2") and not rights("nemo", "/dirs/d1") and not rights("gone", "/dirs/d1")
 

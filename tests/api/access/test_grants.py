@@ -1,0 +1,205 @@
+"""`/-/grants` and `/-/access`: roles that administrators give, who gets them, and who could do what when."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.api.access.conftest import AccessApi, access_api
+from tests.api.auth.test_jwt import KEY, jwk, token
+
+
+def grant(api: AccessApi, by: str = "admin", **members: Any) -> Any:
+    answer = api.send("POST", "/-/grants", {"subject": "caller:nora", "role": "writer", "at": "/", **members}, by=by)
+    return answer.json() if answer.status_code == 201 else answer.status_code
+
+
+@pytest.mark.parametrize("subject", ["caller:nora", "anyone"])
+def test_a_grant_adds_to_the_roles_of_a_credential(api: AccessApi, subject: str) -> None:
+    # ACC-61, ACC-62, ACC-65
+    assert api.whoami("nobody")["groups"] == {}
+    created = grant(api, subject=subject, at="/schemagroups/Pay-*", note="for the quarter")
+    assert created == {
+        "id": created["id"],
+        "subject": subject,
+        "role": "writer",
+        "at": "/schemagroups/pay-*",
+        "note": "for the quarter",
+        "grantedby": "ada",
+    }
+    assert api.whoami("nobody")["groups"] == {"/schemagroups/pay-*": "writer"}
+    assert api.send("PUT", "/schemagroups/pay-eu", {}, by="nobody").status_code == 201
+    assert api.send("PUT", "/schemagroups/other", {}, by="nobody").status_code == 403
+    higher = grant(api, at="/schemagroups/pay-*", role="admin")
+    assert api.whoami("nobody")["groups"] == {"/schemagroups/pay-*": "admin"}
+    assert api.send("DELETE", f"/-/grants/{higher['id']}").status_code == 204
+    assert api.send("DELETE", f"/-/grants/{created['id']}").status_code == 204
+    assert api.send("PUT", "/schemagroups/pay-us", {}, by="nobody").status_code == 403
+    grant(api, role="reader")
+    assert api.whoami("nobody")["role"] == "reader"
+
+
+@pytest.mark.parametrize(
+    ("claims", "role"),
+    [
+        ({"groups": ["a", "pay"]}, "writer"),
+        ({"groups": "pay"}, "writer"),
+        ({"groups": ["pays", "claim:pay"]}, None),
+        ({"groups": {"pay": "writer"}}, None),
+        ({"groups": ["pay", 1]}, None),
+        ({"groups": [*map(str, range(100)), "pay"]}, None),
+        ({"teams": ["pay"]}, None),
+    ],
+)
+def test_grants_to_claims(sqlite_url: str, tmp_path: Path, claims: dict[str, Any], role: str | None) -> None:
+    # ACC-62: a word that the token has; a claim of another type, or with too many words, has none (ACC-25)
+    (tmp_path / "jwks.json").write_text(json.dumps({"keys": [jwk(KEY)]}))
+    options = {"jwt_keys": str(tmp_path / "jwks.json"), "jwt_issuer": "i", "jwt_audience": "a"}
+    with access_api(sqlite_url, **options) as api:
+        grant(api, subject="claim:pay")
+        assert api.whoami(token(role=..., **claims))["role"] == role
+
+
+def test_grants_are_for_credentials_only(api: AccessApi) -> None:
+    # ACC-122: never for callers without one; a lower role takes nothing away (ACC-67)
+    grant(api, subject="anyone")
+    grant(api, subject="caller:ada", role="reader")
+    assert api.send("GET", "/", by=None).status_code == 401
+    assert api.whoami("admin")["role"] == "admin"
+    assert api.whoami("nobody")["role"] == "writer"
+
+
+def test_grants_expire(api: AccessApi) -> None:
+    # ACC-62
+    grant(api, expires="2026-01-02T03:05:00Z")
+    assert api.whoami("nobody")["role"] == "writer"
+    api.now += timedelta(minutes=1)
+    assert api.whoami("nobody")["role"] is None
+
+
+@pytest.mark.parametrize(
+    ("members", "pointer", "code"),
+    [
+        ({"subject": "nora"}, "/subject", "value"),
+        ({"subject": "caller:"}, "/subject", "value"),
+        ({"subject": "claim:"}, "/subject", "value"),
+        ({"subject": "role:x"}, "/subject", "value"),
+        ({"subject": "Anyone"}, "/subject", "value"),
+        ({"subject": None}, "/subject", "required"),
+        ({"role": "owner"}, "/role", "value"),
+        ({"role": None}, "/role", "required"),
+        ({"at": "/schemagroups"}, "/at", "value"),
+        ({"at": "schemagroups/g"}, "/at", "value"),
+        ({"at": "/schemagroups/g/schemas/s"}, "/at", "value"),
+        ({"at": None}, "/at", "required"),
+        ({"expires": "2026-01-02T03:04:05Z"}, "/expires", "value"),
+        ({"id": "a/b"}, "/id", "value"),
+        ({"id": "taken"}, "/id", "exists"),
+        ({"until": "x"}, "/until", "unknown"),
+    ],
+)
+def test_bad_grants_are_refused(api: AccessApi, members: dict[str, Any], pointer: str, code: str) -> None:
+    # ACC-62: the answer names the member, and nothing is recorded
+    grant(api, id="taken")
+    before = api.send("GET", "/-/grants").json()
+    body = {"subject": "caller:nora", "role": "writer", "at": "/", **members}
+    answer = api.send("POST", "/-/grants", {name: value for name, value in body.items() if value is not None})
+    problem = answer.json()
+    assert (answer.status_code, problem["type"].rpartition("#")[2]) == (400, "invalid_grant")
+    assert (problem["pointer"], problem["code"]) == (pointer, code)
+    assert api.send("GET", "/-/grants").json() == before
+
+
+def test_a_subject_has_at_most_a_hundred_grants(api: AccessApi) -> None:
+    # ACC-60
+    made = [grant(api, at=f"/schemagroups/g{number}") for number in range(101)]
+    assert made[-1] == 400 and len(api.send("GET", "/-/grants").json()) == 100
+    assert isinstance(grant(api, subject="caller:other"), dict)
+
+
+def test_a_grant_is_replaced(api: AccessApi) -> None:
+    # ACC-62: PUT makes or replaces; the same again is no event
+    body = {"subject": "caller:nora", "role": "reader", "at": "/"}
+    made = api.send("PUT", "/-/grants/g1", body)
+    assert (made.status_code, made.headers["location"]) == (201, "http://h/-/grants/g1")
+    again = api.send("PUT", "/-/grants/g1", body)
+    assert (again.status_code, again.json(), again.headers["annals-position"]) == (
+        200,
+        made.json(),
+        made.headers["annals-position"],
+    )
+    assert api.send("PUT", "/-/grants/g1", {**body, "role": "writer"}).json()["role"] == "writer"
+    assert api.send("PUT", "/-/grants/g1", {**body, "id": "g2"}).json()["code"] == "idmismatch"
+    assert api.send("GET", "/-/grants/g1").json()["role"] == "writer"
+    assert api.send("DELETE", "/-/grants/g2").status_code == 404
+
+
+def test_who_may_grant(api: AccessApi) -> None:
+    # ACC-49, ACC-64: an admin of the place, up to admin; lists show what one may administer
+    key = api.made(name="root", role="admin")["key"]
+    for by, at, role, status in (
+        ("team", "/schemagroups/pay-eu", "admin", 201),
+        ("team", "/schemagroups/pay-*", "reader", 201),
+        ("team", "/schemagroups/*", "reader", 403),
+        ("team", "/schemagroups/other", "reader", 403),
+        ("team", "/", "reader", 403),
+        ("writer", "/schemagroups/pay-eu", "reader", 403),
+        (key, "/schemagroups/pay-eu", "reader", 403),
+    ):
+        body = {"subject": "caller:tim", "role": role, "at": at}
+        assert api.send("POST", "/-/grants", body, by=by).status_code == status, (by, at)
+    root = grant(api)["id"]
+    assert len(api.send("GET", "/-/grants", by="team").json()) == 2
+    assert len(api.send("GET", "/-/grants?at=/schemagroups/pay-eu").json()) == 1
+    assert len(api.send("GET", "/-/grants?subject=caller:nora").json()) == 1
+    assert api.send("GET", f"/-/grants/{root}", by="team").status_code == 404
+    moved = {"subject": "caller:nora", "role": "reader", "at": "/schemagroups/pay-eu"}
+    for id in (root, "nothing"):
+        assert api.send("DELETE", f"/-/grants/{id}", by="team").status_code == 403
+    assert api.send("PUT", f"/-/grants/{root}", moved, by="team").status_code == 403
+    assert api.send("GET", "/-/grants", by="writer").status_code == 403
+
+
+def test_who_could(api: AccessApi) -> None:
+    # ACC-66
+    created = grant(api, at="/schemagroups/pay-*", role="reader")
+    key = api.made(groups={"/schemagroups/pay-eu": "writer"}, role=None)
+    position = int(api.send("GET", "/").headers["annals-position"])
+    then = api.send("GET", "/-/access/schemagroups/pay-eu/schemas/s").json()
+    from_settings = [
+        {"subject": f"caller:{name}", "role": role, "by": "ANNALS_TOKENS", "asofnow": True}
+        for name, role in (("ada", "admin"), ("tim", "admin"), ("wim", "writer"))
+    ]
+    assert then == {
+        "at": "/schemagroups/pay-eu",
+        "roles": [
+            {"subject": "caller:nora", "role": "reader", "by": f"/-/grants/{created['id']}"},
+            {"subject": "caller:key:ci", "role": "writer", "by": f"/-/keys/{key['id']}"},
+            *from_settings,
+        ],
+    }
+    api.send("DELETE", f"/-/grants/{created['id']}")
+    api.send("DELETE", f"/-/keys/{key['id']}")
+    assert api.send("GET", "/-/access/schemagroups/pay-eu", by="team").json()["roles"] == from_settings
+    assert api.send("GET", f"/-/access/schemagroups/pay-eu/schemas/s?asof={position}").json() == then
+    assert [one["subject"] for one in api.send("GET", "/-/access/").json()["roles"]] == ["caller:ada", "caller:wim"]
+    assert api.send("GET", "/-/access", by="team").status_code == 403
+    assert api.send("GET", "/-/access/schemagroups/other", by="team").status_code == 403
+
+
+def test_grants_and_keys_stay_out_of_the_registry(api: AccessApi) -> None:
+    # ACC-63: no state hash, export or feed of others has them
+    before = api.send("GET", "/-/hash").json()
+    grant(api)
+    api.made()
+    assert api.send("GET", "/-/hash").json()["hash"] == before["hash"]
+    assert "grants" not in api.send("GET", "/export").text
+    for path in ("/-/log", "/-/events", "/-/interactions", "/-/diff?from=1"):
+        for by in ("writer", "team"):
+            answer = api.send("GET", path, by=by).text
+            assert "/-/grants" not in answer and "/-/keys" not in answer
+    assert all(f"/-/{name}/" in api.send("GET", "/-/log").text for name in ("grants", "keys"))
