@@ -51,8 +51,8 @@ from annals.api.ops.commit_listeners import CommitListeners
 from annals.api.ops.health import LIVEZ, READYZ, HealthRoutes
 from annals.api.ops.metrics import ServerMetrics
 from annals.api.ops.metrics_route import METRICS, MetricsRoutes
+from annals.api.ops.own_paths import OTHER_SURFACES, OWN_PATHS, PATH_TEMPLATES
 from annals.api.ops.version import VERSION, VersionRoutes
-from annals.api.own_paths import OTHER_SURFACES, OWN_PATHS, PATH_TEMPLATES
 from annals.api.registry.log_head_watcher import LogHeadWatcher
 from annals.api.registry.open_registry import Registry, open_registry
 from annals.api.registry.waitfor import PositionWaits

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from itertools import chain
+from typing import Final
 
 from starlette.types import Receive
 
@@ -22,10 +24,10 @@ from annals.api.http.response import Response
 from annals.commands.store.clock import parse_time
 from annals.commands.store.hashes import NO_INTERACTION
 from annals.domain.access import grants, keys
-from annals.domain.access.grants import CALLER_SUBJECT, Grant
+from annals.domain.access.grants import Grant
+from annals.domain.access.held_roles import roles_by_grant, roles_by_key, roles_by_setting
 from annals.domain.access.keys import ApiKey
-from annals.domain.access.places import matches
-from annals.domain.access.roles import Caller, Role, group_of, highest_role
+from annals.domain.access.roles import Caller, group_of
 from annals.domain.errors.http_errors import Forbidden
 from annals.domain.values import xid as xids
 
@@ -51,44 +53,26 @@ class AccessRoutes:
         place = _place(request.segments[2:])
         if not request.caller.administers(place):
             raise Forbidden(caller=request.caller.name)
+        return await asyncio.to_thread(self._answer, request, place)
 
-        def read() -> Response:
-            moment = moment_of(self._context, single_params(request, ASOF)[ASOF], request)
-            entries = [*_granted(moment, place, self._now(moment)), *self._from_settings(place)]
-            return answer_json(request, 200, {"at": place, "roles": entries}, moment.headers)
+    def _answer(self, request: Request, place: str) -> Response:
+        """Settings are those of now, also in an answer about the past, which marks them."""
+        moment = moment_of(self._context, single_params(request, ASOF)[ASOF], request)
+        now = self._time_of(moment)
+        given = map(Grant.from_entity, moment.entities(grants.COLLECTION).all())
+        found = map(ApiKey.from_entity, moment.entities(keys.COLLECTION).all())
+        recorded = chain(roles_by_grant(place, given, now), roles_by_key(place, found, now))
+        current = ({**held._asdict(), "asofnow": True} for held in roles_by_setting(place, self._listed()))
+        roles = [*(held._asdict() for held in recorded), *current]
+        return answer_json(request, 200, {"at": place, "roles": roles}, moment.headers)
 
-        return await asyncio.to_thread(read)
-
-    def _now(self, moment: Moment) -> Any:
-        if not moment.is_past:
-            return self._context.registry.store.clock()
-        last = moment.view.log.interaction_at(moment.view.position())
+    def _time_of(self, moment: Moment) -> datetime:
+        last = moment.view.log.interaction_at(moment.view.position()) if moment.is_past else NO_INTERACTION
         return self._context.registry.store.clock() if last is NO_INTERACTION else parse_time(last.time)
-
-    def _from_settings(self, place: str) -> Iterator[dict[str, Any]]:
-        """Settings as they are now, also in an answer about the past."""
-        for caller, origin in self._listed():
-            if (role := _role_at(caller, place)) is not None:
-                yield {"subject": f"{CALLER_SUBJECT}{caller.name}", "role": role, "by": origin, "asofnow": True}
-
-
-def _granted(moment: Moment, place: str, now: Any) -> Iterator[dict[str, Any]]:
-    for grant in map(Grant.from_entity, moment.entities(grants.COLLECTION).all()):
-        if grant.holds_at(now) and (grant.at == xids.REGISTRY or matches(grant.at, place)):
-            yield {"subject": grant.subject, "role": grant.role, "by": f"{grants.COLLECTION}/{grant.id}"}
-    for key in map(ApiKey.from_entity, moment.entities(keys.COLLECTION).all()):
-        if now < key.expires and (role := _role_at(key.caller, place)) is not None:
-            yield {"subject": f"{CALLER_SUBJECT}{key.caller.name}", "role": role, "by": f"{keys.COLLECTION}/{key.id}"}
-
-
-def _role_at(caller: Caller, place: str) -> Role | None:
-    if place == xids.REGISTRY:
-        return caller.role
-    return highest_role(caller.role, *(role for own, role in caller.groups.items() if matches(own, place)))
 
 
 def _place(subpath: Sequence[str]) -> str:
-    """The place that a path names: the registry, or the Group that contains an entity; empty for another path."""
-    if not subpath or subpath == ("",):
+    """The place of an entity: its Group, or the registry for what is in none. Empty for a path of empty names."""
+    if not any(subpath):
         return xids.REGISTRY
-    return group_of(xids.join(*subpath)) if all(subpath) else ""
+    return (group_of(xids.join(*subpath)) or xids.REGISTRY) if all(subpath) else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -77,7 +78,7 @@ class GrantRoutes:
 
     async def _create(self, request: Request, receive: Receive) -> Response:
         body = await read_document(request, receive)
-        id = body.get("id", new_id()) if isinstance(body, dict) else ""
+        id = body.get("id", new_id(secrets.choice)) if isinstance(body, dict) else ""
         return await self._write(request, id, body, is_new=True)
 
     async def _put(self, request: Request, receive: Receive) -> Response:

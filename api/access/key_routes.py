@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -56,7 +57,7 @@ class KeyRoutes:
         subpath = request.segments[2:]
         is_rotation = len(subpath) == 3 and subpath[1:] == ("actions", "rotate")
         handlers = {"POST": self._rotate} if is_rotation else self._handlers.get(len(subpath))
-        if self._key_uses is None:
+        if self._key_uses is None and request.method != "OPTIONS":
             raise problems.NotAvailable(COLLECTION)
         return await answer_by_method(request, receive, handlers, subpath)
 
@@ -80,12 +81,12 @@ class KeyRoutes:
 
     async def _create(self, request: Request, receive: Receive) -> Response:
         attributes = parse_key_document(await read_document(request, receive))
-        key = new_key(new_id())
+        key = new_key(new_id(secrets.choice), secrets.choice)
         return await self._submit_text(request, CreateKey(f"{COLLECTION}/{key.id}", attributes, key.hash), key, 201)
 
     async def _rotate(self, request: Request, receive: Receive) -> Response:
         grace = parse_rotation(await read_document(request, receive, may_be_empty=True))
-        key = new_key(request.segments[2])
+        key = new_key(request.segments[2], secrets.choice)
         return await self._submit_text(request, RotateKey(f"{COLLECTION}/{key.id}", key.hash, grace), key, 200)
 
     async def _submit_text(self, request: Request, command: CreateKey | RotateKey, key: KeyText, code: int) -> Response:

@@ -30,7 +30,7 @@ class RunningRegistry:
 
     def __init__(self, app: Starlette, database: str, runner: asyncio.Runner) -> None:
         self.app = app
-        self._database = database
+        self.database = database
         self._runner = runner
         self._client = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=BASE_URL)
 
@@ -44,8 +44,8 @@ class RunningRegistry:
 
     def tables(self) -> Inspector:
         """The tables of its store, with those that the first subscription needs."""
-        create_tables(self._database)
-        return inspect(create_engine(self._database))
+        create_tables(self.database)
+        return inspect(create_engine(self.database))
 
 
 @contextmanager

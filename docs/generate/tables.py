@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from sqlalchemy import Inspector
 
+from annals.projections.access.key_uses import KeyUses
 from docs.generate.application import running_registry
 from docs.generate.markdown import code, page, table
 
@@ -53,6 +54,7 @@ _GROUPS: Final[dict[str, dict[str, str]]] = {
         "delivery_process": "The processes that deliver, each with the time until which it counts as alive.",
         "delivery_lease": "Which process delivers for which subscription.",
     },
+    "The state of API keys": {"key_use": "When and from where each API key was last used."},
     "The state of links": {
         "replication_state": "The progress and the status of each link.",
         "replication_sent": "What a link has written to another registry over a legacy API.",
@@ -66,6 +68,7 @@ _GROUPS: Final[dict[str, dict[str, str]]] = {
 def text() -> str:
     """The whole page. Raises: ValueError for a table without a meaning, or a meaning without a table."""
     with running_registry() as registry:
+        KeyUses(registry.database).open()  # only servers that accept keys make it
         found = registry.tables()
         explained = {name for group in _GROUPS.values() for name in group}
         if different := set(found.get_table_names()) ^ explained:

@@ -6,8 +6,7 @@ or a replica. Its stream is `/-/keys/<id>`, outside the registry's tree.
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
@@ -19,6 +18,8 @@ from zlib import crc32
 from annals.domain.access.roles import KEY_PREFIX, Caller, Role
 from annals.domain.registry.entities import Entity
 
+#: Chooses one of some characters.
+Choose = Callable[[str], str]
 #: A name that no type of the model can have.
 TYPE: Final = "-.keys"
 COLLECTION: Final = "/-/keys"
@@ -97,14 +98,14 @@ class ApiKey:
         )
 
 
-def new_id() -> str:
-    """A random id."""
-    return "".join(secrets.choice(_ID_ALPHABET) for _ in range(_ID_LENGTH))
+def new_id(choose: Choose) -> str:
+    """An id of characters that nobody confuses. choose: at random."""
+    return "".join(choose(_ID_ALPHABET) for _ in range(_ID_LENGTH))
 
 
-def new_key(id: str) -> KeyText:
-    """A new random key with an id."""
-    text = f"{PREFIX}{id}_{''.join(secrets.choice(_ALPHABET) for _ in range(_SECRET_LENGTH))}"
+def new_key(id: str, choose: Choose) -> KeyText:
+    """A key with an id. choose: at random, from a source for secrets."""
+    text = f"{PREFIX}{id}_{''.join(choose(_ALPHABET) for _ in range(_SECRET_LENGTH))}"
     return KeyText(id, text + _checksum(text))
 
 

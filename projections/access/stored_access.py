@@ -66,7 +66,8 @@ class StoredAccess:
         if not self.is_fresh:
             async with self._lock:
                 if not self.is_fresh:
-                    await asyncio.to_thread(self.refresh)
+                    # Not `to_thread`, which runs in the context of the request: its answer would name this position.
+                    await asyncio.get_running_loop().run_in_executor(None, self.refresh)
         return self._entries
 
     def refresh(self) -> AccessEntries:

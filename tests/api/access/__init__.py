@@ -1,0 +1,1 @@
+"""Tests of API keys and grants, through HTTP and between processes."""

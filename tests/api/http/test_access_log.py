@@ -14,7 +14,7 @@ import pytest
 from annals.api.http.access_log.line_rate import AUTO_LIMIT, AccessLogMode, LineRate
 from annals.api.http.access_log.route_templates import UNKNOWN_ROUTE, RouteTemplates
 from annals.api.http.request import build_request
-from annals.api.own_paths import PATH_TEMPLATES
+from annals.api.ops.own_paths import PATH_TEMPLATES
 from tests.support.registries.in_process import Api, create, serving
 from tests.support.subscribing import TOKENS, bearer
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from annals.api.own_paths import OWN_PATHS
+from annals.api.ops.own_paths import OWN_PATHS
 from annals.domain.model.builtin import default_source
 from tests.support.registries.in_process import Api, create, serving
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from annals.api.compat.openapi import compat_openapi_document
-from annals.api.own_paths import OWN_PATHS
+from annals.api.ops.own_paths import OWN_PATHS
 from annals.api.registry.capabilities import Capabilities
 from annals.api.xregistry.openapi.document import openapi_document
 from annals.api.xregistry.openapi.names import fold

@@ -18,7 +18,7 @@ from annals.api.http import compression
 from annals.api.messaging import findings
 from annals.api.openapi.html_page import render_page
 from annals.api.openapi.problems import ALL_PROBLEM_TYPES
-from annals.api.own_paths import OWN_PATHS
+from annals.api.ops.own_paths import OWN_PATHS
 from annals.api.registry.capabilities import Capabilities
 from annals.api.xregistry.openapi.document import openapi_document
 from annals.api.xregistry.openapi.operations import SUMMARIES
@@ -87,6 +87,7 @@ def test_it_has_every_path_and_method(api: Api, described: Json) -> None:
         "restoring": 1,
         "subscriptions": 8,
         "links": 5,
+        "access": 6,
         "discovery": 2,
     }
     assert len(described["paths"]) == sum(counts.values())
