@@ -61,7 +61,7 @@ What to expect of a server that shares two cores with its clients and its databa
   4.5 kB on PostgreSQL, with the read model, its history and the filter index.
 - A sort of a small collection, or a filter for ranges of several attributes, reads up to a thousand rows: 10 to 15 µs
   each.
-- A list of 1,000 Resources takes 5 ms, and took 3 ms when rows were not compressed: the price of a smaller database.
+- A list of 1,000 Resources takes 4 ms, and took 3 ms when rows were not compressed: the price of a smaller database.
 - One small write in about 85 takes up to 20 or 30 ms, because the index takes in all changes since the last time.
 """
 #: The section of figures beside those of another commit.
