@@ -76,11 +76,19 @@ class LogFeedRoutes:
 
 
 def _head_members(interaction: Interaction, caller: Caller) -> dict[str, object]:
-    """The members of the head; its hashes cover all of the registry, so only who sees all of it gets them (ACC-74)."""
-    interaction_members = (
-        {}
-        if interaction is NO_INTERACTION
-        else {"time": interaction.time, "xregcorrelationid": interaction.xregcorrelationid}
-    )
-    hashes = {"chain": interaction.chain.hex(), "state": interaction.state.hex()} if caller.sees_everything else {}
-    return {"position": interaction.last, **interaction_members, **hashes}
+    """The members of the head.
+
+    The hashes cover all of the registry, and the interaction may be one of hidden entities only, so who does not see
+    everything gets neither (ACC-74).
+    """
+    position: dict[str, object] = {"position": interaction.last}
+    if interaction is NO_INTERACTION:
+        return position
+    if not caller.sees_everything:
+        return position | {"time": interaction.time}
+    return position | {
+        "time": interaction.time,
+        "xregcorrelationid": interaction.xregcorrelationid,
+        "chain": interaction.chain.hex(),
+        "state": interaction.state.hex(),
+    }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from hashlib import sha256
 from itertools import product
@@ -13,20 +12,13 @@ import httpx
 import pytest
 
 from annals.domain.model.builtin import default_source
+from tests.support.registries.get_routes import CONFLUENT, MESSAGES, SCHEMAS, get_routes
 from tests.support.registries.in_process import BASE, Api, create, serving
 
 #: The word in all that is hidden, and one that is nowhere and has the same place in any order.
 WORD, NOWHERE = "zebra", "zebrz"
 #: Headers that two equal answers need not share: a tag has a hash of the query, and each request has an id.
 UNEQUAL = ("etag", "x-request-id")
-CONFLUENT, SCHEMAS, MESSAGES = "/compat/confluent", "/compat/schemaregistry/v0.2", "/compat/messagecatalog/v0.1"
-#: The OpenAPI documents, and the path below which each has its paths.
-DOCUMENTS = {
-    "/-/openapi.json": "",
-    "/-/openapi/schemaregistry.json": SCHEMAS,
-    "/-/openapi/messagecatalog.json": MESSAGES,
-    "/-/openapi/confluent.json": CONFLUENT,
-}
 TOKENS = {
     "root": {"name": "root", "role": "admin"},
     "part": {"name": "part", "groups": {"/*/seen": "writer", "/schemagroups/default": "reader", "/*/none-*": "admin"}},
@@ -163,30 +155,6 @@ def _base36(number: int) -> str:
     return digits[number] if number < 36 else _base36(number // 36) + digits[number % 36]
 
 
-def _paths(api: Api) -> Iterator[tuple[str, set[str]]]:
-    """Each GET path with values for its parameters, and the names of those of its query."""
-    values = _values(api)
-    for document, base in DOCUMENTS.items():
-        answer = api.done("GET", document, authorization="Bearer part").json()
-        for template, operations in answer["paths"].items():
-            if "get" not in operations:
-                continue
-            parameters = [*operations["get"].get("parameters", ()), *operations.get("parameters", ())]
-            names = re.findall(r"\{(\w+)\}", template)
-            query = {each["name"] for each in parameters if each.get("in") == "query"}
-            for chosen in product(*(values[name] for name in names)):
-                path = base + template
-                for name, value in zip(names, chosen, strict=True):
-                    path = path.replace(f"{{{name}}}", value, 1)
-                yield path, query
-
-
-def _queries(names: set[str], position: int) -> Iterator[str]:
-    for query in QUERIES:
-        if all(part.partition("=")[0] in names for part in query.split("&") if part):
-            yield query.replace("{}", str(position))
-
-
 def _seen(answer: httpx.Response) -> tuple[int, list[tuple[str, str]], str]:
     """All that an answer says, with the word that is nowhere in place of the hidden one."""
     headers = [(name, value.replace(WORD, NOWHERE)) for name, value in answer.headers.items() if name not in UNEQUAL]
@@ -202,9 +170,10 @@ def test_no_answer_shows_a_word_of_a_hidden_group(api: Api) -> None:
     # ACC-78, ACC-79, ACC-80: where the caller names it, the answer is that about one that never was
     position = int(api.send("GET", "/-/log/head", authorization="Bearer root").headers["annals-position"])
     asked: dict[str, int] = {}
-    for path, names in _paths(api):
-        for query in _queries(names, position):
-            url = f"{path}?{query}" if query else path
+    values = _values(api)
+    for route in get_routes(api, "Bearer part"):
+        for path, query in product(route.paths(values), route.queries(QUERIES)):
+            url = f"{path}?{query.replace('{}', str(position))}" if query else path
             if url in asked:
                 continue
             answer = _get(api, url)

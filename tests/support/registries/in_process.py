@@ -21,6 +21,7 @@ from annals.projections.entities.apply import EntityProjection
 
 BASE = "http://h/r"
 NOW = "2026-01-02T03:04:05Z"
+NEW_YEAR = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 MODEL: dict[str, Any] = {
     "groups": {
         "dirs": {
@@ -42,7 +43,7 @@ MODEL: dict[str, Any] = {
 
 
 class Api:
-    """One registry and its client."""
+    """One registry and its client. ids: correlation ids to come. now: the time of the server's clock."""
 
     def __init__(
         self,
@@ -52,11 +53,12 @@ class Api:
         ports: dict[str, Any] | None = None,
         **options: Any,
     ) -> None:
-        self.ids = (f"{ids}{number}" for number in count(1))
+        self.ids: Iterator[str] = (f"{ids}{number}" for number in count(1))
+        self.now = NEW_YEAR
         settings = Settings(database=database, public_url=public_url, registryid="reg", **{"hosts": "h", **options})
         self.app = create_app(
             settings,
-            clock=lambda: datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC),
+            clock=lambda: self.now,
             new_id=lambda: next(self.ids),
             **(ports or {}),
         )
@@ -82,9 +84,14 @@ class Api:
         return answer
 
 
-def create(database: str, model: dict[str, Any] = MODEL) -> None:
-    """Makes a store whose registry has a model of ours from its first interaction on."""
-    store, entities = Store(database, clock=lambda: datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)), EntityProjection()
+def create(database: str, model: dict[str, Any] = MODEL, id: str | None = None) -> None:
+    """Makes a store whose registry has a model of ours from its first interaction on. id: of this interaction.
+
+    With an id, all such stores are equal, also in what is random otherwise.
+    """
+    fixed: dict[str, Any] = {} if id is None else {"new_id": lambda: id, "new_salt": lambda: "salt"}
+    store = Store(database, clock=lambda: NEW_YEAR, **fixed)
+    entities = EntityProjection()
     store.create()
     with store.writing() as transaction:
         entities.create(transaction.connection)
