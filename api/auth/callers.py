@@ -101,7 +101,11 @@ class Authenticator:
                 return self._anonymous
             name = credential.name
             self._check_attempts(request, name)
-            identity = await self.verify(credential)
+            if name:  # checks of passwords take long, and wait for each other
+                with self._attempts.checking(self._address(request), name, credential):
+                    identity = await self.verify(credential)
+            else:
+                identity = await self.verify(credential)
             self._check_attempts(request, name)  # many guesses may have been sent at the same time
             if identity.key is not None and self._key_uses is not None:
                 self._key_uses.note(identity.key, self._address(request))

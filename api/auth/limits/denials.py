@@ -12,7 +12,9 @@ from prometheus_client import CollectorRegistry, Counter
 from annals.api.http.access_log.access_log import CURRENT_CALLER
 from annals.api.http.access_log.route_templates import RouteTemplates
 from annals.api.http.connections.trusted_proxies import TrustedProxies
+from annals.api.http.problem_response import OWN_PREFIX
 from annals.api.http.request import Request
+from annals.domain.access.roles import Caller, group_of
 from annals.domain.errors.http_errors import (
     CrossOrigin,
     Forbidden,
@@ -37,6 +39,23 @@ _KINDS: Final[Mapping[type[Problem], str]] = {
     TooManyAttempts: "rate",
     TooManyRequests: "rate",
 }
+
+
+#: The first segments of paths whose second one is no id of a Group.
+_OTHER_TREES: Final = frozenset(("compat", "subscriptions"))
+
+
+def _is_hidden(request: Request, problem: Problem, caller: Caller | None) -> bool:
+    """Whether a read has no answer because its caller does not see the Group.
+
+    Whether the Group exists does not matter and is not looked up, as it does not for a write, which is 403 (ACC-78):
+    an answer to one that exists would take longer.
+    """
+    if problem.status != 404 or not request.is_read or caller is None or caller.sees_everything:
+        return False
+    names = request.segments[2:] if request.segments[:1] == (OWN_PREFIX,) else request.segments
+    group = "" if not names or names[0] in _OTHER_TREES else group_of("/" + "/".join(names))
+    return bool(group) and not caller.can_read(group)
 
 
 class DenialLog:
@@ -64,12 +83,14 @@ class DenialLog:
 
     def add(self, request: Request, problem: Problem) -> None:
         """Counts and logs a request, if the problem is a denial."""
-        kind = _KINDS.get(type(problem))
+        caller = CURRENT_CALLER.get()
+        kind = "hidden" if _is_hidden(request, problem, caller) else _KINDS.get(type(problem))
         if kind is None:
             return
         self._denials.labels(kind).inc()
-        caller = CURRENT_CALLER.get()
-        self._write(request, problem.name, caller.name if caller is not None else None)
+        self._write(
+            request, "hidden" if kind == "hidden" else problem.name, caller.name if caller is not None else None
+        )
 
     def _write(self, request: Request, reason: str, caller: str | None, message: str | None = None) -> None:
         left_out = self._admit(reason)

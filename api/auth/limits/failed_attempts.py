@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from ipaddress import IPv6Address, ip_address
 from typing import Final
 
@@ -30,6 +31,8 @@ class FailedAttempts:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._failures: OrderedDict[Key, deque[float]] = OrderedDict()
+        #: The different credentials whose checks have begun and not ended, with the number of these checks.
+        self._running: dict[Key, Counter[Hashable]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._failures)
@@ -43,6 +46,32 @@ class FailedAttempts:
         waits = [self._wait(key, now) for key in _keys(address, name)]
         if any(waits):
             raise TooManyAttempts(retry_after=math.ceil(max(waits)))
+
+    @contextmanager
+    def checking(self, address: str, name: str, credential: Hashable) -> Iterator[None]:
+        """Counts a check that takes long as a failure while it runs, so that guesses sent at once are no more than
+        those sent one after the other. Checks of equal credentials at the same time count as one.
+
+        Raises: TooManyAttempts.
+        """
+        keys, now = _keys(address, name), self._clock()
+        for key in keys:
+            running = self._running.get(key, ())
+            if credential not in running and self._count(key, now) + len(running) >= _limit(key):
+                raise TooManyAttempts(retry_after=1)
+        for key in keys:
+            self._running.setdefault(key, Counter())[credential] += 1
+        try:
+            yield
+        finally:
+            for key in keys:
+                self._running[key] -= Counter((credential,))
+                if not self._running[key]:
+                    del self._running[key]
+
+    def _count(self, key: Key, now: float) -> int:
+        """The failures that still count."""
+        return sum(time > now - WINDOW_SECONDS for time in self._failures.get(key, ()))
 
     def add(self, address: str, name: str) -> None:
         """Counts a failure. Cost: O(1)."""

@@ -230,13 +230,17 @@ def test_hashing_is_bounded_and_others_go_on(tmp_path: Path, monkeypatch: pytest
     (tmp_path / "f").write_text(json.dumps(ENTRIES))
     create(f"sqlite:///{tmp_path}/annals.db")
     tokens = '{"t": {"name": "t", "role": "reader"}}'
-    with serving(f"sqlite:///{tmp_path}/annals.db", basic_file=str(tmp_path / "f"), tokens=tokens) as api:
+    options = {"basic_file": str(tmp_path / "f"), "trusted_proxies": "127.0.0.1"}
+    with serving(f"sqlite:///{tmp_path}/annals.db", tokens=tokens, **options) as api:
 
-        async def get(authorization: str) -> Any:
-            return await api.client.get("/", headers={"authorization": authorization})
+        async def get(authorization: str, address: str = "192.0.2.1") -> Any:
+            headers = {"authorization": authorization, "x-forwarded-for": address}
+            return await api.client.get("/", headers=headers)
 
         async def storm() -> list[Any]:
-            guesses = [asyncio.create_task(get(basic(f"n{number}", "x"))) for number in range(100)]
+            # from many addresses, because one may have fewer guesses checked at once
+            senders = [(basic(f"n{number}", "x"), f"192.0.2.{number}") for number in range(100)]
+            guesses = [asyncio.create_task(get(*sender)) for sender in senders]
             await asyncio.sleep(0.05)
             assert (await get("Bearer t")).status_code == 200
             assert not all(guess.done() for guess in guesses)

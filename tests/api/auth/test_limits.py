@@ -336,3 +336,58 @@ def test_credentials_are_nowhere(
         assert secret.encode() not in stored, secret
         assert not [text for text in shown if secret in text], secret
     assert stored
+
+
+def test_many_guesses_at_once(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ACC-110: those that are being checked count already, by name and by address; another address is not concerned."""
+    hashed: list[str] = []
+
+    def check(hash: str, password: str) -> bool:
+        hashed.append(password)
+        time.sleep(0.05)
+        return password == "right"
+
+    monkeypatch.setattr("annals.api.auth.basic.verify_hash", check)
+
+    async def send_all(attempts: list[tuple[str, str, str]]) -> list[int]:
+        requests = [
+            api.client.get("/dirs", headers={"authorization": basic(name, password), "x-forwarded-for": address})
+            for name, password, address in attempts
+        ]
+        return [answer.status_code for answer in await asyncio.gather(*requests)]
+
+    # one name: five of a hundred guesses are checked, and one from elsewhere is not kept waiting behind the others
+    guesses = [("ada", f"guess{number}", "192.0.2.1") for number in range(100)]
+    statuses = api.runner.run(send_all([*guesses, ("ada", "right", "192.0.2.2")]))
+    assert (len(hashed), statuses[-1], set(statuses[:-1]) <= {401, 429}) == (6, 200, True)
+    assert statuses.count(429) >= 95
+    # many names: fifty, and the queue has room for others; the good password is remembered
+    hashed.clear()
+    names = [(f"name{number}", "guess", "192.0.2.3") for number in range(200)]
+    statuses = api.runner.run(send_all([*names, ("ada", "right", "192.0.2.4")]))
+    assert (len(hashed), statuses[-1], 503 in statuses) == (50, 200, False)
+    # the same good credential many times is one check
+    hashed.clear()
+    assert set(api.runner.run(send_all([("ada", "right", "192.0.2.5")] * 100))) == {200}
+
+
+@pytest.mark.parametrize("path", ["/dirs/shut", "/dirs/nowhere", "/-/history/dirs/shut", "/dirs/shut/files/f$details"])
+def test_reads_of_hidden_groups_are_counted(sqlite_url: str, path: str) -> None:
+    """ACC-111: whether the Group exists or not; the caller gets the same 404, and other 404s are not counted."""
+    callers = {"part": {"name": "part", "groups": {"/dirs/seen": "reader"}}}
+    create(sqlite_url)
+    with serving(sqlite_url, tokens=json.dumps(json.loads(TOKENS) | callers)) as api:
+        api.done("PUT", "/dirs/shut/files/f", b"x", **GOOD)
+        api.done("PUT", "/dirs/seen", {}, **GOOD)
+        part = {"authorization": "Bearer part"}
+
+        def hidden() -> list[str]:
+            metrics = api.send("GET", "/-/metrics", **GOOD).text
+            return [line for line in metrics.splitlines() if line.startswith('annals_denied_total{kind="hidden"}')]
+
+        for seen in ("/dirs/seen", "/dirs/seen/files", "/dirs/seen/files/none", "/-/nothing", "/subscriptions/none"):
+            api.send("GET", seen, **part)
+        api.send("GET", "/dirs/nowhere", **GOOD)
+        assert hidden() == []
+        assert api.send("GET", path, **part).status_code == 404
+        assert hidden() == ['annals_denied_total{kind="hidden"} 1.0']
