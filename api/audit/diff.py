@@ -28,7 +28,8 @@ def diff_table(registry: Registry, request: Request) -> RequestedTable:
         before, after, found = compare_moments(view, xid, wanted, registry.store.clock())
         if not may_see_outside_tree(request.caller):
             found = (each for each in found if not xids.is_outside_tree(xids.stream(each.xid)))
-        around = ListWrapper({"xid": xid, "from": moment_members(before), "to": moment_members(after)}, "entities")
+        from_members, to_members = (moment_members(moment, request.caller) for moment in (before, after))
+        around = ListWrapper({"xid": xid, "from": from_members, "to": to_members}, "entities")
         return TableContent(DIFFERENCE_TABLE, found, view.position(), around)
 
     return wanted, look

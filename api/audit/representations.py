@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from annals.api.audit.formats import JsonMembers, TableLayout
 from annals.commands.store.hashes import Interaction
+from annals.domain.access.roles import Caller
 from annals.domain.registry.events import EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
 from annals.domain.values.json_text import dumps
 from annals.projections.audit.entity_diff import ABSENT, EntityDiff, unless_deleted
@@ -99,12 +100,15 @@ INTERACTION_TABLE: Final = _interaction_table(with_hashes=True)
 PARTIAL_INTERACTION_TABLE: Final = _interaction_table(with_hashes=False)
 
 
-def moment_members(interaction: Interaction) -> JsonMembers:
-    """A moment: its log position and its last interaction. The empty log has only position 0."""
+def moment_members(interaction: Interaction, caller: Caller) -> JsonMembers:
+    """A moment: its log position and its last interaction. The empty log has only position 0.
+
+    The interaction may be one of hidden entities only, so its id is for callers who see everything.
+    """
     if not interaction.last:
         return {"position": 0}
-    details = {"time": interaction.time, "xregcorrelationid": interaction.xregcorrelationid}
-    return {"position": interaction.last, **details}
+    id = {"xregcorrelationid": interaction.xregcorrelationid} if caller.sees_everything else {}
+    return {"position": interaction.last, "time": interaction.time, **id}
 
 
 def _difference_members(difference: EntityDiff) -> JsonMembers:

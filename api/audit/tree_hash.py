@@ -26,7 +26,7 @@ def tree_hash_table(registry: Registry, request: Request) -> RequestedTable:
     choice = parse_hash_params(query_params(request, HASH_PARAMS), xid)
 
     def look(view: View) -> TableContent:
-        found = hash_tree_parts(view.seen_by(request.caller, xid), xid, choice, registry.store.clock())
+        found = hash_tree_parts(view.seen_by(request.caller, xid), xid, choice, registry.store.clock(), request.caller)
         return TableContent(HASH_TABLE, found.parts, found.position, ListWrapper(found.members, "parts"))
 
     return form, look

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from annals.api.audit.formats import JsonMembers, TableLayout
 from annals.api.audit.representations import moment_members
 from annals.api.http.query_params import QueryParams, invalid_param, single_value
+from annals.domain.access.roles import Caller
 from annals.domain.values import xid as xids
 from annals.projections.audit.tree_hashes import KeyRange, TreePart, key_range_of, merge_parts, part_members
 from annals.projections.entities.query import View
@@ -60,7 +61,7 @@ def parse_hash_params(parameters: QueryParams, xid: str) -> HashParams:
     )
 
 
-def hash_tree_parts(view: View, xid: str, hash_params: HashParams, now: datetime) -> HashResult:
+def hash_tree_parts(view: View, xid: str, hash_params: HashParams, now: datetime, caller: Caller) -> HashResult:
     """Hashes of the entities at and below an xid. An xid that never existed gives an empty result.
 
     Raises: BadRequest for an invalid moment.
@@ -73,7 +74,7 @@ def hash_tree_parts(view: View, xid: str, hash_params: HashParams, now: datetime
         if hash_params.parts
         else hashes.split_at(hash_params.keys, hash_params.split_keys)
     )
-    members = {"xid": xid, "asof": moment_members(interaction)} | part_members(merge_parts(parts))
+    members = {"xid": xid, "asof": moment_members(interaction, caller)} | part_members(merge_parts(parts))
     return HashResult(interaction.last, members, parts)
 
 

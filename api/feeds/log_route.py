@@ -81,14 +81,11 @@ def _head_members(interaction: Interaction, caller: Caller) -> dict[str, object]
     The hashes cover all of the registry, and the interaction may be one of hidden entities only, so who does not see
     everything gets neither (ACC-74).
     """
-    position: dict[str, object] = {"position": interaction.last}
-    if interaction is NO_INTERACTION:
-        return position
+    members: dict[str, object] = {"position": interaction.last}
+    if interaction is not NO_INTERACTION:
+        members["time"] = interaction.time
     if not caller.sees_everything:
-        return position | {"time": interaction.time}
-    return position | {
-        "time": interaction.time,
-        "xregcorrelationid": interaction.xregcorrelationid,
-        "chain": interaction.chain.hex(),
-        "state": interaction.state.hex(),
-    }
+        return members
+    if interaction is not NO_INTERACTION:
+        members["xregcorrelationid"] = interaction.xregcorrelationid
+    return members | {"chain": interaction.chain.hex(), "state": interaction.state.hex()}

@@ -21,6 +21,7 @@ from annals.api.xregistry.request.flags import KNOWN_FLAGS
 from annals.api.xregistry.request.paths import PathKind, RequestTarget, availability_name, resolve_path
 from annals.commands.store.hashes import Interaction
 from annals.commands.store.write_transaction import Recorded
+from annals.domain.access.roles import Caller
 from annals.domain.decisions.commands import Restore as Command
 from annals.domain.errors import problems
 from annals.domain.errors.problems import Problem
@@ -91,7 +92,7 @@ class RestoreRoutes:
             *findings_headers(recorded),
             *([(CORRELATION_HEADER, correlation_id.encode())] if correlation_id is not None else []),
         ]
-        return json_response(request, 200, _summary_document(restore_request, recorded), headers)
+        return json_response(request, 200, _summary_document(restore_request, recorded, request.caller), headers)
 
 
 def _parse_target(request: Request, definitions: RegistryDefinitions) -> RequestTarget:
@@ -129,17 +130,15 @@ def _parse_include(parameters: QueryParams, target: RequestTarget) -> frozenset[
     return names
 
 
-def _summary_document(restore_request: _RestoreRequest, recorded: Recorded) -> dict[str, object]:
+def _summary_document(restore_request: _RestoreRequest, recorded: Recorded, caller: Caller) -> dict[str, object]:
     """The response: restored target and moment, numbers of changed entities, and the last log position."""
     interaction = restore_request.interaction
+    # The interaction may be one of hidden entities only.
+    id = {"xregcorrelationid": interaction.xregcorrelationid} if caller.sees_everything else {}
     events = [event for _, event in recorded.events]
     return {
         "xid": restore_request.command.xid,
-        "asof": {
-            "position": interaction.last,
-            "time": interaction.time,
-            "xregcorrelationid": interaction.xregcorrelationid,
-        },
+        "asof": {"position": interaction.last, "time": interaction.time, **id},
         **{name: sum(isinstance(event, kind) for event in events) for name, kind in _COUNTED_EVENTS.items()},
         "position": recorded.position,
     }

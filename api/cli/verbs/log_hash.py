@@ -14,6 +14,7 @@ from annals.api.cli.remote_registry import RemoteRegistry
 from annals.api.cli.tables import Column, print_rows
 from annals.api.cli.verbs.log_history import PathArgument, open_view, parse_path_argument
 from annals.commands.store.log import Store
+from annals.domain.access.roles import CONSOLE
 from annals.projections.audit.hash_comparison import HashDifference, HashQuery, HashSource, first_difference
 from annals.projections.audit.tree_hashes import part_members
 from annals.projections.entities.query import View
@@ -64,7 +65,7 @@ def hash_(
 
 
 def _hash_parts(view: View, store: Store, xid: str, query: HashQuery) -> HashResult:
-    return hash_tree_parts(view, xid, parse_hash_params(query, xid), store.clock())
+    return hash_tree_parts(view, xid, parse_hash_params(query, xid), store.clock(), CONSOLE)
 
 
 def _local_source(view: View, store: Store, xid: str, position: int) -> HashSource:

@@ -46,7 +46,7 @@ STEPS: Final = (35, 50)
 #: GET requests after a history, for each route, and the most pages that are followed.
 READS_PER_ROUTE: Final = 3
 MAX_PAGES: Final = 4
-MIDNIGHT: Final = datetime(2026, 1, 1, tzinfo=UTC)
+MIDNIGHT: Final = datetime(2026, 2, 1, tzinfo=UTC)
 
 TOKENS: Final = {
     "root": {"name": "root", "role": "admin"},
@@ -140,7 +140,7 @@ def calls(groups: Sequence[str], schemas: Sequence[str], by: str, pointers_to: S
         lambda own, there, other, base: (
             own
             | {"dataschemaformat": "Own/1", "dataschemauri": f"/schemagroups/{there}/schemas/one"}
-            | ({"basemessage": f"/messagegroups/{other}/messages/two"} if base else {})
+            | ({"basemessageuri": f"/messagegroups/{other}/messages/two"} if base else {})
         ),
         own,
         any_group,
@@ -162,16 +162,55 @@ def calls(groups: Sequence[str], schemas: Sequence[str], by: str, pointers_to: S
         call("POST", "/schemagroups/{}/schemas/{}".format, group, id, body=text.map(str.encode)),
         call(how, "/messagegroups/{}/messages/{}{}".format, group, id, version, body=message),
         call(how, "/endpoints/{}/messages/{}".format, group, id, body=own),
-        call(how, "/endpoints/{}".format, group, body=any_group.map(lambda id: {"messagegroups": [f"/messagegroups/{id}"]})),
-        call("POST", (CONFLUENT + "/subjects/{}/versions").format, subject, body=schema.map(lambda text: {"schema": text})),
-        call("POST", (CONFLUENT + "/subjects/{}/versions").format, subject, body=schema.map(lambda text: {"schema": text})),
+        call(
+            how,
+            "/endpoints/{}".format,
+            group,
+            body=any_group.map(lambda id: {"messagegroups": [f"/messagegroups/{id}"]}),
+        ),
+        call(
+            "POST",
+            (CONFLUENT + "/subjects/{}/versions").format,
+            subject,
+            body=schema.map(lambda text: {"schema": text}),
+        ),
+        call(
+            "POST",
+            (CONFLUENT + "/subjects/{}/versions").format,
+            subject,
+            body=schema.map(lambda text: {"schema": text}),
+        ),
         call("PUT", (CONFLUENT + "/config/{}").format, subject, body=level.map(lambda name: {"compatibility": name})),
-        call("PUT", (SCHEMAS + "/schemagroups/{}").format, old, body=text.map(lambda text: {"format": "Own", "description": text})),
-        call("POST", (SCHEMAS + "/schemagroups/{0}/schemas/{1}?id=urn:s:{0}:{1}").format, old, id, body=text.map(str.encode)),
+        call(
+            "PUT",
+            (SCHEMAS + "/schemagroups/{}").format,
+            old,
+            body=text.map(lambda text: {"format": "Own", "description": text}),
+        ),
+        call(
+            "POST",
+            (SCHEMAS + "/schemagroups/{0}/schemas/{1}?id=urn:s:{0}:{1}").format,
+            old,
+            id,
+            body=text.map(str.encode),
+        ),
         call("PUT", (MESSAGES + "/messagecatalog/{}").format, old, body=st.just({"format": "Own"})),
-        call("POST", (MESSAGES + "/messagecatalog/{0}/messagedefinitions/{1}?id=urn:m:{0}:{1}").format, old, id, body=text.map(str.encode)),
-        call("PATCH", "/schemagroups/{}/schemas/pointer/meta".format, group, body=st.builds(lambda to, id: {"xref": f"/schemagroups/{to}/schemas/{id}"}, st.sampled_from(pointers_to), id)),
-    ]  # fmt: skip
+        call(
+            "POST",
+            (MESSAGES + "/messagecatalog/{0}/messagedefinitions/{1}?id=urn:m:{0}:{1}").format,
+            old,
+            id,
+            body=text.map(str.encode),
+        ),
+        call(
+            "PATCH",
+            "/schemagroups/{}/schemas/pointer/meta".format,
+            group,
+            body=st.builds(
+                lambda to, id: {"xref": f"/schemagroups/{to}/schemas/{id}"}, st.sampled_from(pointers_to), id
+            ),
+        ),
+    ]
     removals = [
         call("DELETE", "/{}/{}".format, plural, group),
         call("DELETE", "/schemagroups/{}/schemas/{}{}".format, group, id, version),
@@ -188,11 +227,13 @@ SHARED_CALLS: Final = st.one_of(
     calls(READABLE, (*SHARED, *ONLY_SEEN), "root", (*READABLE, *WRITABLE)),
     calls(HIDDEN, SHARED, "part", HIDDEN),  # refused
     st.builds(Call, st.just("PATCH"), st.just("/"), st.sampled_from(TEXTS).map(lambda text: {"name": text})),
-    st.just(Call("POST", "/subscriptions", {"sink": "http://127.0.0.1/x", "protocol": "HTTP", "types": ["a"]}, "part")),
+    st.just(
+        Call("POST", "/subscriptions", {"sink": "https://93.184.216.34/in", "protocol": "HTTP", "types": ["a"]}, "part")
+    ),
 )
 HIDDEN_CALLS: Final = st.one_of(
     *[calls(HIDDEN, (*SHARED, *ONLY_HIDDEN), "root", (*HIDDEN, *WRITABLE))] * 9,
-    st.just(Call("POST", "/subscriptions", {"sink": "http://127.0.0.1/x", "protocol": "HTTP", "types": ["a"]})),
+    st.just(Call("POST", "/subscriptions", {"sink": "https://93.184.216.34/in", "protocol": "HTTP", "types": ["a"]})),
 )
 _SOME: Final = st.lists(HIDDEN_CALLS, max_size=4).map(tuple)
 _TEXT: Final = st.sampled_from(TEXTS)
@@ -323,7 +364,18 @@ def _pair(new_store: Callable[[], AbstractContextManager[str]]) -> Iterator[_Pai
                 Call("POST", f"{CONFLUENT}/subjects/avro-{n}/versions", {"schema": text})
                 for n, text in enumerate(SHARED)
             ),
-            *(Call("PUT", f"/schemagroups/{id}", {}) for id in (PADDING, "seen")),
+            *(Call("PUT", f"/{plural}/{id}", {}) for plural in PLURALS for id in (PADDING, "seen", "open-1")),
+            *(Call("PUT", f"{SCHEMAS}/schemagroups/{id}-old", {"format": "Own"}) for id in ("seen", "shut")),
+            *(Call("PUT", f"{MESSAGES}/messagecatalog/{id}-old", {"format": "Own"}) for id in ("seen", "shut")),
+            *(
+                Call("PUT", f"/{path}/{id}", body)
+                for id in ("one", "two")
+                for path, body in (
+                    ("messagegroups/seen/messages", {"name": "ada"}),
+                    ("endpoints/seen/messages", {"name": "bob"}),
+                )
+            ),
+            Call("PUT", "/schemagroups/seen/schemas/one$details", {"format": "Own/1", "name": "ada", "schema": {}}),
         ]
         for call in beginning:
             pair.take(call)
@@ -403,12 +455,21 @@ class _Reads:
             "version": ["1", "2", "latest"],
             "subject": ["avro", "avro-0", "shut", *contexts, ":.shut:"],
             "sha256": [sha256(text.encode()).hexdigest() for text in (*schemas, *TEXTS)],
-            "path": ["", "", *PLURALS, "model", "capabilities", *(f"{p}/{g}" for p in PLURALS for g in groups), *resources, *(f"{r}/versions/1" for r in resources[::3])],
+            "path": [
+                "",
+                "",
+                *PLURALS,
+                "model",
+                "capabilities",
+                *(f"{p}/{g}" for p in PLURALS for g in groups),
+                *resources,
+                *(f"{r}/versions/1" for r in resources[::3]),
+            ],
             "xregcorrelationid": self._pair.ids,
             "token": [_base36(self._random.randrange(self._pair.ends[-1] + 1))],
             "name": ["schemaregistry"],
             "secret": ["x"],
-        }  # fmt: skip
+        }
 
     def _guids(self) -> list[str]:
         versions = self._pair.apis[0].send("GET", f"{CONFLUENT}/schemas?subjectPrefix=:*:&deleted=true", **by("root"))
