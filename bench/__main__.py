@@ -16,6 +16,7 @@ from rich.table import Table
 
 from bench import (
     cesql,
+    confluent,
     deliveries,
     exporting,
     feeds,
@@ -82,6 +83,7 @@ SUBJECTS: Final[dict[str, Subject]] = {
     "rights": rights,
     "importing": importing,
     "writing": writing,
+    "confluent": confluent,
     "exporting": exporting,
     "rebuilding": rebuilding,
     "sparking": sparking,

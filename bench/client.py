@@ -43,7 +43,11 @@ def rate(url: str, number: int, start: int, seconds: float) -> tuple[float, int]
 
     Raises: RuntimeError when a request is not answered with 2xx.
     """
-    workload = WORKLOADS[number]
+    return rate_of(url, WORKLOADS[number], start, seconds)
+
+
+def rate_of(url: str, workload: Workload, start: int, seconds: float) -> tuple[float, int]:
+    """`rate` of a workload that other versions of the registry may not have."""
     began = time.perf_counter()
     done = asyncio.run(_run(url, workload.requests(start), workload.connections, seconds))
     return done * workload.each / (time.perf_counter() - began), start + done + workload.connections

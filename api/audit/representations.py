@@ -10,7 +10,7 @@ from annals.commands.store.hashes import Interaction
 from annals.domain.access.roles import Caller
 from annals.domain.registry.events import EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
 from annals.domain.values.json_text import dumps
-from annals.projections.audit.entity_diff import ABSENT, EntityDiff, unless_deleted
+from annals.projections.audit.entity_diff import ABSENT, AttributeDiff, EntityDiff, diff_values, unless_deleted
 from annals.projections.audit.trail import Revision
 
 #: The two images that a revision can show.
@@ -114,6 +114,9 @@ def moment_members(interaction: Interaction, caller: Caller) -> JsonMembers:
 def _difference_members(difference: EntityDiff) -> JsonMembers:
     before, after = difference.documents
     document = {"changed": before != after, "before": before, "after": after}
+    schemas = {
+        name: schema._asdict() for name, schema in zip(IMAGES, difference.schemas, strict=True) if schema is not None
+    }
     return {
         "xid": difference.xid,
         "type": difference.type,
@@ -123,6 +126,7 @@ def _difference_members(difference: EntityDiff) -> JsonMembers:
             for value_diff in difference.values
         ],
         **({"document": document} if before or after else {}),
+        **({"schema": schemas} if schemas else {}),
     }
 
 
@@ -132,19 +136,27 @@ def _present_members(**members: Any) -> JsonMembers:
 
 
 def _difference_rows(difference: EntityDiff) -> Iterator[JsonMembers]:
-    """A row for each attribute, and one for a changed document; values as JSON."""
+    """A row for each attribute, one for a changed document, and one for each part of what the entity is to Confluent's
+    API that differs; values as JSON."""
     shared_members = {"xid": difference.xid, "type": difference.type, "change": difference.change}
     for value_diff in difference.values:
-        values = _present_members(before=value_diff.before, after=value_diff.after)
-        yield {
-            **shared_members,
-            "of": "attribute",
-            "path": value_diff.path,
-            **{name: _json_text(values[name]) for name in values},
-        }
+        yield _value_row(shared_members, "attribute", value_diff)
     before, after = difference.documents
     if before != after:
         yield {**shared_members, "of": "document", "path": "", "before": before, "after": after}
+    schema_before, schema_after = ({} if one is None else one._asdict() for one in difference.schemas)
+    for value_diff in diff_values(schema_before, schema_after):
+        yield _value_row(shared_members, "schema", value_diff)
+
+
+def _value_row(shared_members: JsonMembers, of: str, value_diff: AttributeDiff) -> JsonMembers:
+    values = _present_members(before=value_diff.before, after=value_diff.after)
+    return {
+        **shared_members,
+        "of": of,
+        "path": value_diff.path,
+        **{name: _json_text(values[name]) for name in values},
+    }
 
 
 def _json_text(value: Any) -> str:

@@ -63,15 +63,19 @@ class ContentCheck(NamedTuple):
         identity = content_identity(self.schema.type, canonical, loads(self.extras))
         sent = load(self.schema.sha256).decode(_TEXT_SOURCE, "replace")
         stored = canonical if self.normalizes else texts.stored_text(parsed, sent)
-        members = {**identity._asdict(), "format": texts.format_of(parsed)}
+        members = {**identity._asdict(), "format": texts.declared_format(parsed)}
         return (Incompatibility(CONTENT_RULE, dumps(members | ({} if stored == sent else {"text": stored})).decode()),)
 
 
 class SchemaContent(NamedTuple):
-    """What a ContentCheck finds. format: of xRegistry. text: to be stored, None for the text as it was sent."""
+    """What a ContentCheck finds.
+
+    declared_format: of xRegistry, with the release that the text declares; None if it declares none. text: to be
+    stored, None for the text as it was sent.
+    """
 
     identity: ContentIdentity
-    format: str
+    declared_format: str | None
     text: str | None
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from annals.domain.confluent.schema_types import type_of_format
+from annals.domain.confluent.schema_types import is_mixed, type_of_format
 from annals.domain.confluent.subjects import name_of_id
 from annals.domain.values import xid as xids
 
@@ -55,8 +55,7 @@ def subject_name(resource: str, facts: Facts) -> str:
 
 def type_of_schema(format: str, facts: Facts) -> str | None:
     """AVRO, JSON or PROTOBUF; None for a Version of another format (CSR-405)."""
-    recorded: str | None = facts.get("type")
-    return recorded if recorded is not None else type_of_format(format)
+    return facts.get("type") if is_mixed(format) else type_of_format(format)
 
 
 def with_facts(facts: Facts, **changes: Any) -> dict[str, Any]:

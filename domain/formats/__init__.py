@@ -38,7 +38,8 @@ COMPATIBILITIES: Final = (
 class FormatModule:
     """One schema format, without importing it.
 
-    names: the values of `format` that mean it, in any letter case; `*` matches any text. is_text: documents are text,
+    names: the values of `format` that mean it, in any letter case; `*` matches any text. One without a release stands
+    for that which each document declares. is_text: documents are text,
     which a JSON document embeds as one string; otherwise they are JSON. can_compare: whether it can compare two
     documents. is_cheap: parsing a small document or comparing two costs no more than a request to a worker process.
     """
@@ -67,11 +68,14 @@ FORMAT_MODULES: Final[tuple[FormatModule, ...]] = (
             *("JsonSchema/draft-04", "JsonSchema/draft-06", "JsonSchema/draft-07"),
             *("JsonSchema/draft/2019-09", "JsonSchema/draft/2020-12"),
             *("JsonSchema/draft-2019-09", "JsonSchema/draft-2020-12"),
+            "JsonSchema",
         ),
     ),
     FormatModule("jsonstructure", ("JsonStructure/draft-04",)),
     FormatModule(
-        "protobuf", tuple(f"Protobuf/{name}" for name in ("2", "2.0", "3", "3.0", "2023", "2024")), is_text=True
+        "protobuf",
+        (*(f"Protobuf/{name}" for name in ("2", "2.0", "3", "3.0", "2023", "2024")), "Protobuf"),
+        is_text=True,
     ),
     FormatModule("xsd", ("XSD/1.0", "XSD/1.1", "XMLSchema/1.0", "XMLSchema/1.1"), is_text=True),
     FormatModule(

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
+from annals.domain.confluent.schema_versions import schema_version
 from annals.domain.registry.events import EntityDeleted, EntityEvent
 from annals.domain.values import dot_path
 from annals.domain.values.json_text import dumps
@@ -33,15 +34,25 @@ class AttributeDiff:
     after: Any
 
 
+class SchemaIdentity(NamedTuple):
+    """What a Version is to Confluent's API. subject: without its context, for which the Group stands."""
+
+    subject: str
+    version: int
+    id: int
+
+
 @dataclass(frozen=True, slots=True)
 class EntityDiff:
-    """The changes of one entity: attributes that differ, and the SHA-256 of its document before and after."""
+    """The changes of one entity: attributes that differ, and before and after, the SHA-256 of its document and what it
+    is to Confluent's API, None if nothing."""
 
     xid: str
     type: str
     change: ChangeKind
     values: tuple[AttributeDiff, ...]
     documents: tuple[str | None, str | None]
+    schemas: tuple[SchemaIdentity | None, SchemaIdentity | None]
 
 
 def diff_entity(before: EntityEvent | None, after: EntityEvent | None) -> Iterator[EntityDiff]:
@@ -52,7 +63,7 @@ def diff_entity(before: EntityEvent | None, after: EntityEvent | None) -> Iterat
     """
     if before and after and before.xid == after.xid:
         diff = _entity_diff("changed", after, before, after)
-        if diff.values or diff.documents[0] != diff.documents[1]:
+        if diff.values or diff.documents[0] != diff.documents[1] or diff.schemas[0] != diff.schemas[1]:
             yield diff
         return
     if before:
@@ -85,12 +96,22 @@ def _entity_diff(
 ) -> EntityDiff:
     values = diff_values(before.attributes if before else {}, after.attributes if after else {})
     return EntityDiff(
-        identity.xid, identity.type, change, tuple(values), (_document_hash(before), _document_hash(after))
+        identity.xid,
+        identity.type,
+        change,
+        tuple(values),
+        (_document_hash(before), _document_hash(after)),
+        (_schema_identity(before), _schema_identity(after)),
     )
 
 
 def _document_hash(event: EntityEvent | None) -> str | None:
     return event.private.get("document") if event else None
+
+
+def _schema_identity(event: EntityEvent | None) -> SchemaIdentity | None:
+    version = schema_version(event, 0) if event is not None else None
+    return SchemaIdentity(version.subject, version.number, version.id) if version is not None else None
 
 
 def _is_same_json(first: Any, second: Any) -> bool:

@@ -299,6 +299,10 @@ class View:
             return None
         return RowOverrides(images | resolved_rows, is_newer_only=position is None and not resolved_rows)
 
+    def xref_rows(self, xid: str, types: Collection[str]) -> Iterator[EntityRow]:
+        """The visible Resources with an xref of some types below an entity or collection."""
+        return self.visibility.among(xref.find_xrefs(self._db, types, *subtree(xid)))
+
     def _changed_images(self, after: int, position: int | None, low: str, high: str) -> dict[str, EntityRow | None]:
         """The entities between two keys with events after a position, as of another position; None for now."""
         current_position = self.position()
@@ -432,6 +436,10 @@ class PastView(View):
     ) -> RowOverrides | None:
         """None, because `selection` resolves xrefs itself and rows need no other change."""
         return None
+
+    def xref_rows(self, xid: str, types: Collection[str]) -> Iterator[EntityRow]:
+        rows = xref.find_past_xrefs(self._current_db, types, *subtree(xid), self._position)
+        return self.visibility.among(rows)
 
 
 class ViewPool:

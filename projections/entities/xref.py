@@ -22,6 +22,9 @@ from annals.projections.entities.rows import ROW_COLUMNS, EntityRow, stored_row
 RESOLVED_XREF: Final = '{"pointed":true}'
 
 _COLUMNS: Final = ", ".join(ROW_COLUMNS)
+_SELECT_REPLACED: Final = (
+    f"SELECT {_COLUMNS} FROM entity_history WHERE type = ? AND id_key > ? AND id_key < ? AND since <= ? AND until > ?"
+)
 #: The path of an xref in the attribute index.
 XREF_PATH: Final = "meta.xref"
 _SELECT_XREF_KEYS: Final = f"SELECT DISTINCT a.id_key FROM attribute AS a WHERE a.path = {PATH_NUMBER}"
@@ -47,6 +50,19 @@ def find_xrefs(db: Database, types: Iterable[str], low: str, high: str) -> Itera
     """
     for type in types:
         yield from map(stored_row, db.all(*xref_query(type, low, high)))
+
+
+def find_past_xrefs(db: Database, types: Iterable[str], low: str, high: str, position: int) -> Iterator[EntityRow]:
+    """The Resources with an xref of some types between two keys, as of a position.
+
+    Cost: that of `find_xrefs`, one range of an index for each type, and one row for each Resource that existed then and
+    has changed since: those that have not changed have an xref now as well.
+    """
+    yield from (row for row in find_xrefs(db, types, low, high) if row.since <= position)
+    for type in types:
+        keys = (id_key_bound(type, low), id_key_bound(type, high))
+        replaced_rows = map(stored_row, db.all(_SELECT_REPLACED, (type, *keys, position, position)))
+        yield from (row for row in replaced_rows if xref_of(row) is not None)
 
 
 def xref_query(type: str, low: str, high: str) -> SqlFragment:

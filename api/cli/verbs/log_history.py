@@ -120,7 +120,8 @@ def diff(
 ) -> None:
     """Print the differences between two moments: change, entity, attribute, value before and after, as JSON.
 
-    Missing values are empty. Documents are compared by their SHA-256. Moments are positions, times or correlation ids.
+    Missing values are empty. Documents are compared by their SHA-256. A Version that is a schema of Confluent's API has
+    its subject, version and id there. Moments are positions, times or correlation ids.
 
     Example: annals log diff /schemagroups/weather --from 2026-01-31T00:00:00Z --to 2026-02-01T00:00:00Z
     """
@@ -188,7 +189,7 @@ def _revision_row(revision: Revision) -> tuple[object, ...]:
 
 def _difference_rows(difference: EntityDiff) -> Iterator[tuple[object, ...]]:
     for row in DIFFERENCE_TABLE.rows(difference):
-        path = row["path"] if row["of"] == "attribute" else "(document)"
+        path = {"attribute": row["path"], "document": "(document)"}.get(row["of"], f"(schema {row['path']})")
         yield row["change"], row["xid"], path, row.get("before"), row.get("after")
 
 

@@ -29,6 +29,7 @@ from annals.domain.confluent.import_commands import (
     ImportedVersion,
     ImportSubject,
 )
+from annals.domain.confluent.schema_types import common_format
 from annals.domain.confluent.schema_versions import SchemaVersion
 from annals.domain.confluent.settings import ScopeSettings, is_of_registry
 from annals.domain.confluent.subjects import parse_subject
@@ -146,7 +147,7 @@ def _with_check_results(
             if sha256 not in documents:
                 documents[sha256] = read.view.view.document(sha256)
     contents = read.view.checker.check({one.check for found in checks for one in found}, documents.__getitem__)
-    formats = {one.check: _format_check(contents[one.check], one.text, documents) for found in checks for one in found}
+    formats = {one.check: _format_check(contents[one.check], one, documents) for found in checks for one in found}
     results: CheckResults = {
         **contents,
         **read.view.checker.check({one for one in formats.values() if one is not None}, documents.__getitem__),
@@ -157,15 +158,21 @@ def _with_check_results(
     ]
 
 
-def _format_check(content: CheckResult, text: bytes, documents: dict[str, bytes]) -> FormatCheck | None:
-    """The check of the document that a Version will have, which is added to the documents; None if it is no schema."""
+def _format_check(
+    content: CheckResult, imported: ImportedContentCheck, documents: dict[str, bytes]
+) -> FormatCheck | None:
+    """The check of the document that a Version of a new subject will have; None if it is no schema.
+
+    The document is added to the documents.
+    """
     found = read_content(content)
     if found is None:
         return None
-    stored = found.text.encode() if found.text is not None else text
+    stored = found.text.encode() if found.text is not None else imported.text
     sha256 = digest(stored)
     documents[sha256 or ""] = stored
-    return FormatCheck(found.format.lower(), sha256)
+    format = common_format(None, imported.check.schema.type, found.declared_format)
+    return FormatCheck(format.lower(), sha256)
 
 
 def _results_of(

@@ -9,7 +9,6 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any, Final
 
-from annals.api.compat.confluent.shared_resources import resources_with_xref
 from annals.commands.documents.document_checker import DocumentChecker
 from annals.domain.access.roles import Caller
 from annals.domain.confluent.checks import (
@@ -30,6 +29,7 @@ from annals.domain.confluent.settings import IMPORT, effective_config, effective
 from annals.domain.confluent.subjects import (
     DEFAULT_CONTEXT,
     GROUPS,
+    RESOURCES,
     ContextIds,
     EntityMembers,
     Subject,
@@ -113,7 +113,7 @@ class ConfluentView:
         """The subjects that show the versions of others, with those (CSR-909)."""
         subjects = (
             Subject(self.registry.context(xids.segments(row.xid)[1]), subject_name(row.xid, _facts(row)))
-            for row in resources_with_xref(self.view)
+            for row in self.view.xref_rows(f"/{GROUPS}", [f"{GROUPS}.{RESOURCES}"])
             if self.caller.can_read(row.xid)
         )
         return {subject: self.versions(subject) for subject in subjects}

@@ -64,8 +64,8 @@ def resolved(parsed: AvroText) -> AvroText:
     return AvroText(parsed.resolved, parsed.resolved, parsed.schema)
 
 
-def format_of(parsed: AvroText) -> str:
-    return FORMAT
+def declared_format(parsed: AvroText) -> None:
+    """None: a schema does not say its release."""
 
 
 def formatted_text(parsed: AvroText, format: str) -> str | None:

@@ -34,8 +34,8 @@ class SchemaTexts(Protocol):
     def resolved(self, parsed: Any) -> Any:
         """The parsed text with the texts that it refers to put in; None where there is no such form (CSR-509)."""
 
-    def format_of(self, parsed: Any) -> str:
-        """The xRegistry `format` that the text declares (CSR-418)."""
+    def declared_format(self, parsed: Any) -> str | None:
+        """The xRegistry `format` with the release that the text declares; None where it declares none (CSR-418)."""
 
     def formatted_text(self, parsed: Any, format: str) -> str | None:
         """The text in a form that a reader asks for; None for a form that the type does not have (CSR-420)."""

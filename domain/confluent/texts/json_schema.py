@@ -15,18 +15,9 @@ from annals.domain.confluent.compatibility.json_schema import json_differences
 from annals.domain.confluent.compatibility.json_schema_nodes import JsonNode
 from annals.domain.formats.contract import DocumentLocation, InvalidDocument
 from annals.domain.formats.json_document import load_json
-from annals.domain.formats.jsonschema.drafts import JsonSchemaDraft, check_schema, draft_of_format
+from annals.domain.formats.jsonschema import drafts
 from annals.domain.values.json_text import dumps
 
-_DEFAULT_FORMAT: Final = "JsonSchema/draft-07"
-#: A part of `$schema`, and the format that it means.
-_FORMATS: Final = {
-    "draft-04": "JsonSchema/draft-04",
-    "draft-06": "JsonSchema/draft-06",
-    "draft-07": "JsonSchema/draft-07",
-    "2019-09": "JsonSchema/draft/2019-09",
-    "2020-12": "JsonSchema/draft/2020-12",
-}
 #: Members whose values are no schemas, so a `$ref` in them is data.
 _DATA_MEMBERS: Final = frozenset(("const", "enum", "default", "examples"))
 
@@ -37,7 +28,6 @@ class JsonText:
 
     document: Any
     documents: Mapping[str, Any]
-    format: str
 
 
 def parse(text: bytes, references: Mapping[str, bytes]) -> JsonText:
@@ -47,14 +37,13 @@ def parse(text: bytes, references: Mapping[str, bytes]) -> JsonText:
         raise InvalidDocument("a schema has to be an object, true or false", DocumentLocation(pointer=""))
     documents = {name: load_json(reference) for name, reference in references.items()} | {"": document}
     try:
-        format = _declared_format(document)
-        check_schema(draft(format), document, len(text))
+        drafts.check_schema(drafts.draft_of_document(drafts.ANY_DRAFT, document), document, len(text))
         for ref, base in _refs(document, ""):
             if resolve(documents, base, ref) is None:
                 raise InvalidDocument(f'nothing resolves "$ref": {ref!r}; name the schema in "references"')
     except RecursionError:
         raise InvalidDocument("the nesting is too deep", DocumentLocation(pointer="")) from None
-    return JsonText(document, documents, format)
+    return JsonText(document, documents)
 
 
 def canonical_text(parsed: JsonText) -> str:
@@ -75,11 +64,11 @@ def resolved(parsed: JsonText) -> JsonText | None:
         document = _with_references(parsed.documents, "", parsed.document, ())
     except RecursionError:
         return None
-    return JsonText(document, {"": document}, parsed.format)
+    return JsonText(document, {"": document})
 
 
-def format_of(parsed: JsonText) -> str:
-    return parsed.format
+def declared_format(parsed: JsonText) -> str | None:
+    return drafts.declared_format(parsed.document)
 
 
 def formatted_text(parsed: JsonText, format: str) -> str | None:
@@ -88,11 +77,6 @@ def formatted_text(parsed: JsonText, format: str) -> str | None:
 
 def differences(reader: JsonText, writer: JsonText, is_lenient: bool) -> list[Difference]:
     return json_differences(_root(writer), _root(reader), is_lenient)
-
-
-def draft(format: str) -> JsonSchemaDraft:
-    """The draft of a format."""
-    return draft_of_format(format)
 
 
 def resolve(documents: Mapping[str, Any], base: str, ref: str) -> tuple[str, Any] | None:
@@ -186,13 +170,6 @@ def _with_references(documents: Mapping[str, Any], base: str, schema: Any, path:
         name: part if name in _DATA_MEMBERS else _with_references(documents, base, part, path)
         for name, part in schema.items()
     }
-
-
-def _declared_format(document: Any) -> str:
-    declared = document.get("$schema") if isinstance(document, dict) else None
-    if not isinstance(declared, str):
-        return _DEFAULT_FORMAT
-    return next((format for part, format in _FORMATS.items() if part in declared), _DEFAULT_FORMAT)
 
 
 def _root(text: JsonText) -> JsonNode:

@@ -79,7 +79,7 @@ def resolved(parsed: ProtobufText) -> None:
     """None: a file cannot take in the declarations of another package."""
 
 
-def format_of(parsed: ProtobufText) -> str:
+def declared_format(parsed: ProtobufText) -> str:
     syntax = parsed.descriptor.syntax
     if syntax == "editions":
         return f"Protobuf/{Edition.Name(parsed.descriptor.edition).removeprefix('EDITION_')}"

@@ -166,7 +166,8 @@ def _add_versions(
 ) -> ResourceDraft:
     """Adds Versions in the order of their numbers. Their times differ, because the newest is the default one."""
     resource = subject_resource(changes, registry, command.xid, command.subject, command.context_ids)
-    format = set_common_format(changes, resource, *(one.content.format for one in missing))
+    formats = ((one.version.schema.type, one.content.declared_format) for one in missing)
+    format = set_common_format(changes, resource, *formats)
     ancestors = {one.number: xids.entity_id(one.xid) for one in registry.versions(command.subject) if one.is_live}
     for place, one in enumerate(missing):
         version = one.version

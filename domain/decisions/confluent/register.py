@@ -163,7 +163,7 @@ class _Registration:
             ),
             xids.entity_id(self._live[-1].xid) if self._live else None,
         )
-        format = set_common_format(changes, resource, candidate.content.format)
+        format = set_common_format(changes, resource, (self._schema.type, candidate.content.declared_format))
         add_schema_version(changes, resource, command.subject, format, new)
         forget_versions(changes, self._repeated_versions(candidate, new))
         changes.number = new.number

@@ -10,9 +10,9 @@ from functools import reduce
 from typing import Any, NamedTuple
 
 from annals.domain.confluent.errors import invalid_subject
-from annals.domain.confluent.facts import facts_of, subject_name, with_facts
+from annals.domain.confluent.facts import subject_name, type_of_schema, with_facts
 from annals.domain.confluent.schema_registry import SchemaRegistry
-from annals.domain.confluent.schema_types import CONTENT_TYPES, MIXED_FORMAT, common_format, type_of_format
+from annals.domain.confluent.schema_types import CONTENT_TYPES, common_format, is_mixed
 from annals.domain.confluent.subjects import ContextIds, Subject
 from annals.domain.decisions.changes.change_set import ChangeSet
 from annals.domain.decisions.changes.drafts import ResourceDraft, VersionDraft
@@ -58,21 +58,26 @@ def subject_resource(
     return resource
 
 
-def set_common_format(changes: ChangeSet, resource: ResourceDraft, *releases: str) -> str:
+def set_common_format(changes: ChangeSet, resource: ResourceDraft, *new: tuple[str, str | None]) -> str:
     """The format that all Versions of a Resource have with new ones, which it gives to the stored ones.
 
-    releases: the formats that the new ones declare.
+    new: the type of each new one, and the format that its text declares.
     """
-    current = resource.entity.attributes.get("format") if resource.entity is not None else None
-    format = str(reduce(lambda common, release: common_format(release, common), releases, current))
-    if current is not None and format.lower() != str(current).lower():
+    current: str | None = resource.entity.attributes.get("format") if resource.entity is not None else None
+    format = reduce(lambda common, one: common_format(common, *one), new, current)
+    assert format is not None, "there is a new one"
+    if current is not None and format != current:
         changes.load_versions(resource)
+        changes.accepted_resources.add(resource.xid)  # stored documents need not be valid by what they declare
         for version in resource.live_versions():
-            type = facts_of(version.entity.private).get("type") if version.entity else None
-            version.write({"format": format}, patch=True)
-            if format == MIXED_FORMAT and "id" in version.confluent:
-                version.confluent = with_facts(version.confluent, type=type or type_of_format(str(current)))
+            _set_format(version, format)
     return format
+
+
+def _set_format(version: VersionDraft, format: str) -> None:
+    type = type_of_schema(str(version.attributes.get("format", "")), version.confluent)
+    version.write({"format": format}, patch=True)
+    version.confluent = with_facts(version.confluent, type=type if is_mixed(format) else None)
 
 
 def add_schema_version(
@@ -90,7 +95,7 @@ def add_schema_version(
     if resource.type.versionmode == "manual" and new.ancestor is not None:
         version.ancestor = new.ancestor
     resource.counter = max(resource.counter, int(versionid))
-    type = new.type if format == MIXED_FORMAT else None
+    type = new.type if is_mixed(format) else None
     version.confluent = with_facts(new.facts, number=new.number, type=type, accepted=True)
     changes.processed.append(version.xid)
     return version

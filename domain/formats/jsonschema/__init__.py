@@ -1,6 +1,7 @@
 """JSON Schema, drafts 04, 06, 07, 2019-09 and 2020-12.
 
-A document is checked against the meta-schema of its declared draft; its `$schema` does not matter. References may lead
+A document is checked against the meta-schema of the draft in its `format`; its `$schema` matters only where that names
+no draft. References may lead
 out of the document, but nothing is ever fetched: an external reference equals only the same reference. A reader
 accepts a writer when each value that the writer emits is valid for the reader, in the closed world of SC-36.
 Begin with `node.py`, then `writer_cases.py` and `comparison.py`.
@@ -47,8 +48,8 @@ class SchemaGraph:
 
 def parse(document: bytes, name: str) -> SchemaGraph:
     """The document, checked against the draft of its `format` value. Raises: InvalidDocument. Cost: linear."""
-    draft = drafts.draft_of_format(name)
     value = load_json(document)
+    draft = drafts.draft_of_document(name, value)
     try:
         drafts.check_schema(draft, value, len(document))
         root, size = build_graph(value, draft, document)

@@ -17,6 +17,18 @@ from annals.domain.formats.contract import DocumentLocation, InvalidDocument
 from annals.domain.formats.jsonschema.locations import json_fragment
 from annals.domain.values.json_pointer import join_pointer
 
+#: The format without a release: each document declares its own.
+ANY_DRAFT: Final = "jsonschema"
+#: The draft of documents that declare none, under a format that names none.
+DEFAULT_FORMAT: Final = "JsonSchema/draft-07"
+#: A part of `$schema`, and the format that it means.
+_DECLARED_FORMATS: Final = {
+    "draft-04": "JsonSchema/draft-04",
+    "draft-06": "JsonSchema/draft-06",
+    "draft-07": "JsonSchema/draft-07",
+    "2019-09": "JsonSchema/draft/2019-09",
+    "2020-12": "JsonSchema/draft/2020-12",
+}
 _NAME: Final = re.compile(r"jsonschema/draft[-/](04|06|07|2019-09|2020-12)", re.IGNORECASE)
 #: The library with the better error messages is 200 times slower, so it explains documents up to this size in bytes.
 _MAX_EXPLAINED_BYTES: Final = 100_000
@@ -41,8 +53,23 @@ _DRAFTS: Final = {
 }
 
 
+def declared_format(document: Any) -> str | None:
+    """The format of the draft that a document names in `$schema`; None where it names none that is known here."""
+    declared = document.get("$schema") if isinstance(document, dict) else None
+    if not isinstance(declared, str):
+        return None
+    return next((format for part, format in _DECLARED_FORMATS.items() if part in declared), None)
+
+
+def draft_of_document(name: str, document: Any) -> JsonSchemaDraft:
+    """The draft by which a document is checked. name: its `format`, in any letter case. Raises: InvalidDocument."""
+    if name.lower() == ANY_DRAFT:
+        return draft_of_format(declared_format(document) or DEFAULT_FORMAT)
+    return draft_of_format(name)
+
+
 def draft_of_format(name: str) -> JsonSchemaDraft:
-    """The draft of a `format` value, in any letter case. Raises: InvalidDocument for an unknown one."""
+    """The draft of a `format` value with a release. Raises: InvalidDocument for an unknown one."""
     match = _NAME.fullmatch(name)
     if match is None:
         raise InvalidDocument(f"{name} is not a release of JSON Schema that this registry knows")

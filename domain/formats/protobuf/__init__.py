@@ -20,6 +20,8 @@ from annals.domain.formats.protobuf.source import ProtoSource, read_source
 
 __all__ = ["ProtoDocument", "canonical_form", "incompatibilities", "parse"]
 
+#: The format without a release: each document declares its own.
+_ANY_LANGUAGE: Final = "protobuf"
 #: The declaration of a document's language, by the release in its format.
 _LANGUAGES: Final = {
     "2": 'syntax = "proto2"',
@@ -34,14 +36,13 @@ _FIRST_WORDS: Final = ("package", "import", "option", "message", "enum", "servic
 def parse(document: bytes, name: str) -> ProtoDocument:
     """The document in a form that is fast to compare.
 
-    name: `protobuf/` and 2, 3, 2.0, 3.0 or an edition. O(bytes), a millisecond for 2 kB; a document with unavailable
-    imports is compiled up to six times. Raises: InvalidDocument.
+    name: `protobuf/` and 2, 3, 2.0, 3.0 or an edition; `protobuf` for the language that the document declares.
+    O(bytes), a millisecond for 2 kB; a document with unavailable imports is compiled up to six times.
+    Raises: InvalidDocument.
     """
-    language = _LANGUAGES.get(name.lower().removeprefix("protobuf/").removesuffix(".0"))
-    if language is None:
-        raise InvalidDocument(f"{name} is not a release of Protobuf that is known here: 2, 3, 2023, 2024")
     source = read_source(document)
-    _check_language(source, language, name)
+    if name.lower() != _ANY_LANGUAGE:
+        _check_language(source, name)
     resolved = compile_source(source)
     assert resolved.compiled.descriptor is not None
     imports = (" ".join(token.text for token in statement.tokens[1:-1]) for statement in source.imports)
@@ -66,8 +67,11 @@ def incompatibilities(
     return find_incompatibilities(reader, writer, newer)
 
 
-def _check_language(source: ProtoSource, language: str, name: str) -> None:
-    """Raises: InvalidDocument where the document declares another language than its format."""
+def _check_language(source: ProtoSource, name: str) -> None:
+    """Raises: InvalidDocument where the document declares another language than its format, or for an unknown one."""
+    language = _LANGUAGES.get(name.lower().removeprefix("protobuf/").removesuffix(".0"))
+    if language is None:
+        raise InvalidDocument(f"{name} is not a release of Protobuf that is known here: 2, 3, 2023, 2024")
     statement = source.language
     if statement is not None:
         declared_language = f'{statement.tokens[0].text} = "{statement.value}"'

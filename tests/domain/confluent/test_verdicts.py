@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from annals.domain import formats
+from annals.domain.confluent.schema_types import common_format
 from annals.domain.confluent.texts.contract import schema_texts
 
 ROWS = yaml.safe_load(Path(__file__).with_name("verdicts.yaml").read_text())
@@ -36,7 +37,7 @@ def test_verdicts(row: dict[str, Any]) -> None:
     if "lenient" in row:
         assert verdict(True) == row["lenient"]
     if row["registry"] is not None:
-        name = texts.format_of(new)
+        name = common_format(None, row["type"], texts.declared_format(new))
         found = formats.find_format(name)
         assert found is not None
         module = found.load()

@@ -324,26 +324,3 @@ def test_another_group_is_the_default_context(store_url: str) -> None:
         assert api.done("POST", f"{BASE}/subjects/:.default:q/versions", qualified).json()["id"] == 4
         assert found(api, "/contexts") == [".", ".default"]
         assert found(api, "/subjects") == [":.default:q", ":.default:r", "r", "u"]
-
-
-def test_versions_of_a_subject_share_a_format(api: Api) -> None:
-    # CSR-418, CSR-405
-    api.done("PUT", f"{BASE}/config", {"compatibility": "NONE"})
-    drafts = ["http://json-schema.org/draft-07/schema#", "https://json-schema.org/draft/2020-12/schema"]
-    texts = [json.dumps({"$schema": draft, "type": "object"}) for draft in drafts]
-    steps = [
-        (texts[0], "JSON", "JsonSchema/draft-07"),
-        (texts[1], "JSON", "JsonSchema"),
-        ('"int"', "AVRO", "Confluent"),
-    ]
-    for number, (text, type, format) in enumerate(steps, 1):
-        api.done("POST", f"{BASE}/subjects/s/versions", {"schema": text, "schemaType": type})
-        versions = api.get(f"{GROUP}/s/versions").values()
-        assert [version["format"] for version in versions] == [format] * number
-        if format != "JsonSchema":
-            assert all(version["formatvalidated"] is (number == 1) for version in versions)
-    assert [found(api, f"/subjects/s/versions/{number}").get("schemaType") for number in (1, 2, 3)] == [
-        "JSON",
-        "JSON",
-        None,
-    ]

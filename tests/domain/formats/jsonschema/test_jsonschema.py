@@ -77,6 +77,29 @@ def test_names_of_releases(name: str) -> None:
     assert jsonschema.parse(b"{}", f"JSONSCHEMA/{name}")
 
 
+@pytest.mark.parametrize("row", rows("declared"))
+def test_a_name_without_a_release_stands_for_the_declared_one(row: dict[str, Any]) -> None:
+    # CSR-418
+    is_valid = True
+    try:
+        jsonschema.parse(row["text"].encode(), "JSONSchema")
+    except InvalidDocument:
+        is_valid = False
+    assert is_valid is row["valid"]
+
+
+def test_documents_of_different_releases_are_compared() -> None:
+    # CSR-418, SC-36
+    drafts = ("http://json-schema.org/draft-04/schema#", "https://json-schema.org/draft/2020-12/schema")
+    older, newer = (
+        json.dumps({"$schema": draft, "type": "object", "properties": {"a": {"type": type}}}).encode()
+        for draft, type in zip(drafts, ("integer", "number"), strict=True)
+    )
+    before, after = (jsonschema.parse(document, "jsonschema") for document in (older, newer))
+    assert not jsonschema.incompatibilities(after, before)
+    assert jsonschema.incompatibilities(before, after)
+
+
 @pytest.mark.parametrize("row", rows("changes"))
 def test_changes(row: dict[str, Any]) -> None:
     # SC-36: each row of the table in both directions; SC-38: full is both.
