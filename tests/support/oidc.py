@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, Final, NamedTuple
-from urllib.parse import urljoin
+from urllib.parse import urljoin, urlsplit
 
 import httpx
 
@@ -95,12 +95,15 @@ class _Page(HTMLParser):
 
 
 class Browser:
-    """Goes to pages as a browser does, follows redirects, and keeps cookies and the page that it shows."""
+    """Goes to pages as a browser does, follows redirects, and keeps cookies and the page that it shows.
+
+    stops_at: a path to which no redirect is followed; `stopped` is then its URL.
+    """
 
     def __init__(self) -> None:
         self.client = httpx.Client(timeout=30, headers={"accept": "text/html"})
         self.page = httpx.Response(204, request=httpx.Request("GET", "about:blank"))
-        self.path: list[str] = []
+        self.stops_at, self.stopped = "", ""
 
     def go(self, url: str) -> httpx.Response:
         """Shows a page."""
@@ -120,7 +123,7 @@ class Browser:
     def sign_in_at_provider(self, name: str) -> httpx.Response:
         """Fills in the forms of the provider, until it sends the browser back."""
         self.submit("login", login=name, password="any")
-        while "/interaction/" in str(self.page.url):
+        while not self.stopped and "/interaction/" in str(self.page.url):
             self.submit("prompt")
         return self.page
 
@@ -132,7 +135,10 @@ class Browser:
 
     def _follow(self, answer: httpx.Response) -> httpx.Response:
         while answer.has_redirect_location:
-            self.path.append(str(answer.url))
-            answer = self.client.get(urljoin(str(answer.url), answer.headers["location"]))
+            url = urljoin(str(answer.url), answer.headers["location"])
+            if self.stops_at and urlsplit(url).path == self.stops_at:
+                self.stopped = url
+                break
+            answer = self.client.get(url)
         self.page = answer
         return answer
