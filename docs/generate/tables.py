@@ -55,6 +55,13 @@ _GROUPS: Final[dict[str, dict[str, str]]] = {
         "delivery_lease": "Which process delivers for which subscription.",
     },
     "The state of API keys": {"key_use": "When and from where each API key was last used."},
+    "Sessions of browsers": {
+        "session": "Each session by the hash of its id, with its caller and its times, and the encrypted refresh token "
+        "of its provider.",
+        "session_used_state": "Sign-ins at a provider that have been completed, for ten minutes, so that none is "
+        "completed twice.",
+        "session_key": "The key that signs cookies. It opens no session by itself.",
+    },
     "The state of links": {
         "replication_state": "The progress and the status of each link.",
         "replication_sent": "What a link has written to another registry over a legacy API.",
