@@ -8,6 +8,7 @@ from typing import Any, Final
 from sqlalchemy import Inspector
 
 from annals.projections.access.key_uses import KeyUses
+from annals.projections.sessions.session_store import SessionStore
 from docs.generate.application import running_registry
 from docs.generate.markdown import code, page, table
 
@@ -76,6 +77,7 @@ def text() -> str:
     """The whole page. Raises: ValueError for a table without a meaning, or a meaning without a table."""
     with running_registry() as registry:
         KeyUses(registry.database).open()  # only servers that accept keys make it
+        SessionStore(registry.database).open()  # only servers with an authenticator make its tables
         found = registry.tables()
         explained = {name for group in _GROUPS.values() for name in group}
         if different := set(found.get_table_names()) ^ explained:

@@ -153,7 +153,7 @@ def test_refused_tokens(api: Api, provider: HostileProvider, made: str) -> None:
         good = id_token(claims)
         tokens: dict[str, Any] = {
             "HS256": shared_secret_token(claims),
-            "none": jwt.encode(claims, None, "none", {"kid": "k"}),
+            "none": jwt.encode(claims, "", "none", {"kid": "k"}),
             "other key": good.rpartition(".")[0] + "." + id_token({**claims, "x": 1}).rpartition(".")[2],
             "no token": ...,
             "no text": 5,

@@ -317,3 +317,21 @@ def test_a_model_with_the_name_has_its_path(store_url: str) -> None:
     create(store_url, {"groups": {"ui": {"singular": "u", "resources": {}}}})
     with serving(store_url, public_url=BASE) as api:
         assert api.get("/ui") == {} and "text/html" not in api.send("GET", "/ui/x").headers["content-type"]
+
+
+def test_an_api_key_begins_a_session(store_url: str) -> None:
+    """ACC-47, ACC-59: one that is replaced or revoked ends it, also while the other text of the key goes on."""
+    create(store_url)
+    admin = {"authorization": "Bearer t"}
+    tokens = json.dumps({"t": {"name": "root", "role": "admin"}})
+    with serving(store_url, public_url=BASE, tokens=tokens, api_keys=True) as api:
+        made = api.done("POST", "/-/keys", {"name": "robot", "role": "writer"}, **admin).json()
+        old = cookie_of(post(api, "/ui/login", token=made["key"]))
+        assert whoami(api, old)["name"] == "key:robot"
+        path = f"/-/keys/{made['id']}"
+        rotated = api.done("POST", f"{path}/actions/rotate", {}, **admin).json()
+        new = cookie_of(post(api, "/ui/login", token=rotated["key"]))
+        api.client.cookies.clear()
+        assert whoami(api, old) == 401 and whoami(api, new)["name"] == "key:robot"
+        api.done("DELETE", path, **admin)
+        assert whoami(api, new) == 401

@@ -44,7 +44,7 @@ def running_site(folder: Path, is_confidential: bool) -> Iterator[Site]:
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     (folder / "secret").write_text(SECRET + "\n")
-    public_client = {"token_endpoint_auth_method": "none"}
+    public_client: dict[str, Any] = {"token_endpoint_auth_method": "none"}
     with provider(folder, url, **({} if is_confidential else public_client)) as running:
         settings = {
             "ANNALS_OIDC_ISSUER": running.issuer,
