@@ -24,6 +24,8 @@ from annals.api.auth.files.file_error_metric import FileErrorCollector
 from annals.api.auth.files.watched_files import Upkeep
 from annals.api.auth.jwt_keys import is_url
 from annals.api.auth.limits.denials import DenialLog
+from annals.api.auth.oidc.provider import OidcProvider
+from annals.api.auth.sessions.sessions import Sessions
 from annals.api.auth.whoami import WHOAMI, WhoamiRoutes
 from annals.api.compat.aliases import CompatAliases
 from annals.api.compat.confluent.paths import BASE as CONFLUENT_BASE
@@ -68,6 +70,7 @@ from annals.api.subscriptions.ports import Deliveries
 from annals.api.subscriptions.previews_route import PREVIEWS, PreviewRoutes
 from annals.api.subscriptions.routes import SubscriptionsRoutes
 from annals.api.subscriptions.wiring import build_event_families, build_guard_for_url, build_subscription_context
+from annals.api.ui.routes import UI, UI_PATHS, UiRoutes
 from annals.api.xregistry.checks.routes import CHECK, CheckRoutes
 from annals.api.xregistry.imports import IMPORT, ImportRoutes
 from annals.api.xregistry.openapi.routes import DOCS, INDEX, OPENAPI, OpenapiRoutes
@@ -80,12 +83,14 @@ from annals.commands.store.clock import Clock, utc_now
 from annals.commands.store.correlation_ids import NewId
 from annals.commands.store.database.registry_url import UNCONFIGURED_URL
 from annals.commands.store.database.write_turns import WriteTurns
+from annals.commands.store.secrets import Vault
 from annals.domain.access.roles import Caller
 from annals.projections.access.key_uses import KeyUses
 from annals.projections.access.stored_access import StoredAccess
 from annals.projections.events.event_families import EventFamily
 from annals.projections.outgoing.resolver import Resolver
 from annals.projections.replication.link_state import LinkStates
+from annals.projections.sessions.session_store import SessionStore
 
 #: Names that exist below `/-/`. The aliases also exist at the root, unless the model uses the name.
 OWN_NAMES: Final = frozenset(
@@ -138,13 +143,15 @@ def create_app(
     """
     proxies, cors, upkeep = TrustedProxies(settings.trusted_proxies), Cors(settings.cors_origins), Upkeep()
     metrics, log_head_watcher = ServerMetrics(OWN_NAMES), LogHeadWatcher()
-    routes = RouteTemplates((*PATH_TEMPLATES, *(f"/{name}" for name in ROOT_ALIASES)))
+    routes = RouteTemplates((*PATH_TEMPLATES, *UI_PATHS, *(f"/{name}" for name in ROOT_ALIASES)))
     denials = DenialLog(metrics.registry, proxies, routes)
     stored_access, key_uses = StoredAccess(clock or utc_now), KeyUses(settings.database) if settings.api_keys else None
+    provider = build_provider(settings)
+    sessions = build_sessions(settings, provider) if settings.auth.has_authenticator and not caller else None
     authenticator = (
         FixedCallerAuthenticator(caller)
         if caller
-        else build_settings_authenticator(settings, upkeep, denials, stored_access, key_uses)
+        else build_settings_authenticator(settings, upkeep, denials, stored_access, key_uses, sessions)
     )
     commit_listeners = CommitListeners(metrics, log_head_watcher)
     allowed_hosts = AllowedHosts(None if caller else settings.own_hosts)
@@ -167,6 +174,8 @@ def create_app(
         stored_access.open(registry.readers)
         if key_uses:
             await asyncio.to_thread(key_uses.open)
+        if sessions:
+            await asyncio.to_thread(sessions.open)
 
         def read_positions() -> tuple[int, int, int]:
             view = registry.readers.quick_view()
@@ -228,6 +237,7 @@ def create_app(
                 checks_paths=True,
             ),
             COMPAT: compat_mount,
+            UI: _ui_mount(UiRoutes(authenticator, sessions, provider)),
         }
         aliases = CompatAliases(settings.compat_hosts, xregistry_routes.is_free)
         dispatcher = Dispatcher(
@@ -264,6 +274,8 @@ def create_app(
             feeds.close()
             if key_uses:
                 await asyncio.to_thread(key_uses.close)
+            if sessions:
+                await asyncio.to_thread(sessions.close)
             await asyncio.to_thread(archive_monitor.close)
             registry.close()
 
@@ -327,17 +339,37 @@ def _message_mounts(registry: Registry, max_body: int) -> Mapping[str, Mount]:
     }
 
 
+def _ui_mount(routes: UiRoutes) -> Mount:
+    """The pages, which ask for a session themselves, except those of sign-in. A model that uses their name hides them.
+
+    They take forms.
+    """
+    return Mount(routes, allows_anonymous=True, accepts_documents=True, show_problem=routes.show_problem, is_alias=True)
+
+
+def build_provider(settings: Settings) -> OidcProvider | None:
+    """The provider that people sign in at; None without one."""
+    oidc = settings.oidc
+    return OidcProvider(oidc, settings.auth.claims, build_guard_for_url(oidc.issuer, settings)) if oidc else None
+
+
+def build_sessions(settings: Settings, provider: OidcProvider | None) -> Sessions:
+    """The sessions of people in browsers, which `open` makes usable. provider: that some of them sign in at."""
+    return Sessions(SessionStore(settings.database), settings.auth.sessions, Vault(settings.master_keys), provider)
+
+
 def build_settings_authenticator(
     settings: Settings,
     upkeep: Upkeep,
     denials: DenialLog | None = None,
     stored_access: StoredAccess | None = None,
     key_uses: KeyUses | None = None,
+    sessions: Sessions | None = None,
 ) -> Authenticator:
     """The authenticator that the settings describe. upkeep: keeps it current while the server runs.
 
     denials: where refusals are counted and logged. stored_access: the API keys and grants in the log. key_uses: where
-    uses of keys are noted.
+    uses of keys are noted. sessions: those of people in browsers.
 
     Raises: ValueError for a list of callers that cannot be parsed.
     """
@@ -346,4 +378,4 @@ def build_settings_authenticator(
     if key_uses:
         upkeep.repeat(key_uses.write_due)
     proxies = TrustedProxies(settings.trusted_proxies)
-    return build_authenticator(settings.auth, upkeep, proxies, resolver, denials, stored_access, key_uses)
+    return build_authenticator(settings.auth, upkeep, proxies, resolver, denials, stored_access, key_uses, sessions)

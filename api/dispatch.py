@@ -38,6 +38,7 @@ from annals.api.http.methods import MethodNotAllowed
 from annals.api.http.problem_response import OWN_PREFIX, problem_response
 from annals.api.http.request import Request, build_request, request_host
 from annals.api.http.response import POSITION_HEADER, Headers, Response, buffer_short_body, send_response
+from annals.api.http.session_cookie import clear_session_cookie
 from annals.api.ops.metrics import ServerMetrics
 from annals.api.registry.waitfor import WAITFOR
 from annals.commands.store.damage import DamageMonitor
@@ -77,6 +78,8 @@ class Mount(NamedTuple):
 
     allows_anonymous: needs no authentication. is_leaf: has no paths below it. accepts_any_host: answers under any host
     name. accepts_documents: accepts bodies of any media type. checks_paths: it answers malformed paths itself.
+    show_problem: makes the response to a refused request; None for that of the API. is_alias: the model may use its
+    name.
     """
 
     surface: Surface
@@ -85,6 +88,8 @@ class Mount(NamedTuple):
     accepts_any_host: bool = False
     accepts_documents: bool = False
     checks_paths: bool = False
+    show_problem: Callable[[Problem, Request], Response] | None = None
+    is_alias: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,14 +208,14 @@ class Dispatcher:
         except conditional.NotModified as not_modified:
             return conditional.not_modified_response(request, not_modified)
         except MethodNotAllowed as not_allowed:
-            return problem_response(not_allowed.problem, request, not_allowed.allow)
+            return self._problem_response(not_allowed.problem, request, not_allowed.allow)
         except Problem as problem:
             return self._refusal(self._config.authenticator.refusal(problem, request), request)
         except ClientDisconnect:
             raise
         except asyncio.CancelledError:
             # The server is stopping and has waited long enough. The connection still accepts a response.
-            return problem_response(problems.ServerBusy(detail=_STOPPING_MESSAGE), request)
+            return self._problem_response(problems.ServerBusy(detail=_STOPPING_MESSAGE), request)
         except MissingDocument as error:
             self._config.access_log.add_failure(request, error)
             return problem_response(problems.DataRetrievalError(request.path), request)
@@ -218,18 +223,25 @@ class Dispatcher:
             if not self._damage.note(error):
                 self._config.access_log.add_failure(request, error)
             outage = describe_outage(error)
-            return problem_response(
-                StoreUnavailable(error_detail=outage) if outage else problems.ServerError(), request
-            )
+            failure = StoreUnavailable(error_detail=outage) if outage else problems.ServerError()
+            return self._problem_response(failure, request)
 
     def _refusal(self, problem: Problem, request: Request) -> Response:
-        response = problem_response(
-            problem, request, self._default_surface.allow(request) if problem.status == 405 else None
-        )
+        allow = self._default_surface.allow(request) if problem.status == 405 else None
+        response = self._problem_response(problem, request, allow)
         if isinstance(problem, Unauthorized):
-            challenges = self._config.authenticator.challenges(request)
-            return replace(response, headers=[*response.headers, *challenges])
+            challenges = self._config.authenticator.challenges(request) if response.status == 401 else []
+            cleared = clear_session_cookie(request) if request.header(b"authorization") is None else []
+            return replace(response, headers=[*response.headers, *challenges, *cleared])
         return response
+
+    def _problem_response(self, problem: Problem, request: Request, allow: str | None = None) -> Response:
+        """The response to a refused request, in the form of its surface. allow: the Allow header of a 405."""
+        mount = self._tree_mount(request.segments)
+        if mount is None or mount.show_problem is None:
+            return problem_response(problem, request, allow)
+        response = mount.show_problem(problem, request)
+        return replace(response, headers=[*response.headers, (b"allow", allow.encode())]) if allow else response
 
     def _check_sender(self, request: Request, host: str, scope: Scope) -> None:
         """Checks that no foreign web page caused the request. Raises: MisdirectedRequest, BadRequest, CrossOrigin."""
@@ -276,11 +288,17 @@ class Dispatcher:
             return mount
         if segments in self._fixed_mounts:
             return self._fixed_mounts[segments]
-        if segments and segments[0] in self._tree_mounts:
-            return self._tree_mounts.get("/".join(segments[:2])) or self._tree_mounts[segments[0]]
+        if (tree_mount := self._tree_mount(segments)) is not None:
+            return tree_mount
         if len(segments) == 1 and segments[0] in self._aliases and self._default_surface.is_free(segments[0]):
             return self._own_mounts[segments[0]]
         return Mount(self._default_surface, accepts_documents=True)
+
+    def _tree_mount(self, segments: tuple[str, ...]) -> Mount | None:
+        if not segments or segments[0] not in self._tree_mounts:
+            return None
+        mount = self._tree_mounts.get("/".join(segments[:2])) or self._tree_mounts[segments[0]]
+        return None if mount.is_alias and not self._default_surface.is_free(segments[0]) else mount
 
     async def _finish(self, response: Response, request: Request) -> Response:
         """The response with compression and CORS headers. A response to HEAD is not compressed."""

@@ -105,7 +105,7 @@ def test_nothing_outside_the_tests_imports_them() -> None:
 
 
 #: Entries at the top of a room, `__init__.py` left out.
-MOST_ENTRIES = 17
+MOST_ENTRIES = 18
 
 
 @cache

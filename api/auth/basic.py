@@ -115,5 +115,5 @@ def _parse_entry(name: str, entry: Any) -> PasswordEntry:
     members = check_members(entry, f'the entry "{name}"', "password", _MEMBERS)
     if ":" in name:
         raise ValueError(f'the name "{name}" has a colon, with which no client can send it')
-    identity = Identity(parse_caller(name, members), PasswordVerifier.name, origin="ANNALS_BASIC_FILE")
-    return PasswordEntry(check_hash(members["password"]), identity)
+    hash, caller = check_hash(members["password"]), parse_caller(name, members)
+    return PasswordEntry(hash, Identity(caller, PasswordVerifier.name, origin="ANNALS_BASIC_FILE", reference=hash))

@@ -17,6 +17,8 @@ from annals.api.auth.identity import CredentialVerifier
 from annals.api.auth.jwt_keys import IssuerKeys
 from annals.api.auth.keys import KeyVerifier
 from annals.api.auth.limits.request_rates import RequestRates
+from annals.api.auth.sessions.session_verifier import SessionVerifier
+from annals.api.auth.sessions.sessions import Sessions
 from annals.api.auth.tokens import FixedTokens, FixedTokenVerifier, parse_fixed_tokens
 from annals.api.http.connections.trusted_proxies import TrustedProxies
 from annals.projections.outgoing.resolver import Resolver
@@ -37,11 +39,12 @@ def build_authenticator(
     denials: DenialLog | None = None,
     access: StoredAccess | None = None,
     key_uses: KeyUses | None = None,
+    sessions: Sessions | None = None,
 ) -> Authenticator:
     """The authenticator of a server. upkeep: keeps it current. resolver: for the URL of the keys of JWTs.
 
     denials: where refusals are counted and logged. access: the API keys and grants in the log; None to know none.
-    key_uses: where uses of keys are noted.
+    key_uses: where uses of keys are noted. sessions: those of people in browsers.
 
     Raises: ValueError for a list that cannot be parsed.
     """
@@ -65,6 +68,8 @@ def build_authenticator(
         for name in ("issuer", "audience"):
             if getattr(settings.claims, name) is None:
                 _LOG.warning("ANNALS_JWT_%s is not set: JWTs for others with the same keys are accepted", name.upper())
+    if sessions is not None:
+        verifiers.append(SessionVerifier(sessions, tuple(verifiers)))
     rates = RequestRates(settings.reads_per_second, settings.writes_per_second)
     return Authenticator(verifiers, settings.anonymous, proxies, rates, denials, access, key_uses)
 

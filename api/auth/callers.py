@@ -94,29 +94,45 @@ class Authenticator:
         """
         if not self._verifiers:
             return self._anonymous
-        name = ""
         try:
             credential = find_credential(request, self._schemes, self._proxies, is_token_too=is_token_too)
-            if credential is None:
-                return self._anonymous
-            name = credential.name
+        except InvalidCredential as error:
+            raise self.refused(request, error) from None
+        if credential is None:
+            return self._anonymous
+        return await self._with_grants(await self.identify_sender(request, credential))
+
+    async def identify_sender(self, request: Request, credential: RequestCredential) -> Identity:
+        """Who has a credential, which may also come from a form, without the roles of grants.
+
+        Raises: Unauthorized, TooManyAttempts.
+        """
+        name = credential.name
+        try:
             self._check_attempts(request, name)
             if name:  # checks of passwords take long, and wait for each other
                 with self._attempts.checking(self._address(request), name, credential):
-                    identity = await self.verify(credential)
+                    identity = await self._verify(credential)
             else:
-                identity = await self.verify(credential)
+                identity = await self._verify(credential)
             self._check_attempts(request, name)  # many guesses may have been sent at the same time
             if identity.key is not None and self._key_uses is not None:
                 self._key_uses.note(identity.key, self._address(request))
             return identity
         except InvalidCredential as error:
-            self._check_attempts(request, name)
-            self._attempts.add(self._address(request), name)
-            if self._denials is not None:
-                known_name = name if name and self.callers_named(name) else None
-                self._denials.add_failure(request, error.authenticator, error.reason, str(error), known_name)
-            raise Unauthorized(error_detail="the one that was sent is not valid") from None
+            raise self.refused(request, error, credential.name) from None
+
+    def refused(self, request: Request, error: InvalidCredential, name: str = "") -> Unauthorized:
+        """The problem of a bad credential, which is counted and logged. name: that the credential claims.
+
+        Raises: TooManyAttempts.
+        """
+        self._check_attempts(request, name)
+        self._attempts.add(self._address(request), name)
+        if self._denials is not None:
+            known_name = name if name and self.callers_named(name) else None
+            self._denials.add_failure(request, error.authenticator, error.reason, str(error), known_name)
+        return Unauthorized(error_detail="the one that was sent is not valid")
 
     def _check_attempts(self, request: Request, name: str) -> None:
         """Raises: TooManyAttempts."""
@@ -128,6 +144,9 @@ class Authenticator:
 
     async def verify(self, credential: RequestCredential) -> Identity:
         """Who has a credential. Raises: InvalidCredential."""
+        return await self._with_grants(await self._verify(credential))
+
+    async def _verify(self, credential: RequestCredential) -> Identity:
         for verifier in self._verifiers:
             if credential.scheme not in verifier.schemes and not (credential.is_token_too and credential.token):
                 continue
@@ -137,7 +156,7 @@ class Authenticator:
                 error.authenticator = error.authenticator or verifier.name
                 raise
             if identity is not None:
-                return await self._with_grants(identity)
+                return identity
         raise InvalidCredential(f"no authenticator that is on knows this {credential.scheme} credential", "unknown")
 
     async def _with_grants(self, identity: Identity) -> Identity:

@@ -16,7 +16,8 @@ class Identity:
 
     authenticator: its name in `ORDER`; None without a credential. expires: of the credential, in seconds since 1970;
     None if it has no end. origin: where the caller is listed, for the console. key: id of the API key, if it was one.
-    claims: words of a token that grants can name.
+    claims: words of a token that grants can name. reference: identifies the entry of the credential in its list, for as
+    long as the credential stays the same; empty without a list.
     """
 
     caller: Caller
@@ -25,6 +26,7 @@ class Identity:
     origin: str = ""
     key: str | None = None
     claims: tuple[str, ...] = ()
+    reference: str = ""
 
 
 class CredentialVerifier(Protocol):

@@ -69,20 +69,28 @@ class JwtVerifier:
 
     async def _verify(self, token: str) -> Identity:
         """Who has a token. Raises: InvalidToken."""
-        if len(token) > MAX_TOKEN_LENGTH:
-            raise InvalidToken(f"it has more than {MAX_TOKEN_LENGTH} characters")
-        header, claims = (_decode_part(part) for part in token.split(".")[:2])
-        algorithm, id = _parse_header(header)
-        key = await self._keys.find(id, algorithm)
-        if key is None:
-            raise InvalidToken("no key of the issuer has its kid and alg")
-        try:
-            _JWS.decode(token, key, [algorithm])
-        except (jwt.PyJWTError, ValueError, TypeError) as error:
-            raise InvalidToken(str(error)) from None
+        claims = await verify_signature(token, self._keys)
         caller, expires = caller_of_claims(claims, self._claims, time.time())
         origin = f"the JWTs of {self._claims.issuer or 'any issuer'}"
         return Identity(caller, self.name, expires, origin, claims=member_words(claims, self._claims))
+
+
+async def verify_signature(token: str, keys: IssuerKeys) -> dict[str, Any]:
+    """The claims of a token that one of the keys has signed. They are not checked yet. Raises: InvalidToken."""
+    if len(token) > MAX_TOKEN_LENGTH:
+        raise InvalidToken(f"it has more than {MAX_TOKEN_LENGTH} characters")
+    if token.count(".") != 2:
+        raise InvalidToken("it does not have three parts")
+    header, claims = (_decode_part(part) for part in token.split(".")[:2])
+    algorithm, id = _parse_header(header)
+    key = await keys.find(id, algorithm)
+    if key is None:
+        raise InvalidToken("no key of the issuer has its kid and alg")
+    try:
+        _JWS.decode(token, key, [algorithm])
+    except (jwt.PyJWTError, ValueError, TypeError) as error:
+        raise InvalidToken(str(error)) from None
+    return claims
 
 
 def _decode_part(text: str) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from annals.api.auth.issuer_requests import FETCH_SECONDS, MAX_BYTES, send
 from annals.domain.values.json_text import loads
 from annals.projections.outgoing.resolver import Resolver
 
@@ -21,11 +22,9 @@ _LOG: Final = logging.getLogger("annals.callers")
 #: Minimum seconds between two reads of the keys, and seconds after which they are read again in any case.
 MIN_REFRESH_SECONDS: Final = 10.0
 MAX_REFRESH_SECONDS: Final = 600.0
-#: Seconds for which keys stay valid while the source cannot be read, and the timeout of a read in seconds.
+#: Seconds for which keys stay valid while the source cannot be read.
 MAX_STALE_SECONDS: Final = 86400.0
-FETCH_SECONDS: Final = 5.0
-#: Maximum bytes of a key set, maximum number of its keys, and minimum bits of an RSA key.
-MAX_KEY_SET_BYTES: Final = 256 * 1024
+#: Maximum number of keys in a key set, and minimum bits of an RSA key.
 MAX_KEYS: Final = 100
 MIN_RSA_BITS: Final = 2048
 
@@ -120,26 +119,17 @@ class IssuerKeys:
         """The content of the source. Raises: ValueError, OSError, RequestFailed."""
         if self._resolver is None:
             return await asyncio.to_thread(_read_file, Path(self._source))
-        from annals.projections.outgoing.http_client import USER_AGENT, HttpClient  # most servers read no URL
-
-        headers = (("User-Agent", USER_AGENT), ("Accept", "application/jwk-set+json, application/json"))
-        client = HttpClient(self._source, self._resolver, has_secrets=True, max_body_bytes=MAX_KEY_SET_BYTES)
-        try:
-            response = await client.request("GET", headers, None, FETCH_SECONDS)
-        finally:
-            await client.close()
+        response = await send(self._source, self._resolver, "GET", accept="application/jwk-set+json, application/json")
         if response.status != 200:
             raise ValueError(f"it answers {response.status}")
-        if not response.is_complete:
-            raise ValueError(f"the answer breaks off, or has more than {MAX_KEY_SET_BYTES} bytes")
         return response.body
 
 
 def _read_file(file: Path) -> bytes:
     with file.open("rb") as opened_file:
-        content = opened_file.read(MAX_KEY_SET_BYTES + 1)
-    if len(content) > MAX_KEY_SET_BYTES:
-        raise ValueError(f"it has more than {MAX_KEY_SET_BYTES} bytes")
+        content = opened_file.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise ValueError(f"it has more than {MAX_BYTES} bytes")
     return content
 
 

@@ -34,14 +34,16 @@ class KeyVerifier:
         expiry = stored.expiry_of(key, self._stored.now()) if stored is not None else None
         if stored is None or expiry is None:
             raise InvalidCredential("no API key like this is in force: it was revoked or replaced, or has expired")
-        return _identity(stored, expiry)
+        return _identity(stored, expiry, key.hash)
 
     def listed(self) -> list[Identity]:
-        """See `CredentialVerifier`: those in force. Blocks."""
+        """See `CredentialVerifier`: those in force, each text of a key. Blocks."""
         now = self._stored.now()
-        keys_in_force = (key for key in self._stored.refresh().keys.values() if now < key.expires)
-        return [_identity(key, key.expires) for key in keys_in_force]
+        keys = self._stored.refresh().keys.values()
+        texts = ((key, text) for key in keys for text in key.texts)
+        return [_identity(key, expires, hash) for key, (hash, expires) in texts if now < expires]
 
 
-def _identity(key: ApiKey, expires: datetime) -> Identity:
-    return Identity(key.caller, KeyVerifier.name, expires.timestamp(), f"the API key {key.id}", key.id)
+def _identity(key: ApiKey, expires: datetime, hash: str) -> Identity:
+    origin = f"the API key {key.id}"
+    return Identity(key.caller, KeyVerifier.name, expires.timestamp(), origin, key.id, reference=hash)

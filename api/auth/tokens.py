@@ -45,12 +45,13 @@ def parse_fixed_tokens(setting: str) -> FixedTokens:
     `name`, `role` and `groups`, where `groups` has further roles by the xid of a Group. Raises: ValueError.
     """
     entries = parse_object(json_settings.load_json_text(setting), "tokens")
-    return {_token_hash(token): _parse_entry(entry) for token, entry in entries.items()}
+    return {(hash := _token_hash(token)): _parse_entry(hash, entry) for token, entry in entries.items()}
 
 
-def _parse_entry(entry: Any) -> Identity:
+def _parse_entry(hash: str, entry: Any) -> Identity:
     members = check_members(entry, "a token", "name", _MEMBERS)
-    return Identity(parse_caller(members["name"], members), FixedTokenVerifier.name, origin="ANNALS_TOKENS")
+    caller = parse_caller(members["name"], members)
+    return Identity(caller, FixedTokenVerifier.name, origin="ANNALS_TOKENS", reference=hash)
 
 
 def _token_hash(token: str) -> str:

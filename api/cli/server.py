@@ -55,13 +55,13 @@ URL_DIFFERS: Final = (
 #: Why a server does not start that all machines could write to, and the ways out.
 NO_AUTHENTICATOR: Final = (
     "--host {host} lets other machines connect, and without an authenticator anybody may write. Set ANNALS_TOKENS, "
-    "ANNALS_JWT_KEYS, ANNALS_BASIC_FILE or ANNALS_TLS_CLIENTS, or use --host 127.0.0.1; --open (ANNALS_OPEN=true) "
-    "serves all the same."
+    "ANNALS_JWT_KEYS, ANNALS_BASIC_FILE, ANNALS_TLS_CLIENTS or ANNALS_OIDC_ISSUER, or use --host 127.0.0.1; --open "
+    "(ANNALS_OPEN=true) serves all the same."
 )
 
-#: Warning if passwords can be read on their way (ACC-93).
+#: Warning if passwords, or cookies of sessions, can be read on their way (ACC-93).
 PLAIN_PASSWORDS: Final = (
-    "passwords travel in clear to {host}; set ANNALS_TLS_CERT, or ANNALS_PUBLIC_URL to the https URL of a proxy."
+    "{what} travel in clear to {host}; set ANNALS_TLS_CERT, or ANNALS_PUBLIC_URL to the https URL of a proxy."
 )
 
 
@@ -69,6 +69,7 @@ def serve_registry(settings: Settings) -> None:
     """Runs the server of the registry until Ctrl-C or SIGTERM, and creates the store if it does not exist."""
     check_exposure(settings)
     check_tls(settings)
+    check_provider(settings)
     listening_socket = bind_socket(settings)
     confluent_socket = bind_socket(settings, settings.confluent_port) if settings.confluent_port is not None else None
     sockets = [listening_socket, *([confluent_socket] if confluent_socket else [])]
@@ -105,14 +106,15 @@ def check_exposure(settings: Settings) -> None:
     if settings.is_local:
         return
     is_encrypted = settings.tls is not None or (settings.public_url or "").startswith("https:")
-    if settings.basic_file and not is_encrypted:
-        print_notice(PLAIN_PASSWORDS.format(host=settings.host))
+    exposed = (("passwords", settings.basic_file), ("cookies of sessions", settings.oidc_issuer))
+    if (what := " and ".join(name for name, setting in exposed if setting)) and not is_encrypted:
+        print_notice(PLAIN_PASSWORDS.format(host=settings.host, what=what))
     if settings.auth.has_authenticator:
         return
     if not settings.open:
         raise UsageError(NO_AUTHENTICATOR.format(host=settings.host))
-    what = "read" if settings.read_only_anonymous else "write"
-    print_notice(f"anybody who reaches {settings.host}:{settings.port} may {what}, because no authenticator is on.")
+    right = "read" if settings.read_only_anonymous else "write"
+    print_notice(f"anybody who reaches {settings.host}:{settings.port} may {right}, because no authenticator is on.")
 
 
 def check_tls(settings: Settings) -> None:
@@ -131,6 +133,16 @@ def check_tls(settings: Settings) -> None:
             "ANNALS_TLS_CLIENTS needs ANNALS_TLS_CLIENT_CA, or a proxy in ANNALS_TRUSTED_PROXIES that checks "
             "certificates."
         )
+
+
+def check_provider(settings: Settings) -> None:
+    """Checks that the settings about sign-in at a provider fit together (ACC-50). Raises: UsageError."""
+    if settings.oidc_issuer:
+        for name, setting in (("OIDC_CLIENT_ID", settings.oidc_client_id), ("PUBLIC_URL", settings.public_url)):
+            if not setting:
+                raise UsageError(f"ANNALS_OIDC_ISSUER needs ANNALS_{name}.")
+    elif settings.oidc_client_id or settings.oidc_client_secret_file:
+        raise UsageError("ANNALS_OIDC_CLIENT_ID and ANNALS_OIDC_CLIENT_SECRET_FILE need ANNALS_OIDC_ISSUER.")
 
 
 def bind_socket(settings: Settings, port: int | None = None) -> socket.socket:

@@ -46,15 +46,19 @@ def check_caller(request: Request) -> None:
 
 def read_only_options(request: Request) -> Response | None:
     """The response to OPTIONS on a read-only path; None for a read. Raises: MethodNotAllowed."""
-    return _options_response(request, READ_METHODS, _READ_METHODS_HEADER)
+    return options_response(request, READ_METHODS, _READ_METHODS_HEADER)
 
 
 def post_only_options(request: Request) -> Response | None:
     """The response to OPTIONS on a path that accepts only POST; None for a POST. Raises: MethodNotAllowed."""
-    return _options_response(request, ("POST",), POST_METHODS)
+    return options_response(request, ("POST",), POST_METHODS)
 
 
-def _options_response(request: Request, methods: Collection[str], allow: str) -> Response | None:
+def options_response(request: Request, methods: Collection[str], allow: str) -> Response | None:
+    """The response to OPTIONS on a path; None for one of its methods. allow: these as a header's value.
+
+    Raises: MethodNotAllowed.
+    """
     if request.method == "OPTIONS":
         allow_headers = ((name, allow.encode()) for name in (b"allow", b"access-control-allow-methods"))
         return Response(200, [root_link(request.base), *allow_headers])

@@ -37,6 +37,7 @@ OTHER_SURFACES: Final = (
         for family, described in ((family, DESCRIPTIONS[family.name]) for family in LEGACY_APIS)
     ),
     IndexEntry("/compat/confluent/subjects", ("GET",), "Confluent Schema Registry's API: list the subjects"),
+    IndexEntry("/ui/", ("GET",), "Pages for people in browsers"),
 )
 #: The folders with an `openapi.yaml`, in the order of the document.
 _SURFACES: Final = (

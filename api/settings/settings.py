@@ -20,6 +20,8 @@ from annals.api.auth.basic import parse_passwords
 from annals.api.auth.certificates import parse_clients
 from annals.api.auth.jwt_claims import ClaimSettings
 from annals.api.auth.jwt_keys import is_url
+from annals.api.auth.oidc.oidc_settings import OidcSettings
+from annals.api.auth.sessions.session_settings import SessionSettings
 from annals.api.auth.tokens import parse_fixed_tokens
 from annals.api.compat.aliases import CanonicalPath, canonical_paths
 from annals.api.http.access_log.line_rate import AUTO_LIMIT, AccessLogMode
@@ -103,7 +105,7 @@ DEFAULT_PORT: Final = 8080
 #: The address at which a server that listens on all addresses is reached.
 _REACHABLE_HOSTS: Final = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}
 #: The settings that turn an authenticator on.
-AUTHENTICATOR_FIELDS: Final = ("tokens", "jwt_keys", "basic_file", "tls_clients", "api_keys")
+AUTHENTICATOR_FIELDS: Final = ("tokens", "jwt_keys", "basic_file", "tls_clients", "api_keys", "oidc_issuer")
 #: Hosts that other machines cannot reach.
 _LOOPBACK_HOSTS: Final = frozenset(("127.0.0.1", "::1", "localhost"))
 
@@ -123,6 +125,16 @@ def check_authorities(path: str) -> None:
         ssl.create_default_context(cafile=path)
     except OSError as error:  # errors of OpenSSL are OSErrors too
         raise ValueError(f"{path} is not a PEM file with certificates: {error.strerror or error}") from None
+
+
+def _check_issuer(url: str) -> None:
+    if not is_url(url) or urlsplit(url).query or urlsplit(url).fragment:
+        raise ValueError("an https URL without query or fragment is needed, or an http URL of this machine")
+
+
+def _check_scopes(text: str) -> None:
+    if "openid" not in text.split():
+        raise ValueError('the scope "openid" is needed')
 
 
 def _check_dns_name(text: str) -> None:
@@ -290,6 +302,23 @@ class Settings(BaseSettings):
     jwt_groups_claim: str = Field("xregistry_groups", description="claim with additional roles by the xid of a Group")
     jwt_member_claim: str = Field("groups", description="claim with words that grants can name, such as teams")
     api_keys: bool = Field(False, description="accept API keys, which `annals keys` and `/-/keys` make")
+    oidc_issuer: Annotated[str | None, validated_by(_check_issuer)] = Field(
+        None,
+        description="URL of the provider of OpenID Connect that people sign in at; its redirect URI is "
+        "`<ANNALS_PUBLIC_URL>/ui/login/callback`",
+    )
+    oidc_client_id: str | None = Field(None, description="id of this server at the provider")
+    oidc_client_secret_file: Annotated[str | None, validated_by(json_settings.read_file)] = Field(
+        None, description="path of a file with the secret of this server at the provider; unset for a public client"
+    )
+    oidc_scopes: Annotated[str, validated_by(_check_scopes)] = Field(
+        "openid profile", description="scopes that the server asks the provider for, separated by spaces"
+    )
+    oidc_name: str = Field("", description="name of the provider on the page of sign-in; if unset, its host")
+    session_idle: int = Field(
+        28_800, ge=1, description="seconds without a request after which the session of a browser ends"
+    )
+    session_max: int = Field(86_400, ge=1, description="seconds after which the session of a browser ends in any case")
     rate_reads: float | None = Field(
         None,
         gt=0,
@@ -403,6 +432,23 @@ class Settings(BaseSettings):
             self.read_only_anonymous,
             self.rate_reads,
             self.rate_writes,
+            self.oidc,
+            SessionSettings(self.session_idle, self.session_max),
+        )
+
+    @property
+    def oidc(self) -> OidcSettings | None:
+        """The provider that people sign in at; None without one."""
+        if not self.oidc_issuer:
+            return None
+        secret = json_settings.read_file(self.oidc_client_secret_file).strip() if self.oidc_client_secret_file else ""
+        return OidcSettings(
+            self.oidc_issuer,
+            self.oidc_client_id or "",
+            self.public_url or "",
+            secret,
+            self.oidc_scopes,
+            self.oidc_name,
         )
 
     @property

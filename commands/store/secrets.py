@@ -59,7 +59,7 @@ class Vault:
             if secret.value is None:
                 destroy_secret(connection, secret.reference)
             else:
-                row = (secret.reference, secret.owner, secret.name, *self._seal(secret, secret.value))
+                row = (secret.reference, secret.owner, secret.name, *self.seal(secret, secret.value))
                 sql.insert(connection, tables.secret, [row])
 
     def reveal(self, connection: Connection, secret: Secret) -> str | None:
@@ -81,7 +81,7 @@ class Vault:
         Raises: NoMasterKey.
         """
         assert secret.value is not None, "a value is what this is about"
-        values = (*self._seal(secret, secret.value), secret.reference, secret.owner, secret.name)
+        values = (*self.seal(secret, secret.value), secret.reference, secret.owner, secret.name)
         _overwrite(connection, secret.reference)
         return bool(sql.run(connection, _REPLACE, values).rowcount)
 
@@ -107,18 +107,18 @@ class Vault:
             last_reference = rows[-1][0]
         return count
 
+    def seal(self, secret: Secret, value: str) -> tuple[bytes, bytes]:
+        """A new data key, wrapped, and a value encrypted with it, for `unseal`. Raises: NoMasterKey."""
+        associated_data, data_key = _associated_data(secret.owner, secret.name), token_bytes(KEY_BYTES)
+        return _encrypt(self._newest_key, associated_data, data_key), _encrypt(
+            _cipher(data_key), associated_data, value.encode()
+        )
+
     @property
     def _newest_key(self) -> AESGCM:
         if not self._keys:
             raise NoMasterKey("there is no master key; set ANNALS_MASTER_KEY")
         return self._keys[0]
-
-    def _seal(self, secret: Secret, value: str) -> tuple[bytes, bytes]:
-        """A new data key, wrapped, and a value encrypted with it."""
-        associated_data, data_key = _associated_data(secret.owner, secret.name), token_bytes(KEY_BYTES)
-        return _encrypt(self._newest_key, associated_data, data_key), _encrypt(
-            _cipher(data_key), associated_data, value.encode()
-        )
 
     def _unwrap(self, associated_data: bytes, wrapped_key: bytes) -> bytes | None:
         candidates = (_decrypt(key, associated_data, wrapped_key) for key in self._keys)

@@ -8,6 +8,7 @@ from typing import Any, Final
 from sqlalchemy import Inspector
 
 from annals.projections.access.key_uses import KeyUses
+from annals.projections.sessions.session_store import SessionStore
 from docs.generate.application import running_registry
 from docs.generate.markdown import code, page, table
 
@@ -55,6 +56,13 @@ _GROUPS: Final[dict[str, dict[str, str]]] = {
         "delivery_lease": "Which process delivers for which subscription.",
     },
     "The state of API keys": {"key_use": "When and from where each API key was last used."},
+    "Sessions of browsers": {
+        "session": "Each session by the hash of its id, with its caller and its times, and the encrypted refresh token "
+        "of its provider.",
+        "session_used_state": "Sign-ins at a provider that have been completed, for ten minutes, so that none is "
+        "completed twice.",
+        "session_key": "The key that signs cookies. It opens no session by itself.",
+    },
     "The state of links": {
         "replication_state": "The progress and the status of each link.",
         "replication_sent": "What a link has written to another registry over a legacy API.",
@@ -69,6 +77,7 @@ def text() -> str:
     """The whole page. Raises: ValueError for a table without a meaning, or a meaning without a table."""
     with running_registry() as registry:
         KeyUses(registry.database).open()  # only servers that accept keys make it
+        SessionStore(registry.database).open()  # only servers with an authenticator make its tables
         found = registry.tables()
         explained = {name for group in _GROUPS.values() for name in group}
         if different := set(found.get_table_names()) ^ explained:

@@ -6,7 +6,7 @@ or a replica. Its stream is `/-/keys/<id>`, outside the registry's tree.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
@@ -70,6 +70,14 @@ class ApiKey:
     def caller(self) -> Caller:
         """The caller that the key stands for."""
         return Caller(f"{KEY_PREFIX}{self.name}", self.role, self.groups)
+
+    @property
+    def texts(self) -> Sequence[tuple[str, datetime]]:
+        """The hash of each text of the key, with its end: of the current one, and of the one before a rotation."""
+        current = (self.hash, self.expires)
+        if self.previous_hash is None or self.previous_until is None:
+            return (current,)
+        return current, (self.previous_hash, min(self.expires, self.previous_until))
 
     def expiry_of(self, key: KeyText, now: datetime) -> datetime | None:
         """Until when a text of this key is good; None if it is not. In constant time for texts of one length."""

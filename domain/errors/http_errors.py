@@ -26,6 +26,12 @@ class Unauthorized(HttpProblem, status=401):
     title = 'For "<subject>", a valid credential is needed: <error_detail>.'
 
 
+class ProviderUnavailable(HttpProblem, status=502):
+    """`provider_unavailable`, HTTP 502: the provider that signs people in does not answer as it has to."""
+
+    title = 'For "<subject>", the sign-in provider cannot be used at the moment; try again later.'
+
+
 class TooManyAttempts(HttpProblem, status=429):
     """`too_many_attempts`, HTTP 429: too many credentials of this client were not valid."""
 

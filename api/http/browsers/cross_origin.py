@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from annals.api.http.browsers.cors import Cors
 from annals.api.http.request import Request
-from annals.api.http.session_cookie import session_cookie
+from annals.api.http.session_cookie import has_session_cookie
 from annals.domain.errors.http_errors import CrossOrigin, UnsupportedMediaType
 
 #: Values of `Sec-Fetch-Site` for a page of this server, and for an address typed by a user.
@@ -33,7 +33,7 @@ def check_origin(request: Request, host: str, cors: Cors, *, checks_credentials:
     fetch_site, origin = request.header(b"sec-fetch-site"), request.header(b"origin")
     if fetch_site is None and origin is None:
         # No browser, as these send one of both; a cookie of a session comes from a browser all the same (ACC-85).
-        if session_cookie(request) is not None:
+        if has_session_cookie(request):
             raise CrossOrigin(origin="unknown")
         return
     is_same_origin = (

@@ -21,6 +21,8 @@ ATTACHMENT: Final = (b"content-disposition", b"attachment")
 _PAGE_TYPES: Final = frozenset(("text/html", "text/xml", "application/xml"))
 #: Request destinations for which browsers use a response as part of a page, with the rights of the page.
 _DESTINATIONS: Final = frozenset(("script", "style", "worker", "sharedworker", "serviceworker", "object", "embed"))
+#: The first segments of the files of the server's own pages.
+OWN_FILES: Final = ("ui", "static")
 #: URL schemes whose URL is itself content that runs when a browser opens it.
 _SCRIPT_SCHEMES: Final = frozenset(("javascript", "vbscript", "data", "blob", "filesystem", "view-source"))
 #: Characters that browsers ignore before and within the scheme of a URL.
@@ -41,6 +43,8 @@ def location_headers(url: str) -> Headers:
 
 def check_destination(request: Request) -> None:
     """Checks the destination of a request. Raises: ForbiddenDestination if a page would run or embed the response."""
+    if request.segments[:2] == OWN_FILES:
+        return
     destination = (request.header(b"sec-fetch-dest") or "").strip().lower()
     if destination in _DESTINATIONS:
         raise ForbiddenDestination(destination=destination)

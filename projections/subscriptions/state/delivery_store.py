@@ -29,12 +29,13 @@ class DeliveryStore:
 
     Commits do not wait for the disk. After a power loss all tables return to one earlier moment, and the deliveries
     since then are repeated, which at-least-once allows. The log on disk is never behind this state.
-    lock_timeout: seconds to wait for other writers of a SQLite file.
+    lock_timeout: seconds to wait for other writers of a SQLite file. is_durable: commits do wait for the disk.
     """
 
-    def __init__(self, url: str, lock_timeout: float = 60.0) -> None:
+    def __init__(self, url: str, lock_timeout: float = 60.0, *, is_durable: bool = False) -> None:
         self._url = make_url(url)
         self._lock_timeout = lock_timeout
+        self._is_durable = is_durable
         self._connection: Any = None
         self.is_sqlite = self._url.get_backend_name() == "sqlite"
 
@@ -108,7 +109,7 @@ class DeliveryStore:
         connection = sqlite3.connect(
             self._url.database or "", isolation_level=None, check_same_thread=False, timeout=self._lock_timeout
         )
-        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute(f"PRAGMA synchronous = {'FULL' if self._is_durable else 'NORMAL'}")
         connection.execute(f"PRAGMA wal_autocheckpoint = {AUTOCHECKPOINT_PAGES}")
         return connection
 
@@ -117,7 +118,8 @@ class DeliveryStore:
 
         connection_uri = self._url.set(drivername="postgresql").render_as_string(hide_password=False)
         connection = psycopg.connect(connection_uri, autocommit=True)
-        connection.execute("SET synchronous_commit = off")
+        if not self._is_durable:
+            connection.execute("SET synchronous_commit = off")
         connection.execute("SET plan_cache_mode = force_custom_plan")
         return connection
 

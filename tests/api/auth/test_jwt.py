@@ -21,10 +21,10 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from annals.api.auth.credentials import InvalidCredential, RequestCredential, Scheme
+from annals.api.auth.issuer_requests import MAX_BYTES
 from annals.api.auth.jwt import CACHE_SIZE, MAX_TOKEN_LENGTH, JwtVerifier
 from annals.api.auth.jwt_claims import ClaimSettings
 from annals.api.auth.jwt_keys import (
-    MAX_KEY_SET_BYTES,
     MAX_KEYS,
     MAX_REFRESH_SECONDS,
     MAX_STALE_SECONDS,
@@ -326,7 +326,7 @@ _SET: Final = json.dumps({"keys": [jwk(KEY)]}).encode()
 _BROKEN: Final[dict[str, tuple[bytes, float]]] = {
     "a dripping head": (_answer(_SET), 0.5),
     "a dripping body": (_answer(_SET), -0.5),
-    "too many bytes": (_answer(_SET + b" " * MAX_KEY_SET_BYTES), 0),
+    "too many bytes": (_answer(_SET + b" " * MAX_BYTES), 0),
     "too many keys": (_answer(json.dumps({"keys": [jwk(KEY, str(n)) for n in range(MAX_KEYS + 1)]}).encode()), 0),
     "a redirect": (_answer(b"", "302 Found", "location: http://127.0.0.1:1/\r\n"), 0),
     "an error": (_answer(_SET, "500 Oh"), 0),

@@ -1,0 +1,207 @@
+"""Sessions: what a sign-in begins, and what ends by a limit, a sign-out, or with its credential (ACC-54 to ACC-57).
+
+A session has a random id. Only its cookie has the id; the store has a hash of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
+
+from annals.api.auth.caller_entries import parse_group_roles
+from annals.api.auth.credentials import InvalidCredential
+from annals.api.auth.identity import Identity
+from annals.api.auth.sessions.session_settings import SessionSettings
+from annals.api.auth.sessions.signatures import signed, verified
+from annals.commands.store.database.driver_errors import driver_errors
+from annals.commands.store.secrets import Vault
+from annals.domain.access.roles import Caller, Role
+from annals.domain.decisions.world import Secret
+from annals.domain.values.json_text import dumps, loads
+from annals.projections.sessions.session_store import SessionRow, SessionStore
+
+#: The name of sign-in at a provider, where other sessions have that of an authenticator.
+PROVIDER: Final = "oidc"
+#: Seconds between two questions to a provider about one session, and how long a session lasts that cannot ask.
+CHECK_SECONDS: Final = 900
+UNCHECKED_SECONDS: Final = 3600
+#: Seconds within which a second use of a session is not noted, and the part of the idle limit that this may be.
+USE_SECONDS: Final = 60
+_USE_PART: Final = 10
+#: Random bytes of an id: 256 bits.
+_ID_BYTES: Final = 32
+_PURPOSE: Final = "session"
+_LOG: Final = logging.getLogger("annals.callers")
+
+
+class SessionProvider(Protocol):
+    """What a session asks about the person who began it."""
+
+    async def refresh(self, refresh_token: str) -> tuple[Identity, str]:
+        """Who the person is now, and the next refresh token. Raises: an Exception if the provider does not say."""
+
+
+class Sessions:
+    """The sessions of one registry.
+
+    vault: encrypts refresh tokens. provider: None without one. clock: seconds since 1970.
+    """
+
+    def __init__(
+        self,
+        store: SessionStore,
+        settings: SessionSettings,
+        vault: Vault,
+        provider: SessionProvider | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._store = store
+        self._settings = settings
+        self._vault = vault
+        self._provider = provider
+        self._clock = clock
+        self._use_seconds = min(USE_SECONDS, settings.idle // _USE_PART)
+        self.key = b""
+
+    def open(self) -> None:
+        """Makes the sessions usable. Blocks. Raises: one of `driver_errors()`."""
+        self.key = self._store.open()
+
+    def close(self) -> None:
+        """Closes the connections to the store. Blocks."""
+        self._store.close()
+
+    async def begin(self, identity: Identity, refresh_token: str = "", previous: str | None = None) -> str:
+        """Begins a session; returns the value of its cookie.
+
+        identity: of the credential, which is not stored. previous: the cookie of a session that ends with this sign-in.
+        """
+        if previous is not None:
+            await self.end(previous)
+        id, now = secrets.token_urlsafe(_ID_BYTES), int(self._clock())
+        hash = _hash(id)
+        wrapped, sealed = self._seal(hash, refresh_token)
+        ends = now + self._settings.longest
+        if identity.authenticator == PROVIDER and not sealed:
+            ends = min(ends, now + UNCHECKED_SECONDS)
+        elif identity.authenticator != PROVIDER and identity.expires is not None:
+            ends = min(ends, int(identity.expires))
+        kind, reference = identity.authenticator or "", _hash(identity.reference)
+        row = SessionRow(hash, kind, reference, _identity_text(identity), now, ends, now, wrapped, sealed)
+        await asyncio.to_thread(self._store.add, row, now, now - self._settings.idle)
+        return signed(self.key, _PURPOSE, id)
+
+    async def end(self, cookie: str) -> str | None:
+        """Ends the session of a cookie; returns how it began, None if it has ended before."""
+        id = verified(self.key, _PURPOSE, cookie)
+        row = await asyncio.to_thread(self._store.find, _hash(id)) if id is not None else None
+        if row is None:
+            return None
+        await asyncio.to_thread(self._store.remove, row.hash)
+        return row.authenticator
+
+    async def use_state(self, state: str, ends: int) -> bool:
+        """Whether the `state` of a sign-in at a provider is used for the first time. ends: when it expires."""
+        return await asyncio.to_thread(self._store.use_state, _hash(state), ends, int(self._clock()))
+
+    async def identify(self, cookie: str, list_identities: Callable[[str], Sequence[Identity] | None]) -> Identity:
+        """Who the session of a cookie belongs to.
+
+        list_identities: returns the credentials in force of an authenticator, by its name; None if it has no list. It
+        may block. Raises: InvalidCredential.
+        """
+        id = verified(self.key, _PURPOSE, cookie)  # without a look-up for what is no cookie of this server
+        if id is None:
+            raise InvalidCredential("the cookie of the session was not made by this server", "malformed")
+        row = await asyncio.to_thread(self._store.find, _hash(id))
+        now = int(self._clock())
+        if row is None or row.ends <= now or row.used + self._settings.idle <= now:
+            raise InvalidCredential("the session has ended", "expired")
+        current = await self._current_identity(row, now, list_identities)
+        if now - row.used >= self._use_seconds:
+            await self._note_use(row.hash, now)
+        origin = f"a session that began by {row.authenticator}"
+        return Identity(current.caller, "session", row.ends, origin, current.key, current.claims)
+
+    async def _current_identity(
+        self, row: SessionRow, now: int, list_identities: Callable[[str], Sequence[Identity] | None]
+    ) -> Identity:
+        """The caller with the roles of today. Raises: InvalidCredential if the credential is no longer in force."""
+        if row.authenticator == PROVIDER:
+            is_due = bool(row.sealed) and now - row.checked >= CHECK_SECONDS
+            return await self._check_at_provider(row, now) if is_due else _parse_identity(row)
+        identities = await asyncio.to_thread(list_identities, row.authenticator)
+        if identities is None:
+            return _parse_identity(row)
+        name = _parse_identity(row).caller.name
+        for identity in identities:
+            if identity.caller.name == name and _hash(identity.reference) == row.reference:
+                return identity
+        await asyncio.to_thread(self._store.remove, row.hash)
+        raise InvalidCredential("the credential that began the session is no longer in force", "expired")
+
+    async def _check_at_provider(self, row: SessionRow, now: int) -> Identity:
+        """The caller as the provider sees it now. A provider takes each refresh token once, so one request asks.
+
+        Others have the roles of before until it is answered. Raises: InvalidCredential; then the session has ended.
+        """
+        known = _parse_identity(row)
+        if not await asyncio.to_thread(self._store.claim_check, row, now):
+            return known
+        try:
+            identity, refresh_token = await self._refresh(row)
+            if identity.caller.name != known.caller.name:
+                raise ValueError("the provider names another person")
+            wrapped, sealed = self._seal(row.hash, refresh_token)
+            text = _identity_text(identity)
+            await asyncio.to_thread(self._store.set_checked, row.hash, text, wrapped, sealed)
+        except Exception as error:
+            await asyncio.to_thread(self._store.remove, row.hash)
+            raise InvalidCredential(f"the provider does not confirm the session: {error}", "expired") from None
+        return identity
+
+    async def _refresh(self, row: SessionRow) -> tuple[Identity, str]:
+        refresh_token = self._vault.unseal(_secret(row.hash), row.wrapped, row.sealed)
+        if self._provider is None or refresh_token is None:
+            raise ValueError("there is no provider, or no master key that opens its refresh token")
+        return await self._provider.refresh(refresh_token)
+
+    async def _note_use(self, hash: str, now: int) -> None:
+        try:
+            await asyncio.to_thread(self._store.set_used, hash, now)
+        except driver_errors() as error:  # an import holds the lock; the request itself is good
+            _LOG.warning("the use of a session could not be stored: %s", error)
+
+    def _seal(self, hash: str, refresh_token: str) -> tuple[bytes, bytes]:
+        """An encrypted refresh token; empty without one, or without a master key."""
+        if not refresh_token or not self._vault.has_key:
+            return b"", b""
+        return self._vault.seal(_secret(hash), refresh_token)
+
+
+def _secret(hash: str) -> Secret:
+    return Secret(hash, f"session/{hash}", "refresh_token")
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _identity_text(identity: Identity) -> str:
+    """What a row keeps of the caller, without the roles of grants."""
+    caller = identity.caller
+    members = {"name": caller.name, "role": caller.role, "groups": dict(caller.groups), "claims": [*identity.claims]}
+    return dumps(members).decode()
+
+
+def _parse_identity(row: SessionRow) -> Identity:
+    members = loads(row.caller.encode())
+    assert isinstance(members, dict), "this program has written it"
+    role = members["role"]
+    caller = Caller(members["name"], None if role is None else Role(role), parse_group_roles(members["groups"]))
+    return Identity(caller, row.authenticator, claims=tuple(members["claims"]))

@@ -1,0 +1,133 @@
+"""Sign-in and sign-out of people in browsers (ACC-50 to ACC-59)."""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+from starlette.types import Receive
+
+from annals.api.auth.callers import Authenticator
+from annals.api.auth.credentials import InvalidCredential, RequestCredential, Scheme
+from annals.api.auth.identity import Identity
+from annals.api.auth.oidc.provider import OidcProvider
+from annals.api.auth.oidc.sign_in_state import SignInState, cookie_name, new_state, parse_cookie
+from annals.api.auth.sessions.sessions import PROVIDER, Sessions
+from annals.api.http.query_params import all_query_params
+from annals.api.http.request import Request
+from annals.api.http.response import Response
+from annals.api.http.session_cookie import (
+    clear_session_cookie,
+    cookie_header,
+    read_cookie,
+    session_cookie,
+    set_session_cookie,
+)
+from annals.api.ui.forms import read_form
+from annals.api.ui.local_paths import LOGIN, below_root, local_path
+from annals.api.ui.pages import Pages, redirect
+from annals.domain.errors.http_errors import Unauthorized
+from annals.domain.errors.problems import BadRequest
+
+_BAD_CREDENTIAL: Final = "This was not accepted. Check what you have typed."
+_NOT_SIGNED_IN: Final = "The provider has not signed you in."
+_BAD_STATE: Final = "this sign-in was not begun in this browser, has been completed before, or took too long"
+
+
+class LoginRoutes:
+    """The paths of sign-in and sign-out. provider: None if people cannot sign in at one."""
+
+    def __init__(
+        self, authenticator: Authenticator, sessions: Sessions, pages: Pages, provider: OidcProvider | None = None
+    ) -> None:
+        self._authenticator = authenticator
+        self._sessions = sessions
+        self._pages = pages
+        self._provider = provider
+
+    async def show(self, request: Request, next: str, message: str = "", status: int = 200) -> Response:
+        """The page with a form for each kind of credential that is on. message: why the last one was refused."""
+        names = self._authenticator.names
+        return self._pages.render(
+            request,
+            "login.html",
+            status,
+            next=next,
+            message=message,
+            provider=self._provider.name if self._provider else "",
+            is_available=self._provider is not None and await self._provider.is_available(),
+            takes_passwords="basic" in names,
+            takes_tokens=not {"keys", "tokens", "jwt"}.isdisjoint(names),
+        )
+
+    async def take_form(self, request: Request, receive: Receive) -> Response:
+        """Signs in by a name and a password, or by a token or API key. Raises: TooManyAttempts and as `read_form`."""
+        form = await read_form(request, receive)
+        next = local_path(form.get("next", ""))
+        if "token" in form:
+            credential = RequestCredential(Scheme.BEARER, form["token"].strip())
+        elif "name" in form and "password" in form:
+            credential = RequestCredential(Scheme.BASIC, form["password"], form["name"])
+        else:
+            raise BadRequest(error_detail="the form has neither a token nor a name and a password")
+        try:
+            identity = await self._authenticator.identify_sender(request, credential)
+        except Unauthorized:
+            return await self.show(request, next, _BAD_CREDENTIAL, 401)
+        return await self._begin(request, next, identity)
+
+    async def go_to_provider(self, request: Request, next: str) -> Response:
+        """Sends the browser to the provider. Raises: ProviderUnavailable."""
+        assert self._provider is not None, "the route exists with a provider only"
+        now = time.time()
+        state = new_state(next, now)
+        url = await self._provider.sign_in_url(state, self._sessions.key)
+        cookie = cookie_header(
+            request, state.cookie_name, state.cookie_value(self._sessions.key), state.ends - int(now)
+        )
+        return redirect(url, [cookie])
+
+    async def take_callback(self, request: Request) -> Response:
+        """Completes a sign-in at the provider.
+
+        Raises: BadRequest for a `state` that is not of this browser, ProviderUnavailable, TooManyAttempts.
+        """
+        assert self._provider is not None, "the route exists with a provider only"
+        params = {name: values[0] for name, values in all_query_params(request).items() if len(values) == 1}
+        state = await self._take_state(request, params.get("state", ""))
+        cleared = cookie_header(request, state.cookie_name, "", 0)
+        try:
+            await self._provider.check_issuer(params.get("iss"))
+            if "code" not in params:
+                raise InvalidCredential(f"the provider answers {params.get('error', '')[:100]}", "provider", PROVIDER)
+            identity, refresh_token = await self._provider.redeem(params["code"], state, self._sessions.key)
+        except InvalidCredential as error:
+            self._authenticator.refused(request, error)
+            page = await self.show(request, state.next, _NOT_SIGNED_IN, 401)
+            return Response(page.status, [*page.headers, cleared], page.body)
+        return await self._begin(request, state.next, identity, refresh_token, [cleared])
+
+    async def sign_out(self, request: Request) -> Response:
+        """Ends the session, and goes on to the provider's own sign-out."""
+        cookie = session_cookie(request)
+        kind = await self._sessions.end(cookie) if cookie is not None else None
+        url = self._provider.sign_out_url() if self._provider and kind == PROVIDER else None
+        return redirect(url or below_root(request, LOGIN), clear_session_cookie(request))
+
+    async def _take_state(self, request: Request, text: str) -> SignInState:
+        """The sign-in that a callback completes, which nobody can complete again. Raises: BadRequest."""
+        state = parse_cookie(self._sessions.key, text, read_cookie(request, cookie_name(text)), time.time())
+        if state is None or not await self._sessions.use_state(text, state.ends):
+            raise BadRequest(error_detail=_BAD_STATE)
+        return state
+
+    async def _begin(
+        self,
+        request: Request,
+        next: str,
+        identity: Identity,
+        refresh_token: str = "",
+        headers: list[tuple[bytes, bytes]] | None = None,
+    ) -> Response:
+        cookie = await self._sessions.begin(identity, refresh_token, session_cookie(request))
+        return redirect(below_root(request, next), [*set_session_cookie(request, cookie), *(headers or [])])

@@ -1,0 +1,105 @@
+"""Reads and writes the tables of sessions."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any, Final
+
+from annals.projections.sessions import tables
+from annals.projections.subscriptions.state import delivery_store
+from annals.projections.subscriptions.state.delivery_store import DeliveryStore
+
+#: Bytes of the key that signs cookies.
+_KEY_BYTES: Final = 32
+#: Seconds to wait for other writers of a SQLite file.
+_LOCK_SECONDS: Final = 10.0
+_COLUMNS: Final = "hash, authenticator, reference, caller, used, ends, checked, wrapped, sealed"
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRow:
+    """One session; see `tables.session`."""
+
+    hash: str
+    authenticator: str
+    reference: str
+    caller: str
+    used: int
+    ends: int
+    checked: int
+    wrapped: bytes = b""
+    sealed: bytes = b""
+
+
+class SessionStore:
+    """The sessions of a registry, for all of its processes. Its methods block; any thread may call them.
+
+    All raise one of `driver_errors()`. Commits wait for the disk, so that no session that has ended comes back after a
+    loss of power.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._reader = DeliveryStore(url)
+        self._writer = DeliveryStore(url, _LOCK_SECONDS, is_durable=True)
+        # Requests read while a change waits for other writers.
+        self._reader_lock, self._writer_lock = Lock(), Lock()
+
+    def open(self) -> bytes:
+        """Creates missing tables. Returns the key that signs cookies."""
+        delivery_store.create_tables(self._url, tables.METADATA)
+        with self._writer_lock, self._writer.writing() as db:
+            db.run("INSERT INTO session_key VALUES (1, ?) ON CONFLICT DO NOTHING", (secrets.token_bytes(_KEY_BYTES),))
+            (key,) = db.one("SELECT key FROM session_key WHERE number = 1")
+        return bytes(key)
+
+    def close(self) -> None:
+        """Closes the connections."""
+        with self._reader_lock:
+            self._reader.close()
+        with self._writer_lock:
+            self._writer.close()
+
+    def add(self, row: SessionRow, now: int, unused_since: int) -> None:
+        """Stores a new session, and deletes those that have ended, or were last used before a time."""
+        values = (row.hash, row.authenticator, row.reference, row.caller, row.used, row.ends, row.checked)
+        with self._writer_lock, self._writer.writing() as db:
+            db.run("DELETE FROM session WHERE ends <= ? OR used < ?", (now, unused_since))
+            db.insert(tables.session, [(*values, row.wrapped, row.sealed)])
+
+    def find(self, hash: str) -> SessionRow | None:
+        """The session with the hash of an id; None if there is none."""
+        with self._reader_lock, self._reader.reading() as db:
+            row: tuple[Any, ...] | None = db.one(f"SELECT {_COLUMNS} FROM session WHERE hash = ?", (hash,))
+        return None if row is None else SessionRow(*row)
+
+    def set_used(self, hash: str, now: int) -> None:
+        """Notes a use of a session."""
+        with self._writer_lock, self._writer.writing() as db:
+            db.run("UPDATE session SET used = ? WHERE hash = ? AND used < ?", (now, hash, now))
+
+    def claim_check(self, row: SessionRow, now: int) -> bool:
+        """Whether this caller has to ask the provider; of several at the same time, in all processes, one has to."""
+        values = (now, row.hash, row.checked)
+        with self._writer_lock, self._writer.writing() as db:
+            return bool(db.all("UPDATE session SET checked = ? WHERE hash = ? AND checked = ? RETURNING 1", values))
+
+    def set_checked(self, hash: str, caller: str, wrapped: bytes, sealed: bytes) -> None:
+        """Stores what the provider has answered."""
+        with self._writer_lock, self._writer.writing() as db:
+            values = (caller, wrapped, sealed, hash)
+            db.run("UPDATE session SET caller = ?, wrapped = ?, sealed = ? WHERE hash = ?", values)
+
+    def remove(self, hash: str) -> None:
+        """Deletes a session, if there is one."""
+        with self._writer_lock, self._writer.writing() as db:
+            db.run("DELETE FROM session WHERE hash = ?", (hash,))
+
+    def use_state(self, hash: str, ends: int, now: int) -> bool:
+        """Whether a `state` is used for the first time. Deletes those that have expired."""
+        with self._writer_lock, self._writer.writing() as db:
+            db.run("DELETE FROM session_used_state WHERE ends <= ?", (now,))
+            insert = "INSERT INTO session_used_state VALUES (?, ?) ON CONFLICT DO NOTHING RETURNING 1"
+            return bool(db.all(insert, (hash, ends)))

@@ -1,0 +1,1 @@
+"""Pages for people in browsers: sign-in, sign-out, and what attackers try with them."""
