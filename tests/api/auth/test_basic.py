@@ -230,7 +230,7 @@ def test_hashing_is_bounded_and_others_go_on(tmp_path: Path, monkeypatch: pytest
     (tmp_path / "f").write_text(json.dumps(ENTRIES))
     create(f"sqlite:///{tmp_path}/annals.db")
     tokens = '{"t": {"name": "t", "role": "reader"}}'
-    options = {"basic_file": str(tmp_path / "f"), "trusted_proxies": "127.0.0.1"}
+    options: dict[str, Any] = {"basic_file": str(tmp_path / "f"), "trusted_proxies": "127.0.0.1"}
     with serving(f"sqlite:///{tmp_path}/annals.db", tokens=tokens, **options) as api:
 
         async def get(authorization: str, address: str = "192.0.2.1") -> Any:
