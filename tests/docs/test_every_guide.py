@@ -23,7 +23,10 @@ TESTS: Final = {
         "docs/test_guides.py",
     ),
     **dict.fromkeys(
-        ("archive.md", "backup.md", "migrate.md", "move.md", "operation.md", "segments.md", "upgrade.md"),
+        (
+            *("archive.md", "backup.md", "internet.md", "migrate.md", "move.md", "operation.md", "segments.md"),
+            "upgrade.md",
+        ),
         "docs/test_operation_guides.py",
     ),
     "publishing.md": "docs/test_broker_guides.py",

@@ -24,6 +24,11 @@ def test_operation(tmp_path: Path) -> None:
         guide.follow()
 
 
+def test_the_internet(tmp_path: Path) -> None:
+    with followed("guides/internet.md", tmp_path) as guide:
+        guide.follow()
+
+
 @pytest.fixture
 def databases(postgres_url: str) -> Iterator[dict[str, str]]:
     """The names of the two databases in the guide to backups, by those on the test's server."""
