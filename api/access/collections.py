@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Final
 
 from starlette.types import Receive
 
+from annals.api.http import methods
 from annals.api.http.asof import url_without_asof
 from annals.api.http.json_bodies import json_response, parse_required_json
 from annals.api.http.limits import read_body
-from annals.api.http.methods import MethodNotAllowed
-from annals.api.http.problem_response import root_link
+from annals.api.http.methods import Handler
 from annals.api.http.query_params import query_params, single_value
 from annals.api.http.request import Request
 from annals.api.http.response import CORRELATION_HEADER, Headers, Response
@@ -36,8 +35,6 @@ MAX_BODY: Final = 1 << 16
 ASOF: Final = "asof"
 DRYRUN: Final = "dryrun"
 _NO_STORE: Final = (b"cache-control", b"no-store")
-
-Handler = Callable[[Request, Receive], Awaitable[Response]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,20 +67,8 @@ def check_may_administer(caller: Caller) -> None:
 async def answer_by_method(
     request: Request, receive: Receive, handlers: Mapping[str, Handler] | None, subpath: Sequence[str]
 ) -> Response:
-    """The answer of the handler for the method; None: there is no such path.
-
-    Raises: ApiNotFound, Forbidden, MethodNotAllowed, and what the handler raises.
-    """
-    if handlers is None or not all(subpath):
-        raise problems.ApiNotFound()
-    allow = ", ".join((*handlers, "OPTIONS"))
-    if request.method == "OPTIONS":
-        return Response(204, [(b"allow", allow.encode()), root_link(request.base)])
-    check_may_administer(request.caller)
-    handler = handlers.get("GET" if request.method == "HEAD" else request.method)
-    if handler is None:
-        raise MethodNotAllowed(problems.ActionNotSupported(action=request.method), allow)
-    return await handler(request, receive)
+    """See `methods.answer_by_method`; only administrators of some place may call."""
+    return await methods.answer_by_method(request, receive, handlers, subpath, check_may_administer)
 
 
 def moment_of(context: AccessContext, asof: str | None, request: Request) -> Moment:
@@ -151,8 +136,3 @@ def listed_entities(
     """The entities that the caller administers."""
     found = moment.entities(collection).all()
     return [entity for entity in found if all(map(caller.administers, places(entity.attributes)))]
-
-
-def text_of(moment: datetime) -> str:
-    """A time as the attributes of keys have it."""
-    return moment.isoformat().replace("+00:00", "Z")

@@ -12,7 +12,6 @@ from starlette.types import Receive
 from annals.api.access.collections import (
     ASOF,
     AccessContext,
-    Handler,
     answer_by_method,
     answer_json,
     find_entity,
@@ -23,6 +22,7 @@ from annals.api.access.collections import (
     single_params,
     submit,
 )
+from annals.api.http.methods import Handler
 from annals.api.http.problem_response import root_link
 from annals.api.http.request import Request
 from annals.api.http.response import Response

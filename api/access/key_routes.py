@@ -13,7 +13,6 @@ from starlette.types import Receive
 from annals.api.access.collections import (
     ASOF,
     AccessContext,
-    Handler,
     answer_by_method,
     answer_json,
     find_entity,
@@ -23,13 +22,13 @@ from annals.api.access.collections import (
     recorded_headers,
     single_params,
     submit,
-    text_of,
 )
+from annals.api.http.methods import Handler
 from annals.api.http.problem_response import root_link
 from annals.api.http.request import Request
 from annals.api.http.response import Response
 from annals.domain.access.access_documents import KEY_MEMBERS, parse_key_document, parse_rotation
-from annals.domain.access.keys import COLLECTION, KeyText, new_id, new_key
+from annals.domain.access.keys import COLLECTION, KeyText, new_id, new_key, time_text
 from annals.domain.decisions.access.administration import places_of_key
 from annals.domain.decisions.commands import CreateKey, RevokeKey, RotateKey
 from annals.domain.errors import problems
@@ -112,5 +111,5 @@ class KeyRoutes:
 def key_document(entity: Entity, use: KeyUse | None) -> dict[str, Any]:
     """The answer about a key, without its text."""
     members = {name: entity.attributes[name] for name in _SHOWN_MEMBERS if name in entity.attributes}
-    last_used = {"time": text_of(datetime.fromtimestamp(use.time, UTC)), "address": use.address} if use else None
+    last_used = {"time": time_text(datetime.fromtimestamp(use.time, UTC)), "address": use.address} if use else None
     return {"id": entity.id, **members, **({"lastused": last_used} if last_used else {})}

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Final
+
+from starlette.types import Receive
 
 from annals.api.http.problem_response import root_link
 from annals.api.http.request import READ_METHODS, Request
 from annals.api.http.response import Response
+from annals.domain.access.roles import Caller
 from annals.domain.errors import problems
 from annals.domain.errors.http_errors import Forbidden
 from annals.domain.errors.problems import Problem
 from annals.domain.values import xid as xids
+
+Handler = Callable[[Request, Receive], Awaitable[Response]]
 
 _READ_METHODS_HEADER: Final = "GET, HEAD, OPTIONS"
 
@@ -26,6 +31,29 @@ class MethodNotAllowed(Exception):
         super().__init__(problem.text())
         self.problem = problem
         self.allow = allow
+
+
+async def answer_by_method(
+    request: Request,
+    receive: Receive,
+    handlers: Mapping[str, Handler] | None,
+    subpath: Sequence[str],
+    check: Callable[[Caller], None],
+) -> Response:
+    """The answer of the handler for the method. handlers: None for no such path. check: of who may call.
+
+    Raises: ApiNotFound, also for an empty segment; MethodNotAllowed; what the check and the handler raise.
+    """
+    if handlers is None or not all(subpath):
+        raise problems.ApiNotFound()
+    allow = ", ".join((*handlers, "OPTIONS"))
+    if request.method == "OPTIONS":
+        return Response(204, [(b"allow", allow.encode()), root_link(request.base)])
+    check(request.caller)
+    handler = handlers.get("GET" if request.method == "HEAD" else request.method)
+    if handler is None:
+        raise MethodNotAllowed(problems.ActionNotSupported(action=request.method), allow)
+    return await handler(request, receive)
 
 
 def check_caller(request: Request) -> None:

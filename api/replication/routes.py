@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -12,7 +12,7 @@ from starlette.types import Receive
 from annals.api.auth.callers import Authenticator
 from annals.api.http.json_bodies import json_response, parse_required_json
 from annals.api.http.limits import read_body
-from annals.api.http.methods import MethodNotAllowed
+from annals.api.http.methods import Handler, answer_by_method
 from annals.api.http.problem_response import root_link
 from annals.api.http.query_params import query_params
 from annals.api.http.request import Request
@@ -46,8 +46,6 @@ _LOG: Final = "log"
 _DRYRUN: Final = "dryrun"
 _NO_STORE: Final = (b"cache-control", b"no-store")
 
-Handler = Callable[[Request, Receive], Awaitable[Response]]
-
 
 class LinksRoutes:
     """The surface of `/-/links`. authenticator: authenticates callers, except the senders of notifications."""
@@ -78,16 +76,7 @@ class LinksRoutes:
             return await self._notification_handler.answer(request, receive)
         request = await self._authenticator.authenticate(request)
         handlers = self._actions_of(subpath) or self._handlers.get(len(subpath))
-        if handlers is None or not all(subpath):
-            raise problems.ApiNotFound()
-        allow = ", ".join((*handlers, "OPTIONS"))
-        if request.method == "OPTIONS":
-            return Response(204, [(b"allow", allow.encode()), root_link(request.base)])
-        check_admin(request.caller)
-        handler = handlers.get("GET" if request.method == "HEAD" else request.method)
-        if handler is None:
-            raise MethodNotAllowed(problems.ActionNotSupported(action=request.method), allow)
-        return await handler(request, receive)
+        return await answer_by_method(request, receive, handlers, subpath, check_admin)
 
     def _actions_of(self, subpath: tuple[str, ...]) -> Mapping[str, Handler] | None:
         if len(subpath) == 3 and subpath[1] == "actions" and subpath[2] in self._actions:

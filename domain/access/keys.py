@@ -106,6 +106,11 @@ class ApiKey:
         )
 
 
+def time_text(moment: datetime) -> str:
+    """A time as the attributes of keys have it."""
+    return moment.isoformat().replace("+00:00", "Z")
+
+
 def new_id(choose: Choose) -> str:
     """An id of characters that nobody confuses. choose: at random."""
     return "".join(choose(_ID_ALPHABET) for _ in range(_ID_LENGTH))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from annals.domain.access.keys import COLLECTION, TYPE, ApiKey
+from annals.domain.access.keys import COLLECTION, TYPE, ApiKey, time_text
 from annals.domain.decisions.access.administration import check_administers, existing_entity, places_of_key
 from annals.domain.decisions.commands import CreateKey, RevokeKey, RotateKey
 from annals.domain.decisions.world import Context, Decision, World, event_members
@@ -34,7 +34,7 @@ def _create(command: CreateKey, world: World, context: Context) -> EntityCreated
     name = command.attributes["name"]
     if any(key.name == name and context.now < key.expires for key in _live_keys(world)):
         raise InvalidKey.at_pointer("exists", "/name", f'a key with the name "{name}" exists already')
-    attributes = {**command.attributes, "expires": _text(expires), "createdat": _text(context.now)}
+    attributes = {**command.attributes, "expires": time_text(expires), "createdat": time_text(context.now)}
     return EntityCreated(
         attributes=attributes,
         private={"hash": command.hash, "createdby": context.caller},
@@ -62,11 +62,11 @@ def _rotate(command: RotateKey, world: World, context: Context) -> EntityUpdated
         raise InvalidKey.at_pointer("expired", "/expires", "the key has expired; create another one")
     previous = {
         "previoushash": entity.private["hash"],
-        "previousuntil": _text(context.now + timedelta(seconds=command.grace)),
+        "previousuntil": time_text(context.now + timedelta(seconds=command.grace)),
     }
     kept = {name: value for name, value in entity.private.items() if name not in ("previoushash", "previousuntil")}
     return EntityUpdated(
-        attributes={**entity.attributes, "rotatedat": _text(context.now)},
+        attributes={**entity.attributes, "rotatedat": time_text(context.now)},
         private={**kept, "hash": command.hash, **(previous if command.grace else {})},
         changed=("rotatedat",),
         born=entity.born,
@@ -78,7 +78,3 @@ def _revoke(command: RevokeKey, world: World, context: Context) -> EntityDeleted
     entity = existing_entity(command.xid, world, context)
     check_administers(context, places_of_key(entity.attributes))
     return EntityDeleted(attributes={}, private={}, **event_members(entity.xid, TYPE, entity.epoch, world, context))
-
-
-def _text(moment: datetime) -> str:
-    return moment.isoformat().replace("+00:00", "Z")
