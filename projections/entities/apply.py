@@ -48,7 +48,8 @@ BATCH_EVENTS: Final = 2000
 class EntityProjection:
     """The REST read model. name: under which its position is stored; target_tables: the set of tables that it writes.
 
-    max_leaves: see `AttributeIndex`. max_behind: the maximum number of events that the attribute index is behind.
+    max_leaves: see `AttributeIndex`. max_behind: the maximum number of events that the attribute index is behind; None
+    if it stays behind until `index_rows` has filled it.
     """
 
     name = "entities"
@@ -58,7 +59,7 @@ class EntityProjection:
         name: str = name,
         target_tables: ReadModelTables | None = None,
         max_leaves: int = MAX_LEAVES,
-        max_behind: int = MAX_BEHIND,
+        max_behind: int | None = MAX_BEHIND,
     ) -> None:
         self._position_name = name
         self._tables = target_tables or tables()
@@ -92,7 +93,8 @@ class EntityProjection:
         events = [
             positioned_event for positioned_event in recorded if not xids.is_outside_tree(positioned_event[1].xid)
         ]
-        indexes_now = len(recorded) > self._max_behind  # because their leaves are in memory
+        max_behind = self._max_behind
+        indexes_now = max_behind is not None and len(recorded) > max_behind  # because their leaves are in memory
         if indexes_now:
             self._index.take_in(db, recorded[0][0] - 1)  # one statement cannot save two positions
         removed_keys = remove_ranges(db, self._tables, events) if indexes_now else None
@@ -106,13 +108,24 @@ class EntityProjection:
         save_position(db, self._position_name, position)
         if indexes_now:
             self._index.save_position(db, position)
-        elif has_xrefs or self._index.is_far_behind(position):  # reads find Resources with an xref by the index
+        elif max_behind is not None and (has_xrefs or self._index.is_far_behind(position)):  # reads need xrefs in it
             self._index.catch_up(db, position)
 
     def catch_up(self, connection: Connection) -> None:
         """Brings the attribute index to the position of the rows."""
         db = drivers.database_of(connection)
         self._index.catch_up(db, read_position(db, self._position_name))
+
+    def index_rows(self, connection: Connection, after: str, limit: int) -> str | None:
+        """Adds the leaves of the next rows to an index that has none of them; returns the last tree key.
+
+        after: the tree key before the first. The end returns None and gives the index the position of the rows.
+        """
+        db = drivers.database_of(connection)
+        last_key = self._index.add_rows(db, after, limit)
+        if last_key is None:
+            self._index.save_position(db, read_position(db, self._position_name))
+        return last_key
 
     def _apply_batch(
         self,

@@ -16,7 +16,7 @@ from typing import Final
 from annals.commands.store.database import sql
 from annals.domain.values.json_text import loads_trusted
 from annals.projections.database.drivers import Database
-from annals.projections.entities.changed_rows import changed_keys, rows_as_of
+from annals.projections.entities.changed_rows import changed_keys, next_rows, rows_as_of
 from annals.projections.entities.index_paths import IndexPaths, find_paths
 from annals.projections.entities.index_values import EMPTY_VALUE
 from annals.projections.entities.leaves import OMITTED_LEAVES, OMITTED_PATH, UNINDEXED_TYPES, leaves
@@ -81,6 +81,18 @@ class AttributeIndex:
     def leaves(self, type: str, attributes: Mapping[str, object]) -> dict[str, bytes]:
         """The leaves of an entity that the index is to have."""
         return {} if type in UNINDEXED_TYPES else leaves(attributes, self._max_leaves)
+
+    def add_rows(self, db: Database, after: str, limit: int) -> str | None:
+        """Adds the leaves of the next entities by tree key, none of which the index has.
+
+        Returns the last of their keys; None if there are no more.
+        """
+        changes, last_key = LeafChanges(), None
+        for row in next_rows(db, after, limit, self._tables):
+            last_key = row.tree_key
+            changes.add(row.type, row.id_key, self.leaves(row.type, loads_trusted(row.attributes)))
+        changes.write(db, self._tables)
+        return last_key
 
     def _replace_leaves(self, db: Database, keys: Sequence[str], start: int) -> None:
         """Replaces the leaves as of a start position by the current ones."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Final
 
 from annals.domain.values import xid as xids
@@ -34,3 +34,9 @@ def rows_as_of(
         values = (parameter, position, parameter, position, position)
         rows = db.all(f"{current} AND since <= ? UNION ALL {past}", values)
     return {values[0]: stored_row(values) for values in rows}
+
+
+def next_rows(db: Database, after: str, limit: int, source: ReadModelTables) -> Iterator[EntityRow]:
+    """The current rows that follow a tree key, in its order."""
+    statement = f"SELECT {_COLUMNS} FROM {source.entity.name} WHERE tree_key > ? ORDER BY tree_key LIMIT ?"
+    return map(stored_row, db.all(statement, (after, limit)))

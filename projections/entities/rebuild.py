@@ -37,6 +37,8 @@ from annals.projections.log import positions
 
 #: Events per transaction: on SQLite, writers wait some tens of milliseconds for one.
 BATCH: Final = 500
+#: Entities per transaction that fills the index, for the same reason.
+INDEX_BATCH: Final = 2000
 #: The maximum number of swap attempts while readers of a long snapshot block it, and the seconds between two attempts.
 SWAP_ATTEMPTS: Final = 900
 SWAP_PAUSE: Final = 1.0
@@ -132,6 +134,9 @@ def _run_rebuild(
     new_rebuild.create_tables()
     if precomputed:
         new_rebuild.load(precomputed)
+    else:
+        new_rebuild.fill_rows()
+        new_rebuild.fill_index()
     new_rebuild.fill()
     new_rebuild.create_indexes()
     new_rebuild.fill()
@@ -153,6 +158,7 @@ class Rebuild:
         self._name = f"{EntityProjection.name}{suffix}"
         self._tables = tables(suffix)
         self._projection = EntityProjection(self._name, self._tables, max_leaves, max_behind=0)
+        self._row_projection = EntityProjection(self._name, self._tables, max_leaves, max_behind=None)
 
     def create_tables(self) -> None:
         """Creates the empty tables and drops those of rebuilds that died."""
@@ -173,12 +179,26 @@ class Rebuild:
             positions.save_position(db, index_name(self._name), precomputed.position)
         self._advance(precomputed.position, self._store.log_end().position)
 
+    def fill_rows(self) -> None:
+        """Applies the log up to its end, in separate transactions, without the attribute index."""
+        self._apply_log(self._row_projection)
+
+    def fill_index(self) -> None:
+        """Indexes the rows, in separate transactions. Leaves that later events replaced are never computed."""
+        last_key: str | None = ""
+        while last_key is not None:
+            with self._transaction() as connection:
+                last_key = self._projection.index_rows(connection, last_key, INDEX_BATCH)
+
     def fill(self) -> None:
-        """Applies the log up to its end, in separate transactions."""
+        """Applies the rest of the log, in separate transactions."""
+        self._apply_log(self._projection)
+
+    def _apply_log(self, projection: EntityProjection) -> None:
         total = self._store.log_end().position
         while batch := self._store.events(self.position, BATCH):
             with self._transaction() as connection:
-                self._projection.apply(connection, batch)
+                projection.apply(connection, batch)
             self._advance(batch[-1][0], total)
 
     def create_indexes(self) -> None:

@@ -81,6 +81,7 @@ def filled(registry: Registry) -> Registry:
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many batches from a short log."""
     monkeypatch.setattr(rebuilding, "BATCH", 7)
+    monkeypatch.setattr(rebuilding, "INDEX_BATCH", 3)
 
 
 def left_overs(registry: Registry) -> set[str]:
@@ -142,7 +143,7 @@ def test_a_read_model_of_another_schema_is_rebuilt(filled: Registry, table: str)
 
 # Writes at every stage of a rebuild, also after its last look at the log, are in the tables that it swaps in.
 @pytest.mark.usefixtures("small_batches")
-@pytest.mark.parametrize("stage", ["create_tables", "fill", "create_indexes", "verify"])
+@pytest.mark.parametrize("stage", ["create_tables", "fill_rows", "fill_index", "fill", "create_indexes", "verify"])
 def test_writes_during_a_rebuild(filled: Registry, monkeypatch: pytest.MonkeyPatch, stage: str) -> None:
     finish = getattr(rebuilding.Rebuild, stage)
 
