@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from annals.api.http.streaming import StreamingPool
 from annals.api.registry.definitions import DefinitionsCache
+from annals.api.registry.start_progress import RebuildLog, log_upgrade_step
 from annals.commands.command_bus import CommandBus, CommitListener
 from annals.commands.documents.document_checker import CheckLimits, DocumentChecker
 from annals.commands.missing_schema_ids import assign_missing_schema_ids
@@ -114,7 +115,7 @@ def open_registry(
     )
     entities = EntityProjection(max_leaves=settings.indexed_leaves)
     try:
-        store.create()
+        store.create(log_upgrade_step)
         if address:
             store.ensure_public_url(address)
         create_read_model(store, entities)
@@ -125,7 +126,7 @@ def open_registry(
     command_bus = CommandBus(store, [entities], observer=commit_listener, checker=checker)
     registry = Registry(store, command_bus, ViewPool(settings.database), checker)
     try:
-        rebuild_if_stale(store, settings.indexed_leaves)
+        rebuild_if_stale(store, settings.indexed_leaves, RebuildLog())
         _create(registry, settings.registryid)
         assign_missing_schema_ids(store, command_bus)
     except BaseException:

@@ -15,7 +15,14 @@ from annals.commands.store.correlation_ids import NewId, NextId, UlidGenerator, 
 from annals.commands.store.damage import DamageMonitor
 from annals.commands.store.database import registry_url, sql, tables
 from annals.commands.store.database.engine import WRITING, WriterConnection, open_engine
-from annals.commands.store.database.migrations import UpgradeStep, require_current, require_readable, upgrade
+from annals.commands.store.database.migrations import (
+    BeginStep,
+    UpgradeStep,
+    ignore_step,
+    require_current,
+    require_readable,
+    upgrade,
+)
 from annals.commands.store.database.write_turns import WriteTurns
 from annals.commands.store.log_end import LogEnd, read_log_end
 from annals.commands.store.mapper import EventMapper
@@ -83,9 +90,10 @@ class Store:
         # Threads of this process queue here, in order; with the database's own lock, waiters poll or pay a round trip.
         self._lock = Lock()
 
-    def create(self) -> Sequence[UpgradeStep]:
+    def create(self, begin_step: BeginStep = ignore_step) -> Sequence[UpgradeStep]:
         """Creates the tables that do not exist yet, and upgrades those of an older program; returns the steps of that.
 
+        begin_step: called before each step, since a large store keeps one of them busy for a while.
         Raises: UnusableSchema, and changes nothing, when no steps lead from the store's schema to this program's.
         """
         with self.engine.execution_options(**{WRITING: True}).begin() as connection:
@@ -93,7 +101,7 @@ class Store:
                 sql.run(connection, "SELECT pg_advisory_xact_lock(hashtext('annals'))")
             tables.METADATA.create_all(connection)
             sql.insert(connection, tables.store, [("schema", tables.SCHEMA)], "ON CONFLICT DO NOTHING")
-            return upgrade(connection)
+            return upgrade(connection, begin_step)
 
     def require_readable(self) -> None:
         """Raises: UnusableSchema unless this program can read the log, for callers that do not `create` the store."""

@@ -35,8 +35,7 @@ def upgrade(quick: Quick = False, database: Database = None) -> None:
 
     settings = require_store(load_settings(database=database))
     with closing(Store(settings.database)) as store, work_progress() as work:
-        for step in store.create():
-            typer.echo(f"schema {step.schema}: {step.name}")
+        store.create(lambda step: typer.echo(f"schema {step.schema}: {step.name}"))
         create_read_model(store, EntityProjection(max_leaves=settings.indexed_leaves))
         try:
             rebuilt = rebuild_if_stale(store, settings.indexed_leaves, work.step("applied", "events"))

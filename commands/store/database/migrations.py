@@ -38,6 +38,14 @@ class UpgradeStep(NamedTuple):
     run: Callable[[Connection], None]
 
 
+#: Called before a step.
+BeginStep = Callable[[UpgradeStep], None]
+
+
+def ignore_step(step: UpgradeStep) -> None:
+    """The BeginStep of callers that report nothing."""
+
+
 class UnusableSchema(RuntimeError):
     """This program cannot use a store with its schema."""
 
@@ -91,11 +99,12 @@ _FIRST_SCHEMA: Final = 2
 _FIRST_READABLE: Final = 3
 
 
-def upgrade(connection: Connection) -> Sequence[UpgradeStep]:
+def upgrade(connection: Connection, begin_step: BeginStep = ignore_step) -> Sequence[UpgradeStep]:
     """Takes the steps that a store lacks; returns them. Raises: UnusableSchema when no steps lead to this program's."""
     schema = _stored_schema(connection, _FIRST_SCHEMA)
     steps = [step for step in STEPS if int(step.schema) > schema]
     for step in steps:
+        begin_step(step)
         step.run(connection)
         sql.run(connection, _SET_SCHEMA, (step.schema,))
     return steps
