@@ -1,17 +1,21 @@
 """A log that grows large: generated, stored, rebuilt, proved, archived, read, with sizes and the memory of each step.
 
-ANNALS_BENCH_EVENTS is its number of events, such as 10000000.
+ANNALS_BENCH_EVENTS is its number of events, such as 10000000. ANNALS_BENCH_KEEP is a folder that keeps the figures and
+the work of each step, on SQLite: ten million events take hours, and a run continues where an earlier one was stopped.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import Any, Final
 
 import psycopg
 from sqlalchemy import make_url, text
@@ -25,7 +29,8 @@ from bench.load import rate
 from bench.places import Place, serving
 from bench.watched import Run, run_annals, run_stage
 
-SWITCH: Final = "ANNALS_BENCH_EVENTS"
+EVENTS: Final = "ANNALS_BENCH_EVENTS"
+KEEP: Final = "ANNALS_BENCH_KEEP"
 DEFAULT_EVENTS: Final = 1_000_000
 GIGABYTE: Final = 1 << 30
 #: The most that ten million events may take on disk, the database and its archive together.
@@ -40,52 +45,129 @@ MOMENTS: Final = 200
 
 def measure(place: Place, quick: bool) -> Iterator[Figure]:
     """The steps in their order. That the rebuilt tables are those of the log, each rebuild proves by its state hash."""
-    events = 5000 if quick else int(os.environ.get(SWITCH, DEFAULT_EVENTS))
-    with TemporaryDirectory(prefix="annals-bench-") as folder, place.fresh() as (database, work):
-        segments, archive = Path(folder) / "segments", Path(folder) / "archive"
-        yield from _step(place, events, "Generated as segments", run_stage("segments", segments, str(events)))
-        yield _size(place, events, "Segments", _bytes_in(segments))
-        yield from _step(place, events, "Stored", run_stage("stock", database, segments))
-        yield from _step(place, events, "Rebuilt by one process", run_stage("process", database))
-        yield from _step(place, events, "Rebuilt by Spark on 2 cores", run_stage("spark", database, segments), None)
-        yield from _step(place, events, "Verified", run_annals("log", "verify", ANNALS_DATABASE=database))
-        yield _size(place, events, "Database", _database_bytes(database, work))
-        end, heads = int(events * ARCHIVED), _moments(database, events)
-        yield from _reads(place, events, database, heads, "")
-        command = ("log", "archive", "--before", str(end), "--to", str(archive))
-        yield from _step(place, events, f"Archived, {ARCHIVED:.0%}", run_annals(*command, ANNALS_DATABASE=database))
-        _vacuum(database)
-        yield _size(place, events, "Database after that", _database_bytes(database, work))
-        total = _database_bytes(database, work) + _bytes_in(archive)
-        yield _size(place, events, "Database and archive", total, MAX_BYTES)
-        yield from _reads(place, events, database, heads, ", most of it archived")
+    events = 5000 if quick else int(os.environ.get(EVENTS, DEFAULT_EVENTS))
+    with _place_to_work(place, events) as (database, folder):
+        log, taken = LargeLog(place, events, database, folder), TakenSteps(folder / "steps.json")
+        for step in LargeLog.STEPS:
+            yield from taken.figures(step.__name__, step(log))
 
 
-def _step(place: Place, events: int, what: str, run: Run, memory: float | None = MAX_MEMORY) -> Iterator[Figure]:
-    size, hours = f"{events:,} events", run.all / 3600
-    speed = f"{events / run.all:,.0f}/s"
-    yield Figure(what, place.name, size, f"{hours:.2f} h", speed, hours, Want.AT_MOST, None, " h")
-    gigabytes = run.memory / GIGABYTE
-    work = f"{1e6 * run.busy / events:,.0f} µs of processors an event"
-    yield Figure(
-        f"{what}: memory", place.name, size, f"{gigabytes:.2f} GB", work, gigabytes, Want.AT_MOST, memory, " GB"
-    )
+@contextmanager
+def _place_to_work(place: Place, events: int) -> Iterator[tuple[str, Path]]:
+    """The URL of a database and a folder: those of an earlier run that a later one continues, or new ones."""
+    if (kept := os.environ.get(KEEP)) and place.name == "SQLite":
+        folder = Path(kept) / str(events)
+        folder.mkdir(parents=True, exist_ok=True)
+        yield f"sqlite:///{folder}/database/annals.db", folder
+    else:
+        with place.fresh() as (database, _), TemporaryDirectory(prefix="annals-bench-") as temporary:
+            yield database, Path(temporary)
 
 
-def _size(place: Place, events: int, what: str, size: int, bound: float | None = None) -> Figure:
-    each = size / events
-    return Figure(
-        what, place.name, f"{events:,} events", f"{size / GIGABYTE:.2f} GB", "", each, Want.AT_MOST, bound, " bytes"
-    )
+class TakenSteps:
+    """The figures of steps that an earlier run has taken, in a file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._figures: dict[str, Any] = json.loads(path.read_bytes()) if path.exists() else {}
+
+    def figures(self, step: str, taken_now: Iterator[Figure]) -> Iterator[Figure]:
+        """Those of a step, which is taken unless it was."""
+        if step in self._figures:
+            yield from (Figure(**values | {"want": Want(values["want"])}) for values in self._figures[step])
+            return
+        figures = list[Figure]()
+        for figure in taken_now:
+            figures.append(figure)
+            yield figure
+        self._figures[step] = [asdict(figure) for figure in figures]
+        self._path.write_text(json.dumps(self._figures))
+
+
+class LargeLog:
+    """The steps of one log. Each repeats what an interrupted run has left of it."""
+
+    def __init__(self, place: Place, events: int, database: str, folder: Path) -> None:
+        self._place = place
+        self._events = events
+        self._database = database
+        self._segments = folder / "segments"
+        self._archive = folder / "archive"
+        self._moments = folder / "moments.json"
+
+    def generate(self) -> Iterator[Figure]:
+        """Decides commands, and writes what comes of them as segments."""
+        shutil.rmtree(self._segments, ignore_errors=True)
+        yield from self._step("Generated as segments", run_stage("segments", self._segments, str(self._events)))
+        yield self._size("Segments", _bytes_in(self._segments))
+
+    def store(self) -> Iterator[Figure]:
+        """Puts the log into an empty database."""
+        if (file := make_url(self._database).database) and self._database.startswith("sqlite"):
+            shutil.rmtree(Path(file).parent, ignore_errors=True)
+            Path(file).parent.mkdir(parents=True)
+        yield from self._step("Stored", run_stage("stock", self._database, self._segments))
+
+    def rebuild(self) -> Iterator[Figure]:
+        """Makes the read model."""
+        yield from self._step("Rebuilt by one process", run_stage("process", self._database))
+
+    def rebuild_by_spark(self) -> Iterator[Figure]:
+        """Makes the read model again."""
+        run = run_stage("spark", self._database, self._segments)
+        yield from self._step("Rebuilt by Spark on 2 cores", run, None)
+
+    def verify(self) -> Iterator[Figure]:
+        """Proves the log, and reads from it."""
+        yield from self._step("Verified", run_annals("log", "verify", ANNALS_DATABASE=self._database))
+        yield self._size("Database", _database_bytes(self._database))
+        self._moments.write_text(json.dumps(_moments(self._database, self._events)))
+        yield from self._reads("")
+
+    def archive(self) -> Iterator[Figure]:
+        """Moves most of the log to an archive, and reads through it."""
+        end = str(int(self._events * ARCHIVED))
+        command = ("log", "archive", "--before", end, "--to", str(self._archive))
+        yield from self._step(f"Archived, {ARCHIVED:.0%}", run_annals(*command, ANNALS_DATABASE=self._database))
+        _vacuum(self._database)
+        size = _database_bytes(self._database)
+        yield self._size("Database after that", size)
+        yield self._size("Database and archive", size + _bytes_in(self._archive), MAX_BYTES)
+        yield from self._reads(", most of it archived")
+
+    STEPS: Final = (generate, store, rebuild, rebuild_by_spark, verify, archive)
+
+    def _figure(self, what: str, measured: str, floor: str, ratio: float, bound: float | None, unit: str) -> Figure:
+        size = f"{self._events:,} events"
+        return Figure(what, self._place.name, size, measured, floor, ratio, Want.AT_MOST, bound, unit)
+
+    def _step(self, what: str, run: Run, memory: float | None = MAX_MEMORY) -> Iterator[Figure]:
+        """The hours of a step, and the most memory that it took."""
+        hours, gigabytes = run.all / 3600, run.memory / GIGABYTE
+        work = f"{1e6 * run.busy / self._events:.0f} µs of processors an event"
+        yield self._figure(what, f"{hours:.2f} h", f"{self._events / run.all:,.0f}/s", hours, None, " h")
+        yield self._figure(f"{what}: memory", f"{gigabytes:.2f} GB", work, gigabytes, memory, " GB")
+
+    def _size(self, what: str, size: int, bound: float | None = None) -> Figure:
+        return self._figure(what, f"{size / GIGABYTE:.2f} GB", "", size / self._events, bound, " bytes")
+
+    def _reads(self, when: str) -> Iterator[Figure]:
+        with TemporaryDirectory(prefix="annals-bench-") as folder, serving(self._database, Path(folder)) as served:
+            present = ["/schemagroups?limit=100", "/endpoints?limit=100"]
+            past = [f"{stream}?asof={position}" for stream, position in json.loads(self._moments.read_bytes())]
+            for what, paths in (("GET 100 Groups", present), ("GET a Version as of then", past)):
+                rate(served.url, paths, 1, Path(folder))
+                found = rate(served.url, paths, 2, Path(folder))
+                yield self._figure(f"{what}{when}", f"{found:,.0f}/s", "", found, None, "/s")
 
 
 def _bytes_in(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
-def _database_bytes(database: str, work: Path) -> int:
+def _database_bytes(database: str) -> int:
     if not database.startswith("postgresql"):
-        return _bytes_in(work)
+        return _bytes_in(Path(make_url(database).database or "").parent)
     with closing(Store(database)) as store, store.engine.connect() as connection:
         tables = "SELECT sum(pg_total_relation_size(oid)) FROM pg_class WHERE relkind = 'r' AND relnamespace = "
         return int(connection.execute(text(f"{tables} current_schema()::regnamespace")).scalar_one())
@@ -112,23 +194,3 @@ def _moments(database: str, events: int) -> list[tuple[str, int]]:
                 written = {row.stream: row.topic != EntityDeleted.TOPIC for row in rows if "/versions/" in row.stream}
                 found += [(stream, interaction.last) for stream, is_live in written.items() if is_live][:1]
     return found
-
-
-def _reads(place: Place, events: int, database: str, moments: list[tuple[str, int]], when: str) -> Iterator[Figure]:
-    with TemporaryDirectory(prefix="annals-bench-") as folder, serving(database, Path(folder)) as served:
-        present = ["/schemagroups?limit=100", "/endpoints?limit=100"]
-        past = [f"{stream}?asof={position}" for stream, position in moments]
-        for what, paths in (("GET 100 Groups", present), ("GET a Version as of then", past)):
-            rate(served.url, paths, 1, Path(folder))
-            found = rate(served.url, paths, 2, Path(folder))
-            yield Figure(
-                f"{what}{when}",
-                place.name,
-                f"{events:,} events",
-                f"{found:,.0f}/s",
-                "",
-                found,
-                Want.AT_LEAST,
-                None,
-                "/s",
-            )

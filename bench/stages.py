@@ -32,7 +32,9 @@ Seconds = dict[str, float]
 #: Steps of a rebuild by the stage that they belong to.
 _STEPS: Final = {
     "load": "loading",
-    "fill": "rows and leaves",
+    "fill_rows": "rows",
+    "fill_index": "leaves",
+    "fill": "rest of the log",
     "create_indexes": "indexes",
     "verify": "proof",
     "swap": "swap",
