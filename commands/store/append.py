@@ -79,7 +79,7 @@ def add_salts(events: Sequence[EntityEvent], new_salt: NewSalt) -> list[EntityEv
     return [
         event
         if SALT in event.private or isinstance(event, EntityDeleted)
-        else event.model_copy(update={"private": event.private | {SALT: new_salt()}})
+        else event.with_members(private=event.private | {SALT: new_salt()})
         for event in events
     ]
 

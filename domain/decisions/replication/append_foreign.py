@@ -76,7 +76,7 @@ def _with_revision(event: EntityEvent, revision: int, born: int | None) -> Entit
     """
     if event.revision == revision and event.born == born:
         return event
-    return event.model_copy(update={"revision": revision, "born": born})
+    return event.with_members(revision=revision, born=born)
 
 
 def registry_recount(events: Sequence[EntityEvent], link: Link, world: World) -> list[EntityEvent]:
