@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Final
 
 from starlette.applications import Starlette
@@ -70,7 +72,10 @@ from annals.api.subscriptions.ports import Deliveries
 from annals.api.subscriptions.previews_route import PREVIEWS, PreviewRoutes
 from annals.api.subscriptions.routes import SubscriptionsRoutes
 from annals.api.subscriptions.wiring import build_event_families, build_guard_for_url, build_subscription_context
-from annals.api.ui.routes import UI, UI_PATHS, UiRoutes
+from annals.api.ui.home_redirect import HomeRedirect
+from annals.api.ui.own_api import OwnApi
+from annals.api.ui.routes import UI_PATHS
+from annals.api.ui.surface import UI, UiRoutes
 from annals.api.xregistry.checks.routes import CHECK, CheckRoutes
 from annals.api.xregistry.imports import IMPORT, ImportRoutes
 from annals.api.xregistry.openapi.routes import DOCS, INDEX, OPENAPI, OpenapiRoutes
@@ -114,6 +119,8 @@ OWN_NAMES: Final = frozenset(
 ) | {RESOLVED, MATCH, CHECK, FINDINGS, PREVIEWS, COMPAT_OPENAPI, HASH, LINKS, IMPORT, WHOAMI, KEYS, GRANTS, ACCESS}
 #: The first segments of the paths of Confluent's API.
 CONFLUENT: Final = CONFLUENT_BASE.removeprefix("/")
+_LOG: Final = logging.getLogger("annals.api")
+_NO_PAGES: Final = "the model has a Group type or an attribute named ui, so the server has no pages at /ui/"
 ROOT_ALIASES: Final = frozenset((LIVEZ, READYZ, METRICS, OPENAPI))
 
 
@@ -237,8 +244,12 @@ def create_app(
                 checks_paths=True,
             ),
             COMPAT: compat_mount,
-            UI: _ui_mount(UiRoutes(authenticator, sessions, provider)),
         }
+        if settings.ui:
+            if not xregistry_routes.is_free(UI):
+                _LOG.warning(_NO_PAGES)
+            own_api = OwnApi(lambda request, receive: dispatcher.answer_own(request, receive))
+            tree_mounts[UI] = _ui_mount(UiRoutes(authenticator, own_api, sessions, provider))
         aliases = CompatAliases(settings.compat_hosts, xregistry_routes.is_free)
         dispatcher = Dispatcher(
             xregistry_routes,
@@ -250,6 +261,7 @@ def create_app(
             aliases.canonical_request,
             registry.store.damage,
             PositionWaits(registry.readers, log_head_watcher, settings.waitfor_seconds).wait,
+            HomeRedirect(partial(xregistry_routes.is_free, UI)) if settings.ui else None,
         )
         metrics.registry.register(FileErrorCollector(upkeep))
         upkeep_task = asyncio.create_task(upkeep.run())
