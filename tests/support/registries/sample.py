@@ -1,4 +1,4 @@
-"""A registry with something of everything that pages show: schemas with Versions, messages, endpoints, and odd names."""
+"""A registry with what pages show: schemas with Versions, messages, endpoints, and odd names."""
 
 from __future__ import annotations
 
@@ -38,8 +38,12 @@ SCHEMAS: Final[dict[str, Any]] = {
                 "contenttype": "application/schema+json",
                 "schema": {"type": "object", "properties": {"level": {"type": "integer"}}},
             },
-            "picture": {"format": "PNG", "contenttype": "image/png", "schemabase64": "iVBORw0KGgoAAAANSUhEUgAAAAEAAAAB"},
-            "odd:name@x~y.z": {"format": "JsonSchema/draft-07", "schema": {"type": "string"}, "name": "Größe 温度"},
+            "picture": {
+                "format": "PNG",
+                "contenttype": "image/png",
+                "schemabase64": "iVBORw0KGgoAAAANSUhEUgAAAAEAAAAB",
+            },
+            "odd:name@x~y.z": {"format": "JsonSchema/draft-07", "schema": {"type": "string"}, "name": "Größe Ω"},
         },
     },
     "empty": {"documentation": "javascript:alert(1)", "deprecated": {"effective": "2030-01-01T00:00:00Z"}},
