@@ -15,6 +15,7 @@ from annals.api.access.access_routes import ACCESS, AccessRoutes
 from annals.api.access.collections import AccessContext
 from annals.api.access.grant_routes import GRANTS, GrantRoutes
 from annals.api.access.key_routes import KEYS, KeyRoutes
+from annals.api.audit.counts import COUNTS, counts_table
 from annals.api.audit.diff import DIFF, diff_table
 from annals.api.audit.history import HISTORY, history_table
 from annals.api.audit.interactions import INTERACTIONS, interactions_table
@@ -116,7 +117,7 @@ OWN_NAMES: Final = frozenset(
         DIFF,
         RESTORE,
     )
-) | {RESOLVED, MATCH, CHECK, FINDINGS, PREVIEWS, COMPAT_OPENAPI, HASH, LINKS, IMPORT, WHOAMI, KEYS, GRANTS, ACCESS}
+) | {RESOLVED, MATCH, CHECK, FINDINGS, PREVIEWS, COMPAT_OPENAPI, HASH, COUNTS, LINKS, IMPORT, WHOAMI, KEYS, GRANTS, ACCESS}
 #: The first segments of the paths of Confluent's API.
 CONFLUENT: Final = CONFLUENT_BASE.removeprefix("/")
 _LOG: Final = logging.getLogger("annals.api")
@@ -326,6 +327,7 @@ def _history_mounts(registry: Registry, feeds: Feeds, families: Sequence[EventFa
         INTERACTIONS: Mount(AuditRoutes(registry, interactions_table)),
         DIFF: Mount(AuditRoutes(registry, diff_table)),
         HASH: Mount(AuditRoutes(registry, tree_hash_table)),
+        COUNTS: Mount(AuditRoutes(registry, counts_table)),
         FINDINGS: Mount(FindingsRoutes(registry)),
         RESTORE: Mount(RestoreRoutes(registry)),
     }
