@@ -66,6 +66,7 @@ from annals.api.replication.representations import LinkApiContext as LinkParts
 from annals.api.replication.routes import LINKS, LinksRoutes
 from annals.api.replication.wiring import ActiveReplication, PassiveReplication, build_link_context
 from annals.api.replication.wiring import build_link_service as replication_of
+from annals.api.settings.exposure import exposure_warnings
 from annals.api.settings.settings import Settings
 from annals.api.subscriptions.delivery_service import build_delivery_service
 from annals.api.subscriptions.endpoint import write_endpoint
@@ -117,7 +118,22 @@ OWN_NAMES: Final = frozenset(
         DIFF,
         RESTORE,
     )
-) | {RESOLVED, MATCH, CHECK, FINDINGS, PREVIEWS, COMPAT_OPENAPI, HASH, COUNTS, LINKS, IMPORT, WHOAMI, KEYS, GRANTS, ACCESS}
+) | {
+    RESOLVED,
+    MATCH,
+    CHECK,
+    FINDINGS,
+    PREVIEWS,
+    COMPAT_OPENAPI,
+    HASH,
+    COUNTS,
+    LINKS,
+    IMPORT,
+    WHOAMI,
+    KEYS,
+    GRANTS,
+    ACCESS,
+}
 #: The first segments of the paths of Confluent's API.
 CONFLUENT: Final = CONFLUENT_BASE.removeprefix("/")
 _LOG: Final = logging.getLogger("annals.api")
@@ -250,7 +266,9 @@ def create_app(
             if not xregistry_routes.is_free(UI):
                 _LOG.warning(_NO_PAGES)
             own_api = OwnApi(lambda request, receive: dispatcher.answer_own(request, receive))
-            tree_mounts[UI] = _ui_mount(UiRoutes(authenticator, own_api, sessions, provider))
+            tree_mounts[UI] = _ui_mount(
+                UiRoutes(authenticator, own_api, sessions, provider, exposure_warnings(settings))
+            )
         aliases = CompatAliases(settings.compat_hosts, xregistry_routes.is_free)
         dispatcher = Dispatcher(
             xregistry_routes,

@@ -10,13 +10,16 @@ from typing import Any, Final, NamedTuple
 from annals.api.http.response import Response
 from annals.api.ui.own_api import Query
 from annals.api.ui.page_context import PageContext
-from annals.api.ui.registry_model import ModelView, read_model
+from annals.api.ui.registry_model import ModelView, Place, read_model
+from annals.api.ui.rights import create_link
 from annals.domain.errors.problems import Problem
 
 _RECENT: Final = 10
 #: Findings that are read to be counted; more of them say that there are more.
 _MAX_FINDINGS: Final = 1000
-_NOT_WELL: Final = ("subscriptions", "links")
+#: The time that counting findings may take, in seconds; it reads all messages and endpoints.
+_FINDINGS_SECONDS: Final = 0.2
+_MAX_LISTED: Final = {"limit": "100"}
 
 
 class CountLink(NamedTuple):
@@ -30,20 +33,32 @@ async def overview_page(page: PageContext) -> Response:
     """The page."""
     registry = (await page.get("/")).json
     model, counts, interactions, health, findings, inactive = await asyncio.gather(
-        read_model(page), _read_counts(page), _recent_interactions(page), _health(page), _findings(page), _inactive(page)
+        read_model(page),
+        _read_counts(page),
+        _recent_interactions(page),
+        _health(page),
+        _findings(page),
+        _inactive(page),
     )
+    is_empty = not any(registry[f"{plural}count"] for plural in model.group_types)
     return await page.render(
         "overview.html",
         "Overview",
-        is_empty=not any(registry[f"{plural}count"] for plural in model.group_types),
+        is_empty=is_empty,
         counts=list(_count_links(page, model, counts)),
         interactions=interactions,
         health=health,
         findings=findings,
         inactive=inactive,
         warnings=page.warnings,
-        group_types=[model.create_hint(page, plural) for plural in model.group_types],
+        first_groups=await _first_groups(page, model) if is_empty else [],
     )
+
+
+async def _first_groups(page: PageContext, model: ModelView) -> list[tuple[Place, str]]:
+    """Each Group type of an empty registry, with the page that makes its first Group if the caller may."""
+    places = [place for plural in model.group_types if (place := model.place((plural,))) is not None]
+    return [(place, await create_link(page, place)) for place in places]
 
 
 async def _read_counts(page: PageContext) -> Mapping[str, int]:
@@ -70,19 +85,26 @@ async def _health(page: PageContext) -> dict[str, Any]:
     return found
 
 
-async def _findings(page: PageContext) -> list[tuple[str, str, str]]:
-    """The rules with findings: the text, the rule, and the page of its findings; empty if the caller may not ask."""
-    found = await _unless_refused(page, "/-/findings", {"limit": str(_MAX_FINDINGS)})
+async def _findings(page: PageContext) -> list[tuple[str, str]] | None:
+    """How many findings each rule has, with the page that lists them; None if counting takes too long."""
+    query = {"limit": str(_MAX_FINDINGS)}
+    try:
+        async with asyncio.timeout(_FINDINGS_SECONDS):
+            found = await _unless_refused(page, "/-/findings", query)
+    except TimeoutError:
+        return None
     counts = Counter(each["rule"] for each in found["findings"]) if found else Counter[str]()
-    more = " or more" if sum(counts.values()) == _MAX_FINDINGS else ""
+    more = "or more " if sum(counts.values()) == _MAX_FINDINGS else ""
+    has_page = page.has_page("findings")
     return [
-        (f"{count}{more} {rule}", rule, page.link("findings", rule=rule)) for rule, count in sorted(counts.items())
+        (f"{count} {more}{rule}", page.link("findings", rule=rule) if has_page else "")
+        for rule, count in sorted(counts.items())
     ]
 
 
 async def _inactive(page: PageContext) -> list[tuple[str, str, str]]:
     """Subscriptions and links that are not active: what it is, its state, and its page."""
-    subscriptions = await _unless_refused(page, "/subscriptions", None) or []
+    subscriptions = await _unless_refused(page, "/subscriptions", _MAX_LISTED) or []
     links = await _unless_refused(page, "/-/links", None) or [] if page.caller.is_admin else []
     found = [("subscriptions", "Subscription", each) for each in _members(subscriptions)]
     found += [("links", "Link", each) for each in _members(links)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 from urllib.parse import quote
 
@@ -39,7 +39,7 @@ class PageRenderer(Protocol):
 class PageContext:
     """One request of a page. Page functions read with `get`, shape plain values, and return `await render(...)`.
 
-    route: the row of the table. path_params: what stands for the names in its template.
+    route: the row of the table. path_params: what stands for the names in its template. warnings: about the settings.
     """
 
     def __init__(
@@ -51,6 +51,7 @@ class PageContext:
         own_api: OwnApi,
         table: RouteTable,
         renderer: PageRenderer,
+        warnings: Sequence[str] = (),
     ) -> None:
         self.request = request
         self.receive = receive
@@ -60,6 +61,7 @@ class PageContext:
         self.table = table
         self.own_api = own_api
         self.raw_json: str | None = None  # path and query of what the page shows, for the link "Raw JSON"
+        self.warnings = warnings
         self._renderer = renderer
 
     @property

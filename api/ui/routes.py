@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from typing import Final
 
+from annals.api.ui.explore.entity_page import explore_page
+from annals.api.ui.explore.root_page import root_page
 from annals.api.ui.overview import overview_page
 from annals.api.ui.page_route import PageRoute, RouteTable
 from annals.api.ui.sign_in.login import LOGIN_METHODS
 
-PAGES: Final = RouteTable.build((PageRoute("", overview_page, "Overview"),))
+PAGES: Final = RouteTable.build(
+    (
+        PageRoute("", overview_page, "Overview"),
+        PageRoute("explore/", root_page, "Explore"),
+        PageRoute("explore/{xid:path}", explore_page, "Explore"),
+    )
+)
 #: The templates of the paths, for log lines.
 UI_PATHS: Final = (
     "/ui",

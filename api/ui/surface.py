@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Final
 
 from starlette.types import Receive
@@ -34,7 +35,11 @@ _NARROWER: Final = "ask for less: fewer rows, a path further down, or a shorter 
 
 
 class UiRoutes:
-    """The surface of the pages. own_api: what pages read and write. sessions: None on a server without sign-in."""
+    """The surface of the pages.
+
+    own_api: what pages read and write. sessions: None on a server without sign-in. warnings: about the settings, for
+    the first page.
+    """
 
     def __init__(
         self,
@@ -42,9 +47,11 @@ class UiRoutes:
         own_api: OwnApi,
         sessions: Sessions | None = None,
         provider: OidcProvider | None = None,
+        warnings: Sequence[str] = (),
     ) -> None:
         self._authenticator = authenticator
         self._own_api = own_api
+        self._warnings = warnings
         self._pages = Pages(
             PAGES, can_sign_in=sessions is not None, form_origins=provider.origins if provider else tuple
         )
@@ -63,7 +70,7 @@ class UiRoutes:
         if (options := options_response(request, route.methods, ", ".join((*route.methods, "OPTIONS")))) is not None:
             return options
         request = await self._authenticate(request, is_page=route is not _UNKNOWN)
-        page = PageContext(request, receive, route, path_params, self._own_api, PAGES, self._pages)
+        page = PageContext(request, receive, route, path_params, self._own_api, PAGES, self._pages, self._warnings)
         try:
             return await _answer_page(page)
         except Problem as problem:
