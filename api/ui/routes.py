@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from annals.api.ui.edit.delete_page import delete_page
+from annals.api.ui.edit.edit_pages import edit_page, new_page
+from annals.api.ui.edit.restore_page import restore_page
 from annals.api.ui.explore.entity_page import explore_page
 from annals.api.ui.explore.root_page import root_page
 from annals.api.ui.overview import overview_page
-from annals.api.ui.page_route import PageRoute, RouteTable
+from annals.api.ui.page_route import WITH_FORM, PageRoute, RouteTable
 from annals.api.ui.sign_in.login import LOGIN_METHODS
 
 PAGES: Final = RouteTable.build(
@@ -15,6 +18,12 @@ PAGES: Final = RouteTable.build(
         PageRoute("", overview_page, "Overview"),
         PageRoute("explore/", root_page, "Explore"),
         PageRoute("explore/{xid:path}", explore_page, "Explore"),
+        PageRoute("new/{xid:path}", new_page, "Explore", WITH_FORM, takes_asof=False),
+        PageRoute("edit/", edit_page, "Explore", WITH_FORM, takes_asof=False),
+        PageRoute("edit/{xid:path}", edit_page, "Explore", WITH_FORM, takes_asof=False),
+        PageRoute("delete/{xid:path}", delete_page, "Explore", WITH_FORM, takes_asof=False),
+        PageRoute("restore/", restore_page, "Explore", WITH_FORM, writes_with_asof=True),
+        PageRoute("restore/{xid:path}", restore_page, "Explore", WITH_FORM, writes_with_asof=True),
     )
 )
 #: The templates of the paths, for log lines.

@@ -24,9 +24,9 @@ from annals.api.http.session_cookie import (
     session_cookie,
     set_session_cookie,
 )
+from annals.api.ui.forms import read_form
 from annals.api.ui.pages import Pages
 from annals.api.ui.redirect import redirect
-from annals.api.ui.sign_in.forms import read_form
 from annals.api.ui.sign_in.local_paths import LOGIN, below_root, local_path
 from annals.domain.errors.http_errors import Unauthorized
 from annals.domain.errors.problems import ApiNotFound, BadRequest
