@@ -60,6 +60,7 @@ class PageContext:
         self.params: QueryParams = all_query_params(request)
         self.table = table
         self.own_api = own_api
+        self.asked = request  # the last request to the API, which problems are about
         self.raw_json: str | None = None  # path and query of what the page shows, for the link "Raw JSON"
         self.warnings = warnings
         self._renderer = renderer
@@ -101,6 +102,7 @@ class PageContext:
             query["asof"] = self.asof
         if self.raw_json is None:
             self.raw_json = url_path(path) + (f"?{query_text(query)}" if query_text(query) else "")
+        self.asked = self.request.with_path(url_path(path))
         return await self.own_api.get(self.request, url_path(path), query)
 
     async def send(
@@ -113,6 +115,7 @@ class PageContext:
         headers: Headers | None = None,
     ) -> ApiAnswer:
         """The API's answer to a write. path: not encoded. Raises: Problem."""
+        self.asked = self.request.with_path(url_path(path))
         return await self.own_api.send(self.request, method, url_path(path), query, body, content_type, headers)
 
     def link(self, path: str, /, **query: str | list[str] | None) -> str:

@@ -57,7 +57,7 @@ async def problem_page(page: PageContext, problem: Problem) -> Response:
         TEMPLATE,
         heading(problem),
         problem.status,
-        problem=shown_problem(problem, page.request),
+        problem=shown_problem(problem, page.asked),
         timeline=page.link("timeline", path=_missing_path(page)) if is_missing else "",
     )
     return with_retry(response, problem)

@@ -13,9 +13,34 @@ from tests.support.browser import NARROW, WIDE, Walk, axe_script, walking
 
 pytestmark = [pytest.mark.uses("Chromium"), pytest.mark.timeout(120)]
 
-#: Paths below `/ui/` of each page of the table, with odd ids and a moment of the past among them.
+_READING: Final = "schemagroups/sensors/schemas/reading"
+_ODD: Final = "schemagroups/sensors/schemas/odd:name@x~y.z"
+#: Paths below `/ui/` of each page of the table, with odd ids, problems and moments of the past among them.
 PATHS: Final = {
-    "": ("", "?asof=10"),
+    "": ("", "?asof=20"),
+    "explore/": ("explore/", "explore/?asof=20"),
+    "explore/{xid:path}": (
+        "explore/schemagroups",
+        "explore/schemagroups?filter=((",
+        "explore/schemagroups/sensors?asof=20",
+        "explore/schemagroups/sensors/schemas?sort=name=desc&limit=2",
+        "explore/schemagroups/empty/schemas",
+        f"explore/{_READING}",
+        f"explore/{_READING}/versions",
+        f"explore/{_READING}/versions/2",
+        "explore/schemagroups/sensors/schemas/alarm",
+        "explore/schemagroups/sensors/schemas/picture",
+        f"explore/{_ODD}",
+        "explore/messagegroups/sensors/messages/reading",
+        "explore/endpoints/telemetry",
+        "explore/schemagroups/none",
+    ),
+    "new/{xid:path}": ("new/schemagroups", "new/schemagroups/sensors/schemas", f"new/{_READING}/versions"),
+    "edit/": ("edit/",),
+    "edit/{xid:path}": (f"edit/{_READING}", f"edit/{_ODD}", "edit/endpoints/telemetry"),
+    "delete/{xid:path}": ("delete/schemagroups/sensors", f"delete/{_READING}/versions/1"),
+    "restore/": ("restore/?asof=20",),
+    "restore/{xid:path}": ("restore/schemagroups/sensors?asof=20", "restore/schemagroups/sensors"),
 }
 ALL: Final = [path for paths in PATHS.values() for path in paths]
 LOOKS: Final = [(scheme, width) for scheme in ("light", "dark") for width in (NARROW, WIDE)]
@@ -67,4 +92,4 @@ def test_the_theme_stays(walk: Walk) -> None:
     """UI-23: the choice holds on the next page."""
     page = walk.go("/ui/")
     page.get_by_role("combobox", name="Theme", exact=True).select_option("Dark")
-    assert walk.go("/ui/?asof=10").evaluate("document.documentElement.dataset.theme") == "Dark"
+    assert walk.go("/ui/?asof=20").evaluate("document.documentElement.dataset.theme") == "Dark"

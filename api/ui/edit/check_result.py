@@ -46,7 +46,7 @@ async def check_document(page: PageContext, place: Place, form: Form, ancestor: 
             "POST", f"/-/check{resource}", query, document_bytes(form), content_type="application/octet-stream"
         )
     except Problem as problem:
-        return CheckOutcome([], [], shown_problem(problem, page.request).title)
+        return CheckOutcome([], [], shown_problem(problem, page.asked).title)
     return _outcome(answer.json)
 
 

@@ -36,7 +36,7 @@ async def delete_page(page: PageContext) -> Response:
     except Forbidden:
         raise
     except Problem as problem:
-        alert = shown_problem(problem, page.request)
+        alert = shown_problem(problem, page.asked)
         return await _show(page, place, counts, epoch, alert=alert, status=problem.status)
     return page.saved("explore/" + "/".join(place.segments[:-1]), answer)
 

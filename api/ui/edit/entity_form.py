@@ -16,6 +16,7 @@ from annals.api.ui.forms import Form
 from annals.api.ui.page_context import PageContext
 from annals.api.ui.problem_page import ShownProblem, shown_problem
 from annals.api.ui.registry_model import Place
+from annals.domain.errors.http_errors import PreconditionFailed
 from annals.domain.errors.problems import Problem
 
 
@@ -68,7 +69,10 @@ class EntityForm:
         """The form with a refusal of the API."""
         names = {each.name for each in self.fields} | ({DOCUMENT} if self.place.has_document else set())
         errors = field_errors(problem, self.place, names)
-        return replace(self, alert=shown_problem(problem, page.request), errors=errors)
+        alert = shown_problem(problem, page.asked)
+        if isinstance(problem, PreconditionFailed):
+            alert = alert._replace(title=errors[self.place.id_name], cure="Choose another id, or edit that one.")
+        return replace(self, alert=alert, errors=errors)
 
     def mistaken(self, error: FieldError) -> EntityForm:
         """The form with a text that is no value of its field."""

@@ -14,12 +14,14 @@ from annals.domain.errors.problems import Problem
 
 _FIRST_NAME: Final = re.compile(r"[^.\[]+")
 _ABOUT_DOCUMENT: Final = (problems.FormatViolation, problems.CompatibilityViolation, problems.FormatExternal)
+#: The refusal of a new entity that exists.
+_EXISTS: Final = PreconditionFailed
 _ABOUT_ID: Final = (problems.MalformedId, problems.MismatchedId, problems.VersionidNotAllowed, PreconditionFailed)
 
 
 def field_errors(problem: Problem, place: Place, names: Collection[str]) -> dict[str, str]:
     """The messages of a refusal by the names of fields; empty for one that is about no field of the form."""
-    text = problem.text(place.xid)
+    text = f"There is a {place.singular} with this id." if isinstance(problem, _EXISTS) else problem.text(place.xid)
     messages = "\n".join(_places(problem)) or text
     return {name: messages if name == DOCUMENT else text for name in _names(problem, place) if name in names}
 

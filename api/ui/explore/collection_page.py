@@ -59,7 +59,7 @@ async def collection_page(page: PageContext, place: Place) -> Response:
         answer = await page.get(place.xid, _query(page, place))
         members = answer.json
     except BadFilter as problem:
-        alert, status = shown_problem(problem, page.request), problem.status
+        alert, status = shown_problem(problem, page.asked), problem.status
     return await page.render(
         "explore/collection.html",
         place.plural,

@@ -1,6 +1,6 @@
 // Checks the document of a form while it is typed. The answer is the page itself, of which one region is taken.
 const form = document.querySelector("form[data-check]");
-const editor = form?.elements.document;
+const editor = form?.elements.namedItem("document");
 const PAUSE = 500;
 let timer, running, last = 0;
 
@@ -12,7 +12,7 @@ async function check() {
   data.set("action", "check");
   data.delete("document file");
   try {
-    const answer = await fetch(form.action, { method: "POST", body: data, signal: running.signal });
+    const answer = await fetch(form.getAttribute("action"), { method: "POST", body: data, signal: running.signal });
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     const result = page.querySelector("[data-check-result]");
     // An older answer never replaces a newer one.
