@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Final
 
 from starlette.applications import Starlette
@@ -13,6 +15,7 @@ from annals.api.access.access_routes import ACCESS, AccessRoutes
 from annals.api.access.collections import AccessContext
 from annals.api.access.grant_routes import GRANTS, GrantRoutes
 from annals.api.access.key_routes import KEYS, KeyRoutes
+from annals.api.audit.counts import COUNTS, counts_table
 from annals.api.audit.diff import DIFF, diff_table
 from annals.api.audit.history import HISTORY, history_table
 from annals.api.audit.interactions import INTERACTIONS, interactions_table
@@ -63,6 +66,7 @@ from annals.api.replication.representations import LinkApiContext as LinkParts
 from annals.api.replication.routes import LINKS, LinksRoutes
 from annals.api.replication.wiring import ActiveReplication, PassiveReplication, build_link_context
 from annals.api.replication.wiring import build_link_service as replication_of
+from annals.api.settings.exposure import exposure_warnings
 from annals.api.settings.settings import Settings
 from annals.api.subscriptions.delivery_service import build_delivery_service
 from annals.api.subscriptions.endpoint import write_endpoint
@@ -70,7 +74,10 @@ from annals.api.subscriptions.ports import Deliveries
 from annals.api.subscriptions.previews_route import PREVIEWS, PreviewRoutes
 from annals.api.subscriptions.routes import SubscriptionsRoutes
 from annals.api.subscriptions.wiring import build_event_families, build_guard_for_url, build_subscription_context
-from annals.api.ui.routes import UI, UI_PATHS, UiRoutes
+from annals.api.ui.home_redirect import HomeRedirect
+from annals.api.ui.own_api import OwnApi
+from annals.api.ui.routes import UI_PATHS
+from annals.api.ui.surface import UI, UiRoutes
 from annals.api.xregistry.checks.routes import CHECK, CheckRoutes
 from annals.api.xregistry.imports import IMPORT, ImportRoutes
 from annals.api.xregistry.openapi.routes import DOCS, INDEX, OPENAPI, OpenapiRoutes
@@ -111,9 +118,26 @@ OWN_NAMES: Final = frozenset(
         DIFF,
         RESTORE,
     )
-) | {RESOLVED, MATCH, CHECK, FINDINGS, PREVIEWS, COMPAT_OPENAPI, HASH, LINKS, IMPORT, WHOAMI, KEYS, GRANTS, ACCESS}
+) | {
+    RESOLVED,
+    MATCH,
+    CHECK,
+    FINDINGS,
+    PREVIEWS,
+    COMPAT_OPENAPI,
+    HASH,
+    COUNTS,
+    LINKS,
+    IMPORT,
+    WHOAMI,
+    KEYS,
+    GRANTS,
+    ACCESS,
+}
 #: The first segments of the paths of Confluent's API.
 CONFLUENT: Final = CONFLUENT_BASE.removeprefix("/")
+_LOG: Final = logging.getLogger("annals.api")
+_NO_PAGES: Final = "the model has a Group type or an attribute named ui, so the server has no pages at /ui/"
 ROOT_ALIASES: Final = frozenset((LIVEZ, READYZ, METRICS, OPENAPI))
 
 
@@ -237,8 +261,14 @@ def create_app(
                 checks_paths=True,
             ),
             COMPAT: compat_mount,
-            UI: _ui_mount(UiRoutes(authenticator, sessions, provider)),
         }
+        if settings.ui:
+            if not xregistry_routes.is_free(UI):
+                _LOG.warning(_NO_PAGES)
+            own_api = OwnApi(lambda request, receive: dispatcher.answer_own(request, receive))
+            tree_mounts[UI] = _ui_mount(
+                UiRoutes(authenticator, own_api, sessions, provider, exposure_warnings(settings))
+            )
         aliases = CompatAliases(settings.compat_hosts, xregistry_routes.is_free)
         dispatcher = Dispatcher(
             xregistry_routes,
@@ -250,6 +280,7 @@ def create_app(
             aliases.canonical_request,
             registry.store.damage,
             PositionWaits(registry.readers, log_head_watcher, settings.waitfor_seconds).wait,
+            HomeRedirect(partial(xregistry_routes.is_free, UI)) if settings.ui else None,
         )
         metrics.registry.register(FileErrorCollector(upkeep))
         upkeep_task = asyncio.create_task(upkeep.run())
@@ -314,6 +345,7 @@ def _history_mounts(registry: Registry, feeds: Feeds, families: Sequence[EventFa
         INTERACTIONS: Mount(AuditRoutes(registry, interactions_table)),
         DIFF: Mount(AuditRoutes(registry, diff_table)),
         HASH: Mount(AuditRoutes(registry, tree_hash_table)),
+        COUNTS: Mount(AuditRoutes(registry, counts_table)),
         FINDINGS: Mount(FindingsRoutes(registry)),
         RESTORE: Mount(RestoreRoutes(registry)),
     }

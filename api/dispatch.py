@@ -41,6 +41,7 @@ from annals.api.http.response import POSITION_HEADER, Headers, Response, buffer_
 from annals.api.http.session_cookie import clear_session_cookie
 from annals.api.ops.metrics import ServerMetrics
 from annals.api.registry.waitfor import WAITFOR
+from annals.api.ui.home_redirect import HomeRedirect
 from annals.commands.store.damage import DamageMonitor
 from annals.commands.store.database.outages import describe_outage
 from annals.domain.errors import problems
@@ -127,7 +128,8 @@ class Dispatcher:
     also exist at the root, unless the model uses the name. fixed_mounts: mounts by whole path. tree_mounts: mounts by
     first path segment, or by the first two joined with a slash. mount_request: returns the request with its canonical
     path, given the request and its host. damage: receives errors, and logs those of the store. wait: returns the
-    request to answer, once the registry has the state that the request waits for.
+    request to answer, once the registry has the state that the request waits for. home: sends browsers from
+    the root to the first page.
     """
 
     def __init__(
@@ -141,6 +143,7 @@ class Dispatcher:
         mount_request: Callable[[Request, str], Request] = _keep_request,
         damage: DamageMonitor | None = None,
         wait: Callable[[Request, Receive], Awaitable[Request]] = _without_wait,
+        home: HomeRedirect | None = None,
     ) -> None:
         self._damage = damage or DamageMonitor()
         self._default_surface = default_surface
@@ -151,6 +154,7 @@ class Dispatcher:
         self._config = server_config
         self._mount_request = mount_request
         self._wait = wait
+        self._home = home
         authenticators = server_config.authenticator.names
         self._checks_credentials = bool(authenticators)
         self._has_certificates = CertificateVerifier.name in authenticators
@@ -257,6 +261,8 @@ class Dispatcher:
     async def _answer(self, request: Request, receive: Receive) -> Response:
         if (preflight := self._config.cors.preflight(request)) is not None:
             return preflight
+        if self._home is not None and (response := self._home.redirect(request)) is not None:
+            return response
         mount = self._mount(request.segments)
         if not mount.checks_paths:
             check_path(request)
@@ -278,6 +284,13 @@ class Dispatcher:
         except Problem:
             return False  # the surface refuses the credential itself
         return identity.caller.sees_something
+
+    async def answer_own(self, request: Request, receive: Receive) -> Response:
+        """The answer of a surface to a request of this server's own pages, which has its caller.
+
+        Raises: see `Surface`.
+        """
+        return await self._mount(request.segments).surface.answer(request, receive)
 
     def _mount(self, segments: tuple[str, ...]) -> Mount:
         """The mount of a path. Raises: ApiNotFound for an unknown path below `/-/`."""
@@ -304,6 +317,8 @@ class Dispatcher:
         """The response with compression and CORS headers. A response to HEAD is not compressed."""
         accept_encoding = request.header(b"accept-encoding") if request.method != "HEAD" else None
         response = self._config.cors.add_headers(await compress_response(response, accept_encoding), request)
+        if self._home is not None and not request.segments:
+            response = self._home.add_vary(response, request)
         return mark_private(response) if self._is_for_one_caller(request) else response
 
     def _is_for_one_caller(self, request: Request) -> bool:

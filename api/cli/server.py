@@ -27,6 +27,7 @@ from annals.api.compat.confluent.own_port import ConfluentPort
 from annals.api.http.connections.protocol import BoundedConfig, BoundedProtocol
 from annals.api.http.connections.tls import follow_tls, load_tls
 from annals.api.ops.version import SERVER_HEADER
+from annals.api.settings.exposure import exposure_warnings
 from annals.api.settings.settings import Settings, server_url
 from annals.api.settings.shown_settings import mask_password
 from annals.commands.store.database.write_turns import WriteTurns
@@ -57,11 +58,6 @@ NO_AUTHENTICATOR: Final = (
     "--host {host} lets other machines connect, and without an authenticator anybody may write. Set ANNALS_TOKENS, "
     "ANNALS_JWT_KEYS, ANNALS_BASIC_FILE, ANNALS_TLS_CLIENTS or ANNALS_OIDC_ISSUER, or use --host 127.0.0.1; --open "
     "(ANNALS_OPEN=true) serves all the same."
-)
-
-#: Warning if passwords, or cookies of sessions, can be read on their way (ACC-93).
-PLAIN_PASSWORDS: Final = (
-    "{what} travel in clear to {host}; set ANNALS_TLS_CERT, or ANNALS_PUBLIC_URL to the https URL of a proxy."
 )
 
 
@@ -103,18 +99,10 @@ def check_exposure(settings: Settings) -> None:
 
     Raises: UsageError.
     """
-    if settings.is_local:
-        return
-    is_encrypted = settings.tls is not None or (settings.public_url or "").startswith("https:")
-    exposed = (("passwords", settings.basic_file), ("cookies of sessions", settings.oidc_issuer))
-    if (what := " and ".join(name for name, setting in exposed if setting)) and not is_encrypted:
-        print_notice(PLAIN_PASSWORDS.format(host=settings.host, what=what))
-    if settings.auth.has_authenticator:
-        return
-    if not settings.open:
+    if not (settings.is_local or settings.auth.has_authenticator or settings.open):
         raise UsageError(NO_AUTHENTICATOR.format(host=settings.host))
-    right = "read" if settings.read_only_anonymous else "write"
-    print_notice(f"anybody who reaches {settings.host}:{settings.port} may {right}, because no authenticator is on.")
+    for warning in exposure_warnings(settings):
+        print_notice(warning)
 
 
 def check_tls(settings: Settings) -> None:

@@ -325,6 +325,7 @@ class Settings(BaseSettings):
         description="maximum number of reads of one caller, or of one address without a credential, a second",
     )
     rate_writes: float | None = Field(None, gt=0, description="the same for requests with methods that write")
+    ui: bool = Field(True, description="whether the server has pages for people in browsers, below `/ui/`")
     event_changes: bool = Field(True, description="whether events list the changed attributes, in `data`")
     domain_validation: DomainValidation = Field(
         "warn",

@@ -1,11 +1,13 @@
-"""Reads forms that browsers send."""
+"""Reads forms that browsers send: fields as text, and files."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import AsyncGenerator, Mapping
+from typing import Final, NamedTuple
 from urllib.parse import parse_qsl
 
+from starlette.datastructures import Headers, UploadFile
+from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.types import Receive
 
 from annals.api.http.limits import read_body
@@ -13,17 +15,83 @@ from annals.api.http.request import Request
 from annals.domain.errors.http_errors import UnsupportedMediaType
 from annals.domain.errors.problems import BadRequest
 
+#: Limits of forms without files, and of those that have a document.
 MAX_FORM_BYTES: Final = 32 * 1024
-_MAX_FIELDS: Final = 20
-_FORM: Final = "application/x-www-form-urlencoded"
+MAX_UPLOAD_BYTES: Final = 32 << 20
+_MAX_FIELDS: Final = 1000
+_URLENCODED: Final = "application/x-www-form-urlencoded"
+_MULTIPART: Final = "multipart/form-data"
+
+
+class FormFile(NamedTuple):
+    """A file that a form has. type: as the browser names it; empty if it does not."""
+
+    name: str
+    content: bytes
+    type: str
+
+
+class Form(NamedTuple):
+    """A form: the text of each field, and the files that were chosen. Line ends are line feeds."""
+
+    fields: Mapping[str, str]
+    files: Mapping[str, FormFile]
+
+    def get(self, name: str) -> str:
+        """The text of a field; empty without it."""
+        return self.fields.get(name, "")
 
 
 async def read_form(request: Request, receive: Receive) -> Mapping[str, str]:
-    """The fields of a form. Raises: UnsupportedMediaType, BodyTooLarge, BadRequest, ClientDisconnect."""
-    if (request.header(b"content-type") or "").partition(";")[0].strip().lower() != _FORM:
-        raise UnsupportedMediaType(list=_FORM)
-    body = await read_body(request, receive, MAX_FORM_BYTES)
+    """The fields of a short form. Raises: UnsupportedMediaType, BodyTooLarge, BadRequest, ClientDisconnect."""
+    if _media_type(request) != _URLENCODED:
+        raise UnsupportedMediaType(list=_URLENCODED)
+    return _parse_fields(await read_body(request, receive, MAX_FORM_BYTES))
+
+
+async def read_upload(request: Request, receive: Receive) -> Form:
+    """A form that may have long texts and files. Raises: see `read_form`."""
+    media_type = _media_type(request)
+    if media_type == _URLENCODED:
+        return Form(_with_line_feeds(_parse_fields(await read_body(request, receive, MAX_UPLOAD_BYTES))), {})
+    if media_type != _MULTIPART:
+        raise UnsupportedMediaType(list=f"{_MULTIPART}, {_URLENCODED}")
+    return await _parse_parts(request, await read_body(request, receive, MAX_UPLOAD_BYTES))
+
+
+def _parse_fields(body: bytes) -> dict[str, str]:
     try:
         return dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=_MAX_FIELDS, errors="strict"))
     except ValueError:
         raise BadRequest(error_detail="the body is not a form in UTF-8 with few fields") from None
+
+
+async def _parse_parts(request: Request, body: bytes) -> Form:
+    async def stream() -> AsyncGenerator[bytes, None]:
+        yield body
+        yield b""
+
+    parser = MultiPartParser(
+        Headers(raw=request.headers), stream(), max_fields=_MAX_FIELDS, max_part_size=MAX_UPLOAD_BYTES
+    )
+    try:
+        parsed = await parser.parse()
+    except (MultiPartException, KeyError, ValueError, LookupError):
+        raise BadRequest(error_detail="the body is not a form with few fields") from None
+    fields = {name: value for name, value in parsed.multi_items() if isinstance(value, str)}
+    files = {
+        name: FormFile(value.filename, await value.read(), value.content_type or "")
+        for name, value in parsed.multi_items()
+        if isinstance(value, UploadFile) and value.filename
+    }
+    await parsed.close()
+    return Form(_with_line_feeds(fields), files)
+
+
+def _with_line_feeds(fields: Mapping[str, str]) -> dict[str, str]:
+    """Browsers send the line ends of a text area as carriage return and line feed, whatever they were before."""
+    return {name: value.replace("\r\n", "\n") for name, value in fields.items()}
+
+
+def _media_type(request: Request) -> str:
+    return (request.header(b"content-type") or "").partition(";")[0].strip().lower()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -12,7 +13,9 @@ from annals.api.http.response import Response
 
 STATIC: Final = "static"
 _FOLDER: Final = Path(__file__).parent / STATIC
-_TYPES: Final = {".css": b"text/css; charset=utf-8"}
+_TYPES: Final = {".css": b"text/css; charset=utf-8", ".js": b"text/javascript; charset=utf-8"}
+#: What a module of JavaScript imports from another one of ours.
+_IMPORT: Final = re.compile(rb'(?<=from ")\./([a-z_]+\.js)(?=")')
 _FOREVER: Final = (b"cache-control", b"public, max-age=31536000, immutable")
 _SAME_ORIGIN: Final = (b"cross-origin-resource-policy", b"same-origin")
 _HASH_CHARACTERS: Final = 16
@@ -40,10 +43,13 @@ def static_response(name: str) -> Response | None:
 @cache
 def _files() -> Mapping[str, _StaticFile]:
     """All files by their names without a hash."""
-    files = {}
-    for path in sorted(_FOLDER.iterdir()):
-        if path.suffix in _TYPES:
-            content = path.read_bytes()
-            hash = hashlib.sha256(content).hexdigest()[:_HASH_CHARACTERS]
-            files[path.name] = _StaticFile(f"{path.stem}.{hash}{path.suffix}", _TYPES[path.suffix], content)
-    return files
+    return {path.name: _file(path.name) for path in sorted(_FOLDER.iterdir()) if path.suffix in _TYPES}
+
+
+@cache
+def _file(name: str) -> _StaticFile:
+    """One file. What a module imports has its hash in its name too, so a changed one gives both new names."""
+    path = _FOLDER / name
+    content = _IMPORT.sub(lambda found: b"./" + _file(found[1].decode()).name.encode(), path.read_bytes())
+    hash = hashlib.sha256(content).hexdigest()[:_HASH_CHARACTERS]
+    return _StaticFile(f"{path.stem}.{hash}{path.suffix}", _TYPES[path.suffix], content)

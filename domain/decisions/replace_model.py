@@ -41,7 +41,7 @@ def replace_model(changes: ChangeSet, source: Json, *, patch: bool = False) -> N
     if source == previous.source:
         return
     capabilities.require_mutable(changes, "modelsource", patch=patch)
-    changes.model = compile_model(source)
+    changes.model = compile_model(source, kept_groups=previous.groups)
     capabilities_image = changes.root_after_images.get(xids.CAPABILITIES)
     try:
         capabilities.check_versionmodes(

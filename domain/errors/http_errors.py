@@ -32,6 +32,12 @@ class ProviderUnavailable(HttpProblem, status=502):
     title = 'For "<subject>", the sign-in provider cannot be used at the moment; try again later.'
 
 
+class TookTooLong(HttpProblem, status=503):
+    """`took_too_long`, HTTP 503: a page would take longer than pages may."""
+
+    title = "This took too long: <error_detail>."
+
+
 class TooManyAttempts(HttpProblem, status=429):
     """`too_many_attempts`, HTTP 429: too many credentials of this client were not valid."""
 

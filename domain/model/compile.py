@@ -5,7 +5,7 @@ The result is the full model as data; `types.py` makes the compiled types of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any, Final
 
 from annals.domain.model import attribute_definitions, constraints, spec_attributes, typemap
@@ -62,12 +62,15 @@ _MAX_SHORT_NAME: Final = 57
 _MAX_LONG_NAME: Final = 63
 
 
-def compile_model(source: Any, include: Include | None = None, is_lenient: bool = False) -> Model:
+def compile_model(
+    source: Any, include: Include | None = None, is_lenient: bool = False, kept_groups: Container[str] = ()
+) -> Model:
     """The model that a modelsource describes, including spec-defined attributes.
 
     include: reads a document that `$include` names. Its argument is a reference resolved against that of the including
         document; the modelsource's own references are passed unchanged. It raises OSError, ValueError or LookupError on
         failure. None: there is no base, and an include of another document is an error.
+    kept_groups: Group types of the model before, which keep a name that has been reserved since.
     is_lenient: accepts `file#groups` for `file#/groups`, as a published model file has it (CM-05).
     Raises: ModelError, ModelRequiredTrue, ModelScalarDefault.
     """
@@ -76,7 +79,10 @@ def compile_model(source: Any, include: Include | None = None, is_lenient: bool 
     groups = object_members(model_source.get("groups", {}), ("groups",))
     resources = imports.expand_imports(groups)
     types: Types = {plural: tuple(rows) for plural, rows in resources.items()}
-    group_types = {plural: _compile_group(plural, groups[plural], resources[plural], types) for plural in groups}
+    group_types = {
+        plural: _compile_group(plural, groups[plural], resources[plural], types, plural in kept_groups)
+        for plural in groups
+    }
     _check_names([(("groups", plural), row) for plural, row in group_types.items()], _MAX_LONG_NAME)
     _check_collections(group_types, spec_attributes.registry(()), ("groups",))
     registry = _compile_level(
@@ -95,10 +101,12 @@ def compile_model(source: Any, include: Include | None = None, is_lenient: bool 
     return Model.build(dict(source), full_model, origins)
 
 
-def _compile_group(plural: str, group_definition: Any, resources: imports.Resources, types: Types) -> dict[str, Any]:
+def _compile_group(
+    plural: str, group_definition: Any, resources: imports.Resources, types: Types, is_kept: bool
+) -> dict[str, Any]:
     model_path: ModelPath = ("groups", plural)
     row = _with_names(plural, checked_aspects(group_definition, _GROUP_ASPECTS, model_path), model_path)
-    if plural in spec_attributes.RESERVED_PATHS:
+    if plural in spec_attributes.RESERVED_PATHS and not is_kept:
         raise model_error(model_path, "the name is taken, so no Group type can have it")
     resource_types = {
         name: _compile_resource(name, definition, (*model_path, "resources", name), types)

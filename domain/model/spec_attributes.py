@@ -36,7 +36,7 @@ RESOURCE_DEFAULTS: Final[dict[str, Any]] = {
 _REPLACEABLE_NAMES: Final = frozenset({"name", "description", "documentation", "icon", "labels", "format"})
 
 #: First path segments that are in use, so no Group type and no Registry attribute may have these names (HTTP-4).
-RESERVED_PATHS: Final = ("subscriptions", "compat", "export", "capabilitiesoffered")
+RESERVED_PATHS: Final = ("subscriptions", "compat", "ui", "export", "capabilitiesoffered")
 #: The response header of this name has another meaning, so no Version attribute may have it (EV-32).
 RESERVED_HEADERS: Final = ("xregcorrelationid",)
 
@@ -143,7 +143,7 @@ def registry(groups: Iterable[str]) -> SpecAttributes:
     return replace(
         _with_collections(attributes, served_names, groups),
         compared_names=frozenset({"registryid"}),
-        reserved_names=frozenset(RESERVED_PATHS),
+        reserved_names=frozenset(RESERVED_PATHS).difference(groups),
     )
 
 

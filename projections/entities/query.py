@@ -154,6 +154,19 @@ class View:
         keys = self.visibility.id_keys(self._db, "id_key", plural, "", LAST_ID_KEY)
         return and_(SqlFragment(f"SELECT '{plural}', count(*) FROM entity WHERE type = ?", (plural,)), keys)
 
+    def counts_below(self, xid: str) -> dict[str, int]:
+        """The numbers of entities below an entity or collection by type.
+
+        Those of the registry are counted in the index of types alone; others take a look at each entity.
+        """
+        if xid == REGISTRY and self.visibility == EVERYTHING:
+            condition = _type_condition(xid, ())
+        else:
+            keys = self.visibility.tree_keys(self._db, "tree_key", *subtree(xid))
+            condition = and_(keys.wrap("({})"), _type_condition(xid, ()))
+        query = condition.wrap("SELECT type, count(*) FROM entity WHERE {} GROUP BY type ORDER BY type")
+        return {type: count for type, count in self._db.all(*query) if not type.startswith("/")}
+
     @property
     def log(self) -> Log:
         """The log, on the same connection."""

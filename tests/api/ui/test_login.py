@@ -14,7 +14,8 @@ import httpx
 import pytest
 from argon2 import PasswordHasher
 
-from annals.api.ui.local_paths import local_path
+from annals.api.ui.sign_in.local_paths import local_path
+from annals.domain.model import spec_attributes
 from tests.api.auth.test_jwt import KEY, jwk, token
 from tests.support.registries.in_process import Api, create, serving
 from tests.support.serving import serving as serving_process
@@ -262,7 +263,9 @@ def test_headers_of_pages(api: Api) -> None:
         "cache-control": "no-store",
     }
     assert {name: answer.headers.get(name) for name in expected} == expected
-    assert "<script" not in answer.text and "<style" not in answer.text and " style=" not in answer.text
+    assert "<style" not in answer.text and " style=" not in answer.text
+    scripts = re.findall("<script[^>]*>(.*?)</script>", answer.text, re.DOTALL)
+    assert scripts and not any(scripts), "a page has no script of its own"
 
 
 def test_static_files(api: Api) -> None:
@@ -313,11 +316,62 @@ def test_without_authenticators_there_are_no_sessions(store_url: str) -> None:
         assert api.send("GET", "/ui").headers["location"] == "/ui/"
 
 
-def test_a_model_with_the_name_has_its_path(store_url: str) -> None:
-    """HTTP-4, UI-10: pages give way to a Group type of the same name."""
-    create(store_url, {"groups": {"ui": {"singular": "u", "resources": {}}}})
+def test_a_model_with_the_name_has_its_path(store_url: str, caplog: pytest.LogCaptureFixture) -> None:
+    """HTTP-4, UI-10: pages give way to a Group type that a model had before the name was reserved, and keeps."""
+    source: dict[str, Any] = {"groups": {"ui": {"singular": "u", "resources": {}}}}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(spec_attributes, "RESERVED_PATHS", ("subscriptions",))  # as an older release has it
+        create(store_url, source)
     with serving(store_url, public_url=BASE) as api:
+        assert "has no pages at /ui/" in caplog.text
         assert api.get("/ui") == {} and "text/html" not in api.send("GET", "/ui/x").headers["content-type"]
+        assert api.send("GET", "/", accept="text/html").status_code == 200
+        source["groups"]["dirs"] = {"singular": "dir"}
+        api.done("PUT", "/modelsource", source)
+        api.done("PUT", "/modelsource", {"groups": {"dirs": {"singular": "dir"}}})
+        assert api.send("PUT", "/modelsource", source).status_code == 400, "once given up, the name is reserved"
+
+
+def test_pages_can_be_turned_off(store_url: str) -> None:
+    """UI-10: then their paths are none."""
+    create(store_url)
+    with serving(store_url, public_url=BASE, ui=False) as api:
+        assert [api.send("GET", path).status_code for path in ("/ui", "/ui/", "/ui/login")] == [404] * 3
+        assert api.send("GET", "/", accept="text/html").status_code == 200
+
+
+HTML, JSON = "text/html", "application/json"
+
+
+@pytest.mark.parametrize(
+    ("path", "accept", "mode", "status"),
+    [
+        ("/", f"{HTML},application/xhtml+xml,*/*;q=0.8", "navigate", 303),
+        ("/", HTML, None, 303),
+        ("/", f"{JSON};q=0.5,{HTML}", "navigate", 303),
+        ("/", f"{HTML};q=0.5,{JSON}", "navigate", 200),
+        ("/", f"{HTML},{JSON}", "navigate", 200),
+        ("/", HTML, "cors", 200),
+        ("/", "*/*", "navigate", 200),
+        ("/", None, None, 200),
+        ("/?inline=dirs", HTML, "navigate", 200),
+        ("/dirs", HTML, "navigate", 200),
+    ],
+)
+def test_the_root_leads_browsers_to_the_pages(
+    sqlite_url: str, path: str, accept: str | None, mode: str | None, status: int
+) -> None:
+    """UI-11: all other clients, and all other paths, get the API's answer."""
+    create(sqlite_url)
+    with serving(sqlite_url) as api:
+        headers = {"accept": accept or "", "sec-fetch-mode": mode or ""}
+        given = {name: value for name, value in headers.items() if value}
+        for method in ("GET", "HEAD"):
+            api.client.headers.pop("accept", None)
+            answer = api.send(method, path, **given)
+            assert answer.status_code == status
+            assert answer.headers.get("location") == ("/r/ui/" if status == 303 else None)
+            assert ("sec-fetch-mode" in answer.headers.get("vary", "")) == (path == "/")
 
 
 def test_an_api_key_begins_a_session(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from annals.api.auth.identity import Identity
 from annals.api.auth.oidc.provider import OidcProvider
 from annals.api.auth.oidc.sign_in_state import SignInState, cookie_name, new_state, parse_cookie
 from annals.api.auth.sessions.sessions import PROVIDER, Sessions
+from annals.api.http.methods import options_response
 from annals.api.http.query_params import all_query_params
 from annals.api.http.request import Request
 from annals.api.http.response import Response
@@ -24,12 +25,24 @@ from annals.api.http.session_cookie import (
     set_session_cookie,
 )
 from annals.api.ui.forms import read_form
-from annals.api.ui.local_paths import LOGIN, below_root, local_path
-from annals.api.ui.pages import Pages, redirect
+from annals.api.ui.pages import Pages
+from annals.api.ui.redirect import redirect
+from annals.api.ui.sign_in.local_paths import LOGIN, below_root, local_path
 from annals.domain.errors.http_errors import Unauthorized
-from annals.domain.errors.problems import BadRequest
+from annals.domain.errors.problems import ApiNotFound, BadRequest
 
-_BAD_CREDENTIAL: Final = "This was not accepted. Check what you have typed."
+_LOGIN: Final = ("login",)
+_PROVIDER: Final = ("login", "provider")
+_CALLBACK: Final = ("login", "callback")
+_LOGOUT: Final = ("logout",)
+#: The methods of the paths below `/ui/`.
+LOGIN_METHODS: Final = {
+    _LOGIN: ("GET", "HEAD", "POST"),
+    _PROVIDER: ("GET", "HEAD"),
+    _CALLBACK: ("GET",),
+    _LOGOUT: ("POST",),
+}
+_BAD_CREDENTIAL: Final = "Check what you have typed."
 _NOT_SIGNED_IN: Final = "The provider has not signed you in."
 _BAD_STATE: Final = "this sign-in was not begun in this browser, has been completed before, or took too long"
 
@@ -45,12 +58,31 @@ class LoginRoutes:
         self._pages = pages
         self._provider = provider
 
+    async def answer(self, request: Request, receive: Receive, path: tuple[str, ...]) -> Response:
+        """The answer of one of the paths. Raises: Problem, MethodNotAllowed."""
+        methods = LOGIN_METHODS[path]
+        if (options := options_response(request, methods, ", ".join((*methods, "OPTIONS")))) is not None:
+            return options
+        if path == _LOGOUT:
+            return await self.sign_out(request)
+        if path == _LOGIN and request.method == "POST":
+            return await self.take_form(request, receive)
+        if path == _CALLBACK and self._provider is not None:
+            return await self.take_callback(request)
+        next = local_path(all_query_params(request).get("next", [""])[0])
+        if path == _LOGIN:
+            return await self.show(request, next)
+        if self._provider is None:
+            raise ApiNotFound()
+        return await self.go_to_provider(request, next)
+
     async def show(self, request: Request, next: str, message: str = "", status: int = 200) -> Response:
         """The page with a form for each kind of credential that is on. message: why the last one was refused."""
         names = self._authenticator.names
-        return self._pages.render(
+        return self._pages.render_bare(
             request,
-            "login.html",
+            "sign_in/login.html",
+            "Sign in",
             status,
             next=next,
             message=message,

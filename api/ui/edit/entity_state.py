@@ -1,0 +1,98 @@
+"""What the form of an entity begins with: its values as texts, its document, and the state that they belong to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from annals.api.ui.edit.fields import DOCUMENT, OTHERS, Field, entity_fields, meta_fields, other_attributes
+from annals.api.ui.page_context import PageContext
+from annals.api.ui.registry_model import Place
+from annals.domain.errors.problems import Problem
+
+#: Longest document that a form shows as text, in bytes.
+MAX_EDITED: Final = 1 << 20
+
+
+@dataclass(frozen=True)
+class EntityState:
+    """position: of the log. texts: by the names of fields. values: the same as values.
+
+    versionid: of the default Version of a Resource. document: None if it is none that a form can show. ancestor: of the
+    Version; empty for a root.
+    """
+
+    position: int
+    texts: Mapping[str, str]
+    values: Mapping[str, Any]
+    epoch: int | None = None
+    meta_epoch: int | None = None
+    versionid: str | None = None
+    document: str | None = ""
+    formats: Sequence[str] = ()
+    ancestor: str = ""
+
+    @property
+    def has_plain_document(self) -> bool:
+        """Whether a form can show the document as text."""
+        return self.document is not None
+
+
+async def read_formats(page: PageContext) -> list[str]:
+    """The formats that the registry knows, for the combobox."""
+    try:
+        found: list[str] = (await page.get("/capabilities")).json.get("formats", [])
+    except Problem:
+        return []
+    return [name for name in found if "*" not in name]
+
+
+async def read_state(page: PageContext, place: Place, formats: Sequence[str], asof: str | None = None) -> EntityState:
+    """The state of an entity now, or at a position. Raises: NotFound."""
+    query = {"asof": asof}
+    answer = await page.get(place.api_path, query)
+    entity = answer.json
+    meta = (await page.get(f"{place.xid}/meta", query)).json if place.is_resource else {}
+    values = _values(place, entity, meta, formats)
+    texts = {each.name: each.text_of(values.get(each.name)) for each in all_fields(place, formats)}
+    document = await _read_document(page, place, query) if place.has_document else ""
+    return EntityState(
+        answer.position or 0,
+        texts | {DOCUMENT: document or ""},
+        values,
+        entity["epoch"],
+        meta.get("epoch"),
+        entity.get("versionid") if place.is_resource else None,
+        document,
+        formats,
+        _ancestor(entity),
+    )
+
+
+def _ancestor(entity: Mapping[str, Any]) -> str:
+    ancestor = str(entity.get("ancestorid", ""))
+    return "" if ancestor == entity.get("versionid") else ancestor
+
+
+def all_fields(place: Place, formats: Sequence[str]) -> list[Field]:
+    """The fields of an entity that exists."""
+    return [*entity_fields(place, formats, is_new=False), *meta_fields(place, formats)]
+
+
+def _values(place: Place, entity: Mapping[str, Any], meta: Mapping[str, Any], formats: Sequence[str]) -> dict[str, Any]:
+    own = {each.name: entity.get(each.name) for each in entity_fields(place, formats, is_new=False)}
+    of_meta = {each.name: meta.get(each.label) for each in meta_fields(place, formats)}
+    return own | of_meta | {OTHERS: other_attributes(place, entity) or None}
+
+
+async def _read_document(page: PageContext, place: Place, query: Mapping[str, str | None]) -> str | None:
+    """The text of the document; None if it is none that a form can show."""
+    answer = await page.get(place.xid, query)
+    if answer.header("location") is not None or len(answer.body) > MAX_EDITED:
+        return None if answer.header("location") is None else ""
+    try:
+        text = answer.body.decode()
+    except UnicodeDecodeError:
+        return None
+    return None if "\0" in text else text

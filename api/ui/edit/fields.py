@@ -1,0 +1,141 @@
+"""The fields of the form of an entity: which attributes it has, and how values become texts and texts become values."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from annals.api.ui.registry_model import SERVER_SET, Place
+from annals.domain.values.json_text import InvalidJson, dumps, loads
+
+TEXT: Final = "text"
+NUMBER: Final = "number"
+CHOICE: Final = "choice"
+SWITCH: Final = "switch"
+JSON: Final = "json"
+#: The prefix of the names of fields of a Resource's meta.
+META: Final = "meta."
+#: The fields without an attribute of their own.
+OTHERS: Final = "other attributes"
+DOCUMENT: Final = "document"
+DOCUMENT_FILE: Final = "document file"
+#: The members of a meta that the form has.
+_META_NAMES: Final = ("defaultversionid", "defaultversionsticky", "compatibility", "deprecated")
+_KINDS: Final = {
+    "boolean": SWITCH,
+    **dict.fromkeys(("integer", "uinteger", "decimal"), NUMBER),
+    **dict.fromkeys(("map", "object", "array", "any"), JSON),
+}
+_ON: Final = "on"
+
+
+class FieldError(Exception):
+    """A text that is no value of its field. name: of the field."""
+
+    def __init__(self, name: str, text: str) -> None:
+        super().__init__(text)
+        self.name = name
+        self.text = text
+
+
+class Field(NamedTuple):
+    """One field. name: in the form; label: the name of the attribute. choices: of a combobox, without the empty one."""
+
+    name: str
+    label: str
+    kind: str
+    is_required: bool = False
+    description: str = ""
+    choices: Sequence[str] = ()
+
+    @property
+    def id(self) -> str:
+        """The id of the control in the page."""
+        return "field-" + self.name.replace(" ", "-")
+
+    def text_of(self, value: Any) -> str:
+        """A value as the form shows it; empty for None."""
+        if value is None:
+            return ""
+        if self.kind == SWITCH:
+            return _ON if value else ""
+        if self.kind == JSON:
+            return _indented(value)
+        return value if isinstance(value, str) else dumps(value).decode()
+
+    def value_of(self, text: str, base: Any) -> Any:
+        """The value of a text; None for no value. base: the value before. Raises: FieldError."""
+        if self.kind == SWITCH:
+            return True if text == _ON else (None if base is None else False)
+        if not text.strip():
+            return None
+        if self.kind not in (JSON, NUMBER):
+            return text
+        try:
+            return loads(text.encode())
+        except InvalidJson as error:
+            what = "a number" if self.kind == NUMBER else "JSON"
+            raise FieldError(self.name, f"This is not {what}: {error}.") from None
+
+
+def entity_fields(place: Place, formats: Sequence[str], *, is_new: bool) -> list[Field]:
+    """The fields of an entity at a place, without those of its meta and its document."""
+    fields = [_id_field(place)] if is_new else []
+    hidden = _hidden_names(place, is_new=is_new)
+    fields += [
+        _field(name, name, definition, formats)
+        for name, definition in place.attributes.items()
+        if name not in hidden and not definition.get("readonly")
+    ]
+    return [*fields, Field(OTHERS, "Other attributes", JSON, description="Extensions, as one JSON object.")]
+
+
+def meta_fields(place: Place, formats: Sequence[str]) -> list[Field]:
+    """The fields of the group "Meta"; none for what is no Resource."""
+    definitions = place.meta_attributes if place.is_resource else {}
+    return [
+        _field(META + name, name, definitions[name], formats)._replace(is_required=False)
+        for name in _META_NAMES
+        if name in definitions
+    ]
+
+
+def other_attributes(place: Place, entity: Mapping[str, Any]) -> dict[str, Any]:
+    """The extensions of an entity, which the model does not name."""
+    return {name: value for name, value in entity.items() if name not in place.attributes and name != "meta"}
+
+
+def _id_field(place: Place) -> Field:
+    is_chosen_by_server = place.is_version
+    description = "The server counts if this is empty." if is_chosen_by_server else ""
+    return Field(place.id_name, place.id_name, TEXT, not is_chosen_by_server, description)
+
+
+def _hidden_names(place: Place, *, is_new: bool) -> Collection[str]:
+    """Attributes that a form does not have: ids, collections, the document, and what the server sets."""
+    collections = {*place.collections, "versions", "meta", "model", "modelsource", "capabilities"}
+    names = {place.id_name, f"{place.definition.get('singular', '')}id", "versionid", *SERVER_SET, *collections}
+    names |= {f"{name}{suffix}" for name in collections for suffix in ("url", "count")}
+    if not (place.is_version and is_new):
+        names.add("ancestorid")
+    return names | {*place.document_names[:1], *place.document_names[2:]}
+
+
+def _field(name: str, label: str, definition: Mapping[str, Any], formats: Sequence[str]) -> Field:
+    type = definition.get("type", "string")
+    choices = [each if isinstance(each, str) else dumps(each).decode() for each in definition.get("enum", ())]
+    if label == "format" and not choices:
+        choices = list(formats)
+    kind = _KINDS.get(type, TEXT)
+    is_choice = bool(choices) and kind in (TEXT, NUMBER)
+    is_required = bool(definition.get("required")) and "default" not in definition and label != "ancestorid"
+    return Field(name, label, CHOICE if is_choice else kind, is_required, definition.get("description", ""), choices)
+
+
+def _indented(value: Any) -> str:
+    """JSON in lines of one member each; short values in one line."""
+    text = dumps(value).decode()
+    if len(text) <= 60:
+        return text
+    return json.dumps(value, indent=2, ensure_ascii=False)

@@ -1,0 +1,68 @@
+"""The body of a write that a form stands for: the attributes that differ from what the form began with."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from annals.api.ui.edit.fields import DOCUMENT, DOCUMENT_FILE, META, OTHERS, Field, FieldError
+from annals.api.ui.forms import Form
+from annals.api.ui.registry_model import Place
+
+
+def changed_values(fields: Sequence[Field], form: Form, base: Mapping[str, Any]) -> dict[str, Any]:
+    """The values that differ, by the names of fields; None for one that is to go. Raises: FieldError."""
+    found: dict[str, Any] = {}
+    for field in fields:
+        before = base.get(field.name)
+        value = field.value_of(form.get(field.name), before)
+        if value != before:
+            found[field.name] = value
+    return found
+
+
+def request_body(place: Place, changed: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes of a write, with the meta in its own object. Raises: FieldError."""
+    body = {name: value for name, value in changed.items() if name != OTHERS and not name.startswith(META)}
+    if OTHERS in changed:
+        before, after = base.get(OTHERS) or {}, changed[OTHERS] or {}
+        if not isinstance(after, dict):
+            raise FieldError(OTHERS, "This has to be a JSON object.")
+        body |= {name: None for name in before if name not in after}
+        body |= {name: value for name, value in after.items() if value != before.get(name)}
+    meta = {name.removeprefix(META): value for name, value in changed.items() if name.startswith(META)}
+    return body | ({"meta": meta} if meta else {})
+
+
+def document_members(place: Place, form: Form, base: str | None) -> dict[str, Any]:
+    """The members that replace the document; none if it is unchanged. base: its text before, None if it is no text.
+
+    A file comes before the text. Bytes are sent as they are, so the stored document is what was typed or chosen.
+    """
+    if not place.has_document:
+        return {}
+    name, _, base64_name = place.document_names
+    if (file := form.files.get(DOCUMENT_FILE)) is not None:
+        return {base64_name: b64encode(file.content).decode()}
+    text = form.get(DOCUMENT)
+    if base is None or text == _with_line_feeds(base):
+        return {}
+    if not text:
+        return {name: None}
+    return {base64_name: b64encode(_with_line_ends_of(base, text).encode()).decode()}
+
+
+def document_bytes(form: Form) -> bytes:
+    """The document that a form has."""
+    file = form.files.get(DOCUMENT_FILE)
+    return file.content if file is not None else form.get(DOCUMENT).encode()
+
+
+def _with_line_feeds(text: str) -> str:
+    return text.replace("\r\n", "\n")
+
+
+def _with_line_ends_of(base: str, text: str) -> str:
+    """The text with the line ends that the document had before, which forms do not keep."""
+    return text.replace("\n", "\r\n") if base.count("\r\n") > base.count("\n") / 2 else text

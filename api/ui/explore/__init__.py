@@ -1,0 +1,4 @@
+"""Pages that show the registry, its collections and its entities.
+
+Pages that change them belong to `edit`. Begin with `explore_pages.py`.
+"""

@@ -1,0 +1,61 @@
+"""The region "Document": what an entity's document is, and its text where it is short enough (UI-74)."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Mapping
+from typing import Any, Final
+
+from annals.api.ui.explore.entity_view import EntityView
+from annals.api.ui.explore.highlight import highlight
+from annals.api.ui.own_api import query_text
+from annals.api.ui.page_context import PageContext
+
+#: Sizes in bytes up to which a text is highlighted, and shown at all.
+MAX_HIGHLIGHTED: Final = 256 << 10
+MAX_SHOWN: Final = 1 << 20
+_HEX_BYTES: Final = 256
+_BYTES_IN_LINE: Final = 16
+
+
+async def read_document(page: PageContext, entity: EntityView) -> Mapping[str, Any]:
+    """What the region shows: of a document elsewhere, its URL alone."""
+    xid = entity.place.xid
+    asof = query_text({"asof": page.asof})
+    download = page.api_url(xid + (f"?{asof}" if asof else ""))
+    answer = await page.get(xid)
+    if (elsewhere := answer.header("location")) is not None:
+        return {"elsewhere": elsewhere}
+    kind = answer.header("content-type") or ""
+    return {"elsewhere": "", "download": download, "type": kind} | await asyncio.to_thread(
+        describe_document, answer.body, kind, entity.attributes.get("format", "")
+    )
+
+
+def describe_document(body: bytes, media_type: str, format: str) -> dict[str, Any]:
+    """Size, hash and text of a document. html: the text with marks; empty for one that is only offered for download.
+
+    binary: the first bytes in hexadecimal; empty for text.
+    """
+    shown: dict[str, Any] = {"size": len(body), "sha256": hashlib.sha256(body).hexdigest(), "html": "", "binary": ""}
+    text = _text(body) if len(body) <= MAX_SHOWN else None
+    if text is None and len(body) <= MAX_SHOWN:
+        return shown | {"binary": _hex_lines(body[:_HEX_BYTES])}
+    if text is None:
+        return shown
+    return shown | {"html": highlight(text, media_type, format, is_plain=len(body) > MAX_HIGHLIGHTED)}
+
+
+def _text(body: bytes) -> str | None:
+    """The text of a document; None for one that is no text."""
+    try:
+        text = body.decode()
+    except UnicodeDecodeError:
+        return None
+    return None if "\0" in text else text
+
+
+def _hex_lines(body: bytes) -> str:
+    lines = (body[start : start + _BYTES_IN_LINE] for start in range(0, len(body), _BYTES_IN_LINE))
+    return "\n".join(f"{number * _BYTES_IN_LINE:04x}  {line.hex(' ')}" for number, line in enumerate(lines))

@@ -1,0 +1,73 @@
+"""The page of a Group, a Resource or a Version: its regions, and links to what can be done with it (UI-43)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from annals.api.http.response import Response
+from annals.api.ui.explore.collection_page import collection_page
+from annals.api.ui.explore.entity_view import EntityView, find_place, read_entity
+from annals.api.ui.explore.regions import REGIONS
+from annals.api.ui.page_context import PageContext
+from annals.api.ui.rights import may_write
+
+_ENDPOINTS: Final = "endpoints"
+
+
+class ShownRegion(NamedTuple):
+    """A region with its heading, its template, and the values that this shows."""
+
+    name: str
+    template: str
+    values: Mapping[str, Any]
+
+
+async def explore_page(page: PageContext) -> Response:
+    """The page of what the path names: a collection or an entity. Raises: NotFound."""
+    model, place = await find_place(page, page.path_params["xid"])
+    if place.is_collection:
+        return await collection_page(page, place)
+    entity = await read_entity(page, model, place)
+    if (chosen := page.params.get("version")) is not None and len(chosen) == 2 and page.has_page("compare/x"):
+        return page.redirect(f"compare{place.xid}", left=chosen[0], right=chosen[1])
+    regions = [
+        ShownRegion(region.name, region.template, values)
+        for region in REGIONS
+        if region.applies(entity) and (values := await region.read(page, entity)) is not None
+    ]
+    return await page.render(
+        "explore/entity.html",
+        entity.id,
+        entity=entity,
+        views=_views(page, entity),
+        actions=await _actions(page, entity),
+        regions=regions,
+        has_wrong_choice=chosen is not None,
+    )
+
+
+def _views(page: PageContext, entity: EntityView) -> list[tuple[str, str, bool]]:
+    """The links of the navigation "Views": text, URL, whether it is this page."""
+    xid = entity.place.xid
+    links = [
+        ("Details", page.path, {}, True),
+        ("History", "timeline", {"path": xid}, False),
+        ("Compare", f"compare{xid}", {}, False),
+    ]
+    if entity.place.plural == _ENDPOINTS and entity.place.is_group:
+        links.append(("Graph", f"graph{xid}", {}, False))
+    return [(text, page.link(path, **query), here) for text, path, query, here in links if page.has_page(path)]
+
+
+async def _actions(page: PageContext, entity: EntityView) -> list[tuple[str, str]]:
+    """The links to pages that change the entity, for a caller who may."""
+    xid, path = entity.place.xid, entity.place.api_path
+    links = [("Edit", f"edit{xid}", path, "PATCH"), ("Delete", f"delete{xid}", xid, "DELETE")]
+    if entity.place.is_resource and entity.place.definition.get("maxversions") != 1:
+        links.insert(1, ("New version", f"new{xid}/versions", f"{xid}/versions", "POST"))
+    return [
+        (text, page.link(target))
+        for text, target, api_path, method in links
+        if page.has_page(target) and await may_write(page, api_path, method)
+    ]

@@ -1,0 +1,96 @@
+"""The region "Versions": a Resource's Versions under their ancestors (UI-75)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from annals.api.ui.explore.entity_view import EntityView
+from annals.api.ui.page_context import MAX_ROWS, PageContext
+from annals.domain.errors.problems import Problem
+
+_MAX_REVISIONS: Final = 1000
+
+
+class VersionRow(NamedTuple):
+    """A Version. depth: how many ancestors it is under. marks: words, each with a class of the stylesheet."""
+
+    id: str
+    url: str
+    depth: int
+    ancestor: str
+    createdat: str
+    caller: str
+    marks: list[tuple[str, str]]
+    reasons: list[str]
+
+
+async def read_versions(page: PageContext, entity: EntityView) -> Mapping[str, Any]:
+    """The rows, ancestors first. has_more: whether the collection has others, which its own page lists."""
+    path = f"{entity.place.xid}/versions"
+    answer = await page.get(path, {"limit": str(MAX_ROWS)})
+    versions: dict[str, Any] = answer.json
+    callers = await _creators(page, path)
+    is_sticky = bool(entity.meta.get("defaultversionsticky"))
+    rows = [
+        VersionRow(
+            id,
+            page.link(f"explore{path}/{id}"),
+            depth,
+            versions[id]["ancestorid"],
+            versions[id]["createdat"],
+            callers.get(f"{path}/{id}".lower(), ""),
+            list(_marks(versions[id], is_sticky)),
+            [versions[id][name] for name in _REASONS if name in versions[id]],
+        )
+        for id, depth in _tree(versions)
+    ]
+    return {
+        "rows": rows,
+        "more": page.link(f"explore{path}") if answer.link("next") else "",
+        "action": page.link(page.path) if page.has_page("compare/x") else "",
+    }
+
+
+_REASONS: Final = ("formatvalidatedreason", "compatibilityvalidatedreason")
+
+
+async def _creators(page: PageContext, path: str) -> dict[str, str]:
+    """Who made each Version, by its xid in lower case; empty if the caller may not know."""
+    query = {"below": "true", "order": "desc", "limit": str(_MAX_REVISIONS), "until": page.asof}
+    try:
+        revisions = (await page.get(f"/-/history{path}", query, with_asof=False)).json
+    except Problem:
+        return {}
+    found: dict[str, str] = {}
+    for each in revisions:
+        if each["action"] == "created":
+            found.setdefault(each["xid"].lower(), each["caller"])
+    return found
+
+
+def _tree(versions: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    """The ids in the order of the tree, each with its depth. An ancestor that is not there counts as none."""
+    children = defaultdict[str, list[str]](list)
+    for id, version in versions.items():
+        ancestor = version["ancestorid"]
+        children[ancestor if ancestor != id and ancestor in versions else ""].append(id)
+    waiting = [(id, 0) for id in reversed(children[""])]
+    while waiting:
+        id, depth = waiting.pop()
+        yield id, depth
+        waiting += ((child, depth + 1) for child in reversed(children[id]))
+
+
+def _marks(version: Mapping[str, Any], is_sticky: bool) -> Iterator[tuple[str, str]]:
+    if version.get("isdefault"):
+        yield "Default", "good"
+        if is_sticky:
+            yield "Sticky", ""
+    for name, good, bad in (
+        ("formatvalidated", "Valid", "Not valid"),
+        ("compatibilityvalidated", "Compatible", "Not compatible"),
+    ):
+        if name in version:
+            yield (good, "good") if version[name] else (bad, "bad")

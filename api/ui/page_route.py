@@ -1,0 +1,81 @@
+"""The type of a row of the table of pages, and how a path finds its row."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from annals.api.http.response import Response
+
+#: Makes a page from its PageContext, whose file needs this one.
+PageFunction = Callable[[Any], Awaitable[Response]]
+
+_READ: Final = ("GET", "HEAD")
+#: The methods of a page with a form that changes something.
+WITH_FORM: Final = (*_READ, "POST")
+_PATH_SUFFIX: Final = ":path"
+
+
+@dataclass(frozen=True, slots=True)
+class PageRoute:
+    """One page, or one for each entity.
+
+    template: the path below `/ui/`; `{name}` stands for a segment, `{name:path}` at the end for one or more. answer:
+    makes the page. navigation: the link of the navigation that the page is at or below. methods: that it takes.
+    takes_asof: whether it shows the past; a page that does not says that it shows the present. writes_with_asof:
+    whether its form is about a past moment. needs_admin: whether other callers get 403.
+    """
+
+    template: str
+    answer: PageFunction
+    navigation: str = ""
+    methods: tuple[str, ...] = _READ
+    takes_asof: bool = True
+    writes_with_asof: bool = False
+    needs_admin: bool = False
+
+    @property
+    def segments(self) -> tuple[str, ...]:
+        """The segments of the template."""
+        return tuple(filter(None, self.template.split("/")))
+
+    def match(self, segments: Sequence[str]) -> Mapping[str, str] | None:
+        """What stands for the names in the template; None if the path is not the page's."""
+        names = self.segments
+        found: dict[str, str] = {}
+        for index, name in enumerate(names):
+            if index >= len(segments):
+                return None
+            if not name.startswith("{"):
+                if name != segments[index]:
+                    return None
+            elif name.endswith(_PATH_SUFFIX + "}"):
+                return {**found, name[1 : -len(_PATH_SUFFIX) - 1]: "/".join(segments[index:])}
+            else:
+                found[name[1:-1]] = segments[index]
+        return found if len(segments) == len(names) else None
+
+
+@dataclass(frozen=True, slots=True)
+class RouteTable:
+    """All pages; of two that match a path, the first one counts."""
+
+    routes: tuple[PageRoute, ...]
+
+    @classmethod
+    def build(cls, routes: Iterable[PageRoute]) -> RouteTable:
+        """The table, in which names come before what stands for any segment."""
+        return cls(tuple(sorted(routes, key=lambda route: [name.startswith("{") for name in route.segments])))
+
+    def find(self, segments: Sequence[str]) -> tuple[PageRoute, Mapping[str, str]] | None:
+        """The page of a path below `/ui/`, and what stands for the names in its template."""
+        for route in self.routes:
+            if (found := route.match(segments)) is not None:
+                return route, found
+        return None
+
+    def find_path(self, path: str) -> PageRoute | None:
+        """The page of a path without a query; below `/ui/`."""
+        found = self.find(tuple(filter(None, path.split("/"))))
+        return found[0] if found else None

@@ -1,0 +1,43 @@
+"""Values as pages show them: times, JSON, sizes, and URLs that clients stored. Templates use these as filters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from annals.domain.values.json_text import dumps
+
+#: Schemes of stored URLs that are links; all others are text (ACC-104).
+_LINK: Final = re.compile(r"(?:https?://|mailto:)[!-~]+\Z", re.IGNORECASE)
+_KIB: Final = 1024
+
+
+def utc_text(time: str) -> str:
+    """A time of the API as text in UTC, to the second."""
+    return f"{time[:10]} {time[11:19]} UTC"
+
+
+def json_text(value: Any) -> str:
+    """A value of an attribute as text: strings as they are, all others as JSON."""
+    return value if isinstance(value, str) else dumps(value).decode()
+
+
+def is_link(value: Any) -> bool:
+    """Whether a stored value is a URL that a page may link to (ACC-104)."""
+    return isinstance(value, str) and bool(_LINK.match(value))
+
+
+def size_text(size: int) -> str:
+    """A number of bytes as text."""
+    if size < _KIB:
+        return f"{size} bytes"
+    return f"{size / _KIB:.1f} KiB" if size < _KIB * _KIB else f"{size / _KIB / _KIB:.1f} MiB"
+
+
+FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
+    "utc": utc_text,
+    "json_text": json_text,
+    "is_link": is_link,
+    "size": size_text,
+}

@@ -1,0 +1,95 @@
+"""What holds on every page: accessibility, no complaint of the browser, no request elsewhere, no sideways scrolling."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from annals.api.ui.routes import PAGES
+from tests.support.browser import NARROW, WIDE, Walk, axe_script, walking
+
+pytestmark = [pytest.mark.uses("Chromium"), pytest.mark.timeout(120)]
+
+_READING: Final = "schemagroups/sensors/schemas/reading"
+_ODD: Final = "schemagroups/sensors/schemas/odd:name@x~y.z"
+#: Paths below `/ui/` of each page of the table, with odd ids, problems and moments of the past among them.
+PATHS: Final = {
+    "": ("", "?asof=20"),
+    "explore/": ("explore/", "explore/?asof=20"),
+    "explore/{xid:path}": (
+        "explore/schemagroups",
+        "explore/schemagroups?filter=((",
+        "explore/schemagroups/sensors?asof=20",
+        "explore/schemagroups/sensors/schemas?sort=name=desc&limit=2",
+        "explore/schemagroups/empty/schemas",
+        f"explore/{_READING}",
+        f"explore/{_READING}/versions",
+        f"explore/{_READING}/versions/2",
+        "explore/schemagroups/sensors/schemas/alarm",
+        "explore/schemagroups/sensors/schemas/picture",
+        f"explore/{_ODD}",
+        "explore/messagegroups/sensors/messages/reading",
+        "explore/endpoints/telemetry",
+        "explore/schemagroups/none",
+    ),
+    "new/{xid:path}": ("new/schemagroups", "new/schemagroups/sensors/schemas", f"new/{_READING}/versions"),
+    "edit/": ("edit/",),
+    "edit/{xid:path}": (f"edit/{_READING}", f"edit/{_ODD}", "edit/endpoints/telemetry"),
+    "delete/{xid:path}": ("delete/schemagroups/sensors", f"delete/{_READING}/versions/1"),
+    "restore/": ("restore/?asof=20",),
+    "restore/{xid:path}": ("restore/schemagroups/sensors?asof=20", "restore/schemagroups/sensors"),
+}
+ALL: Final = [path for paths in PATHS.values() for path in paths]
+LOOKS: Final = [(scheme, width) for scheme in ("light", "dark") for width in (NARROW, WIDE)]
+
+
+def test_each_page_is_walked() -> None:
+    assert set(PATHS) == {route.template for route in PAGES.routes}
+
+
+@pytest.fixture(scope="module")
+def axe() -> str:
+    return axe_script()
+
+
+@pytest.fixture(params=LOOKS, ids=lambda look: f"{look[0]}-{look[1]}", scope="module")
+def looking(request: pytest.FixtureRequest, browser: Browser, sample_url: str) -> Iterator[Walk]:
+    scheme, width = request.param
+    with walking(browser, sample_url, color_scheme=scheme, viewport={"width": width, "height": 800}) as walk:
+        yield walk
+
+
+@pytest.mark.parametrize("path", ALL)
+def test_looks(looking: Walk, axe: str, path: str) -> None:
+    """UI-12, UI-14, UI-19, UI-21, UI-22."""
+    looking.complaints.clear()
+    page = looking.go(f"/ui/{path}")
+    assert looking.axe(axe) == []
+    assert looking.overflow == 0 and looking.complaints == []
+    heading = page.locator("h1")
+    expect(heading).to_have_count(1)
+    assert page.title() == f"{heading.inner_text()} - annals"
+    for landmark in ("banner", "main", "contentinfo"):
+        expect(page.get_by_role(landmark)).to_have_count(1)
+
+
+@pytest.mark.parametrize("path", ALL)
+def test_without_scripts(browser: Browser, sample_url: str, path: str) -> None:
+    """UI-13, UI-20: the page has its content, and the first link leads past the frame."""
+    with walking(browser, sample_url, java_script_enabled=False) as walk:
+        page = walk.go(f"/ui/{path}")
+        expect(page.locator("h1")).to_be_visible()
+        page.keyboard.press("Tab")
+        expect(page.get_by_role("link", name="Skip to content", exact=True)).to_be_focused()
+        page.keyboard.press("Enter")
+        expect(page.locator("main")).to_be_focused()
+
+
+def test_the_theme_stays(walk: Walk) -> None:
+    """UI-23: the choice holds on the next page."""
+    page = walk.go("/ui/")
+    page.get_by_role("combobox", name="Theme", exact=True).select_option("Dark")
+    assert walk.go("/ui/?asof=20").evaluate("document.documentElement.dataset.theme") == "Dark"

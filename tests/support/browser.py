@@ -1,0 +1,102 @@
+"""A real browser for tests of pages, with what it complains about, and axe-core, which checks accessibility."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, sync_playwright
+
+from tests.support.downloads.npm import packages
+from tests.support.left_out import leave_out
+
+_AXE: Final = "axe-core@4.11.0"
+#: The impacts of axe-core that a page must not have (UI-21).
+_SERIOUS: Final = ("serious", "critical")
+NARROW: Final = 360
+WIDE: Final = 1280
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """A browser without windows. Skips the test where there is no Chromium."""
+    program = shutil.which("chromium") or leave_out("no browser: apt-get install chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+def axe_script() -> str:
+    """The source of axe-core. Skips the test where npm cannot bring it."""
+    return (packages(_AXE) / "node_modules" / "axe-core" / "axe.min.js").read_text()
+
+
+@dataclass
+class Walk:
+    """Pages of one registry in a browser. complaints: errors of the console, reports of CSP, requests elsewhere."""
+
+    context: BrowserContext
+    url: str
+    page: Page
+    complaints: list[str] = field(default_factory=list)
+
+    def go(self, path: str) -> Page:
+        """Shows a page. path: below the registry's root."""
+        self.page.goto(self.url + path, wait_until="networkidle")
+        return self.page
+
+    def axe(self, script: str) -> list[str]:
+        """What axe-core finds serious or critical on the page."""
+        # `evaluate` of Playwright runs beside the policy of the page, which forbids other scripts.
+        self.page.evaluate(script + "; null")
+        found: list[dict[str, Any]] = self.page.evaluate("axe.run().then(result => result.violations)")
+        return [
+            f"{each['id']}: {node['target']} {node.get('failureSummary', '')}"
+            for each in found
+            if each["impact"] in _SERIOUS
+            for node in each["nodes"]
+        ]
+
+    @property
+    def overflow(self) -> int:
+        """The number of pixels by which the page is wider than the window."""
+        script = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        return int(self.page.evaluate(script))
+
+    def picture(self, file: Path) -> None:
+        """Stores the whole page as a picture, for a developer to look at."""
+        self.page.screenshot(path=str(file), full_page=True)
+
+
+@contextmanager
+def walking(browser: Browser, url: str, **options: Any) -> Iterator[Walk]:
+    """A walk in a browser context of its own. options: of the context, such as `java_script_enabled`."""
+    context = browser.new_context(**options)
+    page = context.new_page()
+    walk = Walk(context, url, page)
+    page.on("console", lambda message: _note_console(walk, message))
+    page.on("pageerror", lambda error: walk.complaints.append(f"error of a script: {error}"))
+    page.on("request", lambda request: _note_request(walk, request))
+    try:
+        yield walk
+    finally:
+        context.close()
+
+
+def _note_console(walk: Walk, message: ConsoleMessage) -> None:
+    if message.type in ("error", "warning") and "status of 4" not in message.text:
+        walk.complaints.append(f"console: {message.text}")
+
+
+def _note_request(walk: Walk, request: Request) -> None:
+    origin = urlsplit(request.url)
+    if origin.scheme not in ("data", "blob") and origin.netloc != urlsplit(walk.url).netloc:
+        walk.complaints.append(f"a request elsewhere: {request.url}")
