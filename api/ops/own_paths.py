@@ -10,6 +10,7 @@ from annals.api.audit.tree_hash_params import MAX_PARTS
 from annals.api.compat.descriptions import DESCRIPTIONS
 from annals.api.feeds.formats import PAGE_SIZE
 from annals.api.feeds.request_params import MAX_LIMIT, MAX_WAIT
+from annals.api.messaging.references.request_params import MAX_DEPTH
 from annals.api.openapi.named_schemas import NamedSchemas
 from annals.api.openapi.path_files import load_paths
 from annals.api.openapi.path_index import IndexEntry, methods_of
@@ -24,6 +25,7 @@ from annals.domain.replication.link import MODES
 from annals.domain.subscriptions import filters
 from annals.domain.subscriptions.event_families import FAMILIES, XREGISTRY
 from annals.domain.subscriptions.sink_uris import PROTOCOLS
+from annals.projections.references.reference import ReferenceState
 from annals.projections.replication.log.link_status import DIFFERS, EQUAL, UNKNOWN
 
 #: Where clients of other registries' APIs begin. These have OpenAPI documents of their own.
@@ -48,6 +50,7 @@ _SURFACES: Final = (
         "annals.api.replication",
         "annals.api.access",
         "annals.api.messaging",
+        "annals.api.messaging.references",
         "annals.api.xregistry.checks",
     ),
     *("annals.api.ops", "annals.api.subscriptions"),
@@ -72,6 +75,8 @@ _VALUES: Final[Mapping[str, Any]] = {
     "LINK_STATES": list(LINK_STATES),
     "LINK_VERDICTS": [EQUAL, DIFFERS, UNKNOWN],
     "PREVIEW_LIMIT": previews.MAX_MATCHES,
+    "REFERENCE_DEPTH": MAX_DEPTH,
+    "REFERENCE_STATES": [state.value for state in ReferenceState],
     "SINK_PROTOCOLS": list(PROTOCOLS),
     "SUBSCRIPTION_LIMIT": reading.MAX_LIMIT,
     "UNRESOLVED_REASONS": [reason.value for reason in UnresolvedReason],

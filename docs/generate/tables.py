@@ -44,6 +44,8 @@ _GROUPS: Final[dict[str, dict[str, str]]] = {
         "schema_version": "The versions of subjects in Confluent's API: one row for each content that a Version has "
         "had, with its id and the positions at which it was replaced, deleted, or deleted for good.",
         "schema_reference": "The versions that a row of `schema_version` refers to, by subject and number.",
+        "reference": "The xids whose text is in the attributes of an entity, with the positions from and until which "
+        "it was, to find what refers to an entity.",
         "projection": "The position up to which each projection has read the log.",
     },
     "The state of subscriptions": {
