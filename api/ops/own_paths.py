@@ -15,7 +15,7 @@ from annals.api.openapi.named_schemas import NamedSchemas
 from annals.api.openapi.path_files import load_paths
 from annals.api.openapi.path_index import IndexEntry, methods_of
 from annals.api.replication.representations import LINK_STATES
-from annals.api.subscriptions import dead_letters, previews, reading
+from annals.api.subscriptions import attempts, dead_letters, previews, reading
 from annals.api.xregistry.request.paths import FIXED_PATHS
 from annals.domain.compat.legacy_apis import LEGACY_APIS
 from annals.domain.formats import COMPATIBILITIES
@@ -27,6 +27,7 @@ from annals.domain.subscriptions.event_families import FAMILIES, XREGISTRY
 from annals.domain.subscriptions.sink_uris import PROTOCOLS
 from annals.projections.references.reference import ReferenceState
 from annals.projections.replication.log.link_status import DIFFERS, EQUAL, UNKNOWN
+from annals.projections.subscriptions.state.tables import OUTCOMES
 
 #: Where clients of other registries' APIs begin. These have OpenAPI documents of their own.
 OTHER_SURFACES: Final = (
@@ -57,6 +58,8 @@ _SURFACES: Final = (
 )
 #: The values of the placeholders in these files.
 _VALUES: Final[Mapping[str, Any]] = {
+    "ATTEMPT_LIMIT": attempts.MAX_LIMIT,
+    "ATTEMPT_OUTCOMES": list(OUTCOMES),
     "AUDIT_LIMIT": AUDIT_LIMIT,
     "COMPATIBILITIES": [*COMPATIBILITIES, None],
     "DEAD_LETTER_LIMIT": dead_letters.MAX_LIMIT,

@@ -52,6 +52,8 @@ _GROUPS: Final[dict[str, dict[str, str]]] = {
         "delivery_state": "The progress of each subscription.",
         "delivery_pending": "Events that wait for an attempt, while later ones are done.",
         "delivery_deadletter": "Events that were given up.",
+        "delivery_attempt": "The last thousand attempts of each subscription, for seven days.",
+        "delivery_hour": "The number of attempts of each subscription in each hour, by their outcomes.",
         "delivery_callback": "Hashes of the secrets with which a sink may consent to deliveries.",
         "delivery_wish": "Requests to the process that delivers for a subscription, such as a given consent.",
         "delivery_process": "The processes that deliver, each with the time until which it counts as alive.",
