@@ -49,6 +49,7 @@ from annals.api.http.connections.trusted_proxies import TrustedProxies
 from annals.api.http.problem_response import SUBSCRIPTIONS
 from annals.api.messaging.findings import FINDINGS, FindingsRoutes
 from annals.api.messaging.match import MATCH, MatchRoutes
+from annals.api.messaging.references.routes import REFERENCES, ReferencesRoutes
 from annals.api.messaging.resolved import RESOLVED, ResolvedMessagesRoutes
 from annals.api.ops import discovery
 from annals.api.ops.archive_monitor import ArchiveCollector, ArchiveMonitor
@@ -92,6 +93,7 @@ from annals.commands.store.database.registry_url import UNCONFIGURED_URL
 from annals.commands.store.database.write_turns import WriteTurns
 from annals.commands.store.secrets import Vault
 from annals.domain.access.roles import Caller
+from annals.domain.confluent.subjects import ContextIds
 from annals.projections.access.key_uses import KeyUses
 from annals.projections.access.stored_access import StoredAccess
 from annals.projections.events.event_families import EventFamily
@@ -133,6 +135,7 @@ OWN_NAMES: Final = frozenset(
     KEYS,
     GRANTS,
     ACCESS,
+    REFERENCES,
 }
 #: The first segments of the paths of Confluent's API.
 CONFLUENT: Final = CONFLUENT_BASE.removeprefix("/")
@@ -239,6 +242,7 @@ def create_app(
             **_message_mounts(registry, settings.max_body),
             CHECK: Mount(CheckRoutes(registry, settings.max_body), accepts_documents=True),
             **_history_mounts(registry, feeds, families),
+            REFERENCES: Mount(ReferencesRoutes(registry, families, ContextIds(settings.confluent_group))),
             LOG: Mount(LogFeedRoutes(feeds, replication.upstream)),
             LINKS: Mount(
                 LinksRoutes(LinkParts(registry, replication, canonical_links.invalidate), authenticator),

@@ -19,14 +19,14 @@ from annals.api.audit.formats import ListWrapper, TableLayout
 from annals.api.audit.request_params import AuditParams
 from annals.api.audit.request_params import parse_audit_params as common
 from annals.api.audit.responses import TableContent, stream_table, subject_xid
-from annals.api.http import conditional
 from annals.api.http.methods import read_only_options
 from annals.api.http.query_params import invalid_param, query_params, query_without, single_value
 from annals.api.http.request import Request
 from annals.api.http.response import Headers, Response
 from annals.api.registry.open_registry import Registry
 from annals.api.xregistry.request.paths import COLLECTION_KINDS, PathKind, resolve_path
-from annals.api.xregistry.snapshots import Snapshot, Snapshots
+from annals.api.xregistry.snapshot_tables import stream_table_as_of
+from annals.api.xregistry.snapshots import Snapshots
 from annals.commands.documents.document_checker import DocumentChecker
 from annals.domain.decisions.changes.documents import digest
 from annals.domain.decisions.checks.document_checks import FormatCheck
@@ -92,25 +92,15 @@ class FindingsRoutes:
                     view, request, xid, findings_request, self._definitions_cache.current(view).model
                 ),
             )
-        return await self._read_as_of(request, xid, findings_request, await self._snapshots.find(findings_request.asof))
-
-    async def _read_as_of(
-        self, request: Request, xid: str, findings_request: _FindingsRequest, snapshot: Snapshot
-    ) -> Response:
-        if snapshot.position == 0:
-            raise problems.NotFound(request.path)
         # Another release of this program may find more, so findings about the past are not cached forever.
-        snapshot = replace(snapshot, is_immutable=False)
-
-        def read_table(view: View) -> TableContent:
-            return self._read_findings(snapshot.view(view), request, xid, findings_request, snapshot.definitions.model)
-
-        try:
-            return snapshot.add_headers(
-                await stream_table(self._registry, request, findings_request.audit_params, read_table), request
-            )
-        except conditional.NotModified as not_modified:
-            return snapshot.add_headers(conditional.not_modified_response(request, not_modified), request)
+        snapshot = replace(await self._snapshots.find(findings_request.asof), is_immutable=False)
+        return await stream_table_as_of(
+            self._registry,
+            request,
+            findings_request.audit_params,
+            snapshot,
+            lambda view: self._read_findings(view, request, xid, findings_request, snapshot.definitions.model),
+        )
 
     def _read_findings(
         self, full_view: View, request: Request, xid: str, findings_request: _FindingsRequest, model: Model

@@ -10,11 +10,12 @@ from annals.api.audit.tree_hash_params import MAX_PARTS
 from annals.api.compat.descriptions import DESCRIPTIONS
 from annals.api.feeds.formats import PAGE_SIZE
 from annals.api.feeds.request_params import MAX_LIMIT, MAX_WAIT
+from annals.api.messaging.references.request_params import MAX_DEPTH
 from annals.api.openapi.named_schemas import NamedSchemas
 from annals.api.openapi.path_files import load_paths
 from annals.api.openapi.path_index import IndexEntry, methods_of
 from annals.api.replication.representations import LINK_STATES
-from annals.api.subscriptions import dead_letters, previews, reading
+from annals.api.subscriptions import attempts, dead_letters, previews, reading
 from annals.api.xregistry.request.paths import FIXED_PATHS
 from annals.domain.compat.legacy_apis import LEGACY_APIS
 from annals.domain.formats import COMPATIBILITIES
@@ -24,7 +25,9 @@ from annals.domain.replication.link import MODES
 from annals.domain.subscriptions import filters
 from annals.domain.subscriptions.event_families import FAMILIES, XREGISTRY
 from annals.domain.subscriptions.sink_uris import PROTOCOLS
+from annals.projections.references.reference import ReferenceState
 from annals.projections.replication.log.link_status import DIFFERS, EQUAL, UNKNOWN
+from annals.projections.subscriptions.state.tables import OUTCOMES
 
 #: Where clients of other registries' APIs begin. These have OpenAPI documents of their own.
 OTHER_SURFACES: Final = (
@@ -48,12 +51,15 @@ _SURFACES: Final = (
         "annals.api.replication",
         "annals.api.access",
         "annals.api.messaging",
+        "annals.api.messaging.references",
         "annals.api.xregistry.checks",
     ),
     *("annals.api.ops", "annals.api.subscriptions"),
 )
 #: The values of the placeholders in these files.
 _VALUES: Final[Mapping[str, Any]] = {
+    "ATTEMPT_LIMIT": attempts.MAX_LIMIT,
+    "ATTEMPT_OUTCOMES": list(OUTCOMES),
     "AUDIT_LIMIT": AUDIT_LIMIT,
     "COMPATIBILITIES": [*COMPATIBILITIES, None],
     "DEAD_LETTER_LIMIT": dead_letters.MAX_LIMIT,
@@ -72,6 +78,8 @@ _VALUES: Final[Mapping[str, Any]] = {
     "LINK_STATES": list(LINK_STATES),
     "LINK_VERDICTS": [EQUAL, DIFFERS, UNKNOWN],
     "PREVIEW_LIMIT": previews.MAX_MATCHES,
+    "REFERENCE_DEPTH": MAX_DEPTH,
+    "REFERENCE_STATES": [state.value for state in ReferenceState],
     "SINK_PROTOCOLS": list(PROTOCOLS),
     "SUBSCRIPTION_LIMIT": reading.MAX_LIMIT,
     "UNRESOLVED_REASONS": [reason.value for reason in UnresolvedReason],

@@ -30,6 +30,12 @@ class Deliveries(Protocol):
     def deadletter(self, id: str, sequence: str) -> JsonObject | None:
         """One dead letter; None if it does not exist."""
 
+    def attempts(self, id: str, before: int | None, limit: int) -> Sequence[JsonObject]:
+        """Attempts, the newest first, before a `number`; None for the newest (UI-111)."""
+
+    def hours(self, id: str) -> Sequence[JsonObject]:
+        """The number of attempts in each hour, by outcome, the newest first."""
+
     def redeliver(self, id: str, sequence: str) -> None:
         """Gives a dead letter a fresh set of attempts. The log already has the request, so this may do nothing."""
 
@@ -68,6 +74,14 @@ class NoDeliveries:
     def deadletter(self, id: str, sequence: str) -> JsonObject | None:
         """See Deliveries."""
         return None
+
+    def attempts(self, id: str, before: int | None, limit: int) -> Sequence[JsonObject]:
+        """See Deliveries."""
+        return ()
+
+    def hours(self, id: str) -> Sequence[JsonObject]:
+        """See Deliveries."""
+        return ()
 
     def redeliver(self, id: str, sequence: str) -> None:
         """See Deliveries."""

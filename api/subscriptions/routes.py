@@ -16,6 +16,7 @@ from annals.api.http.methods import MethodNotAllowed
 from annals.api.http.request import Request
 from annals.api.http.response import Response
 from annals.api.subscriptions.actions import SubscriptionActionHandler
+from annals.api.subscriptions.attempts import AttemptsHandler
 from annals.api.subscriptions.config import options_document
 from annals.api.subscriptions.context import SubscriptionApiContext, check_caller, find_subscription
 from annals.api.subscriptions.dead_letters import DeadLetterHandler
@@ -49,6 +50,7 @@ class SubscriptionsRoutes:
             "": collection,
             "id": item,
             "actions": action,
+            "attempts": {"GET": AttemptsHandler(context).list},
             "deadletters": {"GET": dead_letters.list},
             "deadletter": {"GET": dead_letters.read_one, "DELETE": dead_letters.discard},
             "redeliver": {"POST": dead_letters.redeliver},
@@ -111,6 +113,8 @@ def _path_kind(segments: tuple[str, ...]) -> str:
             return "id"
         case (_, "actions", _):
             return "actions"
+        case (_, "attempts"):
+            return "attempts"
         case (_, "deadletters"):
             return "deadletters"
         case (_, "deadletters", _):

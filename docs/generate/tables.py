@@ -44,12 +44,16 @@ _GROUPS: Final[dict[str, dict[str, str]]] = {
         "schema_version": "The versions of subjects in Confluent's API: one row for each content that a Version has "
         "had, with its id and the positions at which it was replaced, deleted, or deleted for good.",
         "schema_reference": "The versions that a row of `schema_version` refers to, by subject and number.",
+        "reference": "The xids whose text is in the attributes of an entity, with the positions from and until which "
+        "it was, to find what refers to an entity.",
         "projection": "The position up to which each projection has read the log.",
     },
     "The state of subscriptions": {
         "delivery_state": "The progress of each subscription.",
         "delivery_pending": "Events that wait for an attempt, while later ones are done.",
         "delivery_deadletter": "Events that were given up.",
+        "delivery_attempt": "The last thousand attempts of each subscription, for seven days.",
+        "delivery_hour": "The number of attempts of each subscription in each hour, by their outcomes.",
         "delivery_callback": "Hashes of the secrets with which a sink may consent to deliveries.",
         "delivery_wish": "Requests to the process that delivers for a subscription, such as a given consent.",
         "delivery_process": "The processes that deliver, each with the time until which it counts as alive.",

@@ -29,6 +29,7 @@ from annals.projections.entities.id_keys import id_key
 from annals.projections.entities.leaf_removal import KeysByType, remove_ranges
 from annals.projections.entities.leaves import MAX_LEAVES
 from annals.projections.entities.publications import retained_publications
+from annals.projections.entities.references import all_reference_rows
 from annals.projections.entities.rows import EntityRow, entity_row, publication_row, row_values
 from annals.projections.entities.schema_versions import (
     schema_reference_rows,
@@ -235,6 +236,7 @@ class RowChanges:
         self._publications: list[Values] = []
         self._schema_versions: list[Values] = []
         self._schema_references: list[Values] = []
+        self._references: list[Values] = []
 
     def add(self, previous: EntityRow | None, events: PositionedEvents) -> None:
         """Adds the events of one stream. previous: the existing row."""
@@ -246,12 +248,14 @@ class RowChanges:
             ),
         ]
         end_positions = [position for position, _ in events]
-        self._history += [
-            (*row_values(replaced_row), until)
+        replaced_rows = [
+            (replaced_row, until)
             for replaced_row, until in zip(row_versions, end_positions, strict=False)
             if replaced_row
         ]
+        self._history += [(*row_values(replaced_row), until) for replaced_row, until in replaced_rows]
         current = row_versions[-1]
+        self._references += all_reference_rows([*replaced_rows, *([(current, None)] if current else [])])
         if current is not None:
             (self._inserted if previous is None else self._updated).append(row_values(current))
         elif previous is not None:
@@ -287,6 +291,7 @@ class RowChanges:
             (db.upsert, target_tables.published, self._publications),
             (db.upsert, target_tables.schema_version, self._schema_versions),
             (db.upsert, target_tables.schema_reference, self._schema_references),
+            (db.upsert, target_tables.reference, self._references),
         ):
             if rows:
                 write(table, rows)

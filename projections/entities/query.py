@@ -48,6 +48,7 @@ from annals.projections.entities.filters.sql import ALWAYS, SqlFragment, among_t
 from annals.projections.entities.id_keys import LAST_ID_KEY, id_key_bound
 from annals.projections.entities.past_database import PastDatabase
 from annals.projections.entities.publications import StoredPublications
+from annals.projections.entities.references import StoredReferences
 from annals.projections.entities.rows import ROW_COLUMNS, EntityRow, stored_row
 from annals.projections.entities.schema_versions import StoredSchemas
 from annals.projections.entities.stored_links import StoredLinks
@@ -200,6 +201,11 @@ class View:
     def schemas(self) -> StoredSchemas:
         """What Confluent's API looks up, on the same connection."""
         return StoredSchemas(self._db)
+
+    @property
+    def references(self) -> StoredReferences:
+        """What may refer to entities, on the same connection."""
+        return StoredReferences(self._db, self.visibility)
 
     def diff(self, before: int, after: int) -> RegistryDiff:
         """The difference between two log positions, on the same connection."""
@@ -405,6 +411,10 @@ class PastView(View):
     @property
     def schemas(self) -> StoredSchemas:
         return StoredSchemas(self._current_db, self._position)
+
+    @property
+    def references(self) -> StoredReferences:
+        return StoredReferences(self._current_db, self.visibility, self._position)
 
     def as_of(self, position: int, definitions: tuple[int, int] | None = None) -> View:
         return PastView(self._current_db, position, definitions)._with_visibility(self.visibility)

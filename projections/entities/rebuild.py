@@ -54,7 +54,7 @@ ProgressCallback = Callable[[int, int], None]
 #: SQLSTATE of an exceeded `lock_timeout`.
 _LOCK_NOT_AVAILABLE: Final = "55P03"
 _LEFTOVER_TABLE: Final = re.compile(
-    r"(?:entity|entity_history|attribute|attribute_path|published|schema_version|schema_reference)"
+    r"(?:entity|entity_history|attribute|attribute_path|published|schema_version|schema_reference|reference)"
     r"_r[0-9a-f]{8}(?:_old)?\Z"
 )
 _SELECT_IMAGES: Final = "SELECT xid, type, epoch, compressed_attributes, private FROM {}"

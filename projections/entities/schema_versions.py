@@ -178,6 +178,16 @@ class StoredSchemas:
         rows = self._all("v.tree_key > ? AND v.tree_key < ? AND {visible}", xids.subtree(f"{resource}/versions"))
         return list(dict.fromkeys(row.subject for row in rows if row.is_listed))
 
+    def at(self, xid: str) -> list[SchemaVersion]:
+        """The rows of a Version that are listed."""
+        rows = self._all("v.tree_key = ? AND {visible} ORDER BY v.since", (xids.tree_key(xid),))
+        return [row for row in rows if row.is_listed and row.xid == xid]
+
+    def below(self, xid: str) -> list[SchemaVersion]:
+        """The rows of all Versions below an entity that are listed, in tree order."""
+        rows = self._all("v.tree_key > ? AND v.tree_key < ? AND {visible} ORDER BY v.tree_key", xids.subtree(xid))
+        return [row for row in rows if row.is_listed]
+
     def has_versions(self, group: str) -> bool:
         low, high = xids.subtree(f"/{GROUPS}/{group}")
         rows = self._all("v.tree_key > ? AND v.tree_key < ? AND {visible} LIMIT 1", (low, high))

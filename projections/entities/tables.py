@@ -2,6 +2,7 @@
 
 `entity` has one row for each live entity. `entity_history` has one for each replaced image, with the position that
 replaced it. `attribute` has one for each leaf of a live entity, and `attribute_path` numbers the paths of leaves.
+`reference` has one for each xid that an image contains the text of.
 `published` has one for each Version that was pruned and is retained for the legacy APIs, or that has a URI of its own.
 `schema_version` has one for each content of a Version that Confluent's API shows, and `schema_reference` one for each
 version that such a content refers to.
@@ -49,6 +50,7 @@ class ReadModelTables:
     published: Table
     schema_version: Table
     schema_reference: Table
+    reference: Table
 
     def exist(self, connection: Connection) -> bool:
         """Whether all exist, with the columns that this program defines."""
@@ -92,7 +94,7 @@ class ReadModelTables:
 
     def __iter__(self) -> Iterator[Table]:
         tables = (self.entity, self.history, self.attribute, self.path, self.published)
-        return iter((*tables, self.schema_version, self.schema_reference))
+        return iter((*tables, self.schema_version, self.schema_reference, self.reference))
 
 
 @lru_cache(maxsize=8)
@@ -109,6 +111,7 @@ def tables(suffix: str = "") -> ReadModelTables:
         published=_published_table(f"published{suffix}", metadata),
         schema_version=_schema_version_table(f"schema_version{suffix}", metadata),
         schema_reference=_schema_reference_table(f"schema_reference{suffix}", metadata),
+        reference=_reference_table(f"reference{suffix}", metadata),
     )
 
 
@@ -217,6 +220,20 @@ def _schema_reference_table(name: str, metadata: MetaData) -> Table:
         Column("tree_key", TEXT, nullable=False),
         Column("since", BigInteger, nullable=False),
         PrimaryKeyConstraint("subject_hash", "number", "tree_key", "since"),
+    )
+
+
+def _reference_table(name: str, metadata: MetaData) -> Table:
+    # On SQLite the primary key is the table, which has all that a look-up reads.
+    return Table(
+        name,
+        metadata,
+        Column("target", TEXT, nullable=False),
+        Column("tree_key", TEXT, nullable=False),
+        Column("since", BigInteger, nullable=False),
+        Column("until", BigInteger),
+        PrimaryKeyConstraint("target", "tree_key", "since"),
+        sqlite_with_rowid=False,
     )
 
 

@@ -18,11 +18,17 @@ from annals.projections.database.drivers import Database
 from annals.projections.events.event_families import EventFamily
 from annals.projections.log.reader import Log
 from annals.projections.subscriptions.decisions.delivery_plan import DeliveryPlan
+from annals.projections.subscriptions.decisions.delivery_queue import BEYOND_ALL_SEQUENCES
 from annals.projections.subscriptions.event_messages import EventMessageReader
 from annals.projections.subscriptions.ports import DeliveryPorts
 from annals.projections.subscriptions.sequence import parse_sequence, position_of, sequence_text
 from annals.projections.subscriptions.state import delivery_queries, tables
-from annals.projections.subscriptions.state.delivery_record import DeadLetter, DeliveryRecord, SavedDelivery
+from annals.projections.subscriptions.state.delivery_record import (
+    AttemptRecord,
+    DeadLetter,
+    DeliveryRecord,
+    SavedDelivery,
+)
 from annals.projections.subscriptions.state.delivery_store import DeliveryStore, create_tables
 from annals.projections.subscriptions.workers.consent_checker import hash_secret
 
@@ -36,6 +42,14 @@ _COUNT_DEAD_LETTERS: Final = "SELECT count(*) FROM delivery_deadletter WHERE sub
 _TAKE_CALLBACK: Final = (
     "DELETE FROM delivery_callback WHERE digest = ? AND subscription = ? AND until BETWEEN ? AND ?"
     " RETURNING subscription"
+)
+_SELECT_ATTEMPTS: Final = (
+    "SELECT number, time, sequence, outcome, code, duration, next FROM delivery_attempt"
+    " WHERE subscription = ? AND number < ? AND time >= ? ORDER BY number DESC LIMIT ?"
+)
+_SELECT_HOURS: Final = (
+    f"SELECT hour, {', '.join(tables.OUTCOMES)} FROM delivery_hour WHERE subscription = ? AND hour >= ?"
+    " ORDER BY hour DESC"
 )
 _SELECT_REVISION: Final = "SELECT revision, position FROM delivery_state WHERE subscription = ?"
 _HAS_HOLDER: Final = "SELECT 1 FROM delivery_lease WHERE subscription = ?"
@@ -105,6 +119,24 @@ class StoredDeliveries:
         with self._reading() as db:
             rows = db.all(_SELECT_DEAD_LETTERS.format("="), (id, number, 1))
             return next(self._dead_letters(db, _read_dead_letters(rows)), None)
+
+    def attempts(self, id: str, before: int | None, limit: int) -> Sequence[Members]:
+        """Attempts before a number, the newest first, each with its event (UI-111)."""
+        oldest = self._ports.clock.now() - tables.ATTEMPT_SECONDS
+        with self._reading() as db:
+            rows = db.all(_SELECT_ATTEMPTS, (id, BEYOND_ALL_SEQUENCES if before is None else before, oldest, limit))
+            return list(self._attempts(db, _read_attempts(rows)))
+
+    def hours(self, id: str) -> Sequence[Members]:
+        """The number of attempts in each hour with attempts, by outcome, the newest first."""
+        oldest = int(self._ports.clock.now() - tables.ATTEMPT_SECONDS) // 3600
+        with self._reading() as db:
+            rows = db.all(_SELECT_HOURS, (id, oldest))
+        return [
+            {"time": _time_text(hour * 3600.0), **dict(zip(tables.OUTCOMES, counts, strict=True))}
+            for hour, *counts in rows
+            if delivery_queries.has_column_types((hour, *counts), delivery_queries.HOUR_TYPES)
+        ]
 
     def redeliver(self, id: str, sequence: str) -> None:
         """Does nothing: the deliverer reads the request from the log, where it was recorded."""
@@ -214,6 +246,25 @@ class StoredDeliveries:
                 "lastattempt": _time_text(dead_letter.last),
             }
 
+    def _attempts(self, db: Database, attempts: Sequence[AttemptRecord]) -> Iterator[Members]:
+        """Attempts as JSON, with their events read from the log."""
+        reader = EventMessageReader(lambda: Log(db), self._families)
+        events = reader.read_again([attempt.sequence for attempt in attempts])
+        for attempt in attempts:
+            event = events.get(attempt.sequence)
+            members = {
+                "number": attempt.number,
+                "time": _time_text(attempt.time),
+                "sequence": sequence_text(attempt.sequence),
+                "event": event.attributes["id"] if event else None,
+                "subject": event.attributes["subject"] if event else None,
+                "outcome": attempt.outcome,
+                "code": attempt.code or None,
+                "duration": round(attempt.duration * 1000, 3),
+                "next": _time_text(attempt.next or 0.0),
+            }
+            yield {name: value for name, value in members.items() if value is not None}
+
     @contextmanager
     def _reading(self) -> Iterator[Database]:
         with self._ready(), self._store.reading() as db:
@@ -233,6 +284,13 @@ def _read_dead_letters(rows: Sequence[Sequence[Any]]) -> list[DeadLetter]:
     """The rows that can be read."""
     return [
         DeadLetter(*row) for row in rows if delivery_queries.has_column_types(row, delivery_queries.DEAD_LETTER_TYPES)
+    ]
+
+
+def _read_attempts(rows: Sequence[Sequence[Any]]) -> list[AttemptRecord]:
+    """The rows that can be read."""
+    return [
+        AttemptRecord(*row) for row in rows if delivery_queries.has_column_types(row, delivery_queries.ATTEMPT_TYPES)
     ]
 
 

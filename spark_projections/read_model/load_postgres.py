@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import Engine
 
+from annals.projections.database.drivers import Values
 from annals.projections.entities.partition_load import LeafRows, LoadTarget, partition_transaction
+from annals.projections.entities.references import reference_rows
 from annals.projections.entities.rows import row_values
 from annals.projections.entities.schema_versions import reference_rows_of
 from annals.projections.entities.tables import ReadModelTables, tables
@@ -43,15 +45,17 @@ def _insert_entities(target: LoadTarget, max_leaves: int, batches: Batches) -> B
         for batch in batches:
             if transaction is None:
                 continue  # Spark wants its input read
-            current_rows, history, leaf_rows = [], [], LeafRows(max_leaves)
+            current_rows, history, references, leaf_rows = [], [], list[Values](), LeafRows(max_leaves)
             for event, row, until in computed_rows.rows_of_batch(batch):
                 if until is None:
                     current_rows.append(row_values(row))
                     leaf_rows.add(row, event.attributes)
                 else:
                     history.append((*row_values(row), until))
+                references += reference_rows(row, until)
             transaction.db.insert(own_tables.entity, current_rows)
             transaction.db.insert(own_tables.history, history)
+            transaction.db.insert(own_tables.reference, references)
             transaction.db.insert(own_tables.attribute, leaf_rows.numbered(transaction.path_numbers))
     yield from ()
 

@@ -11,6 +11,8 @@ from sqlalchemy import Engine
 
 from annals.projections.database.drivers import Values
 from annals.projections.entities.partition_load import load_batch
+from annals.projections.entities.references import all_reference_rows
+from annals.projections.entities.rows import stored_row
 from annals.projections.entities.schema_versions import reference_rows_of
 from annals.projections.entities.tables import ReadModelTables
 from annals.projections.segments.folder import filesystem_at
@@ -50,6 +52,7 @@ def _table_batches(filesystem: fs.FileSystem, root: str) -> Iterator[tuple[str, 
     for rows in _read_batches(filesystem, f"{root}/rows"):
         yield "entity", [row[:-1] for row in rows if row[-1] is None]
         yield "history", [row for row in rows if row[-1] is not None]
+        yield "reference", all_reference_rows((stored_row(row[:-1]), row[-1]) for row in rows)
     numbers: dict[tuple[str, str], int] = {}
     for leaves in _read_batches(filesystem, f"{root}/leaves"):
         yield (

@@ -60,7 +60,13 @@ PATHS: Final = (
     *("/export", "/dirs/d/files?inline=versions", "/dirs/d/files/f", "/dirs/d/files/f$details"),
     *("/dirs/d/files?filter=name=n", "/dirs/d/files?sort=name", "/dirs/d/files/f$details?asof=6", "/-/readyz"),
     *("/-/log", "/-/log/head", "/-/events", "/-/history/dirs/d", "/-/interactions", "/-/hash", "/subscriptions"),
-    *(f"/subscriptions/{SUB}/status", f"/subscriptions/{SUB}/deadletters", "/-/links", "/-/metrics"),
+    *(
+        f"/subscriptions/{SUB}/status",
+        f"/subscriptions/{SUB}/deadletters",
+        f"/subscriptions/{SUB}/attempts",
+        "/-/links",
+        "/-/metrics",
+    ),
 )
 #: Names of the problems that damage may result in.
 _DAMAGE_PROBLEMS: Final = ("data_retrieval_error", "store_unavailable", "archive_unavailable")
@@ -74,6 +80,11 @@ ROWS: Final[dict[Table, dict[str, Any]]] = {
         **{"subscription": SUB, "sequence": 5, "reason": "status", "code": "500", "message": "m"},
         **{"attempts": 1, "first": 1.0, "last": 9e9},
     },
+    deliveries.attempt: {
+        **{"subscription": SUB, "slot": 1, "number": 1, "time": 9e9, "sequence": 5, "outcome": "retry"},
+        **{"code": "500", "duration": 0.5, "next": 9e9},
+    },
+    deliveries.hour: {"subscription": SUB, "hour": 2_500_000, **dict.fromkeys(deliveries.OUTCOMES, 1)},
     deliveries.request: {"subscription": SUB, "name": "consent", "value": "10"},
     deliveries.callback: {"digest": "d", "subscription": SUB, "until": 1.0},
     deliveries.LEASES.process: {"process": "p", "until": 1.0},

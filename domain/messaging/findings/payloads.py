@@ -37,7 +37,7 @@ def resolve_schema(reference: str, find_entity: Callable[[str], Mapping[str, Any
     Ids may contain colons, so a longer id that exists has precedence over a shorter one before a colon.
     """
     fragment = reference.partition("#")[2]
-    for xid, suffix in _reference_candidates(reference):
+    for xid, suffix in schema_candidates(reference):
         attributes = find_entity(xid)
         if attributes is not None:
             return ResolvedSchema(xid, fragment or suffix, attributes)
@@ -49,9 +49,25 @@ def referenced_xids(attributes: Mapping[str, Any]) -> Iterator[str]:
     for name in ("basemessageuri", "dataschemaxid"):
         if is_xid(xid_reference := as_text(attributes.get(name)) or ""):
             yield xid_reference
-    for xid, _ in _reference_candidates(as_text(attributes.get("dataschemauri")) or ""):
+    for xid, _ in schema_candidates(as_text(attributes.get("dataschemauri")) or ""):
         yield xid
     yield from filter(is_xid, as_texts(attributes.get("messagegroups")))
+
+
+def schema_candidates(reference: str) -> Iterator[tuple[str, str]]:
+    """The entities that a local reference may name, each with the rest of the reference, the longest id first."""
+    path = reference.partition("#")[0]
+    if not path.startswith(_SCHEMAGROUPS):
+        return
+    segments = list(xids.segments(path))
+    id_index = 6 if segments[4:5] == ["versions"] else 4
+    parents, id, remaining = segments[: id_index - 1], "".join(segments[id_index - 1 : id_index]), segments[id_index:]
+    id = id.removesuffix(_DETAILS) if not remaining else id
+    colons = [index for index in range(min(len(id) - 1, _MAX_ID_LENGTH), 0, -1) if id[index] == ":"]
+    for end in [*([len(id)] if not remaining else []), *colons]:
+        xid = xids.join(*parents, id[:end])
+        if is_xid(xid):
+            yield xid, "/".join([id[end + 1 :], *remaining])
 
 
 def schema_has_a_format(subject: ValidatedEntity) -> Iterator[Finding]:
@@ -127,22 +143,6 @@ def datacontenttype_is_media_type(subject: ValidatedEntity) -> Iterator[Finding]
     type = subject.text("datacontenttype")
     if type is not None and parse_media_type(type) is None:
         yield subject.must("MS-66", "it is not a media type", "datacontenttype")
-
-
-def _reference_candidates(reference: str) -> Iterator[tuple[str, str]]:
-    """The entities that a local reference may name, each with the rest of the reference, the longest id first."""
-    path = reference.partition("#")[0]
-    if not path.startswith(_SCHEMAGROUPS):
-        return
-    segments = list(xids.segments(path))
-    id_index = 6 if segments[4:5] == ["versions"] else 4
-    parents, id, remaining = segments[: id_index - 1], "".join(segments[id_index - 1 : id_index]), segments[id_index:]
-    id = id.removesuffix(_DETAILS) if not remaining else id
-    colons = [index for index in range(min(len(id) - 1, _MAX_ID_LENGTH), 0, -1) if id[index] == ":"]
-    for end in [*([len(id)] if not remaining else []), *colons]:
-        xid = xids.join(*parents, id[:end])
-        if is_xid(xid):
-            yield xid, "/".join([id[end + 1 :], *remaining])
 
 
 def _is_self(uri: str, xid: str) -> bool:

@@ -11,6 +11,7 @@ from typing import Final
 from annals.domain.access.roles import group_of
 from annals.domain.subscriptions.subscription import Subscription
 from annals.projections.events.event_families import EventFamily
+from annals.projections.subscriptions.decisions.attempt_log import AttemptLog, HourCounts
 from annals.projections.subscriptions.decisions.delivery_plan import DeliveryPlan
 from annals.projections.subscriptions.decisions.delivery_queue import BEYOND_ALL_SEQUENCES, DeliveryQueue
 from annals.projections.subscriptions.event_messages import EventMessage
@@ -45,6 +46,7 @@ class DeliveryState:
         self.subscription = subscription
         self.plan = DeliveryPlan.from_subscription(subscription, families)
         self.record = saved.record if saved else DeliveryRecord()
+        self.attempts = AttemptLog(self.record)
         self.revision = saved.revision if saved else 0
         self.position = saved.position if saved else 0
         self.queues: dict[int, DeliveryQueue] = {DEAD_LETTERS: DeliveryQueue(0, BEYOND_ALL_SEQUENCES, end=0)}
@@ -161,6 +163,7 @@ class DeliveryState:
         # An event with a running attempt counts as a retry until the outcome is known.
         has_waiting_keys = any(queue.retrying for queue in self.queues.values())
         self.record.retrying = has_waiting_keys or any(each.attempts for each in pending.values())
+        attempts, hours = self.attempts.unwritten()
         return StateUpdate(
             id=self.id,
             revision=self.revision,
@@ -172,11 +175,14 @@ class DeliveryState:
             dead_letters=tuple(self.dead_letters),
             callbacks=tuple(self.callbacks),
             keys=tuple(self._unwritten_keys),
+            attempts=attempts,
+            hours=hours,
         )
 
     def mark_written(self, update: StateUpdate) -> bool:
         """Records that an update is in the tables. Returns whether this unblocked keys."""
         self._stored_events = update.pending
+        self.attempts.mark_written(update.attempts, [HourCounts(*hour) for hour in update.hours])
         del self.dead_letters[: len(update.dead_letters)]
         del self.callbacks[: len(update.callbacks)]
         if update.keys:

@@ -17,7 +17,12 @@ from annals.projections.log.reader import Log
 from annals.projections.subscriptions.decisions.delivery_queue import BEYOND_ALL_SEQUENCES, PendingEvent
 from annals.projections.subscriptions.sequence import position_of
 from annals.projections.subscriptions.state import tables
-from annals.projections.subscriptions.state.delivery_record import DeadLetter, DeliveryRecord, SavedDelivery
+from annals.projections.subscriptions.state.delivery_record import (
+    AttemptRecord,
+    DeadLetter,
+    DeliveryRecord,
+    SavedDelivery,
+)
 
 _SELECT_STATES: Final = "SELECT subscription, revision, position, cursor, facts FROM delivery_state WHERE {}"
 _SELECT_PENDING: Final = (
@@ -33,6 +38,8 @@ _SUBSCRIPTION_TABLES: Final = (
     "delivery_state",
     "delivery_pending",
     "delivery_deadletter",
+    "delivery_attempt",
+    "delivery_hour",
     "delivery_wish",
     "delivery_callback",
 )
@@ -51,6 +58,7 @@ class StateUpdate:
     dead_letters: dead letters to store; a bare sequence is one to delete.
     callbacks: hashes of secrets and their expiry times.
     keys: ordering keys that stay blocked until this is written.
+    attempts: attempts to store; hours: the numbers of attempts in hours, see `AttemptLog`.
     """
 
     id: str
@@ -63,11 +71,17 @@ class StateUpdate:
     dead_letters: Sequence[DeadLetter | int] = ()
     callbacks: Sequence[tuple[str, float]] = field(default=())
     keys: Sequence[str] = ()
+    attempts: Sequence[AttemptRecord] = ()
+    hours: Sequence[tuple[int, tuple[int, ...]]] = ()
 
 
 #: Column types of a state, of a pending event and of a dead letter. SQLite accepts any type in any column.
 _STATE_TYPES: Final[ColumnTypes] = ((int,), (int,), (int,), (str,))
 _PENDING_TYPES: Final[ColumnTypes] = ((int,), (str,), (int,), (int, float, NoneType), (int, float))
+ATTEMPT_TYPES: Final[ColumnTypes] = (
+    *((int,), (int, float), (int,), (str,), (str,), (int, float), (int, float, NoneType)),
+)
+HOUR_TYPES: Final[ColumnTypes] = ((int,),) * (1 + len(tables.OUTCOMES))
 DEAD_LETTER_TYPES: Final[ColumnTypes] = ((int,), (str,), (str,), (str,), (int,), (int, float), (int, float))
 
 
@@ -170,6 +184,13 @@ def save_updates(db: Database, process: str, updates: Sequence[StateUpdate]) -> 
     _upsert(
         db, tables.callback, [(digest, update.id, expiry) for update in updates for digest, expiry in update.callbacks]
     )
+    attempt_rows = [
+        (update.id, attempt.number % tables.ATTEMPT_SLOTS, *attempt)
+        for update in updates
+        for attempt in update.attempts
+    ]
+    _upsert(db, tables.attempt, attempt_rows)
+    _upsert(db, tables.hour, [(update.id, hour, *counts) for update in updates for hour, counts in update.hours])
     return held_ids
 
 
@@ -181,12 +202,15 @@ def delete_subscriptions(db: Database, ids: Iterable[str]) -> None:
 
 
 def delete_expired(db: Database, now: float, retention_seconds: float) -> None:
-    """Deletes expired dead letters and callback secrets, and the state of subscriptions deleted unnoticed.
+    """Deletes expired dead letters, attempts and callback secrets, and the state of subscriptions deleted unnoticed.
 
     retention_seconds: seconds that dead letters are kept.
     """
     db.run("DELETE FROM delivery_deadletter WHERE last < ?", (now - retention_seconds,))
     db.run("DELETE FROM delivery_callback WHERE until < ? OR until > ?", (now, tables.NEVER))
+    oldest = now - tables.ATTEMPT_SECONDS
+    db.run("DELETE FROM delivery_attempt WHERE time < ? OR time > ?", (oldest, tables.NEVER))
+    db.run("DELETE FROM delivery_hour WHERE hour < ?", (int(oldest) // 3600,))
     if deleted_ids := [row[0] for row in db.all(_DELETED_SUBSCRIPTIONS) if isinstance(row[0], str)]:
         delete_subscriptions(db, deleted_ids)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Final, Literal, NamedTuple
 
 import orjson
@@ -31,6 +31,8 @@ class DeliveryRecord:
     refusals: consecutive refusals of consent.
     checked: time of the last request for consent.
     replay: `from`, `to`, `cursor`, `reach` and `parallel` of the running replay.
+    attempts: number of attempts of single events up to now.
+    hour: the hour of the last attempt, since 1970; outcomes: the number of attempts in it by outcome.
     """
 
     state: StopReason = ""
@@ -56,6 +58,9 @@ class DeliveryRecord:
     checked: float = 0.0
     waiting: bool = False
     replay: dict[str, Any] | None = None
+    attempts: int = 0
+    hour: int = 0
+    outcomes: dict[str, int] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """The record as stored JSON."""
@@ -96,3 +101,19 @@ class DeadLetter(NamedTuple):
     attempts: int
     first: float
     last: float
+
+
+class AttemptRecord(NamedTuple):
+    """One attempt to deliver one event, by reference (UI-111).
+
+    number: 1 for the first attempt of the subscription. time: when it began. duration: in seconds. next: when the event
+    is attempted again; None if it is not.
+    """
+
+    number: int
+    time: float
+    sequence: int
+    outcome: str
+    code: str
+    duration: float
+    next: float | None

@@ -56,6 +56,11 @@ def lease_tables(metadata: MetaData, prefix: str, id: str) -> LeaseTables:
 
 
 METADATA: Final = MetaData()
+#: The number of attempts that are kept for each subscription, and the seconds for which they are (UI-111).
+ATTEMPT_SLOTS: Final = 1000
+ATTEMPT_SECONDS: Final = 7 * 86400.0
+#: The outcomes of attempts, which are the values of `DeliveryResult`, in the order of the columns of `hour`.
+OUTCOMES: Final = ("delivered", "retry", "rejected", "unauthorized", "gone")
 
 #: The progress of each subscription. revision, position: of the last event of its own stream that was applied.
 #: cursor: highest position at or below which nothing is pending. facts: JSON of a `DeliveryRecord`.
@@ -96,6 +101,31 @@ deadletter: Final = Table(
     Column("first", TIME, nullable=False),
     Column("last", TIME, nullable=False),
     Index("delivery_deadletter_last", "last"),
+)
+
+#: The last attempts of each subscription, each in the place of the one that was `ATTEMPT_SLOTS` before it (UI-111).
+#: number: 1 for the first attempt of all. time: when it began; duration: in seconds; next: of the next attempt.
+attempt: Final = Table(
+    "delivery_attempt",
+    METADATA,
+    Column("subscription", TEXT, primary_key=True),
+    Column("slot", BigInteger, primary_key=True),
+    Column("number", BigInteger, nullable=False),
+    Column("time", TIME, nullable=False),
+    Column("sequence", BigInteger, nullable=False),
+    Column("outcome", TEXT, nullable=False),
+    Column("code", TEXT, nullable=False),
+    Column("duration", TIME, nullable=False),
+    Column("next", TIME),
+)
+
+#: The number of attempts in each hour, by their outcomes. hour: since 1970.
+hour: Final = Table(
+    "delivery_hour",
+    METADATA,
+    Column("subscription", TEXT, primary_key=True),
+    Column("hour", BigInteger, primary_key=True),
+    *(Column(outcome, BigInteger, nullable=False) for outcome in OUTCOMES),
 )
 
 #: Requests to the process that delivers for a subscription: `consent` with a rate.

@@ -50,6 +50,8 @@ class Attempt:
         self._number = number
         self._queue = queue
         self._remaining = {entry.sequence: entry for entry in entries}
+        #: When the last request began and ended, in seconds since 1970.
+        self._request_times = (0.0, 0.0)
 
     async def run(self) -> None:
         """Runs the attempt until each event is settled, rescheduled or back in its queue.
@@ -113,6 +115,7 @@ class Attempt:
         if outcome.result is not DeliveryResult.REJECTED or len(entries) == 1:
             await self._apply_outcome(entries, outcome)
             return
+        self._record_attempts(entries, outcome)
         half = len(entries) // 2
         await self._try_entries(entries[:half])
         # Events whose key now waits for a retry are left for later.
@@ -127,6 +130,7 @@ class Attempt:
             and outcome.result is DeliveryResult.UNAUTHORIZED
             and await self._sink_manager.renew_token()
         ):
+            self._record_attempts(entries, outcome)
             return await self._send_once(entries)
         return outcome
 
@@ -150,8 +154,18 @@ class Attempt:
             outcome = Outcome(DeliveryResult.RETRY, "timeout", "the sink did not answer in time")
         except Exception as error:
             outcome = Outcome(DeliveryResult.RETRY, "error", type(error).__name__)
+        self._request_times = (now, self._context.ports.clock.now())
         self._context.metrics.count_attempt(self._state.id, outcome.result)
         return outcome
+
+    def _record_attempts(
+        self, entries: Sequence[QueuedEvent], outcome: Outcome, next_attempt: float | None = None
+    ) -> None:
+        """Records what became of the last request, for each of its events (UI-111)."""
+        for entry in entries:
+            self._state.attempts.add(
+                entry.sequence, outcome.result.value, outcome.code, *self._request_times, next_attempt
+            )
 
     # --- after the request -------------------------------------------------------------------------------------------
 
@@ -165,6 +179,8 @@ class Attempt:
                 outcome, entry.attempts + 1, first_attempt, self._state.plan.retry_policy, now, random_fraction
             )
             entry.attempts += decision.counts_as_attempt
+            next_attempt = decision.time if decision.next_step is NextStep.RETRY else None
+            self._record_attempts([entry], outcome, next_attempt)
             await self._apply_decision(entry, decision, outcome, now)
 
     async def _apply_decision(self, entry: QueuedEvent, decision: RetryDecision, outcome: Outcome, now: float) -> None:

@@ -1,0 +1,5 @@
+"""What refers to what, over HTTP.
+
+The references themselves are in `projections/references`.
+Begin with `routes.py`.
+"""

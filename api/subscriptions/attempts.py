@@ -1,0 +1,56 @@
+"""`/subscriptions/{id}/attempts`: what became of the last attempts, and how many there were in each hour (UI-111)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from starlette.types import Receive
+
+from annals.api.http.query_params import invalid_param, query_params, single_value
+from annals.api.http.request import Request
+from annals.api.http.response import Response
+from annals.api.subscriptions.context import SubscriptionApiContext, find_subscription, subscription_xid
+from annals.api.subscriptions.responses import json_response
+
+#: Default and maximum number of attempts in a page.
+DEFAULT_LIMIT: Final = 100
+MAX_LIMIT: Final = 1000
+_MAX_NUMBER: Final = 1 << 62
+
+
+class AttemptsHandler:
+    """Handles requests about attempts."""
+
+    def __init__(self, context: SubscriptionApiContext) -> None:
+        self._context = context
+
+    async def list(self, request: Request, receive: Receive) -> Response:
+        """A page of attempts, the newest first. Raises: NotFound, BadRequest."""
+        return await asyncio.to_thread(self._list_page, request)
+
+    def _list_page(self, request: Request) -> Response:
+        parameters = query_params(request, ("after", "limit"))
+        limit = _parse_number("limit", single_value(parameters, "limit"), MAX_LIMIT) or DEFAULT_LIMIT
+        before = _parse_number("after", single_value(parameters, "after"), _MAX_NUMBER)
+        subscription = find_subscription(
+            self._context.registry.readers.latest_view(), request.segments[1], request.caller
+        )
+        deliveries = self._context.deliveries
+        attempts = deliveries.attempts(subscription.id, before, limit + 1)
+        links = [_next_link(request, limit, attempts[limit - 1]["number"])] if len(attempts) > limit else []
+        document = {"attempts": attempts[:limit], "hours": deliveries.hours(subscription.id)}
+        return json_response(request, 200, document, [(b"cache-control", b"no-store"), *links])
+
+
+def _parse_number(name: str, value: str | None, maximum: int) -> int | None:
+    if value is None:
+        return None
+    if not (value.isascii() and value.isdecimal() and len(value) < 20 and 0 < int(value) <= maximum):
+        raise invalid_param(name, f"{value!r} is not a number from 1 to {maximum}")
+    return int(value)
+
+
+def _next_link(request: Request, limit: int, number: int) -> tuple[bytes, bytes]:
+    path = f"{subscription_xid(request.segments[1])}/attempts?limit={limit}&after={number}"
+    return b"link", f"<{request.base}{path}>;rel=next".encode("latin-1", "replace")

@@ -1,0 +1,1 @@
+"""References over HTTP."""

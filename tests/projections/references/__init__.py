@@ -1,0 +1,1 @@
+"""What refers to what, now and in the past, read by an index."""
