@@ -27,6 +27,7 @@ from annals.api.auth.limits.denials import DenialLog
 from annals.api.auth.oidc.provider import OidcProvider
 from annals.api.auth.sessions.sessions import Sessions
 from annals.api.auth.whoami import WHOAMI, WhoamiRoutes
+from annals.api.compare.routes import COMPARE, CompareRoutes
 from annals.api.compat.aliases import CompatAliases
 from annals.api.compat.confluent.paths import BASE as CONFLUENT_BASE
 from annals.api.compat.confluent.routes import ConfluentRoutes, ConfluentSettings
@@ -109,6 +110,7 @@ OWN_NAMES: Final = frozenset(
         HISTORY,
         INTERACTIONS,
         DIFF,
+        COMPARE,
         RESTORE,
     )
 ) | {RESOLVED, MATCH, CHECK, FINDINGS, PREVIEWS, COMPAT_OPENAPI, HASH, LINKS, IMPORT, WHOAMI, KEYS, GRANTS, ACCESS}
@@ -214,6 +216,7 @@ def create_app(
             WHOAMI: Mount(WhoamiRoutes(authenticator), allows_anonymous=True, is_leaf=True),
             **_message_mounts(registry, settings.max_body),
             CHECK: Mount(CheckRoutes(registry, settings.max_body), accepts_documents=True),
+            COMPARE: Mount(CompareRoutes(registry, settings.max_body), accepts_documents=True),
             **_history_mounts(registry, feeds, families),
             LOG: Mount(LogFeedRoutes(feeds, replication.upstream)),
             LINKS: Mount(

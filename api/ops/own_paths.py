@@ -49,6 +49,7 @@ _SURFACES: Final = (
         "annals.api.access",
         "annals.api.messaging",
         "annals.api.xregistry.checks",
+        "annals.api.compare",
     ),
     *("annals.api.ops", "annals.api.subscriptions"),
 )

@@ -12,10 +12,10 @@ from referencing import Registry
 from referencing.exceptions import Unresolvable
 
 from annals.domain.formats.contract import DocumentLocation, InvalidDocument
+from annals.domain.formats.json_fragment import json_fragment
 from annals.domain.formats.jsonschema import drafts
 from annals.domain.formats.jsonschema.drafts import JsonSchemaDraft
 from annals.domain.formats.jsonschema.keywords import SubschemaFactory, fill_node
-from annals.domain.formats.jsonschema.locations import json_fragment
 from annals.domain.formats.jsonschema.node import SchemaNode
 from annals.domain.formats.jsonschema.values import is_pattern
 from annals.domain.values.json_pointer import join_pointer
