@@ -13,6 +13,7 @@ from annals.api.access.access_routes import ACCESS, AccessRoutes
 from annals.api.access.collections import AccessContext
 from annals.api.access.grant_routes import GRANTS, GrantRoutes
 from annals.api.access.key_routes import KEYS, KeyRoutes
+from annals.api.audit.compare.routes import COMPARE, CompareRoutes
 from annals.api.audit.diff import DIFF, diff_table
 from annals.api.audit.history import HISTORY, history_table
 from annals.api.audit.interactions import INTERACTIONS, interactions_table
@@ -27,7 +28,6 @@ from annals.api.auth.limits.denials import DenialLog
 from annals.api.auth.oidc.provider import OidcProvider
 from annals.api.auth.sessions.sessions import Sessions
 from annals.api.auth.whoami import WHOAMI, WhoamiRoutes
-from annals.api.compare.routes import COMPARE, CompareRoutes
 from annals.api.compat.aliases import CompatAliases
 from annals.api.compat.confluent.paths import BASE as CONFLUENT_BASE
 from annals.api.compat.confluent.routes import ConfluentRoutes, ConfluentSettings

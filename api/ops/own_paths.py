@@ -49,7 +49,7 @@ _SURFACES: Final = (
         "annals.api.access",
         "annals.api.messaging",
         "annals.api.xregistry.checks",
-        "annals.api.compare",
+        "annals.api.audit.compare",
     ),
     *("annals.api.ops", "annals.api.subscriptions"),
 )

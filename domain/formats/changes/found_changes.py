@@ -78,8 +78,11 @@ class _JsonRest:
                 for pointer in (difference.left, difference.right)
             )
             own_path = self._paths.get(difference.right or "", path)
+            kind = ChangeKind.CHANGED
+            if not own_path and None in (difference.left, difference.right):
+                kind = ChangeKind.ADDED if difference.left is None else ChangeKind.REMOVED
             yield SchemaChange(
-                ChangeKind.CHANGED,
+                kind,
                 own_path,
                 difference.name,
                 left_place,

@@ -22,7 +22,7 @@ class JsonDifference(NamedTuple):
     after: str | None
 
 
-class _Place(NamedTuple):
+class _JsonPart(NamedTuple):
     pointer: str
     value: Any
 
@@ -42,9 +42,9 @@ class JsonComparison:
     def differences(self, left_pointer: str, right_pointer: str) -> Iterator[JsonDifference]:
         """The differences of the values at two pointers, each as deep as objects lead to it."""
         left, right = value_at(self.left, left_pointer), value_at(self.right, right_pointer)
-        return self._values(_Place(left_pointer, left), _Place(right_pointer, right), "")
+        return self._values(_JsonPart(left_pointer, left), _JsonPart(right_pointer, right), "")
 
-    def _values(self, left: _Place, right: _Place, name: str) -> Iterator[JsonDifference]:
+    def _values(self, left: _JsonPart, right: _JsonPart, name: str) -> Iterator[JsonDifference]:
         if isinstance(left.value, dict) and isinstance(right.value, dict):
             yield from self._objects(left, right)
             return
@@ -55,7 +55,7 @@ class JsonComparison:
         elif not _are_equal(before, after):
             yield JsonDifference(left.pointer, right.pointer, name, json_fragment(before), json_fragment(after))
 
-    def _objects(self, left: _Place, right: _Place) -> Iterator[JsonDifference]:
+    def _objects(self, left: _JsonPart, right: _JsonPart) -> Iterator[JsonDifference]:
         for name in {**left.value, **right.value}:
             left_member, right_member = _member(left, name), _member(right, name)
             if left_member.pointer in self.left_fields or right_member.pointer in self.right_fields:
@@ -70,7 +70,7 @@ class JsonComparison:
                 yield from self._values(left_member, right_member, name)
 
     @staticmethod
-    def _single(place: _Place, fields: Set[str], name: str, *, is_left: bool) -> Iterator[JsonDifference]:
+    def _single(place: _JsonPart, fields: Set[str], name: str, *, is_left: bool) -> Iterator[JsonDifference]:
         """A member of one side, unless it only holds fields."""
         value = _without(place, fields)
         if value in ({}, []) and place.value not in ({}, []):
@@ -82,7 +82,7 @@ class JsonComparison:
             yield JsonDifference(None, place.pointer, name, None, fragment)
 
 
-def _required_members(left: _Place, right: _Place) -> Iterator[JsonDifference]:
+def _required_members(left: _JsonPart, right: _JsonPart) -> Iterator[JsonDifference]:
     """A difference for each member that only one side requires, unless only one side declares it."""
     names = [place.value.get("required") or [] for place in (left, right)]
     declared = [place.value.get("properties") or {} for place in (left, right)]
@@ -103,12 +103,12 @@ def value_at(document: Any, pointer: str) -> Any:
     return document
 
 
-def _member(place: _Place, step: str | int) -> _Place:
+def _member(place: _JsonPart, step: str | int) -> _JsonPart:
     value = place.value.get(step, _ABSENT) if isinstance(place.value, dict) else place.value[step]
-    return _Place(join_pointer(place.pointer, step), value)
+    return _JsonPart(join_pointer(place.pointer, step), value)
 
 
-def _without(place: _Place, fields: Set[str]) -> Any:
+def _without(place: _JsonPart, fields: Set[str]) -> Any:
     """A value without the fields in it."""
     if not isinstance(place.value, dict | list):
         return place.value

@@ -16,7 +16,7 @@ _WORD: Final = re.compile(r"[\w@]+")
 _QUOTED: Final = re.compile(r'"([^"]+)"')
 
 
-class _Place(NamedTuple):
+class _SidePlace(NamedTuple):
     """A location in one of the two documents: a pointer or a line."""
 
     is_left: bool
@@ -32,7 +32,7 @@ class _Reason(NamedTuple):
     right: DocumentLocation | None
 
     @property
-    def places(self) -> list[_Place]:
+    def places(self) -> list[_SidePlace]:
         """The newer document is the first, because most changes have their place there."""
         return [place for place in (_place(self.right, is_left=False), _place(self.left, is_left=True)) if place]
 
@@ -48,9 +48,9 @@ class ChangesWithVerdicts:
         self._paths = {**_paths_by_place(left, is_left=True), **_paths_by_place(right, is_left=False)}
         #: Changes of properties, see `fields.py`, by the path of what has them.
         self._by_owner: defaultdict[str, list[int]] = defaultdict(list)
-        self._by_place: defaultdict[_Place, list[int]] = defaultdict(list)
-        self._by_parent: defaultdict[_Place, list[int]] = defaultdict(list)
-        self._by_member: defaultdict[tuple[_Place, str], list[int]] = defaultdict(list)
+        self._by_place: defaultdict[_SidePlace, list[int]] = defaultdict(list)
+        self._by_parent: defaultdict[_SidePlace, list[int]] = defaultdict(list)
+        self._by_member: defaultdict[tuple[_SidePlace, str], list[int]] = defaultdict(list)
         for change in found:
             self._append(change)
 
@@ -78,7 +78,7 @@ class ChangesWithVerdicts:
         for place in filter(None, (_place(change.left, is_left=True), _place(change.right, is_left=False))):
             self._by_place[place].append(index)
             if isinstance(place.at, str) and place.at:
-                self._by_parent[_Place(place.is_left, place.at.rpartition("/")[0])].append(index)
+                self._by_parent[_SidePlace(place.is_left, place.at.rpartition("/")[0])].append(index)
             for owner_place in _owners(place):
                 self._by_member[owner_place, change.name].append(index)
 
@@ -99,7 +99,7 @@ class ChangesWithVerdicts:
         if len(properties) == 1:
             yield from properties
 
-    def _nearest(self, place: _Place) -> tuple[int, list[int]]:
+    def _nearest(self, place: _SidePlace) -> tuple[int, list[int]]:
         """The changes at a place, or at the innermost part around it, and how many levels that is away."""
         for distance, around in enumerate(_places_around(place)):
             found = self._by_place.get(around)
@@ -108,7 +108,7 @@ class ChangesWithVerdicts:
                 return distance, found
         return 0, []
 
-    def _path_around(self, places: Iterable[_Place]) -> str:
+    def _path_around(self, places: Iterable[_SidePlace]) -> str:
         """The path of the innermost element at or around the first place that has one; empty for the document."""
         paths = (self._paths.get(around) for place in places for around in _places_around(place))
         return next(filter(None, paths), "")
@@ -120,32 +120,32 @@ class ChangesWithVerdicts:
         return SchemaChange(ChangeKind.CHANGED, path, path.rpartition(".")[2], left, right, before, after)
 
 
-def _place(location: DocumentLocation | None, *, is_left: bool) -> _Place | None:
+def _place(location: DocumentLocation | None, *, is_left: bool) -> _SidePlace | None:
     if location is None:
         return None
     at = location.line if location.pointer is None else location.pointer
-    return None if at is None else _Place(is_left, at)
+    return None if at is None else _SidePlace(is_left, at)
 
 
-def _places_around(place: _Place) -> Iterator[_Place]:
+def _places_around(place: _SidePlace) -> Iterator[_SidePlace]:
     """The place, and those of the parts of a JSON document around it, the innermost first."""
     yield place
     at = place.at
     while isinstance(at, str) and at:
         at = at.rpartition("/")[0]
-        yield _Place(place.is_left, at)
+        yield _SidePlace(place.is_left, at)
 
 
-def _owners(place: _Place) -> Iterator[_Place]:
+def _owners(place: _SidePlace) -> Iterator[_SidePlace]:
     """Where a reason is that names a member of a JSON object: at the object, or at its `required`."""
     if isinstance(place.at, str):
         owner, _, keyword = place.at.rpartition("/")[0].rpartition("/")
         if keyword == "properties":
-            yield from (_Place(place.is_left, owner), _Place(place.is_left, f"{owner}/required"))
+            yield from (_SidePlace(place.is_left, owner), _SidePlace(place.is_left, f"{owner}/required"))
 
 
-def _paths_by_place(elements: DocumentElements, *, is_left: bool) -> dict[_Place, str]:
-    paths: dict[_Place, str] = {}
+def _paths_by_place(elements: DocumentElements, *, is_left: bool) -> dict[_SidePlace, str]:
+    paths: dict[_SidePlace, str] = {}
     for element in elements.by_key.values():
         place = _place(element.location, is_left=is_left)
         if place is not None:

@@ -24,9 +24,13 @@ from tests.domain.formats.avro.avro_documents import evolutions
 from tests.domain.formats.jsonschema.test_instances import pairs
 from tests.domain.formats.jsonstructure.test_instances import TABLE as JSON_STRUCTURE
 from tests.domain.formats.jsonstructure.test_instances import TOP
+from tests.domain.formats.openapi.test_compatibility import TABLE as OPENAPI_TABLE
+from tests.domain.formats.openapi.test_compatibility import document
 from tests.domain.formats.protobuf.test_instances import changes as protobuf_changes
 from tests.domain.formats.xsd.test_instances import changed, sketches
 from tests.support.examples import examples
+
+OPENAPI: Final = [json.dumps(document(row, side)) for row in OPENAPI_TABLE["changes"] for side in ("older", "newer")]
 
 Pair = tuple[str, str, str, str]
 
@@ -60,6 +64,7 @@ PAIRS: Final[dict[str, st.SearchStrategy[Pair]]] = {
             lambda pair: (pair[0].text(), pair[1].text())
         ),
     ),
+    "openapi": same_format("OpenAPI/3.0", st.tuples(*[st.sampled_from(OPENAPI)] * 2)),
     "graphql": same_format(GRAPHQL, st.tuples(*[st.sampled_from(GRAPHQL_TEXTS)] * 2)),
 }
 

@@ -126,7 +126,7 @@ class SideReader:
     def _format(self, name: str) -> str:
         """A format of documents that can be compared, in lower case. Raises: BadRequest."""
         format_module = formats.find_format(name)
-        if format_module is None or not format_module.can_compare or not self._formats.is_validated(name):
+        if format_module is None or not self._formats.is_validated(name):
             supported = ", ".join(sorted({one.names[0].partition("/")[0] for one in formats.FORMAT_MODULES}))
             detail = f'documents of "{name}" cannot be compared by meaning; those of these formats can: {supported}'
             raise BadRequest(error_detail=f"{detail}, where the capabilities enable them")

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from starlette.types import Receive
 
+from annals.api.audit.compare.representations import CHANGE_TABLE, comparison_wrapper
+from annals.api.audit.compare.sides import DRAFT_FORMAT, PARAMETERS, ComparedSide, SideReader
 from annals.api.audit.formats import CONTENT_TYPES, TableFormat, negotiate_format, write_table
 from annals.api.audit.responses import entity_tag
-from annals.api.compare.representations import CHANGE_TABLE, comparison_wrapper
-from annals.api.compare.sides import DRAFT_FORMAT, PARAMETERS, ComparedSide, SideReader
 from annals.api.http import conditional
 from annals.api.http.limits import read_body
 from annals.api.http.methods import check_caller, options_response
