@@ -40,8 +40,8 @@ class FormatModule:
 
     names: the values of `format` that mean it, in any letter case; `*` matches any text. One without a release stands
     for that which each document declares. is_text: documents are text, which a JSON document embeds as one string;
-    otherwise they are JSON. is_cheap: parsing a small document or comparing two costs no more than a request to a worker
-    process.
+    otherwise they are JSON. is_cheap: parsing a small document or comparing two costs no more than a request to a
+    worker process.
     """
 
     module: str
