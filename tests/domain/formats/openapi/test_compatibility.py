@@ -139,7 +139,16 @@ def test_oasdiff_agrees(oasdiff: Path, tmp_path: Path) -> None:
     def breaks(older: Any, newer: Any) -> bool:
         for name, value in (("older", older), ("newer", newer)):
             (tmp_path / f"{name}.json").write_text(json.dumps(value))
-        command = [oasdiff, "breaking", "older.json", "newer.json", "--format", "json", "--fail-on", "ERR"]
+        command: list[str | Path] = [
+            oasdiff,
+            "breaking",
+            "older.json",
+            "newer.json",
+            "--format",
+            "json",
+            "--fail-on",
+            "ERR",
+        ]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
         assert done.returncode in (0, 1), done.stderr
         return done.returncode == 1
