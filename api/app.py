@@ -16,6 +16,7 @@ from annals.api.access.collections import AccessContext
 from annals.api.access.grant_routes import GRANTS, GrantRoutes
 from annals.api.access.key_routes import KEYS, KeyRoutes
 from annals.api.audit.counts import COUNTS, counts_table
+from annals.api.audit.compare.routes import COMPARE, CompareRoutes
 from annals.api.audit.diff import DIFF, diff_table
 from annals.api.audit.history import HISTORY, history_table
 from annals.api.audit.interactions import INTERACTIONS, interactions_table
@@ -118,6 +119,7 @@ OWN_NAMES: Final = frozenset(
         HISTORY,
         INTERACTIONS,
         DIFF,
+        COMPARE,
         RESTORE,
     )
 ) | {
@@ -241,6 +243,7 @@ def create_app(
             WHOAMI: Mount(WhoamiRoutes(authenticator), allows_anonymous=True, is_leaf=True),
             **_message_mounts(registry, settings.max_body),
             CHECK: Mount(CheckRoutes(registry, settings.max_body), accepts_documents=True),
+            COMPARE: Mount(CompareRoutes(registry, settings.max_body), accepts_documents=True),
             **_history_mounts(registry, feeds, families),
             REFERENCES: Mount(ReferencesRoutes(registry, families, ContextIds(settings.confluent_group))),
             LOG: Mount(LogFeedRoutes(feeds, replication.upstream)),

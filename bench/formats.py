@@ -74,8 +74,6 @@ def _of_format(checker: DocumentChecker, format: str, words: str, size: int) -> 
     yield _beside(f"Check of {format}", words, checked, bare, "by the bare library", bound)
     room = formats.find_format(format)
     assert room is not None
-    if not room.can_compare:
-        return
     older, parse = made(members - 1, "older"), room.load().parse
     known = parse(older, format)
 

@@ -93,7 +93,7 @@ async def stream_table(
     def job() -> Generator[Any, None, None]:
         with registry.readers.view() as view:
             content = read_table(view)
-            tag = _entity_tag(content.position, request, format)
+            tag = entity_tag(content.position, request, format)
             conditional.check_conditions(request, tag)
             links = [root_link(request.base), *content.links]
             yield [CONTENT_TYPES[format], *links, _VARY, *conditional.tag_headers(tag)]
@@ -118,7 +118,8 @@ class AuditRoutes:
         return await stream_table(self._registry, request, wanted, look)
 
 
-def _entity_tag(position: int, request: Request, format: TableFormat) -> bytes:
+def entity_tag(position: int, request: Request, format: TableFormat) -> bytes:
+    """The entity tag of a list in a format. position: of the log."""
     tagged_request = replace(request, query=b"%b#%b" % (request.query, format.encode()))
     return conditional.log_tag(position, tagged_request, (0, 0))
 

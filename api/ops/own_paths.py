@@ -53,6 +53,7 @@ _SURFACES: Final = (
         "annals.api.messaging",
         "annals.api.messaging.references",
         "annals.api.xregistry.checks",
+        "annals.api.audit.compare",
     ),
     *("annals.api.ops", "annals.api.subscriptions"),
 )

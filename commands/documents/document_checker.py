@@ -24,6 +24,7 @@ from annals.domain.decisions.checks.document_checks import (
     CRASHED,
     OUT_OF_MEMORY,
     TIMED_OUT,
+    ChangesCheck,
     CheckResult,
     CheckResults,
     CompatibilityCheck,
@@ -243,8 +244,11 @@ class DocumentChecker:
         )
 
     def _cache_results(self, results: CheckResults) -> None:
+        # Changes may take as much memory as the documents, and nobody asks for them as often as for verdicts.
         with self._lock:
-            self._cache.update(results)
+            self._cache.update(
+                (check, result) for check, result in results.items() if not isinstance(check, ChangesCheck)
+            )
             while len(self._cache) > CACHE_SIZE:
                 self._cache.popitem(last=False)
 

@@ -20,8 +20,8 @@ _VERDICTS: Final = """\
 What the formats say about some changes. Backward: the newer document reads data of the older one. Forward: the older
 one reads data of the newer one. A refused change names its rules, as `rule` of an answer does."""
 _STAR_NOTE: Final = """\
-`*` stands for any text. OpenAPI documents may also be YAML. Documents that can be compared can have these values of
-`meta.compatibility`: """
+`*` stands for any text. OpenAPI documents may also be YAML. Documents of all formats are compared, with these values
+of `meta.compatibility`: """
 _CHANGES: Final = Path(__file__).with_name("format_changes.yaml")
 
 
@@ -31,7 +31,7 @@ def text() -> str:
     return page(
         "Formats and verdicts",
         _INTRODUCTION,
-        table(("Values of `format`", "Documents", "Compared"), _formats()),
+        table(("Values of `format`", "Documents"), _formats()),
         _STAR_NOTE + f"{rules}.",
         "## Verdicts",
         _VERDICTS,
@@ -39,9 +39,9 @@ def text() -> str:
     )
 
 
-def _formats() -> Iterator[tuple[str, str, str]]:
+def _formats() -> Iterator[tuple[str, str]]:
     for each in FORMAT_MODULES:
-        yield ", ".join(map(code, each.names)), "text" if each.is_text else "JSON", "yes" if each.can_compare else "no"
+        yield ", ".join(map(code, each.names)), "text" if each.is_text else "JSON"
 
 
 def _verdicts(families: Iterable[Mapping[str, Any]]) -> Iterator[str]:

@@ -43,7 +43,7 @@ OFFERED: Final[dict[str, tuple[Any, ...]]] = {
 }
 #: The compatibility rules that each format supports.
 RULES: Final[dict[str, tuple[str, ...]]] = {
-    name: formats.COMPATIBILITIES for room in formats.FORMAT_MODULES if room.can_compare for name in room.names
+    name: formats.COMPATIBILITIES for room in formats.FORMAT_MODULES for name in room.names
 }
 #: The kinds of data, and whether each can be mutable.
 AVAILABLE: Final[dict[str, tuple[bool, ...]]] = {

@@ -28,7 +28,7 @@ __all__ = [
     "matches_format",
 ]
 
-#: All compatibility rules of core. A format that can compare two documents can check all of them.
+#: All compatibility rules of core. Each format can check all of them.
 COMPATIBILITIES: Final = (
     *("backward", "backward_transitive", "forward", "forward_transitive", "full", "full_transitive"),
 )
@@ -39,15 +39,14 @@ class FormatModule:
     """One schema format, without importing it.
 
     names: the values of `format` that mean it, in any letter case; `*` matches any text. One without a release stands
-    for that which each document declares. is_text: documents are text,
-    which a JSON document embeds as one string; otherwise they are JSON. can_compare: whether it can compare two
-    documents. is_cheap: parsing a small document or comparing two costs no more than a request to a worker process.
+    for that which each document declares. is_text: documents are text, which a JSON document embeds as one string;
+    otherwise they are JSON. is_cheap: parsing a small document or comparing two costs no more than a request to a
+    worker process.
     """
 
     module: str
     names: tuple[str, ...]
     is_text: bool = False
-    can_compare: bool = True
     is_cheap: bool = False
 
     def load(self) -> SchemaFormat:
@@ -81,7 +80,7 @@ FORMAT_MODULES: Final[tuple[FormatModule, ...]] = (
     FormatModule(
         "graphql", tuple(f"GraphQL/{name}" for name in ("June2018", "October2021", "September2025")), is_text=True
     ),
-    FormatModule("openapi", _release_names("OpenAPI", "2.0", "3.0", "3.1", "3.2"), can_compare=False),
+    FormatModule("openapi", _release_names("OpenAPI", "2.0", "3.0", "3.1", "3.2")),
 )
 
 

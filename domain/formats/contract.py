@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, Protocol
 
 #: The maximum number of characters of a document that an error repeats.
 MAX_FRAGMENT: Final = 200
-#: The maximum number of differences between two documents that are reported.
+#: The maximum number of incompatibilities of two documents that are reported, unless more are asked for.
 MAX_INCOMPATIBILITIES: Final = 20
 
 
@@ -79,11 +79,13 @@ class SchemaFormat(Protocol):
         """Bytes that are equal for equivalent documents, in the format's standard canonical form where one exists."""
 
     def incompatibilities(
-        self, reader: Any, writer: Any, newer: NewerSide | None = None, /
+        self, reader: Any, writer: Any, newer: NewerSide | None = None, /, *, limit: int = MAX_INCOMPATIBILITIES
     ) -> Sequence[Incompatibility]:
         """Why data written with one document cannot be read with another; empty where it can.
 
-        At most MAX_INCOMPATIBILITIES reasons. A Version is backward compatible when it reads what its ancestor wrote,
+        limit: the maximum number of reasons; it does not change whether there are any.
+
+        A Version is backward compatible when it reads what its ancestor wrote,
         forward when its ancestor reads what it writes (SC-36: producers emit declared fields only). newer: which
         document is newer, for formats where that matters.
         """

@@ -3,6 +3,10 @@
 A path names a field from the root of the document. `.` leads to a member, `[]` to the items of an array, `{}` to the
 values of a map or of members that no name is declared for: `orders[].price`, `labels{}`. Formats that declare several
 types at the top (Protobuf, GraphQL, XSD, OpenAPI) begin with the name of the type.
+
+The module `fields` of a format also has, for comparisons, either `document`, the JSON value of a document, or
+`declarations`: what a document declares besides fields, in the same form. A space in the path of a declaration leads to
+a property of what is before it: `Order.id number`.
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from annals.domain.formats import find_format
+from annals.domain.formats.contract import DocumentLocation
 
 #: Fields of one document beyond this number are left out. The largest published schemas have a tenth of this.
 MAX_FIELDS: Final = 20_000
@@ -25,6 +30,7 @@ class SchemaField(NamedTuple):
 
     path: see above. name: its last name. type: in the words of the format, such as `string`, `record Address`,
     `array<int>`. optional: a valid value may lack the field, or have null there. doc: its description; empty for none.
+    location: where the document declares it, without a fragment.
     """
 
     path: str
@@ -32,6 +38,7 @@ class SchemaField(NamedTuple):
     type: str
     optional: bool
     doc: str = ""
+    location: DocumentLocation | None = None
 
 
 def schema_fields(format: str, parsed: Any) -> Iterator[SchemaField]:

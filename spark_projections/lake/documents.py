@@ -86,7 +86,7 @@ def _verdict(
     contents = {before: before_content, after: after_content}
     check = CompatibilityCheck(FormatCheck(after_format, after), FormatCheck(before_format, before))
     format_module = formats.find_format(after_format)
-    if format_module is None or not format_module.can_compare:
+    if format_module is None:
         return
 
     def parse(document: FormatCheck) -> object:

@@ -17,7 +17,7 @@ PAGES: Final = sorted(str(path.relative_to(FOLDER)) for path in FOLDER.rglob("*.
 TESTS: Final = {
     **dict.fromkeys(
         (
-            *("compat.md", "confluent.md", "formats.md", "history.md", "messages.md", "replication.md"),
+            *("compare.md", "compat.md", "confluent.md", "formats.md", "history.md", "messages.md", "replication.md"),
             "subscriptions/README.md",
         ),
         "docs/test_guides.py",

@@ -9,7 +9,15 @@ import pytest
 from tests.support.guides import followed
 
 #: Guides for a new registry at http://127.0.0.1:8080.
-GUIDES = ("compat.md", "confluent.md", "formats.md", "history.md", "messages.md", "subscriptions/README.md")
+GUIDES = (
+    "compare.md",
+    "compat.md",
+    "confluent.md",
+    "formats.md",
+    "history.md",
+    "messages.md",
+    "subscriptions/README.md",
+)
 
 
 @pytest.mark.parametrize("page", GUIDES)

@@ -14,6 +14,7 @@ from annals.domain import formats
 from annals.domain.confluent import checks as schema_checks
 from annals.domain.confluent.checks import SchemaCheck
 from annals.domain.formats import Incompatibility, InvalidDocument
+from annals.domain.formats.changes.compare import compare_documents
 from annals.domain.formats.contract import NewerSide
 
 
@@ -32,7 +33,14 @@ class CompatibilityCheck(NamedTuple):
     newer: NewerSide = "reader"
 
 
-DocumentCheck = FormatCheck | CompatibilityCheck | SchemaCheck
+class ChangesCheck(NamedTuple):
+    """What changed from one document to a newer one? `read_changes` reads the result."""
+
+    left: FormatCheck
+    right: FormatCheck
+
+
+DocumentCheck = FormatCheck | CompatibilityCheck | ChangesCheck | SchemaCheck
 #: The incompatibilities; empty if the check passes. A check of a schema that computes something returns it as one.
 CheckResult = tuple[Incompatibility, ...]
 CheckResults = Mapping[DocumentCheck, CheckResult]
@@ -43,6 +51,8 @@ ParseDocument = Callable[[FormatCheck], Any]
 RAW_FORMAT: Final = "raw"
 #: The `rule` for a document that is not valid in its format.
 FORMAT_RULE: Final = "format"
+#: The `rule` of the result of a ChangesCheck; its text is JSON.
+CHANGES_RULE: Final = "changes"
 _EMPTY_DOCUMENT_RESULT: Final = (Incompatibility(FORMAT_RULE, "the document is empty"),)
 #: Failures to run a check; a later attempt may succeed.
 TIMED_OUT: Final = Incompatibility(FORMAT_RULE, "checking it takes longer than the limit for one document")
@@ -72,6 +82,8 @@ def run_check(document_check: DocumentCheck, parse: ParseDocument) -> CheckResul
             return ()
         if isinstance(document_check, SchemaCheck):
             return document_check.run(lambda sha256: bytes(parse(FormatCheck(RAW_FORMAT, sha256))))
+        if isinstance(document_check, ChangesCheck):
+            return _find_changes(document_check, parse)
         return _check_compatibility(document_check, parse)
     except InvalidDocument as violation:
         return (Incompatibility(FORMAT_RULE, violation.text, violation.location),)
@@ -89,7 +101,17 @@ def documents_of(document_check: DocumentCheck) -> tuple[FormatCheck, ...]:
         return (document_check,)
     if isinstance(document_check, SchemaCheck):
         return tuple(FormatCheck(RAW_FORMAT, sha256) for sha256 in schema_checks.documents_of(document_check))
+    if isinstance(document_check, ChangesCheck):
+        return document_check.left, document_check.right
     return document_check.reader, document_check.writer
+
+
+def read_changes(result: CheckResult) -> dict[str, Any] | None:
+    """The members of the changes in the result of a ChangesCheck; None if the documents cannot be compared."""
+    if len(result) != 1 or result[0].rule != CHANGES_RULE:
+        return None
+    members: dict[str, Any] = json.loads(result[0].text)
+    return members
 
 
 def parse_document(document: FormatCheck, content: bytes) -> Any:
@@ -104,19 +126,32 @@ def parse_document(document: FormatCheck, content: bytes) -> Any:
 
 def _check_compatibility(document_check: CompatibilityCheck, parse: ParseDocument) -> CheckResult:
     format_module = formats.find_format(document_check.reader.format)
+    if (obstacle := _obstacle(document_check.reader, document_check.writer)) is not None:
+        return obstacle
     assert format_module is not None, "nobody asks about formats that are not known"
-    if formats.find_format(document_check.writer.format) is not format_module:
-        text = (
-            f'documents of "{document_check.reader.format}" and of "{document_check.writer.format}" cannot be compared'
-        )
-        return (Incompatibility(FORMAT_RULE, text),)
-    if document_check.reader.sha256 is None or document_check.writer.sha256 is None:
-        return _EMPTY_DOCUMENT_RESULT
     return tuple(
         format_module.load().incompatibilities(
             parse(document_check.reader), parse(document_check.writer), document_check.newer
         )
     )
+
+
+def _find_changes(document_check: ChangesCheck, parse: ParseDocument) -> CheckResult:
+    left, right = document_check
+    if (obstacle := _obstacle(left, right)) is not None:
+        return obstacle
+    changes = compare_documents(left.format, parse(left), parse(right))
+    # Documents of some formats may contain half a surrogate pair, which UTF-8 has not.
+    text = json.dumps(changes.members(), ensure_ascii=False).encode(errors="replace").decode()
+    return (Incompatibility(CHANGES_RULE, text),)
+
+
+def _obstacle(first: FormatCheck, second: FormatCheck) -> CheckResult | None:
+    """Why two documents cannot be compared; None if they can."""
+    if formats.find_format(first.format) is not formats.find_format(second.format):
+        text = f'documents of "{first.format}" and of "{second.format}" cannot be compared'
+        return (Incompatibility(FORMAT_RULE, text),)
+    return _EMPTY_DOCUMENT_RESULT if first.sha256 is None or second.sha256 is None else None
 
 
 def _unquote(content: bytes) -> bytes:

@@ -20,7 +20,7 @@ from annals.domain.formats.avro.canonical import canonical_json, parsing_canonic
 from annals.domain.formats.avro.resolution import find_incompatibilities
 from annals.domain.formats.avro.schema import AvroSchema
 from annals.domain.formats.avro.schema_reader import read_schema
-from annals.domain.formats.contract import Incompatibility, InvalidDocument, NewerSide
+from annals.domain.formats.contract import MAX_INCOMPATIBILITIES, Incompatibility, InvalidDocument, NewerSide
 from annals.domain.formats.json_document import load_json
 
 __all__ = ["MAX_BYTES", "canonical_form", "incompatibilities", "parse"]
@@ -60,7 +60,12 @@ def canonical_form(parsed: AvroSchema) -> bytes:
 
 
 def incompatibilities(
-    reader: AvroSchema, writer: AvroSchema, _newer: NewerSide | None = None, /
+    reader: AvroSchema,
+    writer: AvroSchema,
+    _newer: NewerSide | None = None,
+    /,
+    *,
+    limit: int = MAX_INCOMPATIBILITIES,
 ) -> Sequence[Incompatibility]:
     """Why data of one schema cannot be read with another, by Avro's schema resolution.
 
@@ -68,4 +73,4 @@ def incompatibilities(
     `missing-enum-symbols`, `fixed-size-mismatch` and `decimal-mismatch`. Cost: linear in the larger schema where types
     match by name; a type whose aliases match many others is compared with each of them.
     """
-    return find_incompatibilities(reader, writer)
+    return find_incompatibilities(reader, writer, limit)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from annals.domain.formats.avro.schema import AvroSchema, AvroType, TypeReference
+from annals.domain.formats.contract import DocumentLocation
 from annals.domain.formats.fields import MAX_DEPTH, SchemaField, join_path
 from annals.domain.values import json_text
 
@@ -13,6 +14,11 @@ from annals.domain.values import json_text
 def fields(parsed: AvroSchema) -> Iterator[SchemaField]:
     """The fields of all records that the root reaches; `optional` means that a field's union contains null."""
     return _AvroFields(parsed).walk(parsed.root, "", ())
+
+
+def document(parsed: AvroSchema) -> Any:
+    """The JSON value of the schema."""
+    return json_text.loads(parsed.source)
 
 
 class _AvroFields:
@@ -33,9 +39,9 @@ class _AvroFields:
                 for field in type.fields:
                     field_path = join_path(path, field.name)
                     doc = self._member(field.pointer, "doc")
-                    yield SchemaField(
-                        field_path, field.name, self._label(field.type), self._is_nullable(field.type), doc
-                    )
+                    label, optional = self._label(field.type), self._is_nullable(field.type)
+                    location = DocumentLocation(pointer=field.pointer)
+                    yield SchemaField(field_path, field.name, label, optional, doc, location)
                     yield from self.walk(field.type, field_path, inside)
             case "array" | "map":
                 step = "[]" if type.kind == "array" else "{}"

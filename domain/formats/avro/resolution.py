@@ -19,7 +19,7 @@ from annals.domain.formats.avro.schema import (
     TypeReference,
     shorten_name,
 )
-from annals.domain.formats.contract import MAX_INCOMPATIBILITIES, Incompatibility
+from annals.domain.formats.contract import Incompatibility
 
 #: The promotions (writer, reader) that Avro allows.
 _PROMOTIONS: Final = frozenset(
@@ -35,15 +35,15 @@ _PROMOTED_KINDS: Final = frozenset(kind for kind, _ in _PROMOTIONS)
 _Difference = tuple[str, str, str, str]
 
 
-def find_incompatibilities(reader: AvroSchema, writer: AvroSchema) -> list[Incompatibility]:
-    """The incompatibilities in the order of the reader's document; at most MAX_INCOMPATIBILITIES."""
+def find_incompatibilities(reader: AvroSchema, writer: AvroSchema, limit: int) -> list[Incompatibility]:
+    """The incompatibilities in the order of the reader's document; at most `limit`."""
     readers, writers = SourceLocations(reader.source), SourceLocations(writer.source)
     incompatibilities: list[Incompatibility] = []
     for rule, text, reader_pointer, writer_pointer in _SchemaResolution(reader, writer).run():
         incompatibilities.append(
             Incompatibility(rule, text, readers.location(reader_pointer), writers.location(writer_pointer))
         )
-        if len(incompatibilities) == MAX_INCOMPATIBILITIES:
+        if len(incompatibilities) == limit:
             break
     return incompatibilities
 

@@ -94,7 +94,12 @@ def canonical_form(parsed: GraphqlDocument) -> bytes:
 
 
 def incompatibilities(
-    reader: GraphqlDocument, writer: GraphqlDocument, _newer: NewerSide | None = None, /
+    reader: GraphqlDocument,
+    writer: GraphqlDocument,
+    _newer: NewerSide | None = None,
+    /,
+    *,
+    limit: int = MAX_INCOMPATIBILITIES,
 ) -> Sequence[Incompatibility]:
     """Why clients written against one schema do not work with another, with lines in both. O(size of both)."""
     old, new = writer.schema, reader.schema
@@ -110,7 +115,7 @@ def incompatibilities(
         and (reader_root := new.get_root_type(operation)) is not writer_root
         and str(reader_root) != str(writer_root)
     ]
-    for change in find_breaking_changes(old, new)[:MAX_INCOMPATIBILITIES]:
+    for change in find_breaking_changes(old, new)[:limit]:
         names = list(_change_subjects(change.description, is_last_first=change.type.name == "TYPE_REMOVED_FROM_UNION"))
         rule = change.type.name.lower().replace("_", "-")
         differences.append(
@@ -118,7 +123,7 @@ def incompatibilities(
                 rule, change.description.rstrip("."), _first_location(reader, *names), _first_location(writer, *names)
             )
         )
-    return differences[:MAX_INCOMPATIBILITIES]
+    return differences[:limit]
 
 
 # -- parsing ----------------------------------------------------------------------------------------------------------

@@ -64,20 +64,27 @@ def canonical_form(parsed: SchemaGraph) -> bytes:
 
 
 def incompatibilities(
-    reader: SchemaGraph, writer: SchemaGraph, _newer: NewerSide | None = None, /
+    reader: SchemaGraph,
+    writer: SchemaGraph,
+    _newer: NewerSide | None = None,
+    /,
+    *,
+    limit: int = MAX_INCOMPATIBILITIES,
 ) -> Sequence[Incompatibility]:
-    """Why values of the writer's schema are invalid for the reader's; empty if none, at most MAX_INCOMPATIBILITIES.
+    """Why values of the writer's schema are invalid for the reader's; empty if none, at most `limit`.
 
     Cost: linear for schemas without combinations, else bounded by MAX_STEPS.
     """
-    return compare_nodes(reader.root, writer.root, reader.size + writer.size)
+    return compare_nodes(reader.root, writer.root, reader.size + writer.size, limit)
 
 
-def compare_nodes(reader: SchemaNode, writer: SchemaNode, size: int) -> Sequence[Incompatibility]:
+def compare_nodes(reader: SchemaNode, writer: SchemaNode, size: int, limit: int) -> Sequence[Incompatibility]:
     """The incompatibilities of two nodes. size: the number of nodes in both documents."""
-    comparison = JsonSchemaComparison(keyword_incompatibilities, has_no_values, MAX_STEPS + STEPS_PER_NODE * size)
+    comparison = JsonSchemaComparison(
+        keyword_incompatibilities, has_no_values, MAX_STEPS + STEPS_PER_NODE * size, limit
+    )
     try:
-        return comparison.incompatibilities(reader, (writer,))[:MAX_INCOMPATIBILITIES]
+        return comparison.incompatibilities(reader, (writer,))[:limit]
     except (StepLimitExceeded, RecursionError):
         return [Incompatibility("undecided", _UNDECIDED, reader.location(), writer.location())]
 

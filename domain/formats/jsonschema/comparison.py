@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from annals.domain.formats.contract import MAX_INCOMPATIBILITIES, Incompatibility
+from annals.domain.formats.contract import Incompatibility
+from annals.domain.formats.json_fragment import json_fragment
 from annals.domain.formats.jsonschema.instance_validation import accepts_value
-from annals.domain.formats.jsonschema.locations import json_fragment
 from annals.domain.formats.jsonschema.node import SchemaNode
 from annals.domain.formats.jsonschema.schema_equality import SchemaEquality
 from annals.domain.formats.jsonschema.writer_cases import SchemaNodes, WriterCase, writer_cases
@@ -39,12 +39,13 @@ class JsonSchemaComparison:
     """One comparison of two documents.
 
     rules: compares the keywords for single kinds of values. has_no_values: detects cases without values. steps: the
-    remaining number of steps.
+    remaining number of steps. limit: the maximum number of incompatibilities.
     """
 
     rules: Callable[[JsonSchemaComparison, SchemaNode, WriterCase], Iterator[Incompatibility]]
     has_no_values: Callable[[JsonSchemaComparison, WriterCase, WriterCase | None], bool]
     steps: int
+    limit: int
     equality: SchemaEquality = field(default_factory=SchemaEquality)
 
     def __post_init__(self) -> None:
@@ -65,7 +66,7 @@ class JsonSchemaComparison:
         incompatibilities: dict[Incompatibility, None] = {}
         self._level += 1
         for case in self.cases(writer, closed):
-            if len(incompatibilities) < MAX_INCOMPATIBILITIES and not self.is_empty(case):
+            if len(incompatibilities) < self.limit and not self.is_empty(case):
                 incompatibilities.update(dict.fromkeys(self.case_incompatibilities(reader, case)))
         self._level -= 1
         return list(incompatibilities)
@@ -120,9 +121,9 @@ class JsonSchemaComparison:
         incompatibilities: dict[Incompatibility, None] = {}
         for part in self._parts(reader, case):
             incompatibilities.update(dict.fromkeys(part))
-            if len(incompatibilities) >= MAX_INCOMPATIBILITIES:
+            if len(incompatibilities) >= self.limit:
                 break
-        return list(incompatibilities)[:MAX_INCOMPATIBILITIES]
+        return list(incompatibilities)[: self.limit]
 
     def _parts(self, reader: SchemaNode, case: WriterCase) -> Iterator[Iterable[Incompatibility]]:
         if reader.remote is not None and not any(node.remote == reader.remote for node in case.nodes):

@@ -14,7 +14,7 @@ from referencing import Specification
 from referencing.jsonschema import DRAFT4, DRAFT6, DRAFT7, DRAFT201909, DRAFT202012
 
 from annals.domain.formats.contract import DocumentLocation, InvalidDocument
-from annals.domain.formats.jsonschema.locations import json_fragment
+from annals.domain.formats.json_fragment import json_fragment
 from annals.domain.values.json_pointer import join_pointer
 
 #: The format without a release: each document declares its own.

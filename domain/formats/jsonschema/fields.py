@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
+from annals.domain.formats.contract import DocumentLocation
 from annals.domain.formats.fields import MAX_DEPTH, SchemaField, join_path
 from annals.domain.formats.jsonschema import SchemaGraph
+from annals.domain.values.json_pointer import join_pointer
 
 #: Keywords whose schemas describe the same value.
 _COMBINING: Final = ("allOf", "anyOf", "oneOf")
@@ -16,7 +18,12 @@ _ALTERNATIVE: Final = frozenset({"anyOf", "oneOf"})
 
 def fields(parsed: SchemaGraph) -> Iterator[SchemaField]:
     """The declared properties at every depth; references within the document are followed."""
-    return JsonSchemaFields(parsed.document).walk(parsed.document, "")
+    return JsonSchemaFields(parsed.document).walk(parsed.document, "", "")
+
+
+def document(parsed: SchemaGraph) -> Any:
+    """The JSON value of the schema."""
+    return parsed.document
 
 
 class JsonSchemaFields:
@@ -26,54 +33,61 @@ class JsonSchemaFields:
         self._document = document
 
     def walk(
-        self, schema: Any, path: str, open_schemas: tuple[int, ...] = (), optional: bool = False
+        self, schema: Any, pointer: str, path: str, open_schemas: tuple[int, ...] = (), optional: bool = False
     ) -> Iterator[SchemaField]:
-        """The fields below a schema. open_schemas: those that the path is inside of. optional: whether all are."""
-        schema = self._resolve(schema)
+        """The fields below a schema.
+
+        pointer: to the schema. open_schemas: those that the path is inside of. optional: whether all fields are.
+        """
+        schema, pointer = self._resolve(schema, pointer)
         if not isinstance(schema, dict) or id(schema) in open_schemas or len(open_schemas) > MAX_DEPTH:
             return
         inside = (*open_schemas, id(schema))
         required = schema.get("required")
         required_names = set(map(str, required)) if isinstance(required, list) else set()
         for name, member in _members(schema, "properties"):
-            member_path, resolved = join_path(path, name), self._resolve(member)
+            member_path, member_pointer = join_path(path, name), join_pointer(pointer, "properties", name)
+            resolved, _ = self._resolve(member)
             is_optional = optional or name not in required_names or "null" in _type_names(resolved)
-            yield SchemaField(
-                member_path, name, self._label(member), is_optional, _text(member, "description", resolved)
-            )
-            yield from self.walk(member, member_path, inside)
-        for step, below in self._inner(schema):
-            yield from self.walk(below, path + step, inside)
+            doc, location = _text(member, "description", resolved), DocumentLocation(pointer=member_pointer)
+            yield SchemaField(member_path, name, self._label(member), is_optional, doc, location)
+            yield from self.walk(member, member_pointer, member_path, inside)
+        for step, below, steps in self._inner(schema):
+            yield from self.walk(below, join_pointer(pointer, *steps), path + step, inside)
         for keyword in _COMBINING:
-            for part in schema[keyword] if isinstance(schema.get(keyword), list) else ():
-                yield from self.walk(part, path, inside, optional or keyword in _ALTERNATIVE)
+            for index, part in enumerate(schema[keyword] if isinstance(schema.get(keyword), list) else ()):
+                part_pointer = join_pointer(pointer, keyword, index)
+                yield from self.walk(part, part_pointer, path, inside, optional or keyword in _ALTERNATIVE)
 
     @staticmethod
-    def _inner(schema: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    def _inner(schema: dict[str, Any]) -> Iterator[tuple[str, Any, tuple[object, ...]]]:
+        """The step of a path, the schema and the steps of its pointer, of each schema of inner values."""
         items = schema.get("items")
-        for item in items if isinstance(items, list) else [items]:
-            yield "[]", item
-        for _, member in _members(schema, "patternProperties"):
-            yield "{}", member
-        yield "{}", schema.get("additionalProperties")
+        if isinstance(items, list):
+            yield from (("[]", item, ("items", index)) for index, item in enumerate(items))
+        else:
+            yield "[]", items, ("items",)
+        for pattern, member in _members(schema, "patternProperties"):
+            yield "{}", member, ("patternProperties", pattern)
+        yield "{}", schema.get("additionalProperties"), ("additionalProperties",)
 
-    def _resolve(self, schema: Any) -> Any:
-        """The schema that a reference within the document leads to; other references stay."""
+    def _resolve(self, schema: Any, pointer: str = "") -> tuple[Any, str]:
+        """The schema that a reference within the document leads to, with its pointer; other references stay."""
         for _ in range(MAX_DEPTH):
             reference = schema.get("$ref") if isinstance(schema, dict) else None
             if not isinstance(reference, str) or not reference.startswith("#"):
-                return schema
+                return schema, pointer
             target = self._document
             for step in reference[1:].split("/")[1:]:
                 step = step.replace("~1", "/").replace("~0", "~")
                 target = target.get(step) if isinstance(target, dict) else None
             if target is None:
-                return schema
-            schema = target
-        return schema
+                return schema, pointer
+            schema, pointer = target, reference[1:]
+        return schema, pointer
 
     def _label(self, schema: Any) -> str:
-        resolved = self._resolve(schema)
+        resolved, _ = self._resolve(schema)
         if not isinstance(resolved, dict):
             return "any"
         names = [name for name in _type_names(resolved) if name != "null"]

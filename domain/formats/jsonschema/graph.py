@@ -12,10 +12,10 @@ from referencing import Registry
 from referencing.exceptions import Unresolvable
 
 from annals.domain.formats.contract import DocumentLocation, InvalidDocument
+from annals.domain.formats.json_fragment import json_fragment
 from annals.domain.formats.jsonschema import drafts
 from annals.domain.formats.jsonschema.drafts import JsonSchemaDraft
 from annals.domain.formats.jsonschema.keywords import SubschemaFactory, fill_node
-from annals.domain.formats.jsonschema.locations import json_fragment
 from annals.domain.formats.jsonschema.node import SchemaNode
 from annals.domain.formats.jsonschema.values import is_pattern
 from annals.domain.values.json_pointer import join_pointer
@@ -30,14 +30,8 @@ def build_graph(document: Any, draft: JsonSchemaDraft, text: bytes) -> tuple[Sch
     text: the bytes of the document. Raises: InvalidDocument for unresolvable references and invalid patterns. Cost:
     linear.
     """
-    builder = _SchemaGraphBuilder(document, draft, text)
-    root = builder.node("", document, builder.resolver)
-    builder.run()
-    refuse_cycles(builder.nodes.values())
-    known_outlines: dict[tuple[Any, ...], tuple[Any, ...]] = {}
-    for node in builder.nodes.values():
-        node.seal(known_outlines)
-    return root, len(builder.nodes)
+    builder = NodeBuilder(document, draft, text)
+    return builder.complete("", document), len(builder.nodes)
 
 
 @dataclass(slots=True)
@@ -46,7 +40,9 @@ class _PendingNode:
     resolver: Any
 
 
-class _SchemaGraphBuilder:
+class NodeBuilder:
+    """Builds the nodes of the schemas in a document. text: its bytes; see `build_graph`."""
+
     def __init__(self, document: Any, draft: JsonSchemaDraft, text: bytes) -> None:
         self.draft, self.text = draft, text
         self.nodes: dict[str, SchemaNode] = {}
@@ -55,6 +51,8 @@ class _SchemaGraphBuilder:
         self.places: dict[int, tuple[str, Any]] | None = None
         self.anchor_count: int | None = None
         self.document = document
+        self._sealed = 0
+        self._known_outlines: dict[tuple[Any, ...], tuple[Any, ...]] = {}
         resource = draft.specification.create_resource(document)
         try:
             registry: Registry[Any] = Registry()
@@ -63,6 +61,17 @@ class _SchemaGraphBuilder:
             self.resolver = indexed_registry.resolver(base_uri=resource.id() or "")
         except _LIBRARY_ERRORS:
             raise InvalidDocument("an identifier in the document is not a URI", DocumentLocation(pointer="")) from None
+
+    def complete(self, pointer: str, raw: Any) -> SchemaNode:
+        """The node at a pointer, with all nodes that it refers to. Raises: see `build_graph`."""
+        root = self.node(pointer, raw, self.resolver)
+        self.run()
+        new_nodes = list(self.nodes.values())[self._sealed :]
+        refuse_cycles(new_nodes)
+        for node in new_nodes:
+            node.seal(self._known_outlines)
+        self._sealed = len(self.nodes)
+        return root
 
     def node(self, pointer: str, raw: Any, resolver: Any) -> SchemaNode:
         """The node at a pointer; `run` fills it later."""

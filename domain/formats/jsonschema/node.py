@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import Any, Final
 
 from annals.domain.formats.contract import DocumentLocation
-from annals.domain.formats.jsonschema.locations import json_fragment
+from annals.domain.formats.json_fragment import json_fragment
 from annals.domain.values.json_pointer import join_pointer
 
 #: A bound, and whether it is exclusive.

@@ -16,8 +16,8 @@ from json_structure import SchemaValidator
 
 from annals.domain.formats.contract import DocumentLocation, InvalidDocument
 from annals.domain.formats.json_document import load_json
+from annals.domain.formats.json_fragment import json_fragment
 from annals.domain.formats.jsonschema import SchemaGraph, incompatibilities
-from annals.domain.formats.jsonschema.locations import json_fragment
 from annals.domain.formats.jsonstructure.graph import build_graph
 from annals.domain.formats.jsonstructure.normal_form import normal_form
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from annals.domain.formats.contract import DocumentLocation, InvalidDocument
+from annals.domain.formats.json_fragment import json_fragment
 from annals.domain.formats.jsonschema.graph import refuse_cycles
-from annals.domain.formats.jsonschema.locations import json_fragment
 from annals.domain.formats.jsonschema.node import SchemaNode
 from annals.domain.formats.jsonschema.values import is_pattern
 from annals.domain.formats.jsonstructure import types

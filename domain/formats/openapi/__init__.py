@@ -1,8 +1,11 @@
 """OpenAPI documents: `openapi/2.0`, `openapi/3.0`, `openapi/3.1`, `openapi/3.2`, each also with a patch number.
 
-They are JSON or YAML. Documents are not compared: no maintained Python library is known to do this.
+They are JSON or YAML. The writer is the document that a client was written against, the reader that of the server that
+answers it: `incompatibilities(reader, writer)` lists what a server with `reader` breaks for clients of `writer`. No
+maintained Python library does this; tests compare the result with oasdiff.
 Nothing is fetched: a document with external references is checked against its meta-schema only. The rules across its
-parts are not checked, because they need the referenced documents. Begin with `load.py`.
+parts are not checked, because they need the referenced documents. Begin with `load.py`, then
+`operations.py` and `comparison.py`.
 Spec: OpenAPI 2.0, 3.0, 3.1, 3.2. Rules SC-10, SC-14, SC-16.
 """
 
@@ -15,12 +18,19 @@ from typing import Any, NoReturn
 from jsonschema_path.paths import SchemaPath
 from referencing.exceptions import Unresolvable
 
-from annals.domain.formats.contract import DocumentLocation, InvalidDocument
+from annals.domain.formats.contract import (
+    MAX_INCOMPATIBILITIES,
+    DocumentLocation,
+    Incompatibility,
+    InvalidDocument,
+    NewerSide,
+)
+from annals.domain.formats.openapi.comparison import find_incompatibilities
 from annals.domain.formats.openapi.load import load_document
 from annals.domain.formats.openapi.locations import json_fragment, location_at, path_in_default, reference_pointer
 from annals.domain.formats.openapi.metaschema import VALIDATORS, metaschema_error, with_supported_patterns
 
-__all__ = ["canonical_form", "parse"]
+__all__ = ["canonical_form", "incompatibilities", "parse"]
 
 
 def parse(document: bytes, name: str) -> dict[str, Any]:
@@ -45,6 +55,21 @@ def canonical_form(parsed: dict[str, Any]) -> bytes:
     return json.dumps(parsed, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode(
         "utf-8", "surrogatepass"
     )
+
+
+def incompatibilities(
+    reader: dict[str, Any],
+    writer: dict[str, Any],
+    _newer: NewerSide | None = None,
+    /,
+    *,
+    limit: int = MAX_INCOMPATIBILITIES,
+) -> Sequence[Incompatibility]:
+    """Why clients of one document do not work with a server of the other, with pointers into both.
+
+    reader: the description of the server. writer: that of the clients. Cost: see `comparison.find_incompatibilities`.
+    """
+    return [] if canonical_form(reader) == canonical_form(writer) else find_incompatibilities(reader, writer, limit)
 
 
 # -- validity ---------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from annals.domain.formats.contract import Incompatibility, InvalidDocument, NewerSide
+from annals.domain.formats.contract import MAX_INCOMPATIBILITIES, Incompatibility, InvalidDocument, NewerSide
 from annals.domain.formats.protobuf.comparison import find_incompatibilities
 from annals.domain.formats.protobuf.descriptor_reader import document_from_descriptor
 from annals.domain.formats.protobuf.imports import compile_source
@@ -57,14 +57,18 @@ def canonical_form(parsed: ProtoDocument) -> bytes:
 
 
 def incompatibilities(
-    reader: ProtoDocument, writer: ProtoDocument, newer: NewerSide | None = None
+    reader: ProtoDocument,
+    writer: ProtoDocument,
+    newer: NewerSide | None = None,
+    *,
+    limit: int = MAX_INCOMPATIBILITIES,
 ) -> Sequence[Incompatibility]:
     """Why data written with one document cannot be read with another; empty where it can. O(elements of both).
 
     newer: which document replaces the other. A removal in one direction is an addition in the other, and only one of
     them is allowed. Without it, everything is allowed that either order allows.
     """
-    return find_incompatibilities(reader, writer, newer)
+    return find_incompatibilities(reader, writer, newer, limit)
 
 
 def _check_language(source: ProtoSource, name: str) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
-from annals.domain.formats.contract import MAX_INCOMPATIBILITIES, Incompatibility, NewerSide
+from annals.domain.formats.contract import Incompatibility, NewerSide
 from annals.domain.formats.protobuf.model import (
     ProtoDocument,
     ProtoEnum,
@@ -27,17 +27,17 @@ from annals.domain.formats.protobuf.wire_types import is_same_type, is_wider, ma
 
 
 def find_incompatibilities(
-    reader: ProtoDocument, writer: ProtoDocument, newer: NewerSide | None
+    reader: ProtoDocument, writer: ProtoDocument, newer: NewerSide | None, limit: int
 ) -> list[Incompatibility]:
-    """At most MAX_INCOMPATIBILITIES reasons why data of the writer cannot be read; O(elements of both).
+    """At most `limit` reasons why data of the writer cannot be read; O(elements of both).
 
     newer: which document replaces the other. None: unknown; then everything is allowed that either order allows.
     """
     if newer is None:
-        as_reader = find_incompatibilities(reader, writer, "reader")
-        return as_reader and min(as_reader, find_incompatibilities(reader, writer, "writer"), key=len)
+        as_reader = find_incompatibilities(reader, writer, "reader", limit)
+        return as_reader and min(as_reader, find_incompatibilities(reader, writer, "writer", limit), key=len)
     pair = _DocumentPair(reader, writer, newer)
-    return list(islice(_differences(pair), MAX_INCOMPATIBILITIES))
+    return list(islice(_differences(pair), limit))
 
 
 @dataclass(frozen=True, slots=True)

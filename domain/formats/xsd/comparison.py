@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from annals.domain.formats.contract import MAX_INCOMPATIBILITIES, DocumentLocation, Incompatibility
+from annals.domain.formats.contract import DocumentLocation, Incompatibility
 from annals.domain.formats.xsd.content_model import (
     ElementName,
     NamespaceWildcard,
@@ -36,14 +36,14 @@ _ANY_TYPE: Final = "{http://www.w3.org/2001/XMLSchema}anyType"
 class XsdComparison:
     """All differences that break a reader of the writer's documents. Each pair of types is compared once."""
 
-    def __init__(self, reader: XsdDocument, writer: XsdDocument) -> None:
-        self._reader, self._writer = reader, writer
+    def __init__(self, reader: XsdDocument, writer: XsdDocument, limit: int) -> None:
+        self._reader, self._writer, self._limit = reader, writer, limit
         self._incompatibilities: list[Incompatibility] = []
         self._seen_pairs: set[tuple[int, int]] = set()
         self._pending: list[tuple[str, int, int, int | None, int | None]] = []
 
     def incompatibilities(self) -> list[Incompatibility]:
-        """At most MAX_INCOMPATIBILITIES reasons, root element by root element."""
+        """At most `limit` reasons, root element by root element."""
         reader, writer = self._reader, self._writer
         if reader.target_namespace != writer.target_namespace:
             text = (
@@ -57,10 +57,10 @@ class XsdComparison:
                 self._compare_root(name, element)
         if not writer.elements:  # a library of types, for the elements of other documents
             self._compare_library()
-        while self._pending and len(self._incompatibilities) < MAX_INCOMPATIBILITIES:
+        while self._pending and len(self._incompatibilities) < self._limit:
             path, writer_index, reader_index, writer_offset, reader_offset = self._pending.pop()
             self._compare_types(path, writer_index, reader_index, writer_offset, reader_offset)
-        return self._incompatibilities[:MAX_INCOMPATIBILITIES]
+        return self._incompatibilities[: self._limit]
 
     def _report(self, rule: str, text: str, reader: int | None, writer: int | None) -> None:
         spots: list[DocumentLocation | None] = [

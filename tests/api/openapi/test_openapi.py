@@ -84,6 +84,7 @@ def test_it_has_every_path_and_method(api: Api, described: Json) -> None:
         "feeds": 5,
         "messages": 3,
         "checking": 1,
+        "comparing": 1,
         "restoring": 1,
         "subscriptions": 8,
         "links": 5,

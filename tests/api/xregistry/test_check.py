@@ -109,11 +109,11 @@ def test_what_was_not_validated_is_compared_with_nothing(schemas: Api) -> None:
 
 def test_a_rule_that_the_format_lacks_is_a_reason_and_no_mistake_of_who_asks(schemas: Api) -> None:
     # SC-31: it is the Resource's, which is told the same
-    api = {"openapi": "3.0.0", "info": {"title": "t", "version": "1"}, "paths": {}}
-    other = "/schemagroups/g/schemas/api"
-    tree = {"format": "OpenAPI/3.0", "schema": api, "meta": {"compatibility": "backward"}}
+    schemas.done("PATCH", "/capabilities", {"compatibilities": {"Avro*": ["backward"]}})
+    other = "/schemagroups/g/schemas/other"
+    tree = {"format": "JsonSchema/draft-07", "schema": {}, "meta": {"compatibility": "backward"}}
     reason = schemas.done("PUT", f"{other}$details", tree).json()["compatibilityvalidatedreason"]
-    found = schemas.done("POST", f"/-/check{other}", api).json()
+    found = schemas.done("POST", f"/-/check{other}", {}).json()
     assert (found["valid"], found["compatible"], found["reason"]) == (True, None, reason)
 
 

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from copy import deepcopy
 from typing import Any, Final, NamedTuple
 
+import yaml
+
 Json = dict[str, Any]
 NAME: Final = "annals_member"
 
@@ -29,9 +31,8 @@ class Change(NamedTuple):
 
 
 def changes(format: str, document: bytes) -> list[Change]:
-    """All that the program can do with a document; none for formats that are not compared."""
-    kind = format.partition("/")[0].lower()
-    return list(_KINDS[kind](document.decode("utf-8-sig"))) if kind in _KINDS else []
+    """All that the program can do with a document."""
+    return list(_KINDS[format.partition("/")[0].lower()](document.decode("utf-8-sig")))
 
 
 def broken(format: str, document: bytes) -> bytes:
@@ -173,10 +174,24 @@ def _graphql(text: str) -> Iterator[Change]:
         yield Change("a field of another type", retyped.encode(), "", ("field-changed-kind",) * 2)
 
 
+def _openapi(text: str) -> Iterator[Change]:
+    whole: Json = yaml.safe_load(text) if text.lstrip()[0] != "{" else json.loads(text)
+    paths: Json = whole["paths"]
+
+    def changed(paths: Json) -> bytes:
+        return json.dumps(whole | {"paths": paths}, default=str).encode()
+
+    responses = {"200": {"description": "Words."}}
+    yield Change("a path", changed(paths | {f"/{NAME}": {"get": {"responses": responses}}}), "B", ("", "path-removed"))
+    *kept, _ = paths
+    yield Change("the last path removed", changed({path: paths[path] for path in kept}), "F", ("path-removed", ""))
+
+
 _KINDS: Final[dict[str, Callable[[str], Iterator[Change]]]] = {
     "avro": _avro,
     "jsonschema": _json_schema,
     "protobuf": _protobuf,
     "xsd": _xsd,
     "graphql": _graphql,
+    "openapi": _openapi,
 }

@@ -1,4 +1,4 @@
-"""The text of values at locations in a JSON document."""
+"""The JSON text of values at locations in a document."""
 
 from __future__ import annotations
 
