@@ -63,6 +63,8 @@ from annals.api.replication.representations import LinkApiContext as LinkParts
 from annals.api.replication.routes import LINKS, LinksRoutes
 from annals.api.replication.wiring import ActiveReplication, PassiveReplication, build_link_context
 from annals.api.replication.wiring import build_link_service as replication_of
+from annals.api.search.routes import SEARCH, SearchRoutes
+from annals.api.search.wiring import build_index_follower
 from annals.api.settings.settings import Settings
 from annals.api.subscriptions.delivery_service import build_delivery_service
 from annals.api.subscriptions.endpoint import write_endpoint
@@ -111,7 +113,22 @@ OWN_NAMES: Final = frozenset(
         DIFF,
         RESTORE,
     )
-) | {RESOLVED, MATCH, CHECK, FINDINGS, PREVIEWS, COMPAT_OPENAPI, HASH, LINKS, IMPORT, WHOAMI, KEYS, GRANTS, ACCESS}
+) | {
+    RESOLVED,
+    MATCH,
+    CHECK,
+    FINDINGS,
+    SEARCH,
+    PREVIEWS,
+    COMPAT_OPENAPI,
+    HASH,
+    LINKS,
+    IMPORT,
+    WHOAMI,
+    KEYS,
+    GRANTS,
+    ACCESS,
+}
 #: The first segments of the paths of Confluent's API.
 CONFLUENT: Final = CONFLUENT_BASE.removeprefix("/")
 ROOT_ALIASES: Final = frozenset((LIVEZ, READYZ, METRICS, OPENAPI))
@@ -214,6 +231,7 @@ def create_app(
             WHOAMI: Mount(WhoamiRoutes(authenticator), allows_anonymous=True, is_leaf=True),
             **_message_mounts(registry, settings.max_body),
             CHECK: Mount(CheckRoutes(registry, settings.max_body), accepts_documents=True),
+            SEARCH: Mount(SearchRoutes(registry), is_leaf=True),
             **_history_mounts(registry, feeds, families),
             LOG: Mount(LogFeedRoutes(feeds, replication.upstream)),
             LINKS: Mount(
@@ -260,12 +278,18 @@ def create_app(
         if replication_service:
             commit_listeners.add(replication_service)
             replication_service.start()
+        index_follower = build_index_follower(settings.database, registry) if delivers else None
+        if index_follower:
+            commit_listeners.add(index_follower)
+            index_follower.start()
         try:
             yield
         finally:
             upkeep_task.cancel()
             access_log.close()
             log_head_watcher.stop()
+            if index_follower:
+                await asyncio.to_thread(index_follower.stop)
             if replication_service:
                 await asyncio.to_thread(replication_service.stop)
             if delivery_service:

@@ -14,6 +14,8 @@ from annals.api.openapi.named_schemas import NamedSchemas
 from annals.api.openapi.path_files import load_paths
 from annals.api.openapi.path_index import IndexEntry, methods_of
 from annals.api.replication.representations import LINK_STATES
+from annals.api.search import request_params as search_params
+from annals.api.search.routes import MAX_MATCHES as SEARCH_MATCHES
 from annals.api.subscriptions import dead_letters, previews, reading
 from annals.api.xregistry.request.paths import FIXED_PATHS
 from annals.domain.compat.legacy_apis import LEGACY_APIS
@@ -21,10 +23,13 @@ from annals.domain.formats import COMPATIBILITIES
 from annals.domain.messaging import rc2
 from annals.domain.messaging.resolve import UnresolvedReason
 from annals.domain.replication.link import MODES
+from annals.domain.search import query as search_query
+from annals.domain.search.texts import Place
 from annals.domain.subscriptions import filters
 from annals.domain.subscriptions.event_families import FAMILIES, XREGISTRY
 from annals.domain.subscriptions.sink_uris import PROTOCOLS
 from annals.projections.replication.log.link_status import DIFFERS, EQUAL, UNKNOWN
+from annals.projections.search.search import MAX_COUNT
 
 #: Where clients of other registries' APIs begin. These have OpenAPI documents of their own.
 OTHER_SURFACES: Final = (
@@ -48,6 +53,7 @@ _SURFACES: Final = (
         "annals.api.replication",
         "annals.api.access",
         "annals.api.messaging",
+        "annals.api.search",
         "annals.api.xregistry.checks",
     ),
     *("annals.api.ops", "annals.api.subscriptions"),
@@ -72,6 +78,13 @@ _VALUES: Final[Mapping[str, Any]] = {
     "LINK_STATES": list(LINK_STATES),
     "LINK_VERDICTS": [EQUAL, DIFFERS, UNKNOWN],
     "PREVIEW_LIMIT": previews.MAX_MATCHES,
+    "SEARCH_CHARACTERS": search_query.MAX_CHARACTERS,
+    "SEARCH_COUNT": MAX_COUNT,
+    "SEARCH_DEFAULT_LIMIT": search_params.DEFAULT_LIMIT,
+    "SEARCH_LIMIT": search_params.MAX_LIMIT,
+    "SEARCH_MATCHES": SEARCH_MATCHES,
+    "SEARCH_PLACES": [place.word for place in Place],
+    "SEARCH_WORDS": search_query.MAX_WORDS,
     "SINK_PROTOCOLS": list(PROTOCOLS),
     "SUBSCRIPTION_LIMIT": reading.MAX_LIMIT,
     "UNRESOLVED_REASONS": [reason.value for reason in UnresolvedReason],

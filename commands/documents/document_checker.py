@@ -34,6 +34,7 @@ from annals.domain.decisions.checks.document_checks import (
     run_check,
 )
 from annals.domain.decisions.phases import PhaseCounter, ReportPhase
+from annals.domain.search.fields_check import FieldsCheck
 
 __all__ = ["CheckLimits", "DocumentChecker", "LoadDocument"]
 
@@ -244,7 +245,7 @@ class DocumentChecker:
 
     def _cache_results(self, results: CheckResults) -> None:
         with self._lock:
-            self._cache.update(results)
+            self._cache.update((check, result) for check, result in results.items() if not _is_large(check))
             while len(self._cache) > CACHE_SIZE:
                 self._cache.popitem(last=False)
 
@@ -276,6 +277,11 @@ def _is_small(document_check: DocumentCheck, documents: Mapping[str, bytes]) -> 
     return _is_cheap(document_check) and all(
         content is not None and len(content) <= SMALL_BYTES for content in contents
     )
+
+
+def _is_large(document_check: DocumentCheck) -> bool:
+    """Whether the result of a check is not worth its memory."""
+    return isinstance(document_check, FieldsCheck)
 
 
 def _is_cheap(document_check: DocumentCheck) -> bool:

@@ -155,6 +155,11 @@ class View:
         return and_(SqlFragment(f"SELECT '{plural}', count(*) FROM entity WHERE type = ?", (plural,)), keys)
 
     @property
+    def database(self) -> Database:
+        """The connection, for queries of other projections about the same moment."""
+        return self._db
+
+    @property
     def log(self) -> Log:
         """The log, on the same connection."""
         return Log(self._db)

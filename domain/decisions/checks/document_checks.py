@@ -15,6 +15,7 @@ from annals.domain.confluent import checks as schema_checks
 from annals.domain.confluent.checks import SchemaCheck
 from annals.domain.formats import Incompatibility, InvalidDocument
 from annals.domain.formats.contract import NewerSide
+from annals.domain.search.fields_check import FieldsCheck
 
 
 class FormatCheck(NamedTuple):
@@ -32,7 +33,7 @@ class CompatibilityCheck(NamedTuple):
     newer: NewerSide = "reader"
 
 
-DocumentCheck = FormatCheck | CompatibilityCheck | SchemaCheck
+DocumentCheck = FormatCheck | CompatibilityCheck | SchemaCheck | FieldsCheck
 #: The incompatibilities; empty if the check passes. A check of a schema that computes something returns it as one.
 CheckResult = tuple[Incompatibility, ...]
 CheckResults = Mapping[DocumentCheck, CheckResult]
@@ -70,6 +71,8 @@ def run_check(document_check: DocumentCheck, parse: ParseDocument) -> CheckResul
                 return _EMPTY_DOCUMENT_RESULT
             parse(document_check)
             return ()
+        if isinstance(document_check, FieldsCheck):
+            return document_check.run(parse)
         if isinstance(document_check, SchemaCheck):
             return document_check.run(lambda sha256: bytes(parse(FormatCheck(RAW_FORMAT, sha256))))
         return _check_compatibility(document_check, parse)
@@ -87,6 +90,8 @@ def documents_of(document_check: DocumentCheck) -> tuple[FormatCheck, ...]:
     """The documents that a check is about."""
     if isinstance(document_check, FormatCheck):
         return (document_check,)
+    if isinstance(document_check, FieldsCheck):
+        return (document_check.document,)
     if isinstance(document_check, SchemaCheck):
         return tuple(FormatCheck(RAW_FORMAT, sha256) for sha256 in schema_checks.documents_of(document_check))
     return document_check.reader, document_check.writer
