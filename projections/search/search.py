@@ -27,7 +27,7 @@ from annals.projections.search.words_of_entity import (
 MAX_COUNT: Final = 1000
 MAX_SORTED: Final = 2000
 #: Numbers that are looked up together to count them.
-_COUNTED_TOGETHER: Final = 2000
+_COUNTED_TOGETHER: Final = 500
 _NOTHING: Final[Numbers] = set()
 
 
@@ -64,8 +64,8 @@ def search(index: IndexReader, query: Query, limit: int, after: ResultKey | None
         page, count, more = following[: limit + 1], min(len(ranked), MAX_COUNT), len(ranked) > MAX_COUNT
     else:
         page = list(islice(_ordered(candidates, after or ResultKey(0, "")), limit + 1))
-        live_count = _live_count(index, found)
-        count, more = min(live_count, MAX_COUNT), live_count > MAX_COUNT
+        total = _count(candidates, found)
+        count, more = min(total, MAX_COUNT), total > MAX_COUNT
     entities = index.entities([number for _, number in page[:limit]])
     results = [Result(key, entities[number]) for key, number in page[:limit] if number in entities]
     return ResultPage(results, count, more, page[limit - 1][0] if len(page) > limit else None)
@@ -192,9 +192,13 @@ def _matches(candidates: Candidates, number: int) -> bool:
     return entity is not None and rank(candidates.query, entity) is not None
 
 
-def _live_count(index: IndexReader, numbers: Numbers) -> int:
-    """How many numbers are live and visible; counts until there are more than MAX_COUNT."""
-    iterator, count = iter(numbers), 0
-    while count <= MAX_COUNT and (some := list(islice(iterator, _COUNTED_TOGETHER))):
-        count += index.count(some)
+def _count(candidates: Candidates, numbers: Numbers) -> int:
+    """How many candidates are live and visible, and match; counts until there are more than MAX_COUNT."""
+    in_order, count = iter(sorted(numbers)), 0  # neighbours share blocks of texts
+    while count <= MAX_COUNT and (some := list(islice(in_order, _COUNTED_TOGETHER))):
+        if candidates.is_exact:
+            count += candidates.index.count(some)
+        else:
+            entities = candidates.index.entities(candidates.index.keys(some))
+            count += sum(rank(candidates.query, entity) is not None for entity in entities.values())
     return count
