@@ -63,8 +63,6 @@ from annals.api.replication.representations import LinkApiContext as LinkParts
 from annals.api.replication.routes import LINKS, LinksRoutes
 from annals.api.replication.wiring import ActiveReplication, PassiveReplication, build_link_context
 from annals.api.replication.wiring import build_link_service as replication_of
-from annals.api.search.routes import SEARCH, SearchRoutes
-from annals.api.search.wiring import build_index_follower
 from annals.api.settings.settings import Settings
 from annals.api.subscriptions.delivery_service import build_delivery_service
 from annals.api.subscriptions.endpoint import write_endpoint
@@ -79,6 +77,8 @@ from annals.api.xregistry.openapi.routes import DOCS, INDEX, OPENAPI, OpenapiRou
 from annals.api.xregistry.render.shortself import SHORTSELF_PATH
 from annals.api.xregistry.restore import RESTORE, RestoreRoutes
 from annals.api.xregistry.routes import XRegistryRoutes
+from annals.api.xregistry.search.routes import SEARCH, SearchRoutes
+from annals.api.xregistry.search.wiring import build_index_follower
 from annals.api.xregistry.shortself_route import ShortselfRoutes
 from annals.commands.store.append import NewSalt
 from annals.commands.store.clock import Clock, utc_now

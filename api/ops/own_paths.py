@@ -14,10 +14,10 @@ from annals.api.openapi.named_schemas import NamedSchemas
 from annals.api.openapi.path_files import load_paths
 from annals.api.openapi.path_index import IndexEntry, methods_of
 from annals.api.replication.representations import LINK_STATES
-from annals.api.search import request_params as search_params
-from annals.api.search.routes import MAX_MATCHES as SEARCH_MATCHES
 from annals.api.subscriptions import dead_letters, previews, reading
 from annals.api.xregistry.request.paths import FIXED_PATHS
+from annals.api.xregistry.search import request_params as search_params
+from annals.api.xregistry.search.routes import MAX_MATCHES as SEARCH_MATCHES
 from annals.domain.compat.legacy_apis import LEGACY_APIS
 from annals.domain.formats import COMPATIBILITIES
 from annals.domain.messaging import rc2
@@ -53,7 +53,7 @@ _SURFACES: Final = (
         "annals.api.replication",
         "annals.api.access",
         "annals.api.messaging",
-        "annals.api.search",
+        "annals.api.xregistry.search",
         "annals.api.xregistry.checks",
     ),
     *("annals.api.ops", "annals.api.subscriptions"),

@@ -17,7 +17,7 @@ from annals.api.http.query_params import query_without
 from annals.api.http.request import Request
 from annals.api.http.response import Response
 from annals.api.registry.open_registry import Registry
-from annals.api.search.request_params import SearchParams, parse_search_params
+from annals.api.xregistry.search.request_params import SearchParams, parse_search_params
 from annals.domain.search.matching import ResultKey, matches
 from annals.domain.search.query import Query
 from annals.domain.search.texts import Place, SearchedEntity
