@@ -39,6 +39,8 @@ PATHS: Final = {
     "edit/": ("edit/",),
     "edit/{xid:path}": (f"edit/{_READING}", f"edit/{_ODD}", "edit/endpoints/telemetry"),
     "delete/{xid:path}": ("delete/schemagroups/sensors", f"delete/{_READING}/versions/1"),
+    "model": ("model", "model?asof=20"),
+    "capabilities": ("capabilities",),
     "restore/": ("restore/?asof=20",),
     "restore/{xid:path}": ("restore/schemagroups/sensors?asof=20", "restore/schemagroups/sensors"),
 }
