@@ -9,6 +9,7 @@ from annals.api.ui.edit.edit_pages import edit_page, new_page
 from annals.api.ui.edit.restore_page import restore_page
 from annals.api.ui.explore.entity_page import explore_page
 from annals.api.ui.explore.root_page import root_page
+from annals.api.ui.model.definition_pages import capabilities_page, model_page
 from annals.api.ui.overview import overview_page
 from annals.api.ui.page_route import WITH_FORM, PageRoute, RouteTable
 from annals.api.ui.sign_in.login import LOGIN_METHODS
@@ -24,6 +25,8 @@ PAGES: Final = RouteTable.build(
         PageRoute("delete/{xid:path}", delete_page, "Explore", WITH_FORM, takes_asof=False),
         PageRoute("restore/", restore_page, "Explore", WITH_FORM, writes_with_asof=True),
         PageRoute("restore/{xid:path}", restore_page, "Explore", WITH_FORM, writes_with_asof=True),
+        PageRoute("model", model_page, "Model", WITH_FORM),
+        PageRoute("capabilities", capabilities_page, "Capabilities", WITH_FORM),
     )
 )
 #: The templates of the paths, for log lines.

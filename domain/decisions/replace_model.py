@@ -6,12 +6,13 @@ Spec: model 1.0-rc4, "Creating or Updating the Registry Model". Rules MOD-1, MOD
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 from annals.domain.decisions import capabilities
 from annals.domain.decisions.changes.after_images import AfterImage
 from annals.domain.decisions.changes.change_set import ChangeSet
 from annals.domain.decisions.changes.drafts import ResourceDraft, VersionDraft
-from annals.domain.decisions.rules.stored_entities import StoredEntityErrors
+from annals.domain.decisions.rules.stored_entities import MAX_NAMED, StoredEntityErrors
 from annals.domain.decisions.write_resource import check_version_order
 from annals.domain.decisions.xrefs import is_of_same_type
 from annals.domain.errors.problems import (
@@ -154,10 +155,14 @@ def _check_resource_types(changes: ChangeSet, group: GroupType, new_group: Group
 
 
 def _check_unused(changes: ChangeSet, type: str) -> None:
-    for entity in _remaining_entities(changes, type):
-        if xids.stream(entity.xid) not in changes.restored_streams:
-            detail = f'"{entity.xid}" is an instance of "{type}", which the new model removes or renames'
-            raise ModelComplianceError(detail=detail)
+    remaining = (
+        entity.xid
+        for entity in _remaining_entities(changes, type)
+        if xids.stream(entity.xid) not in changes.restored_streams
+    )
+    if first_ones := list(islice(remaining, MAX_NAMED)):
+        detail = f'"{first_ones[0]}" is an instance of "{type}", which the new model removes or renames'
+        raise ModelComplianceError(detail=detail, extensions={"entities": first_ones})
 
 
 def _remaining_entities(changes: ChangeSet, type: str) -> Iterator[Entity]:

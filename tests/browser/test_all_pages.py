@@ -39,11 +39,18 @@ PATHS: Final = {
     "edit/": ("edit/",),
     "edit/{xid:path}": (f"edit/{_READING}", f"edit/{_ODD}", "edit/endpoints/telemetry"),
     "delete/{xid:path}": ("delete/schemagroups/sensors", f"delete/{_READING}/versions/1"),
+    "model": ("model", "model?asof=20"),
+    "capabilities": ("capabilities",),
     "restore/": ("restore/?asof=20",),
     "restore/{xid:path}": ("restore/schemagroups/sensors?asof=20", "restore/schemagroups/sensors"),
 }
 ALL: Final = [path for paths in PATHS.values() for path in paths]
-LOOKS: Final = [(scheme, width) for scheme in ("light", "dark") for width in (NARROW, WIDE)]
+LOOKS: Final = [
+    ("light", WIDE),
+    ("dark", NARROW),
+    pytest.param(("light", NARROW), marks=pytest.mark.long),
+    pytest.param(("dark", WIDE), marks=pytest.mark.long),
+]
 
 
 def test_each_page_is_walked() -> None:
@@ -78,10 +85,13 @@ def test_looks(looking: Walk, axe: str, path: str) -> None:
 
 @pytest.mark.parametrize("path", ALL)
 def test_without_scripts(browser: Browser, sample_url: str, path: str) -> None:
-    """UI-13, UI-20: the page has its content, and the first link leads past the frame."""
+    """UI-13, UI-20, UI-26: the page has its content, and the first link leads past the frame."""
     with walking(browser, sample_url, java_script_enabled=False) as walk:
         page = walk.go(f"/ui/{path}")
         expect(page.locator("h1")).to_be_visible()
+        if page.get_by_role("alert").count():  # it has the focus, and what it is about
+            expect(page.get_by_role("alert")).to_be_focused()
+            return
         page.keyboard.press("Tab")
         expect(page.get_by_role("link", name="Skip to content", exact=True)).to_be_focused()
         page.keyboard.press("Enter")

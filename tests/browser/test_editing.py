@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -170,3 +171,49 @@ def test_check_while_typing(browser: Browser, url: str) -> None:
             document.fill(text)
         expect(result.get_by_text("Valid", exact=True)).to_be_visible()
         assert head(url) == before and walk.complaints == []
+
+
+def test_the_model(walk: Walk, request: pytest.FixtureRequest) -> None:
+    """UI-57, UI-70, UI-120: previewed as lines and events; a new type is there at the next load."""
+    plural = "things" + request.node.callspec.id.replace("-", "")
+    source = httpx.get(f"{walk.url}/modelsource").json()
+    kept = source["groups"]
+    page = walk.go("/ui/model")
+    text = page.get_by_role("textbox", name="Model source", exact=True)
+    removed = {"groups": {name: kept[name] for name in kept if name != "schemagroups"}}
+    text.fill(json.dumps(removed))
+    before = head(walk.url)
+    click(page, "button", "Preview changes")
+    expect(page.get_by_role("alert")).to_contain_text("non-compliant")
+    misfits = page.get_by_role("region", name="Entities that would not fit", exact=True)
+    expect(misfits.get_by_role("link", name="/schemagroups/sensors", exact=True)).to_be_visible()
+    text.fill(json.dumps({"groups": {**kept, plural: {"singular": f"{plural}x", "oops": 1}}}))
+    click(page, "button", "Save")
+    expect(page.get_by_role("alert")).to_contain_text(f"groups.{plural}.oops")
+    type = {"singular": f"{plural}x", "resources": {"parts": {"singular": "part", "hasdocument": False}}}
+    text.fill(json.dumps({"groups": {**kept, plural: type}}))
+    click(page, "button", "Preview changes")
+    expect(page.get_by_role("table", name="Text difference", exact=True)).to_contain_text(f'"{plural}": {{')
+    expect(page.get_by_role("region", name="Events to be recorded", exact=True)).to_contain_text("/model")
+    assert head(walk.url) == before
+    click(page, "button", "Save")
+    expect(page.get_by_role("status").filter(has_text="Saved.")).to_be_visible()
+    click(page, "link", "Explore")
+    click(page, "link", plural)
+    click(page, "link", f"Create {plural}x")
+    fill_in(page, **{f"{plural}xid": "a"})
+    click(page, "button", "Save")
+    expect(page.get_by_role("heading", level=1)).to_have_text("a")
+
+
+def test_a_changed_model_conflicts(walk: Walk) -> None:
+    """UI-57: a model that another request has changed meanwhile is not overwritten."""
+    page = walk.go("/ui/model")
+    source = httpx.get(f"{walk.url}/modelsource").json()
+    httpx.put(f"{walk.url}/modelsource", json={**source, "description": f"of {head(walk.url)}"}).raise_for_status()
+    page.get_by_role("textbox", name="Model source", exact=True).fill(json.dumps(source | {"description": "mine"}))
+    click(page, "button", "Save")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Conflict")
+    click(page, "button", "Save")
+    expect(page.get_by_role("status").filter(has_text="Saved.")).to_be_visible()
+    assert httpx.get(f"{walk.url}/model").json()["description"] == "mine"

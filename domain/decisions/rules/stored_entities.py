@@ -7,22 +7,23 @@ from typing import Final
 from annals.domain.errors.problems import ModelComplianceError, Problem
 
 #: The maximum number of entities that an error names; a longer list helps nobody.
-MAX_NAMED: Final = 20
+MAX_NAMED: Final = 50
 
 
 class StoredEntityErrors:
     """The errors of stored entities under a new model."""
 
     def __init__(self) -> None:
-        self._errors: list[str] = []
+        self._errors: dict[str, str] = {}
 
     def add(self, xid: str, problem: Problem) -> None:
         """Adds one error. Raises: ModelComplianceError when the list is full."""
-        self._errors.append(f"{xid}: {problem.text()}")
+        self._errors[xid] = f"{xid}: {problem.text()}"
         if len(self._errors) == MAX_NAMED:
             self.refuse()
 
     def refuse(self) -> None:
         """Raises: ModelComplianceError if there is any error."""
         if self._errors:
-            raise ModelComplianceError(detail="; ".join(self._errors))
+            detail = "; ".join(self._errors.values())
+            raise ModelComplianceError(detail=detail, extensions={"entities": list(self._errors)})

@@ -1,0 +1,113 @@
+"""The pages "Model" and "Capabilities": JSON that is edited as a text, previewed and saved (UI-57, UI-58, UI-120)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from annals.api.http.response import Headers, Response
+from annals.api.ui.edit.dry_runs import FutureEvents, future_events
+from annals.api.ui.forms import Form, read_upload
+from annals.api.ui.model.text_difference import DifferenceLine, difference_lines
+from annals.api.ui.own_api import Query
+from annals.api.ui.page_context import PageContext
+from annals.api.ui.problem_page import ShownProblem, heading, shown_problem
+from annals.api.ui.rights import may_write
+from annals.domain.errors.http_errors import Forbidden, PreconditionFailed
+from annals.domain.errors.problems import Problem
+from annals.domain.values.json_text import InvalidJson, loads
+
+_PREVIEW: Final = "preview"
+_TEXT: Final = "text"
+_TAG: Final = "tag"
+_DRY_RUN: Final = {"dryrun": ""}
+_CHANGED: Final = "It has been changed since the form was loaded. Compare with what is stored now, and save again."
+
+
+@dataclass(frozen=True)
+class DefinitionForm:
+    """The form. label: of the text box. tag: of the stored state that the text began with.
+
+    misfits: stored entities that would not fit.
+    """
+
+    title: str
+    label: str
+    text: str
+    tag: str
+    may_save: bool
+    alert: ShownProblem | None = None
+    lines: list[DifferenceLine] | None = None
+    events: FutureEvents | None = None
+    misfits: tuple[str, ...] = ()
+
+    async def render(self, page: PageContext, status: int = 200, title: str = "") -> Response:
+        """The page."""
+        return await page.render("model/definition.html", title or self.title, status, form=self)
+
+
+async def model_page(page: PageContext) -> Response:
+    """The page of the model."""
+    return await _definition_page(page, "Model", "Model source", "/modelsource")
+
+
+async def capabilities_page(page: PageContext) -> Response:
+    """The page of the capabilities."""
+    return await _definition_page(page, "Capabilities", "Capabilities", "/capabilities")
+
+
+async def _definition_page(page: PageContext, title: str, label: str, path: str) -> Response:
+    stored = await page.get(path)
+    text, tag = _indented(stored.json), stored.header("etag") or ""
+    shown = DefinitionForm(title, label, text, tag, await may_write(page, path, "PUT"))
+    if page.request.method != "POST":
+        return await shown.render(page)
+    form = await read_upload(page.request, page.receive)
+    return await _act(page, path, replace(shown, text=form.get(_TEXT), tag=form.get(_TAG)), text, form)
+
+
+async def _act(page: PageContext, path: str, shown: DefinitionForm, stored: str, form: Form) -> Response:
+    """What a button of the form does. stored: the text of what is stored now."""
+    is_preview = form.get("action") == _PREVIEW
+    try:
+        body = loads(shown.text.encode())
+        if not is_preview and _indented(body) == stored:
+            return page.redirect(page.path, saved="nothing")
+        if is_preview:
+            lines = await asyncio.to_thread(difference_lines, stored, _indented(body))
+            shown = replace(shown, lines=lines)
+        answer = await _send(page, path, body, shown, _DRY_RUN if is_preview else None)
+        if is_preview:
+            return await replace(shown, events=future_events(answer)).render(page)
+        return page.saved(page.path, answer)
+    except InvalidJson as error:
+        alert = ShownProblem(
+            f"This is not JSON: {error}.", "", "", "parsing_data", page.api_url("/-/docs#parsing_data")
+        )
+        return await replace(shown, alert=alert).render(page, 400)
+    except Forbidden:
+        raise
+    except PreconditionFailed as problem:
+        alert = shown_problem(problem, page.asked)._replace(title=_CHANGED, cure="")
+        lines = await asyncio.to_thread(difference_lines, stored, shown.text)
+        now = (await page.get(path)).header("etag") or ""
+        return await replace(shown, alert=alert, lines=lines, tag=now).render(page, 409, "Conflict")
+    except Problem as problem:
+        misfits = tuple(map(str, problem.extensions.get("entities", ())))  # type: ignore[call-overload]
+        alert = shown_problem(problem, page.asked)
+        return await replace(shown, alert=alert, misfits=misfits).render(page, problem.status, _title(problem, shown))
+
+
+async def _send(page: PageContext, path: str, body: Any, shown: DefinitionForm, query: Query | None) -> Any:
+    condition: Headers = [(b"if-match", shown.tag.encode())] if shown.tag and query is None else []
+    return await page.send("PUT", path, query, body, headers=condition)
+
+
+def _title(problem: Problem, shown: DefinitionForm) -> str:
+    return heading(problem) if problem.status >= 500 else shown.title
+
+
+def _indented(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False)
