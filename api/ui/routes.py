@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from annals.api.ui.compare.compare_page import compare_page
 from annals.api.ui.edit.delete_page import delete_page
 from annals.api.ui.edit.edit_pages import edit_page, new_page
 from annals.api.ui.edit.restore_page import restore_page
@@ -19,6 +20,8 @@ PAGES: Final = RouteTable.build(
         PageRoute("", overview_page, "Overview"),
         PageRoute("explore/", root_page, "Explore"),
         PageRoute("explore/{xid:path}", explore_page, "Explore"),
+        PageRoute("compare/", compare_page, "Explore"),
+        PageRoute("compare/{xid:path}", compare_page, "Explore"),
         PageRoute("new/{xid:path}", new_page, "Explore", WITH_FORM, takes_asof=False),
         PageRoute("edit/", edit_page, "Explore", WITH_FORM, takes_asof=False),
         PageRoute("edit/{xid:path}", edit_page, "Explore", WITH_FORM, takes_asof=False),

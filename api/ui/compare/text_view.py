@@ -1,0 +1,150 @@
+"""The view "Text": the lines of two documents, with long equal runs folded (UI-91)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
+from typing import Any, Final, NamedTuple
+
+from annals.api.ui.compare.line_difference import LineRun, line_runs
+from annals.api.ui.compare.sides import PageSide
+from annals.api.ui.json_layout import break_json, is_json
+from annals.api.ui.page_context import PageContext
+
+#: The largest documents whose lines are compared, in bytes and in lines.
+MAX_BYTES: Final = 1 << 20
+MAX_LINES: Final = 20_000
+#: Equal lines that are shown before and after a difference.
+CONTEXT: Final = 3
+#: Rows of one page, and characters of a line.
+MAX_ROWS: Final = 1_500
+MAX_WIDTH: Final = 400
+
+ADDED: Final = "Added"
+REMOVED: Final = "Removed"
+CHANGED: Final = "Changed"
+
+
+class LineRow(NamedTuple):
+    """A row of the table. change: a word; empty for an equal line. folded: how many equal lines it stands for.
+
+    left, right: number and text of a line; None on a side without one.
+    """
+
+    change: str
+    left: tuple[int, str] | None
+    right: tuple[int, str] | None
+    folded: int = 0
+
+
+class TextDifference(NamedTuple):
+    """The rows, and how many are not shown."""
+
+    rows: list[LineRow]
+    left_out: int
+
+
+async def read_text_view(page: PageContext, left: PageSide, right: PageSide) -> Mapping[str, Any]:
+    """What the view shows. reason: why there are no rows. Raises: Problem."""
+    texts: list[str] = []
+    for side in (left, right):
+        answer = await page.get(side.document_path, {"asof": side.asof}, with_asof=False)
+        if answer.header("location") is not None:
+            return _without_rows(f"The document of {side.subject} is stored elsewhere.")
+        text = _text(answer.body)
+        if text is None:
+            return _without_rows(f"The document of {side.subject} is not text, or has more than 1 MiB.")
+        texts.append(text)
+    is_formatted = _is_formatted(page, texts)
+    difference = await asyncio.to_thread(text_difference, *texts, is_formatted=is_formatted)
+    if difference is None:
+        return _without_rows(f"A document has more than {MAX_LINES} lines.")
+    is_inline = page.param("view") == "inline"
+    rows = list(_inline(difference.rows)) if is_inline else difference.rows
+    return {
+        "reason": "" if rows else "No difference",
+        "rows": rows,
+        "left_out": difference.left_out,
+        "is_inline": is_inline,
+        "can_format": all(map(is_json, texts)),
+        "is_formatted": is_formatted,
+    }
+
+
+def text_difference(left: str, right: str, *, is_formatted: bool = False) -> TextDifference | None:
+    """The differences of two texts; None for texts with too many lines. is_formatted: of JSON with line breaks."""
+    if is_formatted:
+        left, right = break_json(left), break_json(right)
+    left_lines, right_lines = left.splitlines(), right.splitlines()
+    if max(len(left_lines), len(right_lines)) > MAX_LINES:
+        return None
+    runs = line_runs(left_lines, right_lines)
+    if all(run.is_equal for run in runs):
+        return TextDifference([], 0)
+    rows = [row for index, run in enumerate(runs) for row in _run_rows(run, index, len(runs), left_lines, right_lines)]
+    return TextDifference(rows[:MAX_ROWS], max(0, len(rows) - MAX_ROWS))
+
+
+def _without_rows(reason: str) -> Mapping[str, Any]:
+    return {"reason": reason, "rows": [], "left_out": 0, "is_inline": False, "can_format": False, "is_formatted": False}
+
+
+def _text(body: bytes) -> str | None:
+    if len(body) > MAX_BYTES or b"\0" in body:
+        return None
+    try:
+        return body.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _is_formatted(page: PageContext, texts: Sequence[str]) -> bool:
+    """Whether JSON gets line breaks: as the page is asked, else where a document is one line."""
+    if not all(map(is_json, texts)):
+        return False
+    asked = page.param("format")
+    return asked == "1" if asked else any("\n" not in text.strip() for text in texts)
+
+
+def _run_rows(run: LineRun, index: int, count: int, left: Sequence[str], right: Sequence[str]) -> Iterator[LineRow]:
+    pairs = [
+        (None if one is None else _line(left, one), None if other is None else _line(right, other))
+        for one, other in zip_longest(run.left, run.right)
+    ]
+    if not run.is_equal:
+        for one, other in pairs:
+            yield LineRow(ADDED if one is None else REMOVED if other is None else CHANGED, one, other)
+        return
+    before = CONTEXT if index else 0
+    after = CONTEXT if index < count - 1 else 0
+    folded = len(pairs) - before - after
+    if folded <= 1:
+        yield from (LineRow("", one, other) for one, other in pairs)
+        return
+    yield from (LineRow("", one, other) for one, other in pairs[:before])
+    yield LineRow("", None, None, folded)
+    yield from (LineRow("", one, other) for one, other in pairs[len(pairs) - after :])
+
+
+def _line(lines: Sequence[str], index: int) -> tuple[int, str]:
+    text = lines[index]
+    return index + 1, text if len(text) <= MAX_WIDTH else text[: MAX_WIDTH - 1] + "…"
+
+
+def _inline(rows: Sequence[LineRow]) -> Iterator[LineRow]:
+    """The rows with one side each: of changed lines, first those of the left side and then those of the right one."""
+    waiting: list[LineRow] = []
+    for row in rows:
+        if row.change == CHANGED:
+            yield LineRow(REMOVED, row.left, None)
+            waiting.append(LineRow(ADDED, None, row.right))
+            continue
+        if row.change != ADDED:
+            yield from waiting
+            waiting = []
+        if row.change == ADDED and waiting:
+            waiting.append(row)
+        else:
+            yield row
+    yield from waiting

@@ -1,0 +1,45 @@
+"""JSON texts with a line for each member, without a change of any number or string."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Final
+
+_INDENT: Final = "  "
+
+
+def break_json(text: str) -> str:
+    """A valid JSON text with line breaks between members."""
+    return "".join(_pieces(text))
+
+
+def is_json(text: str) -> bool:
+    """Whether a text is a JSON object or array."""
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return text.lstrip()[:1] in ("{", "[")
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """The pieces of valid JSON with white space between members; numbers and strings stay as they are."""
+    depth, is_in_string, is_escaped = 0, False, False
+    previous = ""
+    for character in text:
+        if is_in_string:
+            yield character
+            is_in_string = is_escaped or character != '"'
+            is_escaped = character == "\\" and not is_escaped
+            continue
+        if character in " \t\r\n":
+            continue
+        is_end = character in "}]"
+        depth -= is_end
+        if (is_end and previous not in "{[") or (not is_end and previous and previous in "{[,"):
+            yield "\n" + _INDENT * depth
+        depth += character in "{["
+        yield character + (" " if character == ":" else "")
+        is_in_string = character == '"'
+        previous = character
