@@ -15,8 +15,8 @@ from annals.api.access.access_routes import ACCESS, AccessRoutes
 from annals.api.access.collections import AccessContext
 from annals.api.access.grant_routes import GRANTS, GrantRoutes
 from annals.api.access.key_routes import KEYS, KeyRoutes
-from annals.api.audit.counts import COUNTS, counts_table
 from annals.api.audit.compare.routes import COMPARE, CompareRoutes
+from annals.api.audit.counts import COUNTS, counts_table
 from annals.api.audit.diff import DIFF, diff_table
 from annals.api.audit.history import HISTORY, history_table
 from annals.api.audit.interactions import INTERACTIONS, interactions_table
@@ -86,6 +86,8 @@ from annals.api.xregistry.openapi.routes import DOCS, INDEX, OPENAPI, OpenapiRou
 from annals.api.xregistry.render.shortself import SHORTSELF_PATH
 from annals.api.xregistry.restore import RESTORE, RestoreRoutes
 from annals.api.xregistry.routes import XRegistryRoutes
+from annals.api.xregistry.search.routes import SEARCH, SearchRoutes
+from annals.api.xregistry.search.wiring import build_index_follower
 from annals.api.xregistry.shortself_route import ShortselfRoutes
 from annals.commands.store.append import NewSalt
 from annals.commands.store.clock import Clock, utc_now
@@ -127,6 +129,7 @@ OWN_NAMES: Final = frozenset(
     MATCH,
     CHECK,
     FINDINGS,
+    SEARCH,
     PREVIEWS,
     COMPAT_OPENAPI,
     HASH,
@@ -244,6 +247,7 @@ def create_app(
             **_message_mounts(registry, settings.max_body),
             CHECK: Mount(CheckRoutes(registry, settings.max_body), accepts_documents=True),
             COMPARE: Mount(CompareRoutes(registry, settings.max_body), accepts_documents=True),
+            SEARCH: Mount(SearchRoutes(registry), is_leaf=True),
             **_history_mounts(registry, feeds, families),
             REFERENCES: Mount(ReferencesRoutes(registry, families, ContextIds(settings.confluent_group))),
             LOG: Mount(LogFeedRoutes(feeds, replication.upstream)),
@@ -298,12 +302,18 @@ def create_app(
         if replication_service:
             commit_listeners.add(replication_service)
             replication_service.start()
+        index_follower = build_index_follower(settings.database, registry) if delivers else None
+        if index_follower:
+            commit_listeners.add(index_follower)
+            index_follower.start()
         try:
             yield
         finally:
             upkeep_task.cancel()
             access_log.close()
             log_head_watcher.stop()
+            if index_follower:
+                await asyncio.to_thread(index_follower.stop)
             if replication_service:
                 await asyncio.to_thread(replication_service.stop)
             if delivery_service:

@@ -17,16 +17,21 @@ from annals.api.openapi.path_index import IndexEntry, methods_of
 from annals.api.replication.representations import LINK_STATES
 from annals.api.subscriptions import attempts, dead_letters, previews, reading
 from annals.api.xregistry.request.paths import FIXED_PATHS
+from annals.api.xregistry.search import request_params as search_params
+from annals.api.xregistry.search.routes import MAX_MATCHES as SEARCH_MATCHES
 from annals.domain.compat.legacy_apis import LEGACY_APIS
 from annals.domain.formats import COMPATIBILITIES
 from annals.domain.messaging import rc2
 from annals.domain.messaging.resolve import UnresolvedReason
 from annals.domain.replication.link import MODES
+from annals.domain.search import query as search_query
+from annals.domain.search.texts import Place
 from annals.domain.subscriptions import filters
 from annals.domain.subscriptions.event_families import FAMILIES, XREGISTRY
 from annals.domain.subscriptions.sink_uris import PROTOCOLS
 from annals.projections.references.reference import ReferenceState
 from annals.projections.replication.log.link_status import DIFFERS, EQUAL, UNKNOWN
+from annals.projections.search.search import MAX_COUNT
 from annals.projections.subscriptions.state.tables import OUTCOMES
 
 #: Where clients of other registries' APIs begin. These have OpenAPI documents of their own.
@@ -52,6 +57,7 @@ _SURFACES: Final = (
         "annals.api.access",
         "annals.api.messaging",
         "annals.api.messaging.references",
+        "annals.api.xregistry.search",
         "annals.api.xregistry.checks",
         "annals.api.audit.compare",
     ),
@@ -81,6 +87,13 @@ _VALUES: Final[Mapping[str, Any]] = {
     "PREVIEW_LIMIT": previews.MAX_MATCHES,
     "REFERENCE_DEPTH": MAX_DEPTH,
     "REFERENCE_STATES": [state.value for state in ReferenceState],
+    "SEARCH_CHARACTERS": search_query.MAX_CHARACTERS,
+    "SEARCH_COUNT": MAX_COUNT,
+    "SEARCH_DEFAULT_LIMIT": search_params.DEFAULT_LIMIT,
+    "SEARCH_LIMIT": search_params.MAX_LIMIT,
+    "SEARCH_MATCHES": SEARCH_MATCHES,
+    "SEARCH_PLACES": [place.word for place in Place],
+    "SEARCH_WORDS": search_query.MAX_WORDS,
     "SINK_PROTOCOLS": list(PROTOCOLS),
     "SUBSCRIPTION_LIMIT": reading.MAX_LIMIT,
     "UNRESOLVED_REASONS": [reason.value for reason in UnresolvedReason],

@@ -28,6 +28,7 @@ from annals.projections.entities.publications import SqlPublications
 from annals.projections.entities.query import ViewPool
 from annals.projections.entities.rebuild import rebuild_if_stale
 from annals.projections.entities.schema_versions import open_schemas
+from annals.projections.search import tables as search_tables
 
 
 class RegistrySettings(Protocol):
@@ -136,8 +137,12 @@ def open_registry(
 
 
 def create_read_model(store: Store, entities: EntityProjection) -> None:
-    """Creates the tables of the read model that are missing or of another program; `rebuild_if_stale` fills them."""
+    """Creates the tables of the read model that are missing or of another program; `rebuild_if_stale` fills them.
+
+    Those of the search index are filled by servers.
+    """
     with store.writing() as transaction:
+        search_tables.create(transaction.connection)
         entities.create(transaction.connection)
         entities.catch_up(transaction.connection)  # with what a process that was killed has left
 

@@ -35,6 +35,7 @@ from annals.domain.decisions.checks.document_checks import (
     run_check,
 )
 from annals.domain.decisions.phases import PhaseCounter, ReportPhase
+from annals.domain.search.fields_check import FieldsCheck
 
 __all__ = ["CheckLimits", "DocumentChecker", "LoadDocument"]
 
@@ -244,11 +245,8 @@ class DocumentChecker:
         )
 
     def _cache_results(self, results: CheckResults) -> None:
-        # Changes may take as much memory as the documents, and nobody asks for them as often as for verdicts.
         with self._lock:
-            self._cache.update(
-                (check, result) for check, result in results.items() if not isinstance(check, ChangesCheck)
-            )
+            self._cache.update((check, result) for check, result in results.items() if not _is_large(check))
             while len(self._cache) > CACHE_SIZE:
                 self._cache.popitem(last=False)
 
@@ -280,6 +278,11 @@ def _is_small(document_check: DocumentCheck, documents: Mapping[str, bytes]) -> 
     return _is_cheap(document_check) and all(
         content is not None and len(content) <= SMALL_BYTES for content in contents
     )
+
+
+def _is_large(document_check: DocumentCheck) -> bool:
+    """Whether a result may take as much memory as the documents, while hardly anybody asks for it again."""
+    return isinstance(document_check, ChangesCheck | FieldsCheck)
 
 
 def _is_cheap(document_check: DocumentCheck) -> bool:

@@ -169,6 +169,11 @@ class View:
         return {type: count for type, count in self._db.all(*query) if not type.startswith("/")}
 
     @property
+    def database(self) -> Database:
+        """The connection, for queries of other projections about the same moment."""
+        return self._db
+
+    @property
     def log(self) -> Log:
         """The log, on the same connection."""
         return Log(self._db)

@@ -14,11 +14,17 @@ from annals.api.cli.outcome import StoreError, UsageError
 from annals.api.cli.progress import work_progress
 from annals.api.cli.spark_session import EventsOutput, LogAnchors, LogLocation, SourceKind, rebuild_rows
 from annals.api.cli.verbs.log import open_store
+from annals.api.settings.settings import Settings
+from annals.commands.documents.document_checker import CheckLimits, DocumentChecker
 from annals.commands.store.log import Store
 from annals.projections.database.drivers import database_of
+from annals.projections.entities.query import ViewPool
 from annals.projections.entities.rebuild import PrecomputedRows, RebuildDiverged, RebuildReport
 from annals.projections.entities.rebuild import rebuild as make_anew
 from annals.projections.log.reader import Log
+from annals.projections.search import tables as search_tables
+from annals.projections.search.index_writer import IndexWriter
+from annals.projections.subscriptions.state.delivery_store import DeliveryStore
 
 Engine = Annotated[Literal["process", "spark"], typer.Option("--engine", help="What computes the rows.")]
 From = Annotated[SourceKind, typer.Option("--from", help="Where Spark reads the log.")]
@@ -61,7 +67,7 @@ def rebuild(
     head: Head = None,
     database: Database = None,
 ) -> None:
-    """Rebuild the read model from the log while the registry is in use.
+    """Rebuild the read model from the log, and the search index, while the registry is in use.
 
     The old read model stays in use until the new one is complete. An interrupted rebuild does not change it. Spark
     proves the chain hashes of its log before it computes any row; exit code 3 means that they do not match.
@@ -90,8 +96,26 @@ def rebuild(
             raise StoreError(
                 f"{error}; the read model stays as it was. `annals log verify` says what is wrong."
             ) from error
+        _rebuild_search(store, settings)
     rate = result.events / result.seconds if result.seconds else 0
     typer.echo(f"{result.events} events in {result.seconds:.1f} s, {rate:.0f} a second")
+
+
+def _rebuild_search(store: Store, settings: Settings) -> None:
+    """Writes the search index again, from the read model."""
+    limits = CheckLimits(settings.check_workers, settings.check_seconds, settings.check_memory << 20)
+    with store.writing() as transaction:
+        search_tables.create(transaction.connection)
+    with closing(ViewPool(settings.database)) as readers, closing(DeliveryStore(settings.database)) as writing_store:
+        checker = DocumentChecker(limits)
+        try:
+            with work_progress() as work:
+                writer = IndexWriter(readers, writing_store, checker.check)
+                writer.write_all(work.step("indexed for search", "entities"))
+                while writer.catch_up():
+                    pass
+        finally:
+            checker.stop()
 
 
 def _parse_head(head: str) -> tuple[int, str]:

@@ -16,6 +16,7 @@ from annals.domain.confluent.checks import SchemaCheck
 from annals.domain.formats import Incompatibility, InvalidDocument
 from annals.domain.formats.changes.compare import compare_documents
 from annals.domain.formats.contract import NewerSide
+from annals.domain.search.fields_check import FieldsCheck
 
 
 class FormatCheck(NamedTuple):
@@ -40,7 +41,7 @@ class ChangesCheck(NamedTuple):
     right: FormatCheck
 
 
-DocumentCheck = FormatCheck | CompatibilityCheck | ChangesCheck | SchemaCheck
+DocumentCheck = FormatCheck | CompatibilityCheck | ChangesCheck | SchemaCheck | FieldsCheck
 #: The incompatibilities; empty if the check passes. A check of a schema that computes something returns it as one.
 CheckResult = tuple[Incompatibility, ...]
 CheckResults = Mapping[DocumentCheck, CheckResult]
@@ -80,6 +81,8 @@ def run_check(document_check: DocumentCheck, parse: ParseDocument) -> CheckResul
                 return _EMPTY_DOCUMENT_RESULT
             parse(document_check)
             return ()
+        if isinstance(document_check, FieldsCheck):
+            return document_check.run(parse)
         if isinstance(document_check, SchemaCheck):
             return document_check.run(lambda sha256: bytes(parse(FormatCheck(RAW_FORMAT, sha256))))
         if isinstance(document_check, ChangesCheck):
@@ -99,6 +102,8 @@ def documents_of(document_check: DocumentCheck) -> tuple[FormatCheck, ...]:
     """The documents that a check is about."""
     if isinstance(document_check, FormatCheck):
         return (document_check,)
+    if isinstance(document_check, FieldsCheck):
+        return (document_check.document,)
     if isinstance(document_check, SchemaCheck):
         return tuple(FormatCheck(RAW_FORMAT, sha256) for sha256 in schema_checks.documents_of(document_check))
     if isinstance(document_check, ChangesCheck):

@@ -1,0 +1,90 @@
+"""The surface of `/-/search`.
+
+A page shows the index at the time of its request. The index follows the log; `position` says how far it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final
+from urllib.parse import quote
+
+from starlette.types import Receive
+
+from annals.api.audit.formats import ListWrapper, TableLayout
+from annals.api.audit.responses import TableContent, stream_table
+from annals.api.http.methods import check_caller, read_only_options
+from annals.api.http.query_params import query_without
+from annals.api.http.request import Request
+from annals.api.http.response import Response
+from annals.api.registry.open_registry import Registry
+from annals.api.xregistry.search.request_params import SearchParams, parse_search_params
+from annals.domain.search.matching import ResultKey, matches
+from annals.domain.search.query import Query
+from annals.domain.search.texts import Place, SearchedEntity
+from annals.projections.entities.query import View
+from annals.projections.search.index_reader import IndexReader
+from annals.projections.search.search import ResultPage, search
+
+SEARCH: Final = "search"
+#: The most matches, and characters of a text, that are shown of one result.
+MAX_MATCHES: Final = 20
+MAX_TEXT_LENGTH: Final = 1000
+
+
+class SearchRoutes:
+    """The surface of `/-/search`."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+
+    async def answer(self, request: Request, receive: Receive) -> Response:
+        """See `dispatch.Surface`. Raises: Forbidden, BadRequest, MethodNotAllowed."""
+        if (options := read_only_options(request)) is not None:
+            return options
+        check_caller(replace(request, segments=()))  # what they see is searched
+        params = parse_search_params(request)
+
+        def read_table(view: View) -> TableContent:
+            visibility = view.seen_by(request.caller).visibility
+            index = IndexReader(view.database, visibility, params.all_versions)
+            return _content(request, params, search(index, params.query, params.limit, params.after), index.position())
+
+        return await stream_table(self._registry, request, params.audit_params, read_table)
+
+
+def _content(request: Request, params: SearchParams, page: ResultPage, position: int) -> TableContent:
+    members = {"count": page.count, **({"more": True} if page.more else {}), "position": position}
+    return TableContent(
+        _result_table(params.query),
+        [result.entity for result in page.results],
+        position,
+        ListWrapper(members, "results"),
+        [_next_link(request, page.next)] if page.next else [],
+    )
+
+
+def _result_table(query: Query) -> TableLayout[SearchedEntity]:
+    def members(entity: SearchedEntity) -> dict[str, Any]:
+        return {
+            "xid": entity.xid,
+            "type": entity.type,
+            "name": entity.name,
+            "matches": [
+                {"in": Place(place).word, "path": path, "text": text[:MAX_TEXT_LENGTH]}
+                for place, path, text in list(matches(query, entity))[:MAX_MATCHES]
+            ],
+        }
+
+    def rows(entity: SearchedEntity) -> list[dict[str, Any]]:
+        result = members(entity)
+        found: list[dict[str, Any]] = result.pop("matches")
+        return [{**result, **match} for match in found or ({},)]
+
+    return TableLayout(("xid", "type", "name", "in", "path", "text"), members, rows)
+
+
+def _next_link(request: Request, key: ResultKey) -> tuple[bytes, bytes]:
+    after = f"after={quote(f'{key.rank}:{key.tree_key}', safe='')}"
+    query = "&".join(filter(None, (query_without(request, "after"), after)))
+    return b"link", f"<{request.base}/-/{SEARCH}?{query}>;rel=next".encode("latin-1")

@@ -1,0 +1,101 @@
+"""Which entities match a query, where, and in which order they are answered.
+
+These functions say what is right; the index of `projections/search` answers the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from annals.domain.search.query import Query, Term, joined_parts
+from annals.domain.search.texts import Place, SearchedEntity, Text
+from annals.domain.search.words import Parts, parts, units, whole
+from annals.domain.values import xid as xids
+
+#: The ranks above those of places: the id is the query, or begins with it.
+ID_EQUAL: Final = 0
+ID_PREFIX: Final = 1
+#: The rank of a match at a place is this number more.
+FIRST_PLACE: Final = 2
+#: The rank of all that match a query of filters only.
+UNRANKED: Final = FIRST_PLACE
+
+
+class ResultKey(NamedTuple):
+    """The order of results: by rank, then by xid. tree_key: of the xid, which ignores case."""
+
+    rank: int
+    tree_key: str
+
+
+def rank(query: Query, entity: SearchedEntity) -> int | None:
+    """The rank of an entity, lower is better; None if it does not match.
+
+    It is that of the first place up to which all terms are found. A query that is an id, or begins one, ranks before.
+    """
+    if not _passes(query, entity):
+        return None
+    if not query.terms:
+        return UNRANKED
+    worst = 0
+    for term in query.terms:
+        places = [text.place for text in entity.texts if text.place in query.places and term_matches(term, text)]
+        if not places:
+            return None
+        worst = max(worst, min(places))
+    return id_rank(query, xids.entity_id(entity.xid), FIRST_PLACE + worst)
+
+
+def id_rank(query: Query, id: str, rank: int) -> int:
+    """A better rank than a given one if the query is an id, or begins with it."""
+    if Place.ID in query.places:
+        own = joined_parts(parts(id))
+        if own == query.joined:
+            return ID_EQUAL
+        if own.startswith(query.joined):
+            return ID_PREFIX
+    return rank
+
+
+def matches(query: Query, entity: SearchedEntity) -> Iterator[Text]:
+    """The texts in which a term of a query is found, in order of their places."""
+    for text in sorted(entity.texts, key=lambda text: text.place):
+        if text.place in query.places and any(term_matches(term, text) for term in query.terms):
+            yield text
+
+
+def term_matches(term: Term, text: Text) -> bool:
+    """Whether a term is found in a text."""
+    found = list(units(text.text))
+    if term.whole and any(_equal_word(term.is_prefix)(whole(unit), term.whole) for unit in found):
+        return True
+    return _has_sequence([part for unit in found for part in unit], term.parts, term.is_prefix)
+
+
+def _passes(query: Query, entity: SearchedEntity) -> bool:
+    """Whether an entity passes the filters."""
+    stream = xids.stream(entity.xid)
+    return (
+        (not query.types or entity.type in query.types)
+        and (not query.groups or any(stream == group or stream.startswith(f"{group}/") for group in query.groups))
+        and (not query.formats or any(format_matches(entity.format, format) for format in query.formats))
+    )
+
+
+def format_matches(format: str, wanted: str) -> bool:
+    """Whether a format is another one, or one of its versions; both in lower case."""
+    return format == wanted or format.startswith(f"{wanted}/")
+
+
+def _has_sequence(found: Sequence[str], wanted: Parts, is_prefix: bool) -> bool:
+    *beginning, last = wanted
+    length = len(beginning)
+    return any(
+        list(found[place - length : place]) == beginning and _equal_word(is_prefix)(found[place], last)
+        for place in range(length, len(found))
+    )
+
+
+def _equal_word(is_prefix: bool) -> Callable[[str, str], bool]:
+    return str.startswith if is_prefix else str.__eq__

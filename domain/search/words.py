@@ -1,0 +1,70 @@
+"""The words of a text, as queries and the index compare them: without case, accents and punctuation.
+
+A text consists of units: `orderTotal`, `order_total`, `2nd`. Other characters separate them: spaces, dots, slashes,
+brackets. A unit consists of parts, such as `order` and `total`. A unit with several parts can be found by its whole
+(`ordertotal`) too.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Final
+
+#: Characters of a part or whole beyond this number do not count.
+MAX_WORD_LENGTH: Final = 100
+#: Units for which the parts stay known: schemas of one registry share most of their words.
+_CACHED_UNITS: Final = 1 << 16
+#: What cannot be in a unit, for ASCII; what else cannot be in one separates parts within it.
+_UNIT: Final = re.compile(r"[^\s!\"#$%&'()*+,./:;<=>?@\[\\\]^`{|}~]+")
+
+#: A unit as its parts.
+Parts = tuple[str, ...]
+
+
+def units(text: str) -> Iterator[Parts]:
+    """The parts of each unit of a text, in order."""
+    return filter(None, map(unit_parts, _UNIT.findall(text)))
+
+
+def parts(text: str) -> list[str]:
+    """The parts of all units of a text, in order."""
+    return [part for unit in units(text) for part in unit]
+
+
+def whole(unit: Parts) -> str:
+    """A unit as one word."""
+    return "".join(unit)[:MAX_WORD_LENGTH]
+
+
+@lru_cache(maxsize=_CACHED_UNITS)
+def unit_parts(unit: str) -> Parts:
+    """The parts of a unit: runs of letters and digits, which also end before a capital that begins a word."""
+    plain = "".join(each for each in unicodedata.normalize("NFKD", unit) if unicodedata.category(each) != "Mn")
+    return tuple(
+        part.casefold()[:MAX_WORD_LENGTH] for run in _runs(plain) for part in _split_at_capitals(run) if part.casefold()
+    )
+
+
+def _runs(unit: str) -> Iterator[str]:
+    start = None
+    for place, character in enumerate(f"{unit} "):
+        # Signs of vowels, in scripts that have them, are neither letters nor digits.
+        belongs = character.isalnum() or unicodedata.category(character) == "Mc"
+        if belongs and start is None:
+            start = place
+        elif not belongs and start is not None:
+            yield unit[start:place]
+            start = None
+
+
+def _split_at_capitals(run: str) -> Iterator[str]:
+    """`orderTotal` in two, and `HTTPServer` too."""
+    start = 0
+    for place in range(1, len(run)):
+        if run[place].isupper() and (not run[place - 1].isupper() or run[place + 1 : place + 2].islower()):
+            yield run[start:place]
+            start = place
+    yield run[start:]

@@ -1,0 +1,142 @@
+"""The stored form of blocks: words with the numbers of entities, and the texts of entities, each one zstd frame.
+
+A block of words has, little-endian: how many words there are and how long their text is, the words separated by line
+breaks, how many numbers each has, and the numbers, each as the difference to the one before. All parts are read by
+functions that are written in C. Numbers are relative to the first one of the segment, or of the block of texts, so that
+a block is made before the numbers are known.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, pairwise
+from threading import local
+from typing import Any, Final, NamedTuple
+
+import zstandard
+
+from annals.commands.store.damage import UnreadableRow
+from annals.domain.search.texts import SearchedEntity, Text
+from annals.domain.values.json_text import dumps, loads_trusted
+
+_HEADER: Final = struct.Struct("<II")
+_LEVEL: Final = 6
+#: Numbers are unsigned integers of four bytes.
+_NUMBERS: Final = "I"
+_LINE: Final = b"\n"
+
+
+class WordNumbers(NamedTuple):
+    """A word, and the numbers of the entities that have it, in order."""
+
+    word: str
+    numbers: Sequence[int]
+
+
+def encode_words(entries: Sequence[WordNumbers]) -> bytes:
+    """A block of words in order."""
+    words = "\n".join(entry.word for entry in entries).encode()
+    counts = array(_NUMBERS, (len(entry.numbers) for entry in entries))
+    steps = array(_NUMBERS)
+    for _, numbers in entries:
+        steps.append(numbers[0])
+        steps.extend(later - earlier for earlier, later in pairwise(numbers))
+    content = _HEADER.pack(len(entries), len(words)) + words + _little_endian(counts) + _little_endian(steps)
+    return _CODECS.compress(content)
+
+
+def words_between(data: Any, base: int, low: str, high: str) -> Iterator[WordNumbers]:
+    """The words of a block from one (inclusive) to another (exclusive).
+
+    base: added to each number. Raises: UnreadableRow.
+    """
+    words, counts, steps = _decode_words(data)
+    start, end = bisect_left(words, low), bisect_left(words, high)
+    offset = sum(counts[:start])
+    for place in range(start, end):
+        numbers = list(steps[offset : offset + counts[place]])
+        offset += counts[place]
+        numbers[0] += base
+        yield WordNumbers(words[place], list(accumulate(numbers)))
+
+
+def all_words(data: Any, base: int) -> Iterator[WordNumbers]:
+    """All words of a block. base: added to each number. Raises: UnreadableRow."""
+    return words_between(data, base, "", chr(sys.maxunicode))
+
+
+def _decode_words(data: Any) -> tuple[list[str], Sequence[int], Sequence[int]]:
+    content = _decompress(data)
+    try:
+        count, length = _HEADER.unpack_from(content)
+        words = content[_HEADER.size : _HEADER.size + length].decode().split("\n")
+        numbers = array(_NUMBERS)
+        numbers.frombytes(content[_HEADER.size + length :])
+    except (ValueError, struct.error) as error:
+        raise UnreadableRow(f"a block of the search index cannot be read: {error}") from error
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    counts, steps = numbers[:count], numbers[count:]
+    if not len(words) == len(counts) == count or sum(counts) != len(steps) or 0 in counts:
+        raise UnreadableRow("a block of the search index has another length than it says")
+    return words, counts, steps
+
+
+def encode_texts(entities: Iterable[tuple[int, bytes]]) -> bytes:
+    """A block of entities in the order of their numbers, each as `encode_entity` returns it."""
+    rows = list(entities)
+    return _CODECS.compress(_LINE.join((dumps([number for number, _ in rows]), *(each for _, each in rows))))
+
+
+def decode_texts(data: Any, base: int) -> dict[int, bytes]:
+    """The entities of a block by number. base: added to each number. Raises: UnreadableRow."""
+    numbers, *rows = _decompress(data).split(_LINE)
+    return {base + number: row for number, row in zip(loads_trusted(numbers), rows, strict=True)}
+
+
+def encode_entity(entity: SearchedEntity) -> bytes:
+    """An entity as one line."""
+    return dumps([entity.xid, entity.type, entity.format, entity.is_version, [list(text) for text in entity.texts]])
+
+
+def decode_entity(row: bytes) -> SearchedEntity:
+    """The entity of a line. Raises: UnreadableRow."""
+    try:
+        xid, type, format, is_version, texts = loads_trusted(row)
+        return SearchedEntity(xid, type, format, tuple(Text(*text) for text in texts), is_version)
+    except (ValueError, TypeError) as error:
+        raise UnreadableRow(f"an entity of the search index cannot be read: {error}") from error
+
+
+def _little_endian(numbers: array[int]) -> bytes:
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers.tobytes()
+
+
+def _decompress(data: Any) -> bytes:
+    try:
+        return _CODECS.decompress(data)
+    except (zstandard.ZstdError, TypeError, MemoryError) as error:
+        raise UnreadableRow(f"a block of the search index cannot be read: {error}") from error
+
+
+class _BlockCodecs(local):
+    """The codecs of a thread, which must not share them."""
+
+    def __init__(self) -> None:
+        self._compressor = zstandard.ZstdCompressor(level=_LEVEL)
+        self._decompressor = zstandard.ZstdDecompressor()
+
+    def compress(self, content: bytes) -> bytes:
+        return self._compressor.compress(content)
+
+    def decompress(self, data: bytes) -> bytes:
+        return self._decompressor.decompress(data)
+
+
+_CODECS: Final = _BlockCodecs()

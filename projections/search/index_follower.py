@@ -1,0 +1,84 @@
+"""Keeps the search index at the end of the log, in a thread of a server."""
+
+from __future__ import annotations
+
+import logging
+import time
+from threading import Event, Thread
+from typing import Final
+
+from sqlalchemy.exc import DBAPIError
+
+from annals.commands.store.database.driver_errors import driver_errors
+from annals.projections.search.index_writer import IndexWriter
+from annals.projections.search.leadership import Leadership
+
+#: Seconds between two looks at the log for commits of other processes.
+POLL_SECONDS: Final = 0.5
+#: Seconds from a commit to the next look, so that commits that follow each other are written together.
+GATHER_SECONDS: Final = 0.15
+#: Seconds from a failure to the next attempt, at first and at most.
+FIRST_RETRY_SECONDS: Final = 0.5
+LONGEST_RETRY_SECONDS: Final = 30.0
+#: Seconds that a stopping server waits for a page that is being written.
+_GRACE_SECONDS: Final = 10.0
+_LOG: Final = logging.getLogger("annals.search")
+
+
+class IndexFollower:
+    """Writes the index from `start` to `stop`, while no other process does; it also observes commits."""
+
+    def __init__(self, writer: IndexWriter, leadership: Leadership) -> None:
+        self._writer = writer
+        self._leadership = leadership
+        self._woken, self._stopped = Event(), Event()
+        self._thread = Thread(target=self._run, name="annals-search", daemon=True)
+
+    def start(self) -> None:
+        """Starts the thread and returns at once."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends the thread after the page that it writes."""
+        self._stopped.set()
+        self._woken.set()
+        if self._thread.is_alive():
+            self._thread.join(_GRACE_SECONDS)
+
+    def committed(self, commands: int, refused: int, seconds: float) -> None:
+        """Makes the index follow soon; see `annals.commands.command_bus.CommitListener`."""
+        self._woken.set()
+
+    def _run(self) -> None:
+        pause, has_failed = FIRST_RETRY_SECONDS, False
+        while not self._stopped.is_set():
+            try:
+                self._follow()
+            except _database_errors() as error:
+                # The first failure may be that of a database that is busy or restarts; it is tried again.
+                (_LOG.warning if has_failed else _LOG.info)("the search index waits for the database: %s", error)
+            except Exception:
+                _LOG.exception("the search index cannot be written; trying again")
+            else:
+                pause, has_failed = FIRST_RETRY_SECONDS, False
+                continue
+            has_failed = True
+            self._stopped.wait(pause)
+            pause = min(2 * pause, LONGEST_RETRY_SECONDS)
+        self._leadership.release()
+        self._writer.store.close()
+
+    def _follow(self) -> None:
+        """Writes what there is to write, and waits for more."""
+        if self._leadership.is_held():
+            while not self._stopped.is_set() and self._writer.catch_up():
+                self._writer.merge()
+            while not self._stopped.is_set() and self._writer.merge():
+                pass
+        if self._woken.wait(POLL_SECONDS):
+            self._woken.clear()
+            time.sleep(GATHER_SECONDS)
+
+
+def _database_errors() -> tuple[type[Exception], ...]:
+    return (*driver_errors(), DBAPIError)

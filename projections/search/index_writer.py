@@ -1,0 +1,210 @@
+"""Writes the search index: entities that have changed, merges, and all entities again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from annals.commands.store.mapper import UnreadableEvent
+from annals.domain.decisions.checks.document_checks import CheckResult, DocumentCheck, FormatCheck
+from annals.domain.formats import find_format
+from annals.domain.formats.fields import SchemaField
+from annals.domain.search.fields_check import FieldsCheck, read_fields
+from annals.domain.search.texts import SearchedEntity, is_searched, searched_entity
+from annals.domain.values import xid as xids
+from annals.domain.values.json_text import loads_trusted
+from annals.projections.database.drivers import Database
+from annals.projections.entities.changed_rows import changed_keys, rows_as_of
+from annals.projections.entities.query import MissingDocument, View, ViewPool
+from annals.projections.entities.rows import ROW_COLUMNS, EntityRow, stored_row
+from annals.projections.log.positions import find_position, save_position
+from annals.projections.search import segments, tables
+from annals.projections.search.blocks import encode_entity
+from annals.projections.search.segments import YIELD_SECONDS, SegmentRows, new_segment
+from annals.projections.search.tables import POSITION_NAME
+from annals.projections.search.words_of_entity import entity_words
+from annals.projections.subscriptions.state.delivery_store import DeliveryStore
+
+#: The most events whose entities are written together.
+MAX_EVENTS: Final = 500
+#: The most entities that are written together when all are.
+PAGE_SIZE: Final = 1000
+#: Entities after which other threads get a turn: about one millisecond of work.
+_SLICE_SIZE: Final = 5
+_COLUMNS: Final = ", ".join(ROW_COLUMNS)
+_SELECT_PAGE: Final = f"SELECT {_COLUMNS} FROM entity WHERE tree_key > ? ORDER BY tree_key LIMIT {PAGE_SIZE}"
+_NEXT_NUMBER: Final = "SELECT coalesce(max(high), 0) + 1 FROM search_segment"
+
+#: Runs checks of documents; the second argument returns bytes by SHA-256, in other threads too.
+RunChecks = Callable[[Iterable[DocumentCheck], Callable[[str], bytes]], Mapping[DocumentCheck, CheckResult]]
+#: Called with the number of entities done and the number of all.
+ProgressCallback = Callable[[int, int], None]
+
+
+class _Page(NamedTuple):
+    """What replaces some entities in the index: those of them that a search finds.
+
+    replaced: the tree keys of all. keys: of those in the segment, in its order; None for an empty one.
+    """
+
+    replaced: Sequence[str]
+    keys: Sequence[str]
+    rows: SegmentRows | None
+
+    def write(self, db: Database) -> None:
+        """Writes it, in a transaction that excludes other writers of the index."""
+        delete = f"DELETE FROM search_entity WHERE {db.in_list('tree_key')} RETURNING number"
+        segments.note_gone(db, (number for (number,) in db.all(delete, (db.list_parameter(self.replaced),))))
+        if self.rows is not None:
+            (low,) = db.one(_NEXT_NUMBER)
+            db.insert(tables.entity, list(enumerate(self.keys, low)))
+            self.rows.insert(db, low)
+
+
+@dataclass(frozen=True)
+class IndexWriter:
+    """Writes the index of a store. For one thread.
+
+    readers: read the registry. store: writes. check: reads fields of documents in bounded processes.
+    """
+
+    readers: ViewPool
+    store: DeliveryStore
+    check: RunChecks
+
+    def catch_up(self) -> bool:
+        """Writes what changed in the next events after the index's position; whether there may be more to do.
+
+        Raises: one of `driver_errors()`.
+        """
+        with self.readers.view() as view:
+            position, head = find_position(view.database, POSITION_NAME), view.position()
+            if position == head:
+                return False
+            if position is not None and position < head:
+                until = min(position + MAX_EVENTS, head)
+                keys = changed_keys(view.database, position, until)
+                page = self._page(view, keys, rows_as_of(view.database, keys, None).values())
+        if position is None or position > head:  # of an index that was never complete, or of another log
+            self.write_all()
+            return True
+        with self.store.writing() as db:
+            if self._locked_position(db) == position:  # otherwise another process was faster
+                page.write(db)
+                save_position(db, POSITION_NAME, until)
+        return True
+
+    def merge(self) -> bool:
+        """Merges some segments; whether there were any. Raises: one of `driver_errors()`."""
+        with self.readers.view() as view:
+            found = segments.mergeable(segments.all_segments(view.database))
+            if not found:
+                return False
+            rows = segments.merged(view.database, found)
+        with self.store.writing() as db:
+            self._locked_position(db)
+            return segments.replace(db, found, rows)
+
+    def write_all(self, progress: ProgressCallback = lambda done, total: None) -> int:
+        """Writes all entities again, and removes what was there before; returns their number.
+
+        Searches find each entity meanwhile, as it was or as it is. Changes since the beginning follow by `catch_up`.
+        Several processes may do it at the same time. Raises: one of `driver_errors()`.
+        """
+        with self.readers.view() as view:
+            start, total = view.position(), view.database.one("SELECT count(*) FROM entity")[0]
+            (first_number,) = view.database.one(_NEXT_NUMBER)
+        done = 0
+        for page in self._all_pages():
+            with self.store.writing() as db:
+                self._locked_position(db)
+                page.write(db)
+            self._merge_all()
+            done += len(page.replaced)
+            progress(min(done, total), total)
+        self._remove_before(first_number, start)
+        self._merge_all()
+        return done
+
+    def _remove_before(self, first_number: int, start: int) -> None:
+        """Removes the numbers before one. start: the position at which writing all began."""
+        with self.store.writing() as db:
+            self._locked_position(db)
+            db.run("DELETE FROM search_entity WHERE number < ?", (first_number,))
+            segments.remove(db, [segment for segment in segments.all_segments(db) if segment.high < first_number])
+            # Not a later position of another process: what that wrote meanwhile may have been replaced by older rows.
+            save_position(db, POSITION_NAME, start)
+
+    def _merge_all(self) -> None:
+        while self.merge():
+            pass
+
+    def _locked_position(self, db: Database) -> int | None:
+        """The position of the index, which no other process can change before the end of the transaction."""
+        if not self.store.is_sqlite:
+            db.run("LOCK TABLE search_segment IN SHARE ROW EXCLUSIVE MODE")
+        return find_position(db, POSITION_NAME)
+
+    def _all_pages(self) -> Iterator[_Page]:
+        key = ""
+        while True:
+            with self.readers.view() as view:
+                rows = [stored_row(values) for values in view.database.all(_SELECT_PAGE, (key,))]
+                page = self._page(view, [row.tree_key for row in rows], rows)
+            if not rows:
+                return
+            key = rows[-1].tree_key
+            yield page
+
+    def _page(self, view: View, replaced: Sequence[str], rows: Iterable[EntityRow]) -> _Page:
+        words: dict[str, list[int]] = {}
+        keys: list[str] = []
+        encoded: list[bytes] = []
+        for number, entity in enumerate(self._searched(view, rows)):
+            for word in entity_words(entity):
+                words.setdefault(word, []).append(number)
+            keys.append(xids.tree_key(entity.xid))
+            encoded.append(encode_entity(entity))
+            if number % _SLICE_SIZE == 0:
+                time.sleep(YIELD_SECONDS)
+        return _Page(replaced, keys, new_segment(words, encoded) if encoded else None)
+
+    def _searched(self, view: View, rows: Iterable[EntityRow]) -> Iterator[SearchedEntity]:
+        """Those of some entities that a search finds."""
+        with_attributes = ((row, loads_trusted(row.attributes)) for row in rows)
+        found = [(row, attributes) for row, attributes in with_attributes if is_searched(row.type, attributes)]
+        checks = {row.xid: check for row, attributes in found if (check := _fields_check(row, attributes))}
+        fields = self._fields(view, set(checks.values()))
+        for row, attributes in found:
+            check = checks.get(row.xid)
+            yield searched_entity(row.xid, row.type, attributes, fields.get(check, ()) if check else ())
+
+    def _fields(self, view: View, checks: Collection[FieldsCheck]) -> dict[FieldsCheck, list[SchemaField]]:
+        """The fields of documents that exist; a damaged store has lost some."""
+        small = view.small_documents({check.document.sha256 for check in checks}) if checks else {}
+
+        def load(sha256: str) -> bytes:
+            content = small.get(sha256)
+            return self.readers.quick_view().document(sha256) if content is None else content
+
+        existing = [check for check in checks if _can_load(load, check.document.sha256)]
+        results = self.check(existing, load) if existing else {}
+        return {check: read_fields(results[check]) for check in existing}
+
+
+def _can_load(load: Callable[[str], bytes], sha256: str) -> bool:
+    try:
+        load(sha256)
+    except (MissingDocument, UnreadableEvent):
+        return False
+    return True
+
+
+def _fields_check(row: EntityRow, attributes: Mapping[str, object]) -> FieldsCheck | None:
+    """What reads the fields of an entity's document; None if it has none."""
+    format = attributes.get("format")
+    if not row.document or not isinstance(format, str) or find_format(format) is None:
+        return None
+    return FieldsCheck(FormatCheck(format.lower(), row.document))

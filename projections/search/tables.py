@@ -1,0 +1,75 @@
+"""The tables of the search index, which nothing but the index reads.
+
+Each entity that a search can find has a number, a new one after each change. A segment has the words of the entities
+within a range of numbers, in blocks by word; segments are merged as they become many. Numbers of entities that were
+changed or deleted since stay in a segment until it is merged, and are in `search_entity` no longer.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlalchemy import BigInteger, Column, Integer, LargeBinary, MetaData, PrimaryKeyConstraint, Table, inspect
+from sqlalchemy.engine import Connection
+
+from annals.commands.store.database.tables import TEXT
+from annals.projections.database import drivers
+from annals.projections.log import positions
+
+METADATA: Final = MetaData()
+#: Under which the position is stored. Its number is that of the form of the blocks: another form needs a new index.
+POSITION_NAME: Final = "search:1"
+
+# Only a column declared INTEGER is SQLite's own row number, which saves an index.
+_NUMBER: Final = BigInteger().with_variant(Integer, "sqlite")
+
+entity: Final = Table(
+    "search_entity",
+    METADATA,
+    Column("number", _NUMBER, primary_key=True, autoincrement=False),
+    Column("tree_key", TEXT, nullable=False, unique=True),
+)
+
+#: low, high: the range of numbers. size: entities when it was written. gone: how many of them are in it no longer.
+segment: Final = Table(
+    "search_segment",
+    METADATA,
+    Column("low", _NUMBER, primary_key=True, autoincrement=False),
+    Column("high", BigInteger, nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("gone", BigInteger, nullable=False),
+)
+
+#: Words of a segment with the numbers of their entities, see `blocks.py`. segment: its `low`. first: the first word.
+block: Final = Table(
+    "search_block",
+    METADATA,
+    Column("segment", BigInteger, nullable=False),
+    Column("first", TEXT, nullable=False),
+    Column("data", LargeBinary, nullable=False),
+    PrimaryKeyConstraint("segment", "first"),
+    sqlite_with_rowid=False,
+)
+
+#: What the answers show of entities. first: the first number of those in a block.
+text: Final = Table(
+    "search_text",
+    METADATA,
+    Column("first", _NUMBER, primary_key=True, autoincrement=False),
+    Column("data", LargeBinary, nullable=False),
+)
+
+
+def create(connection: Connection) -> None:
+    """Creates the tables that do not exist, and again those of another program; they are filled later."""
+    db = drivers.database_of(connection)
+    positions.POSITIONS.create(connection, checkfirst=True)
+    inspector = inspect(connection)
+    exist = all(inspector.has_table(table.name) for table in METADATA.sorted_tables)
+    if not exist or positions.find_position(db, POSITION_NAME) is None:
+        METADATA.drop_all(connection)
+        METADATA.create_all(connection)
+        db.run("DELETE FROM projection WHERE name LIKE 'search:%'")
+        if connection.dialect.name == "postgresql":
+            for table in (block, text):  # they are compressed already
+                connection.exec_driver_sql(f"ALTER TABLE {table.name} ALTER COLUMN data SET STORAGE EXTERNAL")

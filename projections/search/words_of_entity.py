@@ -1,0 +1,91 @@
+"""The words under which the index has an entity.
+
+A word ends with a tab and a letter that says where it is, so that a range of words has all places of a word, or of all
+words with a prefix. Letters of Versions are small. Other kinds of words begin with a character that no word has first:
+
+- `=orderplaced`: the whole id, to find equal ids and those with a prefix;
+- `#4f21`: two parts that follow each other, as a hash; different pairs may share one;
+- `!t`, `!g`, `!f`: the type, the Group and the format.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Final
+from zlib import crc32
+
+from annals.domain.access.roles import group_of
+from annals.domain.search.query import Term, joined_parts
+from annals.domain.search.texts import Place, SearchedEntity
+from annals.domain.search.words import parts, units, whole
+from annals.domain.values import xid as xids
+
+#: The letter of each place.
+LETTERS: Final = "INLFD"
+#: The letter of words that are of the entity itself.
+ENTITY: Final = "E"
+_SEPARATOR: Final = "\t"
+_LAST: Final = chr(sys.maxunicode)
+_PAIR_BITS: Final = 0xFFFF
+
+TYPE: Final = "!t"
+GROUP: Final = "!g"
+FORMAT: Final = "!f"
+_ID: Final = "="
+
+#: A range of words: from one (inclusive) to another (exclusive).
+WordRange = tuple[str, str]
+
+
+def entity_words(entity: SearchedEntity) -> set[str]:
+    """All words of an entity."""
+    return {_with_letter(word, letter, entity.is_version) for word, letter in _words(entity)}
+
+
+def _words(entity: SearchedEntity) -> Iterator[tuple[str, str]]:
+    yield _ID + joined_parts(parts(xids.entity_id(entity.xid))), ENTITY
+    yield TYPE + entity.type, ENTITY
+    yield GROUP + group_of(entity.xid), ENTITY
+    yield FORMAT + entity.format, ENTITY
+    for place, _, text in entity.texts:
+        letter, found = LETTERS[place], list(units(text))
+        in_order = [part for unit in found for part in unit]
+        yield from ((part, letter) for part in in_order)
+        yield from ((whole(unit), letter) for unit in found if len(unit) > 1)
+        yield from ((_pair(letter, *pair), ENTITY) for pair in pairwise(in_order))
+
+
+def place_of(word: str) -> str:
+    """The letter of a word's place."""
+    return word[-1].upper()
+
+
+def is_of_version(word: str) -> bool:
+    """Whether the entities that have a word are Versions."""
+    return word[-1].islower()
+
+
+def word_range(word: str, is_prefix: bool) -> WordRange:
+    """The range of a word, or of all words that begin with it, at all places."""
+    return (word, word + _LAST) if is_prefix else (word + _SEPARATOR, word + _SEPARATOR + _LAST)
+
+
+def id_range(joined: str, is_prefix: bool) -> WordRange:
+    """The range of an id, or of all that begin with it."""
+    return word_range(_ID + joined, is_prefix)
+
+
+def pair_ranges(term: Term, place: Place) -> list[WordRange]:
+    """The ranges of the pairs of a term at a place. A part that may go on is in none."""
+    whole_parts = term.parts[:-1] if term.is_prefix else term.parts
+    return [word_range(_pair(LETTERS[place], *pair), False) for pair in pairwise(whole_parts)]
+
+
+def _pair(letter: str, first: str, second: str) -> str:
+    return f"#{crc32(f'{letter}{first} {second}'.encode(errors='replace')) & _PAIR_BITS:04x}"
+
+
+def _with_letter(word: str, letter: str, is_version: bool) -> str:
+    return word + _SEPARATOR + (letter.lower() if is_version else letter)

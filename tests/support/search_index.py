@@ -1,0 +1,71 @@
+"""The search index of a store that no server writes, and what a plain scan finds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+from annals.commands.documents.document_checker import DocumentChecker
+from annals.domain.decisions.checks.document_checks import FormatCheck, parse_document
+from annals.domain.formats import InvalidDocument, find_format
+from annals.domain.formats.fields import SchemaField, schema_fields
+from annals.domain.search.matching import ResultKey, rank
+from annals.domain.search.query import Query
+from annals.domain.search.texts import SearchedEntity, is_searched, searched_entity
+from annals.domain.values import xid as xids
+from annals.domain.values.json_text import loads_trusted
+from annals.projections.entities.query import View, ViewPool
+from annals.projections.entities.rows import EntityRow
+from annals.projections.search.index_writer import IndexWriter
+from annals.projections.subscriptions.state.delivery_store import DeliveryStore
+
+
+@contextmanager
+def index_writer(url: str) -> Iterator[IndexWriter]:
+    """What writes the index of a database whose tables exist."""
+    checker = DocumentChecker()
+    with closing(ViewPool(url)) as readers, closing(DeliveryStore(url)) as store:
+        try:
+            yield IndexWriter(readers, store, checker.check)
+        finally:
+            checker.stop()
+
+
+def catch_up(url: str) -> None:
+    """Brings the index of a database to the end of the log."""
+    with index_writer(url) as writer:
+        write_pending(writer)
+
+
+def write_pending(writer: IndexWriter) -> None:
+    """Writes and merges until there is nothing left to do."""
+    while writer.catch_up() or writer.merge():
+        pass
+
+
+def scan(view: View, query: Query, all_versions: bool = False) -> list[ResultKey]:
+    """The keys of what matches a query, in order, found by reading all entities that a view shows."""
+    keys = []
+    for entity in _entities(view):
+        if all_versions or not entity.is_version:
+            found = rank(query, entity)
+            if found is not None:
+                keys.append(ResultKey(found, xids.tree_key(entity.xid)))
+    return sorted(keys)
+
+
+def _entities(view: View) -> Iterator[SearchedEntity]:
+    for row in view.subtree(xids.REGISTRY):
+        attributes = loads_trusted(row.attributes)
+        if is_searched(row.type, attributes):
+            yield searched_entity(row.xid, row.type, attributes, _fields(view, row, attributes.get("format")))
+
+
+def _fields(view: View, row: EntityRow, format: str | None) -> list[SchemaField]:
+    if not row.document or format is None or find_format(format) is None:
+        return []
+    try:
+        parsed = parse_document(FormatCheck(format.lower(), row.document), view.document(row.document))
+    except InvalidDocument:
+        return []
+    return list(schema_fields(format, parsed))
