@@ -11,11 +11,13 @@ from annals.api.ui.explore.entity_page import explore_page
 from annals.api.ui.explore.root_page import root_page
 from annals.api.ui.overview import overview_page
 from annals.api.ui.page_route import WITH_FORM, PageRoute, RouteTable
+from annals.api.ui.search_page import search_page
 from annals.api.ui.sign_in.login import LOGIN_METHODS
 
 PAGES: Final = RouteTable.build(
     (
         PageRoute("", overview_page, "Overview"),
+        PageRoute("search", search_page, "Search", takes_asof=False),
         PageRoute("explore/", root_page, "Explore"),
         PageRoute("explore/{xid:path}", explore_page, "Explore"),
         PageRoute("new/{xid:path}", new_page, "Explore", WITH_FORM, takes_asof=False),
