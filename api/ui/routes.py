@@ -13,11 +13,13 @@ from annals.api.ui.explore.root_page import root_page
 from annals.api.ui.model.definition_pages import capabilities_page, model_page
 from annals.api.ui.overview import overview_page
 from annals.api.ui.page_route import WITH_FORM, PageRoute, RouteTable
+from annals.api.ui.search_page import search_page
 from annals.api.ui.sign_in.login import LOGIN_METHODS
 
 PAGES: Final = RouteTable.build(
     (
         PageRoute("", overview_page, "Overview"),
+        PageRoute("search", search_page, "Search", takes_asof=False),
         PageRoute("explore/", root_page, "Explore"),
         PageRoute("explore/{xid:path}", explore_page, "Explore"),
         PageRoute("compare/", compare_page, "Explore"),

@@ -281,7 +281,7 @@ def _is_small(document_check: DocumentCheck, documents: Mapping[str, bytes]) -> 
 
 
 def _is_large(document_check: DocumentCheck) -> bool:
-    """Whether a result may take as much memory as the document, and is not asked for as often as a verdict."""
+    """Whether a result may take as much memory as the documents, while hardly anybody asks for it again."""
     return isinstance(document_check, ChangesCheck | FieldsCheck)
 
 

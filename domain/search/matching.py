@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from annals.domain.search.query import Query, Term, joined_parts
 from annals.domain.search.texts import Place, SearchedEntity, Text
-from annals.domain.search.words import Parts, parts, units, whole
+from annals.domain.search.words import Parts, located_units, parts, units, whole
 from annals.domain.values import xid as xids
 
 #: The ranks above those of places: the id is the query, or begins with it.
@@ -99,3 +99,22 @@ def _has_sequence(found: Sequence[str], wanted: Parts, is_prefix: bool) -> bool:
 
 def _equal_word(is_prefix: bool) -> Callable[[str, str], bool]:
     return str.startswith if is_prefix else str.__eq__
+
+
+def marked(query: Query, text: str) -> Iterator[tuple[str, bool]]:
+    """A text in pieces, each with whether it is a unit that a term of a query is in."""
+    end = 0
+    for start, unit_end, unit in located_units(text):
+        if any(_is_in_unit(term, unit) for term in query.terms):
+            yield text[end:start], False
+            yield text[start:unit_end], True
+            end = unit_end
+    yield text[end:], False
+
+
+def _is_in_unit(term: Term, unit: Parts) -> bool:
+    """Whether a unit has one of the parts of a term, or is the whole of it."""
+    *beginning, last = term.parts
+    is_last = _equal_word(term.is_prefix)
+    is_whole = bool(term.whole) and is_last(whole(unit), term.whole)
+    return is_whole or any(part in beginning or is_last(part, last) for part in unit)

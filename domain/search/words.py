@@ -29,6 +29,13 @@ def units(text: str) -> Iterator[Parts]:
     return filter(None, map(unit_parts, _UNIT.findall(text)))
 
 
+def located_units(text: str) -> Iterator[tuple[int, int, Parts]]:
+    """The parts of each unit of a text, with where it begins and ends."""
+    for match in _UNIT.finditer(text):
+        if found := unit_parts(match[0]):
+            yield match.start(), match.end(), found
+
+
 def parts(text: str) -> list[str]:
     """The parts of all units of a text, in order."""
     return [part for unit in units(text) for part in unit]

@@ -125,7 +125,7 @@ def _decompress(data: Any) -> bytes:
         raise UnreadableRow(f"a block of the search index cannot be read: {error}") from error
 
 
-class _Codecs(local):
+class _BlockCodecs(local):
     """The codecs of a thread, which must not share them."""
 
     def __init__(self) -> None:
@@ -139,4 +139,4 @@ class _Codecs(local):
         return self._decompressor.decompress(data)
 
 
-_CODECS: Final = _Codecs()
+_CODECS: Final = _BlockCodecs()

@@ -18,6 +18,7 @@ _ODD: Final = "schemagroups/sensors/schemas/odd:name@x~y.z"
 #: Paths below `/ui/` of each page of the table, with odd ids, problems and moments of the past among them.
 PATHS: Final = {
     "": ("", "?asof=20"),
+    "search": ("search", "search?q=reading", "search?q=temp&versions=all", "search?q=nowhere"),
     "explore/": ("explore/", "explore/?asof=20"),
     "explore/{xid:path}": (
         "explore/schemagroups",

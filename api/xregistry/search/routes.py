@@ -5,6 +5,7 @@ A page shows the index at the time of its request. The index follows the log; `p
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -41,7 +42,7 @@ class SearchRoutes:
         """See `dispatch.Surface`. Raises: Forbidden, BadRequest, MethodNotAllowed."""
         if (options := read_only_options(request)) is not None:
             return options
-        check_caller(request)
+        check_caller(replace(request, segments=()))  # what they see is searched
         params = parse_search_params(request)
 
         def read_table(view: View) -> TableContent:

@@ -35,10 +35,12 @@ from hypothesis.strategies import SearchStrategy
 from sqlalchemy import Engine, create_engine
 
 from annals.domain.model.builtin import default_source
+from annals.projections.search.index_writer import IndexWriter
 from tests.support.examples import examples
 from tests.support.histories import UNHURRIED, temporary_sqlite
 from tests.support.registries.get_routes import CONFLUENT, MESSAGES, SCHEMAS, GetRoute, get_routes
 from tests.support.registries.in_process import BASE, Api, create, serving
+from tests.support.search_index import index_writer, write_pending
 from tests.support.stores import schema_of
 
 #: Examples of a thorough run, each with 35 to 50 steps.
@@ -90,6 +92,8 @@ QUERIES: Final = (
     *("deleted=true", "deletedOnly=true", "latestOnly=true", "subjectPrefix=:*:", "subjectPrefix=:.shut:"),
     *("subjectPrefix=:*:&deleted=true", "contextPrefix=.s", "subject=:.shut:avro", "defaultToGlobal=true"),
     *("offset=1&limit=1", "referenceFormat=qualified&format=resolved", "uri=/schemagroups/shut/schemas/one/versions/1"),
+    *("q=ada", "q=shut&limit=1", "q=one&versions=all", "q=s&limit=2", "q=ada in:name&format=csv", "q=o type:endpoints"),
+    *("q=group:/schemagroups/shut", "q=seen o", "q=format:own", 'q="one"'),
     *("uri=urn:s:shut", "uri=urn:s:seen", "uri=/messagecatalog/shut/messagedefinitions/one/versions/1"),
 )
 EVENT_STREAM: Final = "text/event-stream"
@@ -280,6 +284,7 @@ class _Pair:
 
     apis: tuple[Api, Api]
     engines: tuple[Engine, Engine]
+    indexes: tuple[IndexWriter, IndexWriter]
     ends: list[int] = field(default_factory=list)
     ids: list[str] = field(default_factory=list)
     numbers: Iterator[int] = field(default_factory=count)
@@ -302,6 +307,8 @@ class _Pair:
                         _send(api, call)
                 self.level()
         self.ends.append(self._agreed())
+        for index in self.indexes:
+            write_pending(index)
 
     def _send_both(self, number: int, first: Call, second: Call) -> None:
         for api in self.apis:
@@ -350,13 +357,14 @@ class _Pair:
 def _pair(new_store: Callable[[], AbstractContextManager[str]]) -> Iterator[_Pair]:
     with ExitStack() as stack:
         urls = [stack.enter_context(new_store()) for _ in range(2)]
-        apis, engines = [], []
+        apis, engines, indexes = [], [], []
         for url in urls:
             create(url, default_source(), id="created")
             apis.append(stack.enter_context(serving(url, tokens=json.dumps(TOKENS), shortself=True, ports=PORTS)))
             engines.append(create_engine(url.replace("postgresql:", "postgresql+psycopg:", 1)))
             stack.callback(engines[-1].dispose)
-        pair = _Pair((apis[0], apis[1]), (engines[0], engines[1]))
+            indexes.append(stack.enter_context(index_writer(url)))
+        pair = _Pair((apis[0], apis[1]), (engines[0], engines[1]), (indexes[0], indexes[1]))
         beginning = [
             *(
                 Call("POST", f"{CONFLUENT}/subjects/avro-{n}/versions", {"schema": text})

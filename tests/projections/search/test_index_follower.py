@@ -1,0 +1,101 @@
+"""A server finds what was written within a second, one of several servers writes the index, and a rebuild makes it."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+import pytest
+from sqlalchemy import create_engine
+
+from tests.support.polling import until
+from tests.support.serving import annals, serving
+
+pytestmark = pytest.mark.timeout(300)
+
+#: Seconds within which a write is found (UI-105). A machine that is busy gets some more.
+WITHIN: Final = 1.0
+PATIENCE: Final = 3.0
+SCHEMA: Final = {
+    "format": "Avro/1.11",
+    "schema": {"type": "record", "name": "R", "fields": [{"name": "orderTotal", "type": "int"}]},
+}
+
+
+def _found(url: str, query: str) -> list[str]:
+    answer = httpx.get(f"{url}/-/search", params={"q": query}).raise_for_status()
+    return [result["xid"] for result in answer.json()["results"]]
+
+
+def _put(url: str, path: str, body: Any) -> int:
+    """Writes, and returns the position of the write."""
+    answer = httpx.put(f"{url}{path}", json=body, timeout=30).raise_for_status()
+    return int(answer.headers["annals-position"])
+
+
+def test_a_write_is_found_by_each_server(store_url: str, tmp_path: Path) -> None:
+    # UI-105
+    with ExitStack() as stack:
+        urls = []
+        for number in range(2):
+            (tmp_path / str(number)).mkdir()
+            urls.append(stack.enter_context(serving(store_url, tmp_path / str(number))).url)
+        for number, url in enumerate(urls):
+            xid = f"/schemagroups/g/schemas/s{number}"
+            _put(url, f"{xid}$details", SCHEMA)
+            start = time.monotonic()
+            until(lambda xid=xid: all(xid in _found(each, "ordertotal") for each in urls), PATIENCE)
+            print(f"found after {time.monotonic() - start:.2f} s")
+
+
+def test_another_server_writes_on(store_url: str, tmp_path: Path) -> None:
+    """The server that writes the index is killed."""
+    for number in range(2):
+        (tmp_path / str(number)).mkdir()
+    with ExitStack() as stack:
+        first = stack.enter_context(serving(store_url, tmp_path / "0"))
+        _put(first.url, "/schemagroups/first", {})
+        until(lambda: _found(first.url, "first"), 10)
+        second = stack.enter_context(serving(store_url, tmp_path / "1"))
+        first.process.kill()
+        first.process.wait(30)
+        _put(second.url, "/schemagroups/second", {})
+        until(lambda: _found(second.url, "second"), 10)
+
+
+@pytest.mark.parametrize("loss", ["", "UPDATE projection SET position = 1 WHERE substr(name, 1, 6) = 'search'", "DROP"])
+def test_an_existing_store_gets_an_index(store_url: str, tmp_path: Path, loss: str) -> None:
+    # UI-105
+    with serving(store_url, tmp_path) as served:
+        _put(served.url, "/schemagroups/g/schemas/s$details", SCHEMA)
+        until(lambda: _found(served.url, "ordertotal"), 10)
+    engine = create_engine(store_url.replace("postgresql:", "postgresql+psycopg:", 1))
+    with engine.begin() as connection:
+        drops = [f"DROP TABLE search_{name}" for name in ("entity", "segment", "block", "text")]
+        for statement in drops if loss == "DROP" else filter(None, [loss]):
+            connection.exec_driver_sql(statement)
+    engine.dispose()
+    with serving(store_url, tmp_path) as served:
+        until(lambda: _found(served.url, "ordertotal") == ["/schemagroups/g/schemas/s"], 10)
+
+
+def test_rebuild(store_url: str, tmp_path: Path) -> None:
+    """`annals rebuild` writes the index again, also one that is damaged, while a server answers."""
+    with serving(store_url, tmp_path) as served:
+        _put(served.url, "/schemagroups/g/schemas/s$details", SCHEMA)
+        until(lambda: _found(served.url, "ordertotal"), 10)
+        until(lambda: _damage(store_url) or not _found(served.url, "ordertotal"), 10)
+        ended = annals("rebuild", "--database", store_url, cwd=tmp_path)
+        assert ended.returncode == 0, ended.stderr
+        until(lambda: _found(served.url, "ordertotal") == ["/schemagroups/g/schemas/s"], 10)
+
+
+def _damage(url: str) -> None:
+    """Loses the words. A merge that has read them before may write them again."""
+    engine = create_engine(url.replace("postgresql:", "postgresql+psycopg:", 1))
+    with engine.begin() as connection:
+        connection.exec_driver_sql("DELETE FROM search_block")
+    engine.dispose()
