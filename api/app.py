@@ -15,7 +15,6 @@ from annals.api.access.access_routes import ACCESS, AccessRoutes
 from annals.api.access.collections import AccessContext
 from annals.api.access.grant_routes import GRANTS, GrantRoutes
 from annals.api.access.key_routes import KEYS, KeyRoutes
-from annals.api.audit.compare.routes import COMPARE, CompareRoutes
 from annals.api.audit.counts import COUNTS, counts_table
 from annals.api.audit.diff import DIFF, diff_table
 from annals.api.audit.history import HISTORY, history_table
@@ -81,6 +80,7 @@ from annals.api.ui.own_api import OwnApi
 from annals.api.ui.routes import UI_PATHS
 from annals.api.ui.surface import UI, UiRoutes
 from annals.api.xregistry.checks.routes import CHECK, CheckRoutes
+from annals.api.xregistry.compare.routes import COMPARE, CompareRoutes
 from annals.api.xregistry.imports import IMPORT, ImportRoutes
 from annals.api.xregistry.openapi.routes import DOCS, INDEX, OPENAPI, OpenapiRoutes
 from annals.api.xregistry.render.shortself import SHORTSELF_PATH

@@ -25,7 +25,7 @@ from annals.domain.messaging import rc2
 from annals.domain.messaging.resolve import UnresolvedReason
 from annals.domain.replication.link import MODES
 from annals.domain.search import query as search_query
-from annals.domain.search.texts import Place
+from annals.domain.search.texts import TextPlace
 from annals.domain.subscriptions import filters
 from annals.domain.subscriptions.event_families import FAMILIES, XREGISTRY
 from annals.domain.subscriptions.sink_uris import PROTOCOLS
@@ -59,7 +59,7 @@ _SURFACES: Final = (
         "annals.api.messaging.references",
         "annals.api.xregistry.search",
         "annals.api.xregistry.checks",
-        "annals.api.audit.compare",
+        "annals.api.xregistry.compare",
     ),
     *("annals.api.ops", "annals.api.subscriptions"),
 )
@@ -92,7 +92,7 @@ _VALUES: Final[Mapping[str, Any]] = {
     "SEARCH_DEFAULT_LIMIT": search_params.DEFAULT_LIMIT,
     "SEARCH_LIMIT": search_params.MAX_LIMIT,
     "SEARCH_MATCHES": SEARCH_MATCHES,
-    "SEARCH_PLACES": [place.word for place in Place],
+    "SEARCH_PLACES": [place.word for place in TextPlace],
     "SEARCH_WORDS": search_query.MAX_WORDS,
     "SINK_PROTOCOLS": list(PROTOCOLS),
     "SUBSCRIPTION_LIMIT": reading.MAX_LIMIT,

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from annals.api.http.response import Response
 from annals.api.ui.own_api import Query
 from annals.api.ui.page_context import PageContext
-from annals.api.ui.registry_model import ModelView, Place, read_model
+from annals.api.ui.registry_model import ModelPlace, ModelView, read_model
 from annals.api.ui.rights import create_link
 from annals.domain.errors.problems import Problem
 
@@ -55,7 +55,7 @@ async def overview_page(page: PageContext) -> Response:
     )
 
 
-async def _first_groups(page: PageContext, model: ModelView) -> list[tuple[Place, str]]:
+async def _first_groups(page: PageContext, model: ModelView) -> list[tuple[ModelPlace, str]]:
     """Each Group type of an empty registry, with the page that makes its first Group if the caller may."""
     places = [place for plural in model.group_types if (place := model.place((plural,))) is not None]
     return [(place, await create_link(page, place)) for place in places]

@@ -31,7 +31,7 @@ _EXAMPLES: Final[Mapping[str, Any]] = {
 
 
 @dataclass(frozen=True)
-class Place:
+class ModelPlace:
     """What a path below the registry is: an entity, or a collection if `segments` are odd in number.
 
     plural, singular: of the entity's type, or of the members of the collection. definition: of that type in the model:
@@ -150,21 +150,21 @@ class ModelView:
         found: Mapping[str, Mapping[str, Any]] = self.document.get("groups", {})
         return found
 
-    def place(self, segments: Sequence[str]) -> Place | None:
+    def place(self, segments: Sequence[str]) -> ModelPlace | None:
         """What a path names; None if the model has no such path."""
         path = tuple(segments)
         if not path:
-            return Place(path, "", "registry", self.document)
+            return ModelPlace(path, "", "registry", self.document)
         group_type = self.group_types.get(path[0])
         if group_type is None or len(path) > 6:
             return None
         if len(path) <= 2:
-            return Place(path, path[0], group_type["singular"], group_type)
+            return ModelPlace(path, path[0], group_type["singular"], group_type)
         resource_type = group_type.get("resources", {}).get(path[2])
         if resource_type is None or (len(path) > 4 and path[4] != VERSIONS):
             return None
         plural, singular = (path[2], resource_type["singular"]) if len(path) <= 4 else (VERSIONS, "version")
-        return Place(path, plural, singular, resource_type)
+        return ModelPlace(path, plural, singular, resource_type)
 
 
 async def read_model(page: PageContext) -> ModelView:
@@ -172,7 +172,7 @@ async def read_model(page: PageContext) -> ModelView:
     return ModelView((await page.get("/model")).json)
 
 
-def _is_set_by_server(place: Place, name: str, definition: Mapping[str, Any]) -> bool:
+def _is_set_by_server(place: ModelPlace, name: str, definition: Mapping[str, Any]) -> bool:
     is_address = name in (place.id_name, f"{place.singular}id", "versionid", "ancestorid", "meta", "versions")
     return bool(name in SERVER_SET or definition.get("readonly") or "default" in definition or is_address)
 

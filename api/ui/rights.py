@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from annals.api.ui.page_context import PageContext
-from annals.api.ui.registry_model import Place
+from annals.api.ui.registry_model import ModelPlace
 from annals.domain.errors.problems import Problem
 
 _DETAILS: Final = "$details"
 
 
-async def create_link(page: PageContext, collection: Place) -> str:
+async def create_link(page: PageContext, collection: ModelPlace) -> str:
     """The URL of the page that makes a member of a collection; empty for a caller who may not."""
     path = f"new{collection.xid}"
     return page.link(path) if page.has_page(path) and await may_write(page, collection.xid, "POST") else ""

@@ -26,7 +26,7 @@ class Match(NamedTuple):
     pieces: list[tuple[str, bool]]
 
 
-class Result(NamedTuple):
+class ShownResult(NamedTuple):
     """An entity that was found. further: the number of matches that are not shown."""
 
     xid: str
@@ -37,7 +37,7 @@ class Result(NamedTuple):
     further: int
 
 
-class PageLinks(NamedTuple):
+class SearchPageLinks(NamedTuple):
     """The links of the navigation "Pages": a search has none backwards, besides that to its beginning."""
 
     first: str | None
@@ -81,11 +81,11 @@ def _query(page: PageContext, text: str) -> dict[str, str | None]:
     return {"q": text, **{name: page.param(name) or None for name in ("versions", "limit", "after")}}
 
 
-def _result(page: PageContext, query: Query, result: Mapping[str, Any]) -> Result:
+def _result(page: PageContext, query: Query, result: Mapping[str, Any]) -> ShownResult:
     matches = result["matches"]
     shown = [_match(query, match) for match in matches[:_MAX_MATCHES]]
     url = page.link(f"explore{result['xid']}")
-    return Result(result["xid"], url, result["type"], result["name"], shown, len(matches) - len(shown))
+    return ShownResult(result["xid"], url, result["type"], result["name"], shown, len(matches) - len(shown))
 
 
 def _match(query: Query, match: Mapping[str, str]) -> Match:
@@ -95,11 +95,11 @@ def _match(query: Query, match: Mapping[str, str]) -> Match:
     return Match(named.get(place, place), list(marked(query, shown)))
 
 
-def _page_links(page: PageContext, answer: ApiAnswer | None) -> PageLinks:
+def _page_links(page: PageContext, answer: ApiAnswer | None) -> SearchPageLinks:
     following = answer.link("next") if answer else None
     kept = {name: page.param(name) or None for name in ("q", "versions", "limit")}
     first = page.link(page.path, **kept) if page.param("after") else None
-    return PageLinks(first, page.link(page.path, **kept, after=following.query["after"]) if following else None)
+    return SearchPageLinks(first, page.link(page.path, **kept, after=following.query["after"]) if following else None)
 
 
 def _other_versions(page: PageContext) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from annals.domain.search.query import Query, Term, joined_parts
-from annals.domain.search.texts import Place, SearchedEntity, Text
+from annals.domain.search.texts import SearchedEntity, Text, TextPlace
 from annals.domain.search.words import Parts, located_units, parts, units, whole
 from annals.domain.values import xid as xids
 
@@ -49,7 +49,7 @@ def rank(query: Query, entity: SearchedEntity) -> int | None:
 
 def id_rank(query: Query, id: str, rank: int) -> int:
     """A better rank than a given one if the query is an id, or begins with it."""
-    if Place.ID in query.places:
+    if TextPlace.ID in query.places:
         own = joined_parts(parts(id))
         if own == query.joined:
             return ID_EQUAL

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from annals.domain.search.texts import Place
+from annals.domain.search.texts import TextPlace
 from annals.domain.search.words import Parts, units, whole
 from annals.domain.values import xid as xids
 
@@ -17,7 +17,7 @@ MAX_WORDS: Final = 10
 PREFIXES: Final = ("type", "group", "format", "in")
 #: One element: a prefix if there is one, and a phrase or what is before the next space.
 _ELEMENT: Final = re.compile(r'(?:([A-Za-z]+):)?(?:"([^"]*)("?)|([^\s"]*))')
-_PLACES: Final = {place.word: place for place in Place}
+_PLACES: Final = {place.word: place for place in TextPlace}
 
 
 class InvalidQuery(ValueError):
@@ -49,7 +49,7 @@ class Query:
     types: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     formats: tuple[str, ...] = ()
-    places: tuple[Place, ...] = tuple(Place)
+    places: tuple[TextPlace, ...] = tuple(TextPlace)
 
     @property
     def joined(self) -> str:
@@ -84,7 +84,7 @@ def parse_query(text: str) -> Query:
         tuple(map(_type, filters.get("type", ()))),
         tuple(map(_group, filters.get("group", ()))),
         tuple(map(_format, filters.get("format", ()))),
-        tuple(sorted(set(map(_place, filters.get("in", ()))))) or tuple(Place),
+        tuple(sorted(set(map(_place, filters.get("in", ()))))) or tuple(TextPlace),
     )
 
 
@@ -140,7 +140,7 @@ def _group(value: str) -> str:
     return xid
 
 
-def _place(value: str) -> Place:
+def _place(value: str) -> TextPlace:
     if value.lower() not in _PLACES:
         raise InvalidQuery(f'"in:{value}" is no place; there are {", ".join(_PLACES)}')
     return _PLACES[value.lower()]

@@ -10,7 +10,7 @@ from annals.domain.formats.fields import SchemaField
 from annals.domain.values import xid as xids
 
 
-class Place(IntEnum):
+class TextPlace(IntEnum):
     """Where a text is. A match at a lower one ranks higher."""
 
     ID = 0
@@ -48,7 +48,7 @@ class SearchedEntity(NamedTuple):
     @property
     def name(self) -> str | None:
         """The value of its attribute `name`."""
-        return next((text.text for text in self.texts if text.place == Place.NAME), None)
+        return next((text.text for text in self.texts if text.place == TextPlace.NAME), None)
 
 
 def is_searched(type: str, attributes: Mapping[str, Any]) -> bool:
@@ -74,7 +74,7 @@ def searched_entity(
         type,
         format.lower() if isinstance(format, str) else "",
         (
-            Text(Place.ID, "versionid" if is_version(type) else next(iter(attributes), "id"), xids.entity_id(xid)),
+            Text(TextPlace.ID, "versionid" if is_version(type) else next(iter(attributes), "id"), xids.entity_id(xid)),
             *_attribute_texts(attributes),
             *_field_texts(fields),
         ),
@@ -83,17 +83,17 @@ def searched_entity(
 
 
 def _attribute_texts(attributes: Mapping[str, Any]) -> Iterator[Text]:
-    for place, name in ((Place.NAME, "name"), (Place.DESCRIPTION, "description")):
+    for place, name in ((TextPlace.NAME, "name"), (TextPlace.DESCRIPTION, "description")):
         if isinstance(value := attributes.get(name), str):
             yield Text(place, name, value)
     labels = attributes.get("labels")
     for name, value in labels.items() if isinstance(labels, dict) else ():
-        yield Text(Place.LABEL, f"labels.{name}", name)
-        yield Text(Place.LABEL, f"labels.{name}", str(value))
+        yield Text(TextPlace.LABEL, f"labels.{name}", name)
+        yield Text(TextPlace.LABEL, f"labels.{name}", str(value))
 
 
 def _field_texts(fields: Iterable[SchemaField]) -> Iterator[Text]:
     for field in fields:
-        yield Text(Place.FIELD, field.path, field.path)
+        yield Text(TextPlace.FIELD, field.path, field.path)
         if field.doc:
-            yield Text(Place.FIELD, field.path, field.doc)
+            yield Text(TextPlace.FIELD, field.path, field.doc)

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from annals.domain.search.matching import FIRST_PLACE, ID_EQUAL, ID_PREFIX, UNRANKED, ResultKey, rank
 from annals.domain.search.query import Query, Term
-from annals.domain.search.texts import Place, SearchedEntity
+from annals.domain.search.texts import SearchedEntity, TextPlace
 from annals.projections.search.index_reader import IndexReader, Numbers
 from annals.projections.search.words_of_entity import (
     ENTITY,
@@ -31,7 +31,7 @@ _COUNTED_TOGETHER: Final = 500
 _NOTHING: Final[Numbers] = set()
 
 
-class Result(NamedTuple):
+class SearchResult(NamedTuple):
     """An entity that matches. key: where it is in the order of results."""
 
     key: ResultKey
@@ -45,7 +45,7 @@ class ResultPage:
     next: the key of the last result of this page if there are further ones.
     """
 
-    results: list[Result]
+    results: list[SearchResult]
     count: int
     more: bool
     next: ResultKey | None
@@ -67,7 +67,7 @@ def search(index: IndexReader, query: Query, limit: int, after: ResultKey | None
         total = _count(candidates, found)
         count, more = min(total, MAX_COUNT), total > MAX_COUNT
     entities = index.entities([number for _, number in page[:limit]])
-    results = [Result(key, entities[number]) for key, number in page[:limit] if number in entities]
+    results = [SearchResult(key, entities[number]) for key, number in page[:limit] if number in entities]
     return ResultPage(results, count, more, page[limit - 1][0] if len(page) > limit else None)
 
 
@@ -89,11 +89,13 @@ class Candidates:
     @cached_property
     def all(self) -> Numbers:
         """All of them."""
-        return self.up_to(Place.DESCRIPTION)
+        return self.up_to(TextPlace.DESCRIPTION)
 
-    def up_to(self, last: Place) -> Numbers:
+    def up_to(self, last: TextPlace) -> Numbers:
         """Those that have each term at a place up to one."""
-        sets = [set().union(*(found.get(place, _NOTHING) for place in Place if place <= last)) for found in self._terms]
+        sets = [
+            set().union(*(found.get(place, _NOTHING) for place in TextPlace if place <= last)) for found in self._terms
+        ]
         return _intersection([*sets, *self._filters])
 
     def by_rank(self) -> Iterator[tuple[int, Numbers]]:
@@ -101,7 +103,7 @@ class Candidates:
         if not self.query.terms:
             yield UNRANKED, self.all
             return
-        if Place.ID in self.query.places:
+        if TextPlace.ID in self.query.places:
             for id_rank, is_prefix in ((ID_EQUAL, False), (ID_PREFIX, True)):
                 ids = self.index.numbers(id_range(self.query.joined, is_prefix)).get(ENTITY, _NOTHING)
                 yield id_rank, ids & self.all
@@ -109,11 +111,11 @@ class Candidates:
             yield FIRST_PLACE + place, self.up_to(place)
 
     @cached_property
-    def _terms(self) -> list[Mapping[Place, Numbers]]:
+    def _terms(self) -> list[Mapping[TextPlace, Numbers]]:
         """The numbers that have each term, by place."""
         return [dict(self._term(term)) for term in self.query.terms]
 
-    def _term(self, term: Term) -> Iterator[tuple[Place, Numbers]]:
+    def _term(self, term: Term) -> Iterator[tuple[TextPlace, Numbers]]:
         if len(term.parts) == 1:
             yield from self._places(term.parts[0], term.is_prefix).items()
             return
@@ -125,7 +127,7 @@ class Candidates:
             in_parts = _intersection([*(part.get(place, _NOTHING) for part in parts), *pairs])
             yield place, wholes.get(place, _NOTHING) | in_parts
 
-    def _places(self, word: str, is_prefix: bool) -> dict[Place, Numbers]:
+    def _places(self, word: str, is_prefix: bool) -> dict[TextPlace, Numbers]:
         found = self.index.numbers(word_range(word, is_prefix))
         return {place: found[LETTERS[place]] for place in self.query.places if LETTERS[place] in found}
 

@@ -18,7 +18,7 @@ from zlib import crc32
 
 from annals.domain.access.roles import group_of
 from annals.domain.search.query import Term, joined_parts
-from annals.domain.search.texts import Place, SearchedEntity
+from annals.domain.search.texts import SearchedEntity, TextPlace
 from annals.domain.search.words import parts, units, whole
 from annals.domain.values import xid as xids
 
@@ -77,7 +77,7 @@ def id_range(joined: str, is_prefix: bool) -> WordRange:
     return word_range(_ID + joined, is_prefix)
 
 
-def pair_ranges(term: Term, place: Place) -> list[WordRange]:
+def pair_ranges(term: Term, place: TextPlace) -> list[WordRange]:
     """The ranges of the pairs of a term at a place. A part that may go on is in none."""
     whole_parts = term.parts[:-1] if term.is_prefix else term.parts
     return [word_range(_pair(LETTERS[place], *pair), False) for pair in pairwise(whole_parts)]

@@ -16,7 +16,7 @@ _EQUAL: Final = "No difference"
 _OWN_NAMES: Final = frozenset(("self", "shortself", "xid", "versionid"))
 
 
-class AttributeRow(NamedTuple):
+class AttributeDifference(NamedTuple):
     """A difference. entity: its xid. change: what happened to the entity."""
 
     entity: str
@@ -41,7 +41,7 @@ async def read_attributes_view(page: PageContext, sides: PageSides) -> Mapping[s
     return {"rows": rows[:MAX_ROWS], "left_out": max(0, len(rows) - MAX_ROWS), "files": files, "reason": reason}
 
 
-async def _diff_rows(page: PageContext, sides: PageSides) -> tuple[list[AttributeRow], Mapping[str, str]]:
+async def _diff_rows(page: PageContext, sides: PageSides) -> tuple[list[AttributeDifference], Mapping[str, str]]:
     start = sides.left.asof
     if start is None:
         start = str((await page.own_api.get(page.request, "/-/log/head")).json["position"])
@@ -55,13 +55,13 @@ async def _diff_rows(page: PageContext, sides: PageSides) -> tuple[list[Attribut
     return [row for entity in found["entities"] for row in _entity_rows(entity)], files
 
 
-def _entity_rows(entity: Mapping[str, Any]) -> Iterator[AttributeRow]:
+def _entity_rows(entity: Mapping[str, Any]) -> Iterator[AttributeDifference]:
     shared = entity["xid"], entity["change"]
     for each in entity["attributes"]:
-        yield AttributeRow(*shared, each["path"], each.get("before", ""), each.get("after", ""))
+        yield AttributeDifference(*shared, each["path"], each.get("before", ""), each.get("after", ""))
     document = entity.get("document")
     if document and document["changed"]:
-        yield AttributeRow(*shared, "document (SHA-256)", document["before"] or "", document["after"] or "")
+        yield AttributeDifference(*shared, "document (SHA-256)", document["before"] or "", document["after"] or "")
 
 
 async def _version_rows(page: PageContext, sides: PageSides) -> Any:
@@ -73,7 +73,7 @@ async def _version_rows(page: PageContext, sides: PageSides) -> Any:
     left, right = images
     for name in {**left, **right}:
         if name not in _OWN_NAMES and left.get(name) != right.get(name):
-            yield AttributeRow(sides.place.xid, "changed", name, left.get(name, ""), right.get(name, ""))
+            yield AttributeDifference(sides.place.xid, "changed", name, left.get(name, ""), right.get(name, ""))
 
 
 def _flat(attributes: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from annals.api.ui.explore.entity_view import find_place
 from annals.api.ui.page_context import MAX_ROWS, PageContext
-from annals.api.ui.registry_model import VERSIONS, Place
+from annals.api.ui.registry_model import VERSIONS, ModelPlace
 from annals.domain.errors.problems import Problem
 
 LEFT: Final = "left"
@@ -22,7 +22,7 @@ class PageSide:
     asof: the moment to read; None for now. position, time: of the moment; None and empty for now.
     """
 
-    place: Place
+    place: ModelPlace
     versionid: str
     moment: str
     asof: str | None
@@ -54,7 +54,7 @@ class PageSide:
 class PageSides:
     """Both sides. versionids: what the fields offer; empty where the place has no Versions."""
 
-    place: Place
+    place: ModelPlace
     left: PageSide
     right: PageSide
     versionids: list[str]
@@ -108,7 +108,7 @@ async def _head(page: PageContext, asof: str | None) -> Mapping[str, Any]:
 
 
 async def _chosen_versions(
-    page: PageContext, place: Place, asof: Mapping[str, str | None], *, names_moment: bool
+    page: PageContext, place: ModelPlace, asof: Mapping[str, str | None], *, names_moment: bool
 ) -> dict[str, str]:
     """The Versions of the sides, by the defaults of `/-/compare`."""
     chosen = {side: page.param(side) for side in (LEFT, RIGHT)}
@@ -119,7 +119,7 @@ async def _chosen_versions(
     return {LEFT: chosen[LEFT], RIGHT: right["versionid"]}
 
 
-async def _version(page: PageContext, place: Place, versionid: str, asof: str | None) -> Mapping[str, Any]:
+async def _version(page: PageContext, place: ModelPlace, versionid: str, asof: str | None) -> Mapping[str, Any]:
     """The attributes of a Version; of the default Version without an id."""
     details = "$details" if place.has_document else ""
     path = f"{place.xid}/{VERSIONS}/{versionid}{details}" if versionid else place.api_path
@@ -127,7 +127,7 @@ async def _version(page: PageContext, place: Place, versionid: str, asof: str | 
     return found
 
 
-async def _offered_versions(page: PageContext, place: Place, chosen: Mapping[str, str]) -> list[str]:
+async def _offered_versions(page: PageContext, place: ModelPlace, chosen: Mapping[str, str]) -> list[str]:
     """The ids of the Versions that are there, and of those that are compared."""
     try:
         found = (await page.get(f"{place.xid}/{VERSIONS}", {"limit": str(MAX_ROWS)})).json

@@ -10,7 +10,7 @@ from annals.api.ui.edit.request_body import document_bytes
 from annals.api.ui.forms import Form
 from annals.api.ui.page_context import PageContext
 from annals.api.ui.problem_page import shown_problem
-from annals.api.ui.registry_model import Place
+from annals.api.ui.registry_model import ModelPlace
 from annals.domain.errors.problems import Problem
 
 
@@ -33,7 +33,7 @@ class CheckOutcome(NamedTuple):
     note: str
 
 
-async def check_document(page: PageContext, place: Place, form: Form, ancestor: str | None) -> CheckOutcome:
+async def check_document(page: PageContext, place: ModelPlace, form: Form, ancestor: str | None) -> CheckOutcome:
     """The outcome for the document of a form. ancestor: of an existing Version, which it is compared with."""
     resource = "/" + "/".join(place.segments[:4]) if len(place.segments) > 3 else f"{place.xid}/new"
     query = {

@@ -9,7 +9,7 @@ from annals.api.ui.explore.entity_view import find_place
 from annals.api.ui.forms import read_form
 from annals.api.ui.page_context import PageContext
 from annals.api.ui.problem_page import ShownProblem, shown_problem
-from annals.api.ui.registry_model import Place
+from annals.api.ui.registry_model import ModelPlace
 from annals.domain.errors.http_errors import Forbidden
 from annals.domain.errors.problems import NotFound, Problem
 
@@ -41,21 +41,21 @@ async def delete_page(page: PageContext) -> Response:
     return page.saved("explore/" + "/".join(place.segments[:-1]), answer)
 
 
-async def _read_epoch(page: PageContext, place: Place) -> int:
+async def _read_epoch(page: PageContext, place: ModelPlace) -> int:
     """The epoch that a deletion names: of a Resource, that of its meta. Raises: NotFound."""
     path = f"{place.xid}/meta" if place.is_resource else place.api_path
     epoch: int = (await page.get(path)).json[_EPOCH]
     return epoch
 
 
-def _goes_with_others(place: Place, counts: dict[str, int]) -> bool:
+def _goes_with_others(place: ModelPlace, counts: dict[str, int]) -> bool:
     """Whether more goes than the entity and the one Version that a Resource always has."""
     return sum(counts.values()) > (1 if place.is_resource else 0)
 
 
 async def _show(
     page: PageContext,
-    place: Place,
+    place: ModelPlace,
     counts: dict[str, int],
     epoch: int,
     error: str = "",
@@ -79,7 +79,7 @@ async def _show(
     )
 
 
-async def _first_ones(page: PageContext, place: Place) -> list[str]:
+async def _first_ones(page: PageContext, place: ModelPlace) -> list[str]:
     """The first entities below, in the order of the tree."""
     found: list[str] = []
     for name in place.collections or (("versions",) if place.is_resource else ()):
@@ -89,7 +89,7 @@ async def _first_ones(page: PageContext, place: Place) -> list[str]:
     return found[:_MAX_LISTED]
 
 
-async def _subscriptions_about(page: PageContext, place: Place) -> list[str]:
+async def _subscriptions_about(page: PageContext, place: ModelPlace) -> list[str]:
     """The subscriptions whose source is the entity or one below."""
     try:
         found: list[dict[str, Any]] = (await page.get("/subscriptions", {"limit": "100"})).json

@@ -11,7 +11,7 @@ _ACTIONS: Final = {"EntityCreated": "created", "EntityUpdated": "updated", "Enti
 _DELETED: Final = "deleted"
 
 
-class EventRow(NamedTuple):
+class DryRunEvent(NamedTuple):
     """An event that a write would record."""
 
     position: int
@@ -25,7 +25,7 @@ class FutureEvents:
     """The events that a write would record. count: of all of them; rows: the first ones."""
 
     count: int
-    rows: list[EventRow]
+    rows: list[DryRunEvent]
 
 
 _MAX_ROWS: Final = 500
@@ -36,7 +36,7 @@ def future_events(answer: ApiAnswer) -> FutureEvents:
     found: list[dict[str, Any]] = answer.json or []
     events = [each for each in found if "topic" in each]
     rows = [
-        EventRow(each["position"], _action(each["topic"]), each["xid"], list(each.get("changed", ())))
+        DryRunEvent(each["position"], _action(each["topic"]), each["xid"], list(each.get("changed", ())))
         for each in events[:_MAX_ROWS]
     ]
     return FutureEvents(len(events), rows)

@@ -18,7 +18,7 @@ from annals.api.ui.explore.entity_view import find_place
 from annals.api.ui.forms import read_upload
 from annals.api.ui.own_api import ApiAnswer, Query
 from annals.api.ui.page_context import PageContext
-from annals.api.ui.registry_model import Place
+from annals.api.ui.registry_model import ModelPlace
 from annals.domain.errors.http_errors import Forbidden
 from annals.domain.errors.problems import MismatchedEpoch, NotFound, Problem
 
@@ -67,12 +67,12 @@ async def edit_page(page: PageContext) -> Response:
     return await _act(page, EntityForm(f"Edit {id}", place, False, base, cancel, form))
 
 
-async def _state_of_new(page: PageContext, place: Place) -> EntityState:
+async def _state_of_new(page: PageContext, place: ModelPlace) -> EntityState:
     """What a new entity begins with: a Version with what the default Version has, all others with nothing."""
     formats = await read_formats(page)
     if not place.is_version:
         return EntityState(0, {}, {}, formats=formats)
-    resource = Place(place.segments[:4], place.segments[2], str(place.definition["singular"]), place.definition)
+    resource = ModelPlace(place.segments[:4], place.segments[2], str(place.definition["singular"]), place.definition)
     default = await read_state(page, resource, formats)
     texts = {name: text for name, text in default.texts.items() if not name.startswith("meta.")}
     return EntityState(0, texts | {"ancestorid": default.versionid or ""}, {}, document="", formats=formats)

@@ -15,7 +15,7 @@ from annals.api.ui.edit.form_errors import field_errors
 from annals.api.ui.forms import Form
 from annals.api.ui.page_context import PageContext
 from annals.api.ui.problem_page import ShownProblem, shown_problem
-from annals.api.ui.registry_model import Place
+from annals.api.ui.registry_model import ModelPlace
 from annals.domain.errors.http_errors import PreconditionFailed
 from annals.domain.errors.problems import Problem
 
@@ -36,7 +36,7 @@ class EntityForm:
     """
 
     title: str
-    place: Place
+    place: ModelPlace
     is_new: bool
     base: EntityState
     cancel: str

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from annals.api.ui.edit.fields import DOCUMENT, OTHERS, Field, entity_fields, meta_fields, other_attributes
 from annals.api.ui.page_context import PageContext
-from annals.api.ui.registry_model import Place
+from annals.api.ui.registry_model import ModelPlace
 from annals.domain.errors.problems import Problem
 
 #: Longest document that a form shows as text, in bytes.
@@ -48,7 +48,9 @@ async def read_formats(page: PageContext) -> list[str]:
     return [name for name in found if "*" not in name]
 
 
-async def read_state(page: PageContext, place: Place, formats: Sequence[str], asof: str | None = None) -> EntityState:
+async def read_state(
+    page: PageContext, place: ModelPlace, formats: Sequence[str], asof: str | None = None
+) -> EntityState:
     """The state of an entity now, or at a position. Raises: NotFound."""
     query = {"asof": asof}
     answer = await page.get(place.api_path, query)
@@ -75,18 +77,20 @@ def _ancestor(entity: Mapping[str, Any]) -> str:
     return "" if ancestor == entity.get("versionid") else ancestor
 
 
-def all_fields(place: Place, formats: Sequence[str]) -> list[Field]:
+def all_fields(place: ModelPlace, formats: Sequence[str]) -> list[Field]:
     """The fields of an entity that exists."""
     return [*entity_fields(place, formats, is_new=False), *meta_fields(place, formats)]
 
 
-def _values(place: Place, entity: Mapping[str, Any], meta: Mapping[str, Any], formats: Sequence[str]) -> dict[str, Any]:
+def _values(
+    place: ModelPlace, entity: Mapping[str, Any], meta: Mapping[str, Any], formats: Sequence[str]
+) -> dict[str, Any]:
     own = {each.name: entity.get(each.name) for each in entity_fields(place, formats, is_new=False)}
     of_meta = {each.name: meta.get(each.label) for each in meta_fields(place, formats)}
     return own | of_meta | {OTHERS: other_attributes(place, entity) or None}
 
 
-async def _read_document(page: PageContext, place: Place, query: Mapping[str, str | None]) -> str | None:
+async def _read_document(page: PageContext, place: ModelPlace, query: Mapping[str, str | None]) -> str | None:
     """The text of the document; None if it is none that a form can show."""
     answer = await page.get(place.xid, query)
     if answer.header("location") is not None or len(answer.body) > MAX_EDITED:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from annals.api.ui.registry_model import SERVER_SET, Place
+from annals.api.ui.registry_model import SERVER_SET, ModelPlace
 from annals.domain.values.json_text import InvalidJson, dumps, loads
 
 TEXT: Final = "text"
@@ -79,7 +79,7 @@ class Field(NamedTuple):
             raise FieldError(self.name, f"This is not {what}: {error}.") from None
 
 
-def entity_fields(place: Place, formats: Sequence[str], *, is_new: bool) -> list[Field]:
+def entity_fields(place: ModelPlace, formats: Sequence[str], *, is_new: bool) -> list[Field]:
     """The fields of an entity at a place, without those of its meta and its document."""
     fields = [_id_field(place)] if is_new else []
     hidden = _hidden_names(place, is_new=is_new)
@@ -91,7 +91,7 @@ def entity_fields(place: Place, formats: Sequence[str], *, is_new: bool) -> list
     return [*fields, Field(OTHERS, "Other attributes", JSON, description="Extensions, as one JSON object.")]
 
 
-def meta_fields(place: Place, formats: Sequence[str]) -> list[Field]:
+def meta_fields(place: ModelPlace, formats: Sequence[str]) -> list[Field]:
     """The fields of the group "Meta"; none for what is no Resource."""
     definitions = place.meta_attributes if place.is_resource else {}
     return [
@@ -101,18 +101,18 @@ def meta_fields(place: Place, formats: Sequence[str]) -> list[Field]:
     ]
 
 
-def other_attributes(place: Place, entity: Mapping[str, Any]) -> dict[str, Any]:
+def other_attributes(place: ModelPlace, entity: Mapping[str, Any]) -> dict[str, Any]:
     """The extensions of an entity, which the model does not name."""
     return {name: value for name, value in entity.items() if name not in place.attributes and name != "meta"}
 
 
-def _id_field(place: Place) -> Field:
+def _id_field(place: ModelPlace) -> Field:
     is_chosen_by_server = place.is_version
     description = "The server counts if this is empty." if is_chosen_by_server else ""
     return Field(place.id_name, place.id_name, TEXT, not is_chosen_by_server, description)
 
 
-def _hidden_names(place: Place, *, is_new: bool) -> Collection[str]:
+def _hidden_names(place: ModelPlace, *, is_new: bool) -> Collection[str]:
     """Attributes that a form does not have: ids, collections, the document, and what the server sets."""
     collections = {*place.collections, "versions", "meta", "model", "modelsource", "capabilities"}
     names = {place.id_name, f"{place.definition.get('singular', '')}id", "versionid", *SERVER_SET, *collections}

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from typing import Any, Final
 
 from annals.api.ui.edit.fields import DOCUMENT, META, OTHERS
-from annals.api.ui.registry_model import Place
+from annals.api.ui.registry_model import ModelPlace
 from annals.domain.errors import problems
 from annals.domain.errors.http_errors import PreconditionFailed
 from annals.domain.errors.problems import Problem
@@ -19,14 +19,14 @@ _EXISTS: Final = PreconditionFailed
 _ABOUT_ID: Final = (problems.MalformedId, problems.MismatchedId, problems.VersionidNotAllowed, PreconditionFailed)
 
 
-def field_errors(problem: Problem, place: Place, names: Collection[str]) -> dict[str, str]:
+def field_errors(problem: Problem, place: ModelPlace, names: Collection[str]) -> dict[str, str]:
     """The messages of a refusal by the names of fields; empty for one that is about no field of the form."""
     text = f"There is a {place.singular} with this id." if isinstance(problem, _EXISTS) else problem.text(place.xid)
     messages = "\n".join(_places(problem)) or text
     return {name: messages if name == DOCUMENT else text for name in _names(problem, place) if name in names}
 
 
-def _names(problem: Problem, place: Place) -> Iterator[str]:
+def _names(problem: Problem, place: ModelPlace) -> Iterator[str]:
     """The fields that a refusal may be about."""
     if isinstance(problem, _ABOUT_DOCUMENT):
         yield DOCUMENT

@@ -8,7 +8,7 @@ from typing import Any
 
 from annals.api.ui.edit.fields import DOCUMENT, DOCUMENT_FILE, META, OTHERS, Field, FieldError
 from annals.api.ui.forms import Form
-from annals.api.ui.registry_model import Place
+from annals.api.ui.registry_model import ModelPlace
 
 
 def changed_values(fields: Sequence[Field], form: Form, base: Mapping[str, Any]) -> dict[str, Any]:
@@ -22,7 +22,7 @@ def changed_values(fields: Sequence[Field], form: Form, base: Mapping[str, Any])
     return found
 
 
-def request_body(place: Place, changed: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, Any]:
+def request_body(place: ModelPlace, changed: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, Any]:
     """The attributes of a write, with the meta in its own object. Raises: FieldError."""
     body = {name: value for name, value in changed.items() if name != OTHERS and not name.startswith(META)}
     if OTHERS in changed:
@@ -35,7 +35,7 @@ def request_body(place: Place, changed: Mapping[str, Any], base: Mapping[str, An
     return body | ({"meta": meta} if meta else {})
 
 
-def document_members(place: Place, form: Form, base: str | None) -> dict[str, Any]:
+def document_members(place: ModelPlace, form: Form, base: str | None) -> dict[str, Any]:
     """The members that replace the document; none if it is unchanged. base: its text before, None if it is no text.
 
     A file comes before the text. Bytes are sent as they are, so the stored document is what was typed or chosen.

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from annals.api.ui.registry_model import Attributes
 
 
-class AttributeRow(NamedTuple):
+class ShownAttribute(NamedTuple):
     """One attribute. type: of the model; `xid` for a reference within the registry. is_readonly: set by the server."""
 
     name: str
@@ -20,10 +20,10 @@ class AttributeRow(NamedTuple):
 
 def attribute_rows(
     entity: Mapping[str, Any], definitions: Attributes, hidden: Collection[str] = ()
-) -> list[AttributeRow]:
+) -> list[ShownAttribute]:
     """The rows in the order of the API. hidden: attributes that the page shows elsewhere."""
     return [
-        AttributeRow(
+        ShownAttribute(
             name,
             value,
             definition.get("type", ""),

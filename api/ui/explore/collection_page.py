@@ -11,7 +11,7 @@ from annals.api.ui.explore.deprecation import is_deprecated
 from annals.api.ui.own_api import ApiAnswer
 from annals.api.ui.page_context import PageContext
 from annals.api.ui.problem_page import ShownProblem, shown_problem
-from annals.api.ui.registry_model import SERVER_SET, Place
+from annals.api.ui.registry_model import SERVER_SET, ModelPlace
 from annals.api.ui.rights import create_link
 from annals.domain.errors.problems import BadFilter
 
@@ -22,7 +22,7 @@ _MAX_COLUMNS: Final = 9
 _JOINED: Final = re.compile(r"&filter=")
 
 
-class Column(NamedTuple):
+class SortableColumn(NamedTuple):
     """A column. url: of the same list sorted by it. sorted: `ascending`, `descending`, or empty."""
 
     name: str
@@ -48,7 +48,7 @@ class PageLinks(NamedTuple):
     last: str | None
 
 
-async def collection_page(page: PageContext, place: Place) -> Response:
+async def collection_page(page: PageContext, place: ModelPlace) -> Response:
     """The page. A filter that the API refuses leaves the list empty and its text in the field."""
     names = list(_column_names(place))
     members: Mapping[str, Any] = {}
@@ -78,7 +78,7 @@ async def collection_page(page: PageContext, place: Place) -> Response:
     )
 
 
-def _query(page: PageContext, place: Place) -> dict[str, str | list[str] | None]:
+def _query(page: PageContext, place: ModelPlace) -> dict[str, str | list[str] | None]:
     filters = _JOINED.split(page.param("filter").strip())
     return {
         "filter": [each for each in filters if each] or None,
@@ -89,7 +89,7 @@ def _query(page: PageContext, place: Place) -> dict[str, str | list[str] | None]
     }
 
 
-def _column_names(place: Place) -> Iterator[str]:
+def _column_names(place: ModelPlace) -> Iterator[str]:
     """The id, then what tells members apart, then when they changed."""
     listed = [
         name
@@ -101,16 +101,16 @@ def _column_names(place: Place) -> Iterator[str]:
     return iter((place.id_name, *listed[:_MAX_COLUMNS], "epoch", "modifiedat"))
 
 
-def _column(page: PageContext, name: str) -> Column:
+def _column(page: PageContext, name: str) -> SortableColumn:
     attribute, _, order = page.param("sort").partition("=")
     is_sorted = attribute == name
     is_descending = is_sorted and order == "desc"
     sort = f"{name}=desc" if is_sorted and not is_descending else name
     url = page.link(page.path, sort=sort, filter=page.param("filter") or None, limit=page.param("limit") or None)
-    return Column(name, url, ("descending" if is_descending else "ascending") if is_sorted else "")
+    return SortableColumn(name, url, ("descending" if is_descending else "ascending") if is_sorted else "")
 
 
-def _row(page: PageContext, place: Place, id: str, member: Mapping[str, Any], names: list[str]) -> Row:
+def _row(page: PageContext, place: ModelPlace, id: str, member: Mapping[str, Any], names: list[str]) -> Row:
     meta = member.get("meta", {})
     words = {
         "Default": place.is_version and member.get("isdefault"),

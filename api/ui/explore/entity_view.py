@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from annals.api.ui.page_context import PageContext
-from annals.api.ui.registry_model import ModelView, Place, read_model
+from annals.api.ui.registry_model import ModelPlace, ModelView, read_model
 from annals.domain.errors.problems import NotFound
 
 
@@ -15,7 +15,7 @@ from annals.domain.errors.problems import NotFound
 class EntityView:
     """attributes: as the API shows them, without documents and collections. meta: of a Resource; empty for others."""
 
-    place: Place
+    place: ModelPlace
     model: ModelView
     attributes: Mapping[str, Any]
     meta: Mapping[str, Any]
@@ -31,7 +31,7 @@ class EntityView:
         return "/" + "/".join(self.place.segments[:4])
 
 
-async def find_place(page: PageContext, xid: str) -> tuple[ModelView, Place]:
+async def find_place(page: PageContext, xid: str) -> tuple[ModelView, ModelPlace]:
     """The model, and what an xid without its first slash names. Raises: NotFound."""
     model = await read_model(page)
     place = model.place([segment for segment in xid.split("/") if segment])
@@ -42,7 +42,7 @@ async def find_place(page: PageContext, xid: str) -> tuple[ModelView, Place]:
     return model, place
 
 
-async def read_entity(page: PageContext, model: ModelView, place: Place) -> EntityView:
+async def read_entity(page: PageContext, model: ModelView, place: ModelPlace) -> EntityView:
     """The entity at a place. Raises: NotFound."""
     attributes = (await page.get(place.api_path)).json
     meta = (await page.get(f"{place.xid}/meta")).json if place.is_resource else {}

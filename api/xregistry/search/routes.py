@@ -21,7 +21,7 @@ from annals.api.registry.open_registry import Registry
 from annals.api.xregistry.search.request_params import SearchParams, parse_search_params
 from annals.domain.search.matching import ResultKey, matches
 from annals.domain.search.query import Query
-from annals.domain.search.texts import Place, SearchedEntity
+from annals.domain.search.texts import SearchedEntity, TextPlace
 from annals.projections.entities.query import View
 from annals.projections.search.index_reader import IndexReader
 from annals.projections.search.search import ResultPage, search
@@ -71,7 +71,7 @@ def _result_table(query: Query) -> TableLayout[SearchedEntity]:
             "type": entity.type,
             "name": entity.name,
             "matches": [
-                {"in": Place(place).word, "path": path, "text": text[:MAX_TEXT_LENGTH]}
+                {"in": TextPlace(place).word, "path": path, "text": text[:MAX_TEXT_LENGTH]}
                 for place, path, text in list(matches(query, entity))[:MAX_MATCHES]
             ],
         }

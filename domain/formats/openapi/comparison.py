@@ -19,8 +19,8 @@ from annals.domain.formats.openapi.operations import (
     Body,
     Content,
     Operation,
+    OperationPlace,
     Parameter,
-    Place,
     read_paths,
 )
 from annals.domain.formats.openapi.schema_views import ANY_POINTER, Direction, SchemaView
@@ -166,7 +166,7 @@ class _ApiComparison:
                     yield reason
 
     def _schemas(
-        self, subject: str, direction: Direction, server: Place | None, client: Place | None
+        self, subject: str, direction: Direction, server: OperationPlace | None, client: OperationPlace | None
     ) -> Iterator[Incompatibility]:
         """Why one side does not accept the values that the other one sends. None: any value."""
         reader, writer = (server, client) if direction is Direction.REQUEST else (client, server)

@@ -21,7 +21,7 @@ _NO_SCHEMA: Final = frozenset({"name", "in", "required", "description", "allowEm
 _FORM_TYPES: Final = ("multipart/form-data", "application/x-www-form-urlencoded")
 
 
-class Place(NamedTuple):
+class OperationPlace(NamedTuple):
     """A value of a document. A reference that leads out of the document is its value."""
 
     pointer: str
@@ -29,7 +29,7 @@ class Place(NamedTuple):
 
 
 #: The place of a schema by media type; None for content without one.
-Content = Mapping[str, Place | None]
+Content = Mapping[str, OperationPlace | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Parameter:
     pointer: str
     required: bool
     style: str
-    schema: Place | None
+    schema: OperationPlace | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,18 +102,18 @@ class _OperationReader:
 
     def paths(self) -> dict[str, ApiPath]:
         found: dict[str, ApiPath] = {}
-        for template, item in _members(Place("/paths", self._document.get("paths"))):
+        for template, item in _members(OperationPlace("/paths", self._document.get("paths"))):
             if template.startswith("/"):
                 self._outside = set()
                 found[_TEMPLATE.sub("{}", template)] = self._path(template, self._resolve(item))
         return found
 
-    def _path(self, template: str, item: Place) -> ApiPath:
+    def _path(self, template: str, item: OperationPlace) -> ApiPath:
         methods = ((method, place) for method, place in _members(item) if method in _METHODS)
         operations = {method: self._operation(template, method, item, place) for method, place in methods}
         return ApiPath(template, item.pointer, operations, frozenset(self._outside))
 
-    def _operation(self, template: str, method: str, item: Place, operation: Place) -> Operation:
+    def _operation(self, template: str, method: str, item: OperationPlace, operation: OperationPlace) -> Operation:
         declared = {
             (parameter.value.get("in"), parameter.value.get("name")): parameter
             for owner in (item, operation)
@@ -136,7 +136,7 @@ class _OperationReader:
         }
         security = _member(operation, "security")
         if security.value is None:
-            security = Place("/security", self._document.get("security"))
+            security = OperationPlace("/security", self._document.get("security"))
         return Operation(
             name=f"{method.upper()} {template}",
             pointer=operation.pointer,
@@ -147,27 +147,27 @@ class _OperationReader:
             security_pointer=operation.pointer if security.value is None else security.pointer,
         )
 
-    def _parameter(self, name: str, kind: str, place: Place) -> Parameter:
+    def _parameter(self, name: str, kind: str, place: OperationPlace) -> Parameter:
         value = place.value
-        schema: Place | None = _member(place, "schema")
+        schema: OperationPlace | None = _member(place, "schema")
         style = value.get("style", value.get("collectionFormat", _STYLES[kind]))
         explode = value.get("explode", style in _EXPLODED)
         if self._is_swagger:
             members = {keyword: member for keyword, member in value.items() if keyword not in _NO_SCHEMA}
-            schema = Place(place.pointer, members)
+            schema = OperationPlace(place.pointer, members)
         elif isinstance(value.get("content"), dict):
             style, schema = next(iter(self._content(_member(place, "content")).items()), (style, None))
         is_required = kind == "path" or value.get("required") is True
         has_schema = schema is not None and schema.value is not None
         return Parameter(name, place.pointer, is_required, f"{style}, {explode}", schema if has_schema else None)
 
-    def _body(self, operation: Place) -> Body | None:
+    def _body(self, operation: OperationPlace) -> Body | None:
         body = self._resolve(_member(operation, "requestBody"))
         if not isinstance(body.value, dict):
             return None
         return Body(body.pointer, body.value.get("required") is True, self._content(_member(body, "content")))
 
-    def _swagger_body(self, operation: Place, bodies: list[Place]) -> Body | None:
+    def _swagger_body(self, operation: OperationPlace, bodies: list[OperationPlace]) -> Body | None:
         """The body of version 2.0, which is a parameter, or a form whose fields are parameters."""
         if not bodies:
             return None
@@ -178,7 +178,7 @@ class _OperationReader:
         forms = [media_type for media_type in media_types if media_type in _FORM_TYPES] or _FORM_TYPES[1:]
         return Body(first.pointer, is_required, dict.fromkeys(forms))
 
-    def _response(self, operation: Place, response: Place) -> ApiResponse:
+    def _response(self, operation: OperationPlace, response: OperationPlace) -> ApiResponse:
         if self._is_swagger:
             schema = _member(response, "schema")
             has_content = isinstance(schema.value, dict)
@@ -192,18 +192,18 @@ class _OperationReader:
         }
         return ApiResponse(response.pointer, content, headers)
 
-    def _content(self, content: Place) -> Content:
-        found: dict[str, Place | None] = {}
+    def _content(self, content: OperationPlace) -> Content:
+        found: dict[str, OperationPlace | None] = {}
         for media_type, place in _members(content):
             schema = _member(self._resolve(place), "schema")
             found[media_type.lower().replace(" ", "")] = None if schema.value is None else schema
         return found
 
-    def _media_types(self, operation: Place, keyword: str) -> list[str]:
+    def _media_types(self, operation: OperationPlace, keyword: str) -> list[str]:
         declared = operation.value.get(keyword, self._document.get(keyword)) or ["*/*"]
         return [str(media_type).lower().replace(" ", "") for media_type in declared]
 
-    def _resolve(self, place: Place) -> Place:
+    def _resolve(self, place: OperationPlace) -> OperationPlace:
         """The value that a reference within the document leads to; another one stays what it is."""
         for _ in range(_MAX_STEPS):
             reference = place.value.get("$ref") if isinstance(place.value, dict) else None
@@ -215,7 +215,7 @@ class _OperationReader:
             target: Any = self._document
             for step in split_pointer(reference[1:]):
                 target = target.get(step) if isinstance(target, dict) else None
-            place = Place(reference[1:], target)
+            place = OperationPlace(reference[1:], target)
         return place
 
 
@@ -228,16 +228,16 @@ def _alternatives(security: Any) -> Iterator[Mapping[str, frozenset[str]]]:
         yield {name: frozenset(scopes) for name, scopes in alternative.items()}
 
 
-def _member(place: Place, name: str) -> Place:
+def _member(place: OperationPlace, name: str) -> OperationPlace:
     value = place.value.get(name) if isinstance(place.value, dict) else None
-    return Place(join_pointer(place.pointer, name), value)
+    return OperationPlace(join_pointer(place.pointer, name), value)
 
 
-def _members(place: Place) -> Iterator[tuple[str, Place]]:
+def _members(place: OperationPlace) -> Iterator[tuple[str, OperationPlace]]:
     for name in place.value if isinstance(place.value, dict) else ():
         yield str(name), _member(place, name)
 
 
-def _items(place: Place) -> Iterator[Place]:
+def _items(place: OperationPlace) -> Iterator[OperationPlace]:
     for index, value in enumerate(place.value if isinstance(place.value, list) else ()):
-        yield Place(join_pointer(place.pointer, index), value)
+        yield OperationPlace(join_pointer(place.pointer, index), value)

@@ -14,7 +14,7 @@ from typing import Any, Final
 from annals.domain.formats.jsonschema.drafts import JsonSchemaDraft, draft_of_format
 from annals.domain.formats.jsonschema.graph import NodeBuilder
 from annals.domain.formats.jsonschema.node import SchemaNode
-from annals.domain.formats.openapi.operations import Place
+from annals.domain.formats.openapi.operations import OperationPlace
 from annals.domain.values.json_pointer import split_pointer
 
 
@@ -48,7 +48,7 @@ class SchemaView:
         """The number of nodes so far."""
         return len(self._nodes.nodes)
 
-    def node(self, place: Place) -> SchemaNode:
+    def node(self, place: OperationPlace) -> SchemaNode:
         """The schema at a place. Raises: InvalidDocument for a reference that leads nowhere."""
         value: Any = self._document
         for step in split_pointer(place.pointer):

@@ -9,8 +9,6 @@ from typing import Any, Final
 
 from starlette.types import Receive
 
-from annals.api.audit.compare.representations import CHANGE_TABLE, comparison_wrapper
-from annals.api.audit.compare.sides import DRAFT_FORMAT, PARAMETERS, ComparedSide, SideReader
 from annals.api.audit.formats import CONTENT_TYPES, TableFormat, negotiate_format, write_table
 from annals.api.audit.responses import entity_tag
 from annals.api.http import conditional
@@ -21,6 +19,8 @@ from annals.api.http.query_params import QueryParams, invalid_param, query_param
 from annals.api.http.request import READ_METHODS, Request
 from annals.api.http.response import Headers, Response
 from annals.api.registry.open_registry import Registry
+from annals.api.xregistry.compare.representations import CHANGE_TABLE, comparison_wrapper
+from annals.api.xregistry.compare.sides import DRAFT_FORMAT, PARAMETERS, ComparedSide, SideReader
 from annals.api.xregistry.request.paths import PathKind, RequestTarget, resolve_path
 from annals.domain.decisions.checks.document_checks import ChangesCheck, read_changes
 from annals.domain.errors import problems

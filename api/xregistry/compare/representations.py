@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from annals.api.audit.compare.sides import ComparedSide
 from annals.api.audit.formats import JsonMembers, ListWrapper, TableLayout
 from annals.api.audit.representations import moment_members
+from annals.api.xregistry.compare.sides import ComparedSide
 from annals.domain.access.roles import Caller
 
 _DIRECTIONS: Final = ("backward", "forward")
