@@ -71,6 +71,11 @@ class Form(NamedTuple):
     method: str
     fields: dict[str, str]
 
+    @property
+    def is_post(self) -> bool:
+        """Whether the form changes something."""
+        return self.method.lower() == "post"
+
 
 class _Page(HTMLParser):
     def __init__(self) -> None:
@@ -114,8 +119,8 @@ class Browser:
         return self.go(urljoin(str(self.page.url), self._parsed.links[text]))
 
     def submit(self, field: str = "", **values: str) -> httpx.Response:
-        """Sends a form of the page: the one with a field, or the only one."""
-        form = next(form for form in self._parsed.forms if not field or field in form.fields)
+        """Sends a form of the page: the one with a field, or the first that is sent with POST."""
+        form = next(form for form in self._parsed.forms if (field in form.fields if field else form.is_post))
         url = urljoin(str(self.page.url), form.action)
         headers = {"sec-fetch-mode": "navigate", "sec-fetch-site": "same-origin"}
         return self._follow(self.client.post(url, data={**form.fields, **values}, headers=headers))
