@@ -19,7 +19,7 @@ async def delete_subscription_page(page: PageContext) -> Response:
             "No further event is sent. Requests that are running may finish.",
             f"{pending} pending events and {dead_letters} dead letters are dropped, and the credential is destroyed.",
         ),
-        cancel=path,
+        cancel=path.removeprefix("/"),
         done="subscriptions",
         act=lambda: page.send("DELETE", path),
         is_dangerous=True,
@@ -40,8 +40,8 @@ async def discard_page(page: PageContext) -> Response:
             f"1 dead letter is dropped: the sink never gets the event {event.get('type', '')} of"
             f" {event.get('subject', 'an entity')}, unless a replay sends it.",
         ),
-        cancel=subscription,
-        done=subscription,
+        cancel=subscription.removeprefix("/"),
+        done=subscription.removeprefix("/"),
         act=lambda: page.send("DELETE", path),
         is_dangerous=True,
     )
