@@ -71,6 +71,14 @@ def test_only_endpoints_have_graphs(api: Api, path: str) -> None:
     assert show(api, f"graph{path}", status=404).heading == "Not found"
 
 
+def test_a_deletion_says_what_will_dangle(api: Api) -> None:
+    """UI-85."""
+    page = show(api, f"delete{GROUP}")
+    assert "References that will dangle: /endpoints/e" in page.main.text
+    assert page.links[ENDPOINT].endswith(f"/ui/explore{ENDPOINT}")
+    assert BASE not in page.main.text.partition("References that will dangle")[2]
+
+
 def test_a_large_graph_is_a_table(sqlite_url: str) -> None:
     """UI-79."""
     create(sqlite_url, default_source())
