@@ -10,12 +10,20 @@ from annals.api.ui.edit.edit_pages import edit_page, new_page
 from annals.api.ui.edit.restore_page import restore_page
 from annals.api.ui.explore.entity_page import explore_page
 from annals.api.ui.explore.root_page import root_page
+from annals.api.ui.graph import graph_page
 from annals.api.ui.model.definition_pages import capabilities_page, model_page
 from annals.api.ui.overview import overview_page
 from annals.api.ui.page_route import WITH_FORM, PageRoute, RouteTable
+from annals.api.ui.replication.links_page import link_page, links_page, promote_page, repair_page
 from annals.api.ui.search_page import search_page
 from annals.api.ui.sign_in.login import LOGIN_METHODS
+from annals.api.ui.subscriptions.confirmations import delete_subscription_page, discard_page
+from annals.api.ui.subscriptions.edit_page import edit_subscription_page, new_subscription_page
+from annals.api.ui.subscriptions.list_page import list_page
+from annals.api.ui.subscriptions.subscription_page import subscription_page
 
+_SUBSCRIPTIONS: Final = "Subscriptions"
+_LINKS: Final = "Replication"
 PAGES: Final = RouteTable.build(
     (
         PageRoute("", overview_page, "Overview"),
@@ -32,6 +40,17 @@ PAGES: Final = RouteTable.build(
         PageRoute("restore/{xid:path}", restore_page, "Explore", WITH_FORM, writes_with_asof=True),
         PageRoute("model", model_page, "Model", WITH_FORM),
         PageRoute("capabilities", capabilities_page, "Capabilities", WITH_FORM),
+        PageRoute("graph/{xid:path}", graph_page, "Explore"),
+        PageRoute("subscriptions", list_page, _SUBSCRIPTIONS, takes_asof=False),
+        PageRoute("subscriptions/new", new_subscription_page, _SUBSCRIPTIONS, WITH_FORM, takes_asof=False),
+        PageRoute("subscriptions/{id}", subscription_page, _SUBSCRIPTIONS, WITH_FORM, takes_asof=False),
+        PageRoute("subscriptions/{id}/edit", edit_subscription_page, _SUBSCRIPTIONS, WITH_FORM, takes_asof=False),
+        PageRoute("subscriptions/{id}/delete", delete_subscription_page, _SUBSCRIPTIONS, WITH_FORM, takes_asof=False),
+        PageRoute("subscriptions/{id}/discard/{sequence}", discard_page, _SUBSCRIPTIONS, WITH_FORM, takes_asof=False),
+        PageRoute("links", links_page, _LINKS, takes_asof=False, needs_admin=True),
+        PageRoute("links/{id}", link_page, _LINKS, WITH_FORM, takes_asof=False, needs_admin=True),
+        PageRoute("links/{id}/promote", promote_page, _LINKS, WITH_FORM, takes_asof=False, needs_admin=True),
+        PageRoute("links/{id}/repair", repair_page, _LINKS, WITH_FORM, takes_asof=False, needs_admin=True),
     )
 )
 #: The templates of the paths, for log lines.

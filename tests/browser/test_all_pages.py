@@ -58,6 +58,14 @@ PATHS: Final = {
     "capabilities": ("capabilities",),
     "restore/": ("restore/?asof=20",),
     "restore/{xid:path}": ("restore/schemagroups/sensors?asof=20", "restore/schemagroups/sensors"),
+    "graph/{xid:path}": ("graph/endpoints/telemetry", "graph/endpoints/telemetry?asof=30", "graph/endpoints/none"),
+    "subscriptions": ("subscriptions",),
+    "subscriptions/new": ("subscriptions/new",),
+    # Those of one subscription are in test_delivery_pages.py, because its id is random.
+    **{f"subscriptions/{{id}}{path}": (f"subscriptions/none{path}",) for path in ("", "/edit", "/delete")},
+    "subscriptions/{id}/discard/{sequence}": ("subscriptions/none/discard/1",),
+    "links": ("links",),
+    **{f"links/{{id}}{path}": (f"links/none{path}",) for path in ("", "/promote", "/repair")},
 }
 ALL: Final = [path for paths in PATHS.values() for path in paths]
 LOOKS: Final = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final, NamedTuple
 
 from annals.api.http.response import Response
 from annals.api.ui.explore.entity_view import find_place
@@ -14,6 +14,8 @@ from annals.domain.errors.http_errors import Forbidden
 from annals.domain.errors.problems import NotFound, Problem
 
 _MAX_LISTED: Final = 50
+_MAX_REFERENCES: Final = "1000"
+_SUBSCRIPTIONS: Final = "/subscriptions/"
 _CONFIRM: Final = "confirm"
 _EPOCH: Final = "epoch"
 
@@ -70,7 +72,7 @@ async def _show(
         counts=counts,
         first=await _first_ones(page, place),
         total=sum(counts.values()),
-        subscriptions=await _subscriptions_about(page, place),
+        referrers=await _referrers(page, place),
         needs_id=_goes_with_others(place, counts),
         epoch=epoch,
         error=error,
@@ -89,10 +91,24 @@ async def _first_ones(page: PageContext, place: ModelPlace) -> list[str]:
     return found[:_MAX_LISTED]
 
 
-async def _subscriptions_about(page: PageContext, place: ModelPlace) -> list[str]:
-    """The subscriptions whose source is the entity or one below."""
-    try:
-        found: list[dict[str, Any]] = (await page.get("/subscriptions", {"limit": "100"})).json
-    except Problem:
-        return []
-    return [each["id"] for each in found if str(each.get("source", "")).endswith(place.xid)]
+class _Referrers(NamedTuple):
+    """What refers to an entity or to something below it. dangling: entities whose references will lead to nothing.
+
+    subscriptions: that get its events. Each has its xid and the URL of its page.
+    """
+
+    dangling: list[tuple[str, str]]
+    subscriptions: list[tuple[str, str]]
+
+
+async def _referrers(page: PageContext, place: ModelPlace) -> _Referrers:
+    query = {"direction": "in", "below": "", "limit": _MAX_REFERENCES}
+    found = (await page.get(f"/-/references{place.xid}", query)).json["references"]
+    sources = list(dict.fromkeys(each["from"] for each in found))
+    subscriptions = [source for source in sources if source.startswith(_SUBSCRIPTIONS)]
+    inside = (place.xid, *subscriptions)
+    dangling = [source for source in sources if source not in inside and not source.startswith(f"{place.xid}/")]
+    return _Referrers(
+        [(source, page.link(f"explore{source}")) for source in dangling[:_MAX_LISTED]],
+        [(source, page.link(source.removeprefix("/"))) for source in subscriptions[:_MAX_LISTED]],
+    )

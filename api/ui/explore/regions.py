@@ -10,6 +10,7 @@ from annals.api.ui.explore.deprecation import deprecation_rows, is_deprecated
 from annals.api.ui.explore.document_region import read_document
 from annals.api.ui.explore.entity_view import EntityView
 from annals.api.ui.explore.message_regions import read_endpoint_messages, read_resolved_message
+from annals.api.ui.explore.references_region import read_references
 from annals.api.ui.explore.versions_region import read_versions
 from annals.api.ui.page_context import PageContext
 
@@ -81,6 +82,7 @@ REGIONS: Final = (
         lambda entity: entity.place.is_group and entity.place.plural == _ENDPOINTS,
         read_endpoint_messages,
     ),
+    Region("References", "explore/references.html", lambda entity: True, read_references),
     Region("Attributes", "explore/attributes.html", lambda entity: True, _attributes),
     Region("Meta", "explore/attributes.html", lambda entity: entity.place.is_resource, _meta),
 )

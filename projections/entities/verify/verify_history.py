@@ -19,6 +19,7 @@ from annals.domain.values import xid as xids
 from annals.projections.entities.rows import ROW_COLUMNS, entity_row, stored_row
 from annals.projections.entities.tables import tables
 from annals.projections.entities.verify.verify_published_versions import verify_published_versions
+from annals.projections.entities.verify.verify_references import ReferenceSum
 
 _ROW_COLUMNS: Final = ", ".join(f"r.{name}" for name in ROW_COLUMNS)
 _EVENT_COLUMNS: Final = ", ".join(f"l.{name}" for name in LogRow._fields)
@@ -56,12 +57,13 @@ def verify_history(
         with ArchivedStates(store) as archived:
             yield from verify_history(store, progress, archived)
             return
-    unreadable_messages, log_end = list[str](), 0
+    unreadable_messages, log_end, references = list[str](), 0, ReferenceSum()
     with open_snapshot(store) as connection, catch_unreadable(unreadable_messages.append):
         if not tables().exist(connection):
             return
         events, rows, log_end = sql.run(connection, _SELECT_COUNTS).fetchone()
         for done, row_values in enumerate(_all_rows(connection), 1):
+            references.add(row_values[:_ROW_WIDTH], row_values[_ROW_WIDTH])
             if not _is_expected_row(row_values, store.mapper, archived):
                 yield VerificationFinding(
                     _claimed_position(row_values, log_end),
@@ -73,6 +75,8 @@ def verify_history(
             yield VerificationFinding(
                 log_end, f"the read model has {rows} rows of present and past, but the log results in {events}"
             )
+        if not references.is_sum_of_table(connection):
+            yield VerificationFinding(log_end, "the table reference is not what the rows of the read model result in")
         yield from verify_published_versions(connection, store.mapper, log_end, archived)
     for message in unreadable_messages:
         yield VerificationFinding(log_end, f"the database cannot read the read model's rows: {message}")

@@ -94,6 +94,7 @@ QUERIES: Final = (
     *("offset=1&limit=1", "referenceFormat=qualified&format=resolved", "uri=/schemagroups/shut/schemas/one/versions/1"),
     *("q=ada", "q=shut&limit=1", "q=one&versions=all", "q=s&limit=2", "q=ada in:name&format=csv", "q=o type:endpoints"),
     *("q=group:/schemagroups/shut", "q=seen o", "q=format:own", 'q="one"'),
+    *("direction=in", "below&direction=in&limit=2", "below", "depth=3&direction=in", "direction=in&asof={}"),
     *("uri=urn:s:shut", "uri=urn:s:seen", "uri=/messagecatalog/shut/messagedefinitions/one/versions/1"),
 )
 EVENT_STREAM: Final = "text/event-stream"

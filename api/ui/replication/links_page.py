@@ -1,0 +1,129 @@
+"""The pages of replication links: their list, and one of them with its state (UI-56, UI-113)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from annals.api.http.response import Response
+from annals.api.ui.confirm import Confirmation, confirm_page
+from annals.api.ui.forms import read_form
+from annals.api.ui.page_context import PageContext
+from annals.api.ui.problem_page import shown_problem
+from annals.api.ui.text_values import json_text
+from annals.domain.errors.http_errors import Forbidden
+from annals.domain.errors.problems import BadRequest, NotFound, Problem
+
+_ACTIONS: Final = ("check", "pause", "resume")
+#: The command that makes the first link.
+_COMMAND: Final = "annals replicate add --id copy --remote https://other.example"
+
+
+class LinkRow(NamedTuple):
+    """One link. behind: the lag as text; conflicts: None where the link counts none."""
+
+    id: str
+    url: str
+    state: str
+    behind: str
+    verdict: str
+    conflicts: int | None
+    error: str
+
+
+async def links_page(page: PageContext) -> Response:
+    """The list of links. Raises: Forbidden."""
+    rows = [_row(page, each) for each in (await page.get("/-/links")).json]
+    return await page.render("replication/links.html", "Replication", rows=rows, command=_COMMAND)
+
+
+async def link_page(page: PageContext) -> Response:
+    """One link. Raises: NotFound, Forbidden, BadRequest."""
+    id, alert, status = page.path_params["id"], None, 200
+    if page.request.method == "POST":
+        action = (await read_form(page.request, page.receive)).get("action", "")
+        if action not in _ACTIONS:
+            raise BadRequest(error_detail='the field "action" names no action')
+        try:
+            answer = await page.send("POST", f"/-/links/{id}/actions/{action}")
+        except (NotFound, Forbidden):
+            raise
+        except Problem as problem:
+            alert, status = shown_problem(problem, page.request), problem.status
+        else:
+            path = f"links/{id}"
+            return page.redirect(path) if action == "check" else page.saved(path, answer)
+    link = (await page.get(f"/-/links/{id}")).json
+    return await page.render(
+        "replication/link.html",
+        f"Link {id}",
+        status,
+        row=_row(page, link),
+        link_status=link["status"],
+        settings={name: value for name, value in link.items() if name not in ("id", "status")},
+        own_path=f"links/{id}",
+        alert=alert,
+    )
+
+
+async def promote_page(page: PageContext) -> Response:
+    """The page that promotes a link. Raises: NotFound."""
+    id = page.path_params["id"]
+    link = (await page.get(f"/-/links/{id}")).json
+    scope = json_text(link["scope"]) if link.get("scope") else "the whole registry"
+    confirmation = Confirmation(
+        title=f"Promote link {id}",
+        button="Promote",
+        effects=(
+            f"The link ends: it copies nothing more, and cannot be resumed. 1 link: {id}.",
+            f"Clients of this registry can write what it copied: {scope}.",
+        ),
+        cancel=f"links/{id}",
+        done=f"links/{id}",
+        act=lambda: page.send("POST", f"/-/links/{id}/actions/promote"),
+        is_dangerous=True,
+    )
+    return await confirm_page(page, confirmation)
+
+
+async def repair_page(page: PageContext) -> Response:
+    """The page that repairs a link. Raises: NotFound."""
+    id = page.path_params["id"]
+    link = (await page.get(f"/-/links/{id}")).json
+    difference = link["status"].get("difference")
+    first = f" The first one that the last check found is {difference.get('xid', difference)}." if difference else ""
+    confirmation = Confirmation(
+        title=f"Repair link {id}",
+        button="Repair",
+        effects=(
+            "Each entity that differs gets the state that the other registry has. Their number is known after both"
+            f" registries were compared.{first}",
+            "The history keeps what is replaced.",
+        ),
+        cancel=f"links/{id}",
+        done=f"links/{id}",
+        act=lambda: page.send("POST", f"/-/links/{id}/actions/repair"),
+    )
+    return await confirm_page(page, confirmation)
+
+
+def _row(page: PageContext, link: Mapping[str, Any]) -> LinkRow:
+    status: Mapping[str, Any] = link["status"]
+    error = status.get("error")
+    conflicts = status.get("conflicts")
+    return LinkRow(
+        link["id"],
+        page.link(f"links/{link['id']}"),
+        status["state"],
+        _behind_text(status.get("lag")),
+        status.get("verdict", ""),
+        len(conflicts) if isinstance(conflicts, list) else conflicts,
+        error if isinstance(error, str) else str(error.get("message", error)) if isinstance(error, dict) else "",
+    )
+
+
+def _behind_text(lag: Mapping[str, Any] | None) -> str:
+    if lag is None:
+        return ""
+    seconds = f", {lag['seconds']:.0f} seconds" if "seconds" in lag else ""
+    return f"{lag['positions']} positions{seconds}"

@@ -1,0 +1,53 @@
+"""The page with all subscriptions that the caller may see (UI-53, UI-110)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from annals.api.http.response import Response
+from annals.api.ui.frame.frame import shell_quoted
+from annals.api.ui.page_context import PageContext
+
+_EXAMPLE: Final = '{"sink": "https://example.com/events", "protocol": "HTTP"}'
+
+
+class SubscriptionRow(NamedTuple):
+    """One subscription. sink: without its query. lag: in positions; None if no deliverer has said it."""
+
+    id: str
+    url: str
+    sink: str
+    protocol: str
+    state: str
+    lag: int | None
+    dead_letters: int
+
+
+async def list_page(page: PageContext) -> Response:
+    """The page."""
+    answer = await page.get("/subscriptions", {"limit": str(page.limit), "after": page.param("after") or None})
+    following = answer.link("next")
+    first_url = page.link("subscriptions") if page.param("after") else None
+    next_url = page.link("subscriptions", after=following.query["after"]) if following else None
+    return await page.render(
+        "subscriptions/list.html",
+        "Subscriptions",
+        rows=[_row(page, each) for each in answer.json],
+        pages={"first": first_url, "previous": None, "next": next_url, "last": None},
+        create_url=page.link("subscriptions/new") if page.caller.writes_somewhere else "",
+        curl=f"curl {shell_quoted(page.api_url('/subscriptions'))} -H 'Content-Type: application/json' -d '{_EXAMPLE}'",
+    )
+
+
+def _row(page: PageContext, subscription: Mapping[str, Any]) -> SubscriptionRow:
+    status = subscription.get("status", {})
+    return SubscriptionRow(
+        subscription["id"],
+        page.link(f"subscriptions/{subscription['id']}"),
+        subscription["sink"].partition("?")[0],
+        subscription["protocol"],
+        status.get("state", ""),
+        status.get("lag"),
+        status.get("deadletters", 0),
+    )

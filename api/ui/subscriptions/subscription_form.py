@@ -1,0 +1,113 @@
+"""The fields of the form of a subscription, and the document that they make (UI-54)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+
+from annals.api.ui.forms import Form
+from annals.domain.errors.problems import Problem
+from annals.domain.values.json_text import dumps, loads
+
+_INDENTED: Final = orjson.OPT_INDENT_2
+_WORDS_OF_START: Final = ("latest", "earliest")
+#: The fields, each with the members of the document that it is about.
+_MEMBERS: Final[Mapping[str, tuple[str, ...]]] = {
+    "protocol": ("protocol",),
+    "sink": ("sink",),
+    "types": ("types",),
+    "filters": ("filters",),
+    "settings": ("protocolsettings",),
+    "start": ("config",),
+    "credential": ("sinkcredential",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FieldText:
+    """A field as the form shows it. error: empty for a value that is not refused."""
+
+    name: str
+    text: str
+    error: str = ""
+
+
+class InvalidField(ValueError):
+    """A text of a field that stands for no value. name: of the field."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(reason)
+        self.name = name
+
+
+def texts_of(subscription: Mapping[str, Any]) -> dict[str, str]:
+    """The texts of the fields for a subscription; the credential is never shown."""
+    config = subscription.get("config", {})
+    return {
+        "protocol": subscription.get("protocol", "HTTP"),
+        "sink": subscription.get("sink", ""),
+        "types": "\n".join(subscription.get("types", ())),
+        "filters": _json_text(subscription.get("filters")),
+        "settings": _json_text(subscription.get("protocolsettings")),
+        "start": str(config.get("starttime") or config.get("startposition", "latest")),
+        "credential": "",
+    }
+
+
+def texts_of_form(form: Form) -> dict[str, str]:
+    """The texts that a browser sent; the credential is not sent back."""
+    return {name: form.get(name) for name in _MEMBERS} | {"credential": ""}
+
+
+def document_of(form: Form, stored: Mapping[str, Any]) -> dict[str, Any]:
+    """The subscription that a form describes. stored: has the members that no field is about. Raises: InvalidField."""
+    document = {name: value for name, value in stored.items() if name not in ("id", "status")}
+    texts = {
+        "sink": form.get("sink").strip(),
+        "protocol": form.get("protocol"),
+        "types": [line.strip() for line in form.get("types").split("\n") if line.strip()],
+        "filters": _parse_json("filters", form.get("filters"), list),
+        "protocolsettings": _parse_json("settings", form.get("settings"), dict),
+        "config": _config(form.get("start").strip(), stored.get("config", {})),
+    }
+    if credential := _parse_json("credential", form.get("credential"), dict):
+        texts["sinkcredential"] = credential
+    document |= texts
+    return {name: value for name, value in document.items() if value not in ("", None, [], {})}
+
+
+def refused_field(problem: Problem) -> str:
+    """The field that a refusal is about; empty for none."""
+    pointer = str((problem.extensions or {}).get("pointer", ""))
+    member = pointer.split("/")[1] if pointer.startswith("/") else ""
+    return next((field for field, members in _MEMBERS.items() if member in members), "")
+
+
+def _config(start: str, stored: Mapping[str, Any]) -> dict[str, Any]:
+    config = {name: value for name, value in stored.items() if name not in ("startposition", "starttime")}
+    if not start:
+        return config
+    if start in _WORDS_OF_START:
+        return {**config, "startposition": start}
+    if start.isascii() and start.isdecimal() and len(start) < 19:
+        return {**config, "startposition": int(start)}
+    return {**config, "starttime": start}
+
+
+def _parse_json(name: str, text: str, type: type[Any]) -> Any:
+    if not text.strip():
+        return None
+    try:
+        value = loads(text)
+    except ValueError as error:
+        raise InvalidField(name, f"it is not JSON: {error}") from None
+    if not isinstance(value, type):
+        raise InvalidField(name, f"a JSON {'array' if type is list else 'object'} is needed")
+    return value
+
+
+def _json_text(value: Any) -> str:
+    return orjson.dumps(orjson.loads(dumps(value)), option=_INDENTED).decode() if value else ""
