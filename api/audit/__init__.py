@@ -1,5 +1,5 @@
 """The audit trail over HTTP: history, interactions, differences and hashes, as JSON, NDJSON or CSV.
 
-`compare` compares documents of two Versions or moments by meaning. The queries themselves run in `projections/audit`.
+The queries themselves run in `projections/audit`.
 Begin with `history.py`, then `queries.py` and `responses.py`.
 """

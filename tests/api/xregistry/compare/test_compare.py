@@ -218,3 +218,16 @@ def test_callers(store_url: str) -> None:
         assert send("admin", "PUT", {"meta": {"xref": SCHEMA}}, "/schemagroups/h/schemas/r$details") == 201
         shown = send("elsewhere", path="/schemagroups/h/schemas/r/versions/1")
         assert send("elsewhere", path="/-/compare/schemagroups/h/schemas/r?left=1") == shown
+
+
+def test_limits_of_checks_hold(sqlite_url: str) -> None:
+    # UI-93: compared in the processes of checks, so a document that takes too long costs nothing but its answer
+    wide = {"type": "object", "properties": {f"p{number}": {"type": "integer"} for number in range(2_000)}}
+    create(sqlite_url, default_source())
+    with serving(sqlite_url) as api:
+        for id, more in (("v1", {}), ("v2", {"minProperties": 1})):
+            put(api, id, wide | more, "JsonSchema/draft-07")
+        assert short(api.get(COMPARE)) == [("added", "", False, True)]
+    with serving(sqlite_url, check_seconds=0.01) as api:
+        answer = api.send("GET", COMPARE)
+        assert (answer.status_code, "takes longer than the limit" in answer.text) == (400, True), answer.text
