@@ -17,8 +17,8 @@ The tables of a store on SQLite; PostgreSQL has the same with its own types. The
 the [log](../guides/history.md#following-changes), [segments](../guides/segments.md) or a
 [topic](../guides/publishing.md). Never write to them: `annals log verify` finds that.
 
-The log is permanent. The read model can be dropped, and `annals rebuild` creates it again from the log. The state of
-deliveries and links cannot be derived from the log, so a backup needs it."""
+The log is permanent. The read model can be dropped, and `annals rebuild` creates it again from the log, as it does with
+the search index. The state of deliveries and links cannot be derived from the log, so a backup needs it."""
 #: The tables by what they are for, each with its meaning.
 _GROUPS: Final[dict[str, dict[str, str]]] = {
     "The log": {
@@ -47,6 +47,12 @@ _GROUPS: Final[dict[str, dict[str, str]]] = {
         "reference": "The xids whose text is in the attributes of an entity, with the positions from and until which "
         "it was, to find what refers to an entity.",
         "projection": "The position up to which each projection has read the log.",
+    },
+    "The search index": {
+        "search_entity": "The entities that a search finds, each under a number, which is a new one after each change.",
+        "search_segment": "Ranges of numbers that were written or merged together, with how many of them are gone.",
+        "search_block": "Words of a segment, each with the numbers of the entities that have it, as one zstd frame.",
+        "search_text": "What answers show of some entities, as one zstd frame.",
     },
     "The state of subscriptions": {
         "delivery_state": "The progress of each subscription.",

@@ -24,9 +24,10 @@ from annals.domain.search.texts import SearchedEntity, Text
 from annals.domain.values.json_text import dumps, loads_trusted
 
 _HEADER: Final = struct.Struct("<II")
-_LEVEL: Final = 6
+_LEVEL: Final = 9
 #: Numbers are unsigned integers of four bytes.
 _NUMBERS: Final = "I"
+_NUMBER_BYTES: Final = 4
 _LINE: Final = b"\n"
 
 
@@ -45,7 +46,7 @@ def encode_words(entries: Sequence[WordNumbers]) -> bytes:
     for _, numbers in entries:
         steps.append(numbers[0])
         steps.extend(later - earlier for earlier, later in pairwise(numbers))
-    content = _HEADER.pack(len(entries), len(words)) + words + _little_endian(counts) + _little_endian(steps)
+    content = _HEADER.pack(len(entries), len(words)) + words + _planes(counts) + _planes(steps)
     return _CODECS.compress(content)
 
 
@@ -74,13 +75,11 @@ def _decode_words(data: Any) -> tuple[list[str], Sequence[int], Sequence[int]]:
     try:
         count, length = _HEADER.unpack_from(content)
         words = content[_HEADER.size : _HEADER.size + length].decode().split("\n")
-        numbers = array(_NUMBERS)
-        numbers.frombytes(content[_HEADER.size + length :])
+        numbers_start = _HEADER.size + length
+        counts = _numbers(content[numbers_start : numbers_start + count * _NUMBER_BYTES])
+        steps = _numbers(content[numbers_start + count * _NUMBER_BYTES :])
     except (ValueError, struct.error) as error:
         raise UnreadableRow(f"a block of the search index cannot be read: {error}") from error
-    if sys.byteorder == "big":
-        numbers.byteswap()
-    counts, steps = numbers[:count], numbers[count:]
     if not len(words) == len(counts) == count or sum(counts) != len(steps) or 0 in counts:
         raise UnreadableRow("a block of the search index has another length than it says")
     return words, counts, steps
@@ -112,10 +111,25 @@ def decode_entity(row: bytes) -> SearchedEntity:
         raise UnreadableRow(f"an entity of the search index cannot be read: {error}") from error
 
 
-def _little_endian(numbers: array[int]) -> bytes:
+def _planes(numbers: array[int]) -> bytes:
+    """Numbers as their lowest bytes, then their second ones and so on: most high bytes are 0 and take no space."""
     if sys.byteorder == "big":
         numbers.byteswap()
-    return numbers.tobytes()
+    content = numbers.tobytes()
+    return b"".join(content[plane::_NUMBER_BYTES] for plane in range(_NUMBER_BYTES))
+
+
+def _numbers(planes: bytes) -> array[int]:
+    """The numbers of `_planes`. Raises: ValueError for another length."""
+    count = len(planes) // _NUMBER_BYTES
+    content = bytearray(len(planes))
+    for plane in range(_NUMBER_BYTES):
+        content[plane::_NUMBER_BYTES] = planes[plane * count : (plane + 1) * count]
+    numbers = array(_NUMBERS)
+    numbers.frombytes(content)
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers
 
 
 def _decompress(data: Any) -> bytes:

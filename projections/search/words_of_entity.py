@@ -4,7 +4,7 @@ A word ends with a tab and a letter that says where it is, so that a range of wo
 words with a prefix. Letters of Versions are small. Other kinds of words begin with a character that no word has first:
 
 - `=orderplaced`: the whole id, to find equal ids and those with a prefix;
-- `#4f21`: two parts that follow each other, as a hash; different pairs may share one;
+- `#4f2`: two parts that follow each other, as a hash; different pairs may share one;
 - `!t`, `!g`, `!f`: the type, the Group and the format.
 """
 
@@ -28,7 +28,7 @@ LETTERS: Final = "INLFD"
 ENTITY: Final = "E"
 _SEPARATOR: Final = "\t"
 _LAST: Final = chr(sys.maxunicode)
-_PAIR_BITS: Final = 0xFFFF
+_PAIR_HASHES: Final = 0xFFF
 
 TYPE: Final = "!t"
 GROUP: Final = "!g"
@@ -84,7 +84,7 @@ def pair_ranges(term: Term, place: TextPlace) -> list[WordRange]:
 
 
 def _pair(letter: str, first: str, second: str) -> str:
-    return f"#{crc32(f'{letter}{first} {second}'.encode(errors='replace')) & _PAIR_BITS:04x}"
+    return f"#{crc32(f'{letter}{first} {second}'.encode(errors='replace')) & _PAIR_HASHES:03x}"
 
 
 def _with_letter(word: str, letter: str, is_version: bool) -> str:

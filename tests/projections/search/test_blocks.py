@@ -1,0 +1,48 @@
+"""Blocks have what was put into them, and damaged ones are refused."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from annals.commands.store.damage import UnreadableRow
+from annals.domain.search.texts import Place, SearchedEntity, Text
+from annals.projections.search.blocks import (
+    WordNumbers,
+    all_words,
+    decode_entity,
+    decode_texts,
+    encode_entity,
+    encode_texts,
+    encode_words,
+    words_between,
+)
+
+NUMBERS: Final = st.sets(st.integers(0, 2**32 - 1), min_size=1, max_size=20).map(sorted)
+ENTRIES: Final = st.dictionaries(st.text("ab#é注\t", min_size=1, max_size=4), NUMBERS, min_size=1, max_size=20)
+
+
+@given(ENTRIES, st.integers(0, 2**40), st.text("ab#", max_size=2), st.text("ab#", max_size=2))
+def test_words(entries: dict[str, list[int]], base: int, low: str, high: str) -> None:
+    data = encode_words([WordNumbers(word, entries[word]) for word in sorted(entries)])
+    expected = {word: [base + number for number in entries[word]] for word in sorted(entries)}
+    assert {word: list(numbers) for word, numbers in all_words(data, base)} == expected
+    between = {word: list(numbers) for word, numbers in words_between(data, base, low, high)}
+    assert between == {word: numbers for word, numbers in expected.items() if low <= word < high}
+
+
+def test_texts() -> None:
+    entity = SearchedEntity("/a/b", "a", "", (Text(Place.NAME, "name", "line\nbreak"),), True)
+    data = encode_texts((number, encode_entity(entity)) for number in (0, 7))
+    assert {number: decode_entity(row) for number, row in decode_texts(data, 100).items()} == {100: entity, 107: entity}
+
+
+@pytest.mark.parametrize("data", [b"", b"x", None, encode_texts([(0, b"[]")])[:-2]])
+def test_damaged_blocks(data: bytes | None) -> None:
+    with pytest.raises(UnreadableRow):
+        list(all_words(data, 0))
+    with pytest.raises(UnreadableRow):
+        decode_texts(data, 0)

@@ -1,0 +1,65 @@
+"""Which segments are merged, and that a few are left of many."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+
+from annals.domain.model.builtin import default_source
+from annals.domain.search.query import parse_query
+from annals.projections.search.index_reader import IndexReader
+from annals.projections.search.search import search
+from annals.projections.search.segments import FAN_OUT, Segment, all_segments, mergeable
+from tests.support.registries.in_process import create, serving
+from tests.support.search_index import index_writer, scan, write_pending
+
+
+def _segments(*sizes: int) -> list[Segment]:
+    lows = [sum(sizes[:number]) + 1 for number in range(len(sizes))]
+    return [Segment(low, low + size - 1, size) for low, size in zip(lows, sizes, strict=True)]
+
+
+#: Sizes of segments, and the places of those that are merged next.
+CASES: Final = [
+    ((), ()),
+    ((100,), ()),
+    ((100, 20, 3), ()),
+    ((1,) * FAN_OUT, range(FAN_OUT)),
+    ((100, *((1,) * FAN_OUT)), range(1, FAN_OUT + 1)),
+    ((1, 100), (0, 1)),
+    ((400_000, 200_000, 200_000), ()),
+]
+
+
+@pytest.mark.parametrize(("sizes", "places"), CASES)
+def test_mergeable(sizes: tuple[int, ...], places: tuple[int, ...]) -> None:
+    segments = _segments(*sizes)
+    assert list(mergeable(segments)) == [segments[place] for place in places]
+
+
+def test_a_segment_is_written_again_when_half_of_it_is_gone() -> None:
+    (segment,) = _segments(10)
+    assert list(mergeable([segment._replace(gone=5)])) == []
+    assert list(mergeable([segment._replace(gone=6)])) == [segment._replace(gone=6)]
+
+
+def test_changes_leave_few_segments(store_url: str) -> None:
+    """An entity that is changed again and again takes the room of one."""
+    create(store_url, default_source())
+    with serving(store_url) as api, index_writer(store_url) as writer:
+        for number in range(40):
+            api.done("PUT", "/schemagroups/g", {"name": f"name{number}"})
+            api.done("PUT", f"/schemagroups/g{number % 3}", {})
+            write_pending(writer)
+        api.done("DELETE", "/schemagroups/g2")
+        write_pending(writer)
+        with writer.readers.view() as view:
+            segments = all_segments(view.database)
+            assert len(segments) <= 2 * FAN_OUT
+            assert sum(segment.size - segment.gone for segment in segments) == 3
+            (count,) = view.database.one("SELECT count(*) FROM search_entity")
+            assert count == 3
+            query = parse_query("name39")
+            found = search(IndexReader(view.database), query, 10)
+            assert [result.key for result in found.results] == scan(view, query) != []
