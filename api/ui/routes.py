@@ -11,6 +11,8 @@ from annals.api.ui.edit.restore_page import restore_page
 from annals.api.ui.explore.entity_page import explore_page
 from annals.api.ui.explore.root_page import root_page
 from annals.api.ui.model.definition_pages import capabilities_page, model_page
+from annals.api.ui.history.interaction_page import interaction_page
+from annals.api.ui.history.timeline_page import timeline_page
 from annals.api.ui.overview import overview_page
 from annals.api.ui.page_route import WITH_FORM, PageRoute, RouteTable
 from annals.api.ui.search_page import search_page
@@ -32,6 +34,8 @@ PAGES: Final = RouteTable.build(
         PageRoute("restore/{xid:path}", restore_page, "Explore", WITH_FORM, writes_with_asof=True),
         PageRoute("model", model_page, "Model", WITH_FORM),
         PageRoute("capabilities", capabilities_page, "Capabilities", WITH_FORM),
+        PageRoute("timeline", timeline_page, "Timeline"),
+        PageRoute("interactions/{id}", interaction_page, "Timeline"),
     )
 )
 #: The templates of the paths, for log lines.
