@@ -18,7 +18,7 @@ from annals.projections.entities.query import View
 
 HISTORY: Final = "history"
 #: The accepted query parameters.
-PARAMETERS: Final = ("images", "below", "order", "after", "limit", "from", "until", "format")
+PARAMETERS: Final = ("images", "below", "order", "after", "limit", "from", "until", "caller", "id", "format")
 
 
 def history_table(registry: Registry, request: Request) -> RequestedTable:

@@ -6,23 +6,24 @@ interaction without such a part does not exist for the caller.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import chain
+from collections.abc import Callable, Iterator
+from itertools import chain, islice
 from typing import Final
 
 from annals.api.audit.formats import ListWrapper
 from annals.api.audit.queries import find_interaction
 from annals.api.audit.representations import (
-    INTERACTION_TABLE,
-    PARTIAL_INTERACTION_TABLE,
     interaction_members,
+    interaction_table,
     revision_table,
 )
-from annals.api.audit.request_params import parse_audit_params, requested_range
-from annals.api.audit.responses import RequestedTable, TableContent, may_see_outside_tree, paginate
+from annals.api.audit.request_params import AuditParams, parse_audit_params, requested_range
+from annals.api.audit.responses import RequestedTable, TableContent, may_see_outside_tree, next_link, paginate
 from annals.api.feeds.rights import check_reads_something, visible_streams
 from annals.api.http.request import Request
+from annals.api.http.response import Headers
 from annals.api.registry.open_registry import Registry
+from annals.commands.store.hashes import Interaction
 from annals.domain.access.roles import Caller
 from annals.domain.errors import problems
 from annals.projections.audit.trail import Revision
@@ -30,8 +31,8 @@ from annals.projections.entities.query import View
 
 INTERACTIONS: Final = "interactions"
 #: The accepted parameters of the list and of a single interaction.
-LIST_PARAMS: Final = ("caller", "order", "after", "limit", "from", "until", "format")
-ONE_PARAMS: Final = ("images", "format")
+LIST_PARAMS: Final = ("caller", "id", "xids", "order", "after", "limit", "from", "until", "format")
+ONE_PARAMS: Final = ("images", "after", "limit", "format")
 
 
 def interactions_table(registry: Registry, request: Request) -> RequestedTable:
@@ -52,7 +53,8 @@ def _list_table(registry: Registry, request: Request) -> RequestedTable:
         found = paginate(
             request, wanted, view.trail.interaction_ends(part, wanted.caller, may_see_outside_tree(request.caller))
         )
-        table = INTERACTION_TABLE if request.caller.sees_everything else PARTIAL_INTERACTION_TABLE
+        find_xids = _xid_finder(view, request.caller, wanted.xids) if wanted.xids else None
+        table = interaction_table(with_hashes=request.caller.sees_everything, find_xids=find_xids)
         return TableContent(table, view.trail.interactions_at(found.positions), view.position(), links=found.links)
 
     return wanted, look
@@ -68,7 +70,8 @@ def _interaction_table(request: Request, xregcorrelationid: str) -> RequestedTab
         if facts is None or first is None:
             raise problems.NotFound(request.path)
         around = ListWrapper(interaction_members(facts, with_hashes=request.caller.sees_everything), "events")
-        return TableContent(revision_table(wanted.images), chain((first,), things), facts.last, around)
+        shown, links = _page(request, wanted, chain((first,), things))
+        return TableContent(revision_table(wanted.images), shown, facts.last, around, links)
 
     return wanted, look
 
@@ -79,3 +82,25 @@ def _visible_revisions(caller: Caller, revisions: Iterator[Revision]) -> Iterato
         return iter(())
     may_see = visible_streams(caller)
     return (revision for revision in revisions if may_see is None or may_see(revision.event.stream))
+
+
+def _xid_finder(view: View, caller: Caller, count: int) -> Callable[[Interaction], list[str]]:
+    """Returns the xids of the first entities that an interaction changed, less those that the caller may not see."""
+    may_see = visible_streams(caller)
+
+    def find_xids(interaction: Interaction) -> list[str]:
+        positions = range(interaction.first, min(interaction.first + count - 1, interaction.last) + 1)
+        events = view.trail.events_at(positions)
+        found = (events[position] for position in positions if position in events)
+        return [event.xid for event in found if may_see is None or may_see(event.stream)]
+
+    return find_xids
+
+
+def _page(request: Request, wanted: AuditParams, revisions: Iterator[Revision]) -> tuple[Iterator[Revision], Headers]:
+    """As many revisions as the request asks for, and the link to the next ones."""
+    if wanted.limit is None:
+        return revisions, []
+    page = list(islice(revisions, wanted.limit + 1))
+    shown = page[: wanted.limit]
+    return iter(shown), [next_link(request, shown[-1].position)] if len(page) > wanted.limit else []

@@ -45,11 +45,12 @@ def history_positions(
     includes_descendants = _is_collection(xid) if audit_params.below is None else audit_params.below
     _check_existed(view, xid, includes_descendants)
     log_range = requested_range(audit_params, view.log, now)
-    return (
+    positions = (
         view.trail.tree_positions(xid, log_range, includes_outside_tree)
         if includes_descendants
         else view.trail.entity_positions(xid, log_range)
     )
+    return positions if audit_params.caller is None else view.trail.positions_by(audit_params.caller, positions)
 
 
 def compare_moments(view: View, xid: str, audit_params: AuditParams, now: datetime) -> ComparedMoments:
@@ -72,13 +73,12 @@ def compare_moments(view: View, xid: str, audit_params: AuditParams, now: dateti
 def find_interaction(
     view: View, xregcorrelationid: str, audit_params: AuditParams
 ) -> tuple[Interaction, Iterator[Revision]] | None:
-    """One interaction and its events in order; None if no interaction has the id."""
+    """One interaction and its events in order, after the position that the request names; None without such an id."""
     interaction = None if "\0" in xregcorrelationid else view.log.interaction(xregcorrelationid)
     if interaction is None:
         return None
-    return interaction, view.trail.revisions(
-        range(interaction.first, interaction.last + 1), before="before" in audit_params.images
-    )
+    first = max(interaction.first, (audit_params.after or 0) + 1)
+    return interaction, view.trail.revisions(range(first, interaction.last + 1), before="before" in audit_params.images)
 
 
 def _is_collection(xid: str) -> bool:

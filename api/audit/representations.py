@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from annals.api.audit.formats import JsonMembers, TableLayout
@@ -57,6 +57,7 @@ def _revision_members(revision: Revision) -> JsonMembers:
         "caller": interaction.caller,
         "command": interaction.command,
         "xregcorrelationid": interaction.xregcorrelationid,
+        "last": interaction.last,
     }
 
 
@@ -68,7 +69,7 @@ def _image(event: EntityEvent | None) -> JsonMembers | None:
 
 _REVISION_COLUMNS: Final = (
     *("position", "time", "xid", "type", "revision", "action", "reason", "epoch", "changed"),
-    *("caller", "command", "xregcorrelationid"),
+    *("caller", "command", "xregcorrelationid", "last"),
 )
 
 
@@ -87,17 +88,23 @@ def interaction_members(interaction: Interaction, *, with_hashes: bool = True) -
     }
 
 
-def _interaction_table(*, with_hashes: bool) -> TableLayout[Interaction]:
+def interaction_table(
+    *, with_hashes: bool, find_xids: Callable[[Interaction], list[str]] | None = None
+) -> TableLayout[Interaction]:
+    """The layout of interactions. with_hashes: whether the reader sees all that they cover; the header of CSV is the
+    same without. find_xids: returns the entities to name; None to name none.
+    """
+
     def members(interaction: Interaction) -> JsonMembers:
-        return interaction_members(interaction, with_hashes=with_hashes)
+        xids = {} if find_xids is None else {"xids": find_xids(interaction)}
+        return interaction_members(interaction, with_hashes=with_hashes) | xids
+
+    def rows(interaction: Interaction) -> Iterator[JsonMembers]:
+        row = members(interaction)
+        yield row | ({"xids": " ".join(row["xids"])} if "xids" in row else {})
 
     columns = ("xregcorrelationid", "first", "last", "time", "caller", "command", "registryurl", "chain", "state")
-    return TableLayout(columns, members, lambda interaction: (members(interaction),))
-
-
-INTERACTION_TABLE: Final = _interaction_table(with_hashes=True)
-#: For a reader who sees a part of the registry; the header of CSV is the same.
-PARTIAL_INTERACTION_TABLE: Final = _interaction_table(with_hashes=False)
+    return TableLayout((*columns, "xids") if find_xids else columns, members, rows)
 
 
 def moment_members(interaction: Interaction, caller: Caller) -> JsonMembers:

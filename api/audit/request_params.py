@@ -17,6 +17,8 @@ from annals.projections.log.reader import Log
 
 #: Maximum number of items in a page.
 MAX_LIMIT: Final = 1000
+#: Maximum number of entities that a list of interactions names for each.
+MAX_XIDS: Final = 10
 
 _NUMBER: Final = re.compile(r"[0-9]{1,18}\Z")
 _SWITCH: Final = {"": True, "true": True, "false": False}
@@ -29,7 +31,8 @@ class AuditParams:
 
     images: `before`, `after` or both. below: whether to include everything below the entity. after, limit: of a page.
     start, end: moments as given (`from`; `until` or `to`): the result covers what came after the first, up to the
-    second.
+    second. id: of the interaction that the result is limited to. xids: the number of entities to name for each
+    interaction.
     """
 
     images: tuple[str, ...] = ()
@@ -40,6 +43,8 @@ class AuditParams:
     start: str | None = None
     end: str | None = None
     caller: str | None = None
+    id: str | None = None
+    xids: int = 0
     format: TableFormat | None = None
 
 
@@ -65,6 +70,11 @@ def requested_range(audit_params: AuditParams, log: Log, now: datetime, end_name
     after = log.as_of(audit_params.start, now, "from").last if audit_params.start is not None else 0
     head = log.head().last
     last_position = log.as_of(audit_params.end, now, end_name).last if audit_params.end is not None else head
+    if audit_params.id is not None:
+        interaction = log.interaction(audit_params.id)
+        if interaction is None:
+            return LogRange(0, 0, audit_params.backwards)
+        after, last_position = max(after, interaction.first - 1), min(last_position, interaction.last)
     if audit_params.after is not None:
         if audit_params.after > head:
             raise BadRequest(
@@ -109,10 +119,13 @@ def _parse_position(value: str) -> int:
     return int(value)
 
 
-def _parse_limit(value: str) -> int:
-    if not _NUMBER.match(value) or not 0 < int(value) <= MAX_LIMIT:
-        raise ValueError(f"it takes a number from 1 to {MAX_LIMIT}")
-    return int(value)
+def _number_parser(max_value: int) -> Callable[[str], int]:
+    def parse(value: str) -> int:
+        if not _NUMBER.match(value) or not 0 < int(value) <= max_value:
+            raise ValueError(f"it takes a number from 1 to {max_value}")
+        return int(value)
+
+    return parse
 
 
 #: The parameters by name: the field that each fills, and its parser.
@@ -121,10 +134,12 @@ _PARAMETERS: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
     "below": ("below", _choice_parser(_SWITCH)),
     "order": ("backwards", _choice_parser(_ORDERS)),
     "after": ("after", _parse_position),
-    "limit": ("limit", _parse_limit),
+    "limit": ("limit", _number_parser(MAX_LIMIT)),
     "from": ("start", str),
     "until": ("end", str),
     "to": ("end", str),
     "caller": ("caller", str),
+    "id": ("id", str),
+    "xids": ("xids", _number_parser(MAX_XIDS)),
     "format": ("format", _choice_parser({format.value: format for format in TableFormat})),
 }

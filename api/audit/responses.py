@@ -77,7 +77,7 @@ def paginate(request: Request, audit_params: AuditParams, positions: Iterator[in
     page = list(islice(positions, audit_params.limit + 1))
     has_more = len(page) > audit_params.limit
     return PositionsPage(
-        page[: audit_params.limit], [_next_link(request, page[audit_params.limit - 1])] if has_more else []
+        page[: audit_params.limit], [next_link(request, page[audit_params.limit - 1])] if has_more else []
     )
 
 
@@ -124,7 +124,7 @@ def entity_tag(position: int, request: Request, format: TableFormat) -> bytes:
     return conditional.log_tag(position, tagged_request, (0, 0))
 
 
-def _next_link(request: Request, after: int) -> tuple[bytes, bytes]:
+def next_link(request: Request, after: int) -> tuple[bytes, bytes]:
     """The link to the next page, which is the same request with another `after`."""
     query = "&".join(filter(None, (query_without(request, "after"), f"after={after}")))
     url = f"{request.base}{xids.join(*request.segments)}?{query}"

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from annals.api.audit.request_params import MAX_LIMIT as AUDIT_LIMIT
+from annals.api.audit.request_params import MAX_XIDS
 from annals.api.audit.tree_hash_params import MAX_PARTS
 from annals.api.compat.descriptions import DESCRIPTIONS
 from annals.api.feeds.formats import PAGE_SIZE
@@ -68,6 +69,7 @@ _VALUES: Final[Mapping[str, Any]] = {
     "ATTEMPT_LIMIT": attempts.MAX_LIMIT,
     "ATTEMPT_OUTCOMES": list(OUTCOMES),
     "AUDIT_LIMIT": AUDIT_LIMIT,
+    "AUDIT_XIDS": MAX_XIDS,
     "COMPATIBILITIES": [*COMPATIBILITIES, None],
     "DEAD_LETTER_LIMIT": dead_letters.MAX_LIMIT,
     "DEFAULT_EVENT_FAMILY": XREGISTRY,

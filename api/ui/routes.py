@@ -11,6 +11,8 @@ from annals.api.ui.edit.restore_page import restore_page
 from annals.api.ui.explore.entity_page import explore_page
 from annals.api.ui.explore.root_page import root_page
 from annals.api.ui.graph import graph_page
+from annals.api.ui.history.interaction_page import interaction_page
+from annals.api.ui.history.timeline_page import timeline_page
 from annals.api.ui.model.definition_pages import capabilities_page, model_page
 from annals.api.ui.overview import overview_page
 from annals.api.ui.page_route import WITH_FORM, PageRoute, RouteTable
@@ -51,6 +53,8 @@ PAGES: Final = RouteTable.build(
         PageRoute("links/{id}", link_page, _LINKS, WITH_FORM, takes_asof=False, needs_admin=True),
         PageRoute("links/{id}/promote", promote_page, _LINKS, WITH_FORM, takes_asof=False, needs_admin=True),
         PageRoute("links/{id}/repair", repair_page, _LINKS, WITH_FORM, takes_asof=False, needs_admin=True),
+        PageRoute("timeline", timeline_page, "Timeline"),
+        PageRoute("interactions/{id}", interaction_page, "Timeline"),
     )
 )
 #: The templates of the paths, for log lines.

@@ -55,6 +55,10 @@ _POSITIONS_WHERE: Final = "SELECT position FROM log WHERE {} AND +position > ? A
 _POSITIONS_OF_DEFINITIONS: Final = _POSITIONS_WHERE.format(f"stream IN ('{xids.MODEL}', '{xids.CAPABILITIES}')")
 _INTERACTION_ENDS: Final = "SELECT last FROM interaction WHERE last > ? AND last <= ?{} ORDER BY last"
 _BY_CALLER: Final = " AND caller = ?"
+_POSITIONS_OF_CALLER: Final = (
+    "SELECT l.position FROM log l"
+    " WHERE (SELECT caller FROM interaction WHERE last >= l.position ORDER BY last LIMIT 1) = ? AND "
+)
 _WITH_POSITIONS: Final = (
     " AND last IN (SELECT (SELECT i.last FROM interaction i WHERE i.last >= l.position ORDER BY i.last LIMIT 1)"
     " FROM ({}) AS l)"
@@ -143,6 +147,13 @@ class AuditTrail:
         return self._first_column(
             log_range.ordered(POSITIONS_OF_TREE), (stream, f"{stream}0", stream, f"{stream}/", *log_range[:2])
         )
+
+    def positions_by(self, caller: str, positions: Iterable[int]) -> Iterator[int]:
+        """Those of some positions whose interactions are of a caller, in their order. Cost: O(positions)."""
+        for batch in batches(positions):
+            statement = _POSITIONS_OF_CALLER + self._db.in_list("l.position")
+            found = {row[0] for row in self._db.all(statement, (caller, self._db.list_parameter(batch)))}
+            yield from (position for position in batch if position in found)
 
     def interaction_ends(
         self, log_range: LogRange, caller: str | None = None, include_outside_tree: bool = True

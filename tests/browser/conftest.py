@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 import pytest
 from playwright.sync_api import Browser
@@ -11,6 +13,10 @@ from playwright.sync_api import Browser
 from tests.support.browser import Walk, chromium, walking
 from tests.support.registries.sample import fill
 from tests.support.serving import serving
+
+#: What requests of the administrator of `admin_url` have.
+ADMIN: Final = {"Authorization": "Bearer admin-token"}
+WRITER: Final = {"Authorization": "Bearer other"}
 
 
 @pytest.fixture(scope="session")
@@ -26,6 +32,24 @@ def sample_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with serving(f"sqlite:///{home / 'annals.db'}", home) as served:
         fill(served.url)
         yield served.url
+
+
+@pytest.fixture(scope="session")
+def admin_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Where the sample is served to callers with a token, and accepts API keys."""
+    home: Path = tmp_path_factory.mktemp("admin")
+    tokens = json.dumps({"admin-token": {"name": "alice", "role": "admin"}, "other": {"name": "bob", "role": "writer"}})
+    settings = {"ANNALS_TOKENS": tokens, "ANNALS_API_KEYS": "true"}
+    with serving(f"sqlite:///{home / 'annals.db'}", home, **settings) as served:
+        fill(served.url, headers=ADMIN)
+        yield served.url
+
+
+@pytest.fixture
+def admin(browser: Browser, admin_url: str) -> Iterator[Walk]:
+    """A walk of an administrator."""
+    with walking(browser, admin_url, extra_http_headers=ADMIN) as walk:
+        yield walk
 
 
 @pytest.fixture

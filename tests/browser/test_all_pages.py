@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from annals.api.ui.routes import PAGES
-from tests.support.browser import NARROW, WIDE, Walk, axe_script, walking
+from tests.support.browser import NARROW, WIDE, Walk, axe_script, check_look, walking
 
 pytestmark = [pytest.mark.uses("Chromium"), pytest.mark.timeout(120)]
 
@@ -66,6 +66,14 @@ PATHS: Final = {
     "subscriptions/{id}/discard/{sequence}": ("subscriptions/none/discard/1",),
     "links": ("links",),
     **{f"links/{{id}}{path}": (f"links/none{path}",) for path in ("", "/promote", "/repair")},
+    "timeline": (
+        "timeline",
+        "timeline?asof=20",
+        f"timeline?path=/{_READING}",
+        "timeline?from=never",
+        "timeline?id=none",
+    ),
+    "interactions/{id}": ("interactions/none",),
 }
 ALL: Final = [path for paths in PATHS.values() for path in paths]
 LOOKS: Final = [
@@ -96,14 +104,7 @@ def looking(request: pytest.FixtureRequest, browser: Browser, sample_url: str) -
 def test_looks(looking: Walk, axe: str, path: str) -> None:
     """UI-12, UI-14, UI-19, UI-21, UI-22."""
     looking.complaints.clear()
-    page = looking.go(f"/ui/{path}")
-    assert looking.axe(axe) == []
-    assert looking.overflow == 0 and looking.complaints == []
-    heading = page.locator("h1")
-    expect(heading).to_have_count(1)
-    assert page.title() == f"{heading.inner_text()} - annals"
-    for landmark in ("banner", "main", "contentinfo"):
-        expect(page.get_by_role(landmark)).to_have_count(1)
+    check_look(looking, axe, path)
 
 
 @pytest.mark.parametrize("path", ALL)

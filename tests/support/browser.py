@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, expect, sync_playwright
 
 from tests.support.downloads.npm import packages
 from tests.support.left_out import leave_out
@@ -74,6 +74,18 @@ class Walk:
     def picture(self, file: Path) -> None:
         """Stores the whole page as a picture, for a developer to look at."""
         self.page.screenshot(path=str(file), full_page=True)
+
+
+def check_look(walk: Walk, axe: str, path: str) -> None:
+    """What holds on each page. axe: the source of axe-core. path: below `/ui/`."""
+    page = walk.go(f"/ui/{path}")
+    assert walk.axe(axe) == []
+    assert walk.overflow == 0 and walk.complaints == []
+    heading = page.locator("h1")
+    expect(heading).to_have_count(1)
+    assert page.title() == f"{heading.inner_text()} - annals"
+    for landmark in ("banner", "main", "contentinfo"):
+        expect(page.get_by_role(landmark)).to_have_count(1)
 
 
 @contextmanager

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final, NamedTuple
 from urllib.parse import quote, unquote_plus
 
 from annals.api.http.query_params import QueryParams, all_query_params, single_value
 from annals.api.http.request import Request
 from annals.api.http.response import Response
+from annals.api.ui.local_times import moment_of_field
 from annals.api.ui.redirect import redirect
 from annals.api.ui.sign_in.local_paths import below_root
 from annals.domain.errors.problems import BadRequest
@@ -19,8 +19,7 @@ SHOWN_POSITION: Final = "shownposition"
 SHOWN_TIME: Final = "showntime"
 _FIELDS: Final = (POSITION, TIME, SHOWN_POSITION, SHOWN_TIME)
 #: Parameters that belong to one moment: the place in a list, and the result of a write.
-_MOMENT_PARAMS: Final = ("asof", "page", "after", "cursor", "saved")
-_LOCAL_TIME: Final = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2})?(\.\d+)?\Z")
+_MOMENT_PARAMS: Final = ("asof", "page", "after", "order", "cursor", "saved")
 
 
 class AsofForm(NamedTuple):
@@ -67,7 +66,7 @@ def asof_redirect(request: Request) -> Response | None:
     if position is None and time is None:
         asof = single_value(params, "asof") or ""
     else:
-        asof = position if position is not None else _as_moment(time or "")
+        asof = position if position is not None else moment_of_field(time or "")
     return redirect(below_root(request, request.raw_path) + _query(request, asof))
 
 
@@ -77,13 +76,6 @@ def _changed(params: QueryParams, name: str, shown_name: str) -> str | None:
     # Browsers leave out seconds that are zero.
     is_same = value.strip() == shown or f"{value.strip()}:00" == shown
     return None if is_same else value.strip()
-
-
-def _as_moment(time: str) -> str:
-    """The time of the field as a moment, in UTC."""
-    if not _LOCAL_TIME.match(time):
-        return time
-    return f"{time}:00Z" if time.count(":") == 1 else f"{time}Z"
 
 
 def _query(request: Request, asof: str) -> str:

@@ -1,5 +1,6 @@
 // The form "As of": times in the zone of the browser, and the slider.
 import { localText } from "./times.js";
+import { toLocal, toUtc, zoneName } from "./zones.js";
 
 let waiting;
 const form = document.querySelector("form.asof[data-head]");
@@ -34,20 +35,4 @@ function describe(form, slider) {
     const { time } = await answer.json();
     slider.setAttribute("aria-valuetext", `${position}, ${time ? localText(new Date(time)) : "before the first event"}`);
   }, 150);
-}
-
-function zoneName() {
-  const parts = new Intl.DateTimeFormat(undefined, { timeZoneName: "short" }).formatToParts(new Date());
-  return parts.find(part => part.type === "timeZoneName").value;
-}
-
-function toLocal(utc) {
-  const date = new Date(`${utc}Z`);
-  if (Number.isNaN(date.getTime())) return "";
-  return new Date(date.getTime() - date.getTimezoneOffset() * 60000).toISOString().slice(0, 19);
-}
-
-function toUtc(local) {
-  const date = new Date(local);
-  return Number.isNaN(date.getTime()) ? local : date.toISOString().slice(0, 19);
 }

@@ -33,6 +33,8 @@ REQUESTS = (
     ("DELETE", FILE, None),  # c4: 16 to 18
     ("PUT", "/dirs/d1/files/F1$details", {"size": 1}),  # c5: 19 to 21
 )
+#: The last position of each interaction.
+ENDS = {"c1": 9, "c2": 11, "c3": 15, "c4": 18, "c5": 21}
 DOCUMENT = "015abd7f5cc57a2dd94b7590f04ad8084273905ee33ec5cebeae62276a97f862"
 
 
@@ -111,7 +113,7 @@ DELETE, AGAIN = f"DeleteEntities {FILE}", "WriteTree PUT /dirs/d1/files/F1"
 
 def revision(position: int, number: int, action: str, by: Json, **members: Json) -> Json:
     common = {"position": position, "xid": FILE, "type": "dirs.files", "revision": number, "action": action, "epoch": 1}
-    return {**common, "changed": [], **by, **members}
+    return {**common, "changed": [], **by, "last": ENDS[by["xregcorrelationid"]], **members}
 
 
 REVISIONS = [
@@ -164,6 +166,11 @@ def test_images_are_what_the_api_showed(audited: AuditedRegistry) -> None:
         (f"{FILE}?order=desc&after=17", [10, 8]),
         (f"{FILE}?until=0", []),
         (f"{FILE}?unknown=1", [8, 10, 17, 20]),
+        (f"{FILE}?caller=anonymous", [8, 10, 17, 20]),
+        (f"{FILE}?caller=nobody", []),
+        ("/?below&id=c3&order=desc", [15, 14, 13, 12]),
+        ("/dirs?id=c3&caller=anonymous&from=13", []),
+        (f"{FILE}?id=none", []),
     ],
 )
 def test_which_revisions(audited: AuditedRegistry, path: str, positions: list[int]) -> None:
@@ -233,6 +240,10 @@ def test_everything_that_one_request_did(audited: AuditedRegistry) -> None:
         ("from=c1&until=2026-01-01T00:00:03Z", ["c2", "c3"]),
         ("caller=anonymous&after=16", ["c4", "c5"]),
         ("caller=nobody", []),
+        ("id=c3", ["c3"]),
+        ("id=C3&caller=anonymous&until=15", ["c3"]),
+        ("id=c3&from=c3", []),
+        ("id=none", []),
     ],
 )
 def test_the_list_of_interactions(audited: AuditedRegistry, query: str, ids: list[str]) -> None:
@@ -243,6 +254,26 @@ def test_the_list_of_interactions(audited: AuditedRegistry, query: str, ids: lis
 def test_an_interaction_of_the_list(audited: AuditedRegistry) -> None:
     expected = {**facts(4, DELETE), **stored(audited, "c4"), "first": 16, "last": 18}
     assert audited.get("/-/interactions?from=c3&limit=1") == [expected]
+
+
+@pytest.mark.parametrize(
+    ("count", "xids"), [(1, ["/dirs/d1"]), (2, ["/dirs/d1", FILE]), (9, ["/dirs/d1", FILE, f"{FILE}/versions/1"])]
+)
+def test_interactions_name_their_first_entities(audited: AuditedRegistry, count: int, xids: list[str]) -> None:
+    # UI-95
+    assert [each["xids"] for each in audited.get(f"/-/interactions?id=c4&xids={count}")] == [xids]
+    answer = audited.send("GET", f"/-/interactions?id=c4&xids={count}&format=csv")
+    assert next(csv.DictReader(io.StringIO(answer.content.decode())))["xids"] == " ".join(xids)
+
+
+def test_pages_of_an_interaction(audited: AuditedRegistry) -> None:
+    first = audited.send("GET", "/-/interactions/c4?limit=2")
+    assert [each["position"] for each in json.loads(first.content)["events"]] == [16, 17]
+    assert f"<{BASE}/-/interactions/c4?limit=2&after=17>;rel=next" in first.headers["link"]
+    rest = audited.send("GET", "/-/interactions/c4?limit=2&after=17")
+    assert [each["position"] for each in json.loads(rest.content)["events"]] == [18]
+    assert "rel=next" not in rest.headers["link"]
+    assert audited.send("GET", "/-/interactions/c4?after=18").status == 404
 
 
 def test_two_moments_of_an_entity(audited: AuditedRegistry) -> None:
@@ -317,11 +348,12 @@ def test_ndjson_has_the_contents_of_json(audited: AuditedRegistry, path: str) ->
 
 def test_csv_of_a_history(audited: AuditedRegistry) -> None:
     # RFC 4180: CRLF, a header row that is always the same, quotes where they are needed
-    header = "position,time,xid,type,revision,action,reason,epoch,changed,caller,command,xregcorrelationid,before,after"
+    names = "position,time,xid,type,revision,action,reason,epoch,changed,caller,command,xregcorrelationid,last"
+    header = f"{names},before,after"
     answer = audited.send("GET", f"/-/history{FILE}?format=csv&until=c4&from=c1&order=desc")
     rows = (
-        f"17,{at(4, '.000000')},{FILE},dirs.files,3,deleted,deleted,1,,anonymous,{DELETE},c4,,",
-        f"10,{at(2, '.000000')},{FILE},dirs.files,2,updated,,1,{' '.join(CHANGED)},anonymous,{PATCH},c2,,",
+        f"17,{at(4, '.000000')},{FILE},dirs.files,3,deleted,deleted,1,,anonymous,{DELETE},c4,18,,",
+        f"10,{at(2, '.000000')},{FILE},dirs.files,2,updated,,1,{' '.join(CHANGED)},anonymous,{PATCH},c2,11,,",
     )
     assert answer.content.decode() == "".join(f"{line}\r\n" for line in (header, *rows))
     assert audited.send("GET", f"/-/history{FILE}?format=csv&until=0").content.decode() == f"{header}\r\n"

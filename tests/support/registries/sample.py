@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any, Final
 
 import httpx
@@ -68,9 +69,9 @@ ENDPOINTS: Final[dict[str, Any]] = {
 }
 
 
-def fill(url: str, schemas: int = 0) -> None:
+def fill(url: str, schemas: int = 0, headers: Mapping[str, str] | None = None) -> None:
     """Writes all of it into a registry with the model of a new one. schemas: how many more there are."""
-    with httpx.Client(base_url=url, timeout=60) as client:
+    with httpx.Client(base_url=url, timeout=60, headers=headers) as client:
         for path, body in (
             ("/schemagroups", SCHEMAS),
             ("/messagegroups", MESSAGES),

@@ -1,0 +1,78 @@
+"""The page of one interaction: its events, each with what changed before and after (UI-49, UI-97)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any, Final, NamedTuple
+
+from annals.api.http.response import Response
+from annals.api.ui.history.revision_rows import RevisionRow, revision_row
+from annals.api.ui.page_context import PageContext
+from annals.api.ui.text_values import json_text
+from annals.domain.errors.problems import NotFound
+
+#: Bounds of what the page shows of one event: attributes, and characters of each value.
+_MAX_VALUES: Final = 40
+_MAX_CHARACTERS: Final = 200
+
+
+class ChangedValue(NamedTuple):
+    """An attribute that an event changed; None where it had no value."""
+
+    name: str
+    before: str | None
+    after: str | None
+
+
+class EventRow(NamedTuple):
+    """One event. values: what changed; has_more: whether that is not all."""
+
+    revision: RevisionRow
+    values: list[ChangedValue]
+    has_more: bool
+
+
+async def interaction_page(page: PageContext) -> Response:
+    """The page. Raises: NotFound for one that does not exist, or did not at the moment of the page."""
+    id = page.path_params["id"]
+    query = {"images": "before,after", "limit": str(page.limit), "after": page.param("after") or None}
+    answer = await page.get(f"/-/interactions/{id}", query, with_asof=False)
+    interaction = answer.json
+    if page.asof is not None and interaction["last"] > await _position(page):
+        raise NotFound(f"/-/interactions/{id}")
+    more = answer.link("next")
+    return await page.render(
+        "history/interaction.html",
+        f"Interaction {interaction['xregcorrelationid']}",
+        interaction=interaction,
+        events=[_event_row(page, each) for each in interaction["events"]],
+        hashes=[(name, interaction[name]) for name in ("chain", "state") if name in interaction],
+        registry=page.link("explore/", asof=str(interaction["last"])),
+        first=page.link(page.path) if page.param("after") else None,
+        next=page.link(page.path, after=more.query["after"]) if more else None,
+    )
+
+
+async def _position(page: PageContext) -> int:
+    head = await page.own_api.get(page.request, "/-/log/head", {"asof": page.asof})
+    position: int = head.json["position"]
+    return position
+
+
+def _event_row(page: PageContext, item: Mapping[str, Any]) -> EventRow:
+    values = list(islice(_changed_values(item.get("before") or {}, item.get("after") or {}), _MAX_VALUES + 1))
+    return EventRow(revision_row(page, item), values[:_MAX_VALUES], len(values) > _MAX_VALUES)
+
+
+def _changed_values(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[ChangedValue]:
+    for name in sorted(before.keys() | after.keys()):
+        if (name in before, before.get(name)) != (name in after, after.get(name)):
+            yield ChangedValue(name, _text(before, name), _text(after, name))
+
+
+def _text(image: Mapping[str, Any], name: str) -> str | None:
+    if name not in image:
+        return None
+    text = json_text(image[name])
+    return text if len(text) <= _MAX_CHARACTERS else text[: _MAX_CHARACTERS - 1] + "…"
