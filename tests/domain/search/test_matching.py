@@ -8,18 +8,18 @@ import pytest
 
 from annals.domain.search.matching import FIRST_PLACE, ID_EQUAL, ID_PREFIX, marked, rank
 from annals.domain.search.query import parse_query
-from annals.domain.search.texts import Place, SearchedEntity, Text
+from annals.domain.search.texts import SearchedEntity, Text, TextPlace
 
 ENTITY: Final = SearchedEntity(
     "/schemagroups/shop/schemas/orderPlaced",
     "schemagroups.schemas",
     "avro/1.11",
     (
-        Text(Place.ID, "schemaid", "orderPlaced"),
-        Text(Place.NAME, "name", "Order, placed"),
-        Text(Place.LABEL, "labels.team", "checkout"),
-        Text(Place.FIELD, "total.amount", "total.amount"),
-        Text(Place.DESCRIPTION, "description", "What a customer has ordered"),
+        Text(TextPlace.ID, "schemaid", "orderPlaced"),
+        Text(TextPlace.NAME, "name", "Order, placed"),
+        Text(TextPlace.LABEL, "labels.team", "checkout"),
+        Text(TextPlace.FIELD, "total.amount", "total.amount"),
+        Text(TextPlace.DESCRIPTION, "description", "What a customer has ordered"),
     ),
 )
 #: Queries and the rank of the entity.
@@ -27,12 +27,12 @@ RANKS: Final = [
     ("orderplaced", ID_EQUAL),
     ("order placed", ID_EQUAL),
     ("order", ID_PREFIX),
-    ("plac", FIRST_PLACE + Place.ID),
-    ("plac in:name", FIRST_PLACE + Place.NAME),
-    ("check", FIRST_PLACE + Place.LABEL),
-    ("placed check", FIRST_PLACE + Place.LABEL),
-    ("total.am", FIRST_PLACE + Place.FIELD),
-    ("customer order", FIRST_PLACE + Place.DESCRIPTION),
+    ("plac", FIRST_PLACE + TextPlace.ID),
+    ("plac in:name", FIRST_PLACE + TextPlace.NAME),
+    ("check", FIRST_PLACE + TextPlace.LABEL),
+    ("placed check", FIRST_PLACE + TextPlace.LABEL),
+    ("total.am", FIRST_PLACE + TextPlace.FIELD),
+    ("customer order", FIRST_PLACE + TextPlace.DESCRIPTION),
     ("custom order", None),
     ('"has order"', None),
     ("order format:avro", ID_PREFIX),

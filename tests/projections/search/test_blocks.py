@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from annals.commands.store.damage import UnreadableRow
-from annals.domain.search.texts import Place, SearchedEntity, Text
+from annals.domain.search.texts import SearchedEntity, Text, TextPlace
 from annals.projections.search.blocks import (
     WordNumbers,
     all_words,
@@ -35,7 +35,7 @@ def test_words(entries: dict[str, list[int]], base: int, low: str, high: str) ->
 
 
 def test_texts() -> None:
-    entity = SearchedEntity("/a/b", "a", "", (Text(Place.NAME, "name", "line\nbreak"),), True)
+    entity = SearchedEntity("/a/b", "a", "", (Text(TextPlace.NAME, "name", "line\nbreak"),), True)
     data = encode_texts((number, encode_entity(entity)) for number in (0, 7))
     assert {number: decode_entity(row) for number, row in decode_texts(data, 100).items()} == {100: entity, 107: entity}
 
