@@ -21,7 +21,7 @@ from annals.projections.search import tables
 from annals.projections.search.blocks import WordNumbers, all_words, decode_texts, encode_texts, encode_words
 
 #: How many neighbours of one tier are merged, and the most entities of what is merged.
-FAN_OUT: Final = 6
+FAN_OUT: Final = 16
 MAX_MERGED: Final = 500_000
 #: The most words, and numbers, of a block: a search reads a block for each word in each segment.
 BLOCK_WORDS: Final = 512
