@@ -16,7 +16,7 @@ from annals.projections.search.leadership import Leadership
 #: Seconds between two looks at the log for commits of other processes.
 POLL_SECONDS: Final = 0.5
 #: Seconds from a commit to the next look, so that commits that follow each other are written together.
-GATHER_SECONDS: Final = 0.5
+GATHER_SECONDS: Final = 0.4
 #: Seconds from a failure to the next attempt, at first and at most.
 FIRST_RETRY_SECONDS: Final = 0.5
 LONGEST_RETRY_SECONDS: Final = 30.0
