@@ -11,6 +11,8 @@ from annals.api.ui.page_context import PageContext, url_path
 
 #: Rows of one page; all changes are in the files.
 MAX_ROWS: Final = 500
+#: Characters of a path and of a place; documents may have names of any length.
+MAX_WIDTH: Final = 200
 _WORDS: Final = {"added": "Added", "removed": "Removed", "typechanged": "Type changed", "changed": "Changed"}
 
 
@@ -56,8 +58,8 @@ def _row(change: Mapping[str, Any]) -> ChangeRow:
     full = VerdictText(", ".join(rules), "")
     return ChangeRow(
         _WORDS[change["change"]],
-        change["path"],
-        _place(change["left"], change["right"]),
+        _cut(change["path"]),
+        _cut(_place(change["left"], change["right"])),
         change["before"] or "",
         change["after"] or "",
         [backward, forward, full],
@@ -66,6 +68,10 @@ def _row(change: Mapping[str, Any]) -> ChangeRow:
 
 def _verdict(verdict: Mapping[str, Any]) -> VerdictText:
     return VerdictText(verdict.get("rule", ""), verdict.get("text", ""))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MAX_WIDTH else text[: MAX_WIDTH - 1] + "…"
 
 
 def _place(left: Mapping[str, Any] | None, right: Mapping[str, Any] | None) -> str:

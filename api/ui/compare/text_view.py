@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import zip_longest
+from itertools import accumulate, zip_longest
 from typing import Any, Final, NamedTuple
+
+from markupsafe import escape
 
 from annals.api.ui.compare.line_difference import LineRun, line_runs
 from annals.api.ui.compare.sides import PageSide
@@ -17,9 +20,12 @@ MAX_BYTES: Final = 1 << 20
 MAX_LINES: Final = 20_000
 #: Equal lines that are shown before and after a difference.
 CONTEXT: Final = 3
-#: Rows of one page, and characters of a line.
+#: Rows of one page, characters of a line, and of the HTML of all rows (UI-18).
 MAX_ROWS: Final = 1_500
 MAX_WIDTH: Final = 400
+MAX_HTML: Final = 800_000
+#: Characters of the HTML of a row without its lines.
+_ROW_HTML: Final = 220
 
 ADDED: Final = "Added"
 REMOVED: Final = "Removed"
@@ -83,7 +89,8 @@ def text_difference(left: str, right: str, *, is_formatted: bool = False) -> Tex
     if all(run.is_equal for run in runs):
         return TextDifference([], 0)
     rows = [row for index, run in enumerate(runs) for row in _run_rows(run, index, len(runs), left_lines, right_lines)]
-    return TextDifference(rows[:MAX_ROWS], max(0, len(rows) - MAX_ROWS))
+    shown = min(MAX_ROWS, bisect_right(list(accumulate(map(_html_size, rows))), MAX_HTML))
+    return TextDifference(rows[:shown], len(rows) - shown)
 
 
 def _without_rows(reason: str) -> Mapping[str, Any]:
@@ -125,6 +132,10 @@ def _run_rows(run: LineRun, index: int, count: int, left: Sequence[str], right: 
     yield from (LineRow("", one, other) for one, other in pairs[:before])
     yield LineRow("", None, None, folded)
     yield from (LineRow("", one, other) for one, other in pairs[len(pairs) - after :])
+
+
+def _html_size(row: LineRow) -> int:
+    return _ROW_HTML + sum(len(escape(side[1])) for side in (row.left, row.right) if side is not None)
 
 
 def _line(lines: Sequence[str], index: int) -> tuple[int, str]:

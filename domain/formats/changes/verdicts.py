@@ -85,11 +85,11 @@ class ChangesWithVerdicts:
     def _candidates(self, reason: _Reason) -> Iterator[int]:
         """The changes that a reason may be about, the most likely first."""
         text, places = reason.incompatibility.text, reason.places
-        names = set(_QUOTED.findall(text))
+        names = dict.fromkeys(_QUOTED.findall(text))
         for place in places:
             for name in names:
                 yield from self._by_member.get((place, name), ())
-        words = names | set(_WORD.findall(text)) | set(reason.incompatibility.rule.split("-"))
+        words = {*names, *_WORD.findall(text), *reason.incompatibility.rule.split("-")}
         for by_place in (self._by_place, self._by_parent):
             for place in places:
                 yield from (index for index in by_place.get(place, ()) if self.all[index].name in words)

@@ -72,6 +72,8 @@ def test_what_is_too_large_is_left_out() -> None:
     assert text_difference("a\n" * (MAX_LINES + 1), "") is None
     found = text_difference("", "\n".join(map(str, range(MAX_ROWS + 5))))
     assert found is not None and (len(found.rows), found.left_out) == (MAX_ROWS, 5)
+    found = text_difference("", "\n".join(["<" * 1_000] * 1_000))
+    assert found is not None and 400 < len(found.rows) < 600 and found.left_out == 1_000 - len(found.rows)
 
 
 HOSTILE = {
