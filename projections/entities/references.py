@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
+from annals.commands.store.damage import UnreadableRow
 from annals.commands.store.database.sql import chunks
 from annals.domain.values import xid as xids
 from annals.domain.values.json_text import loads_trusted
@@ -69,7 +70,14 @@ class StoredReferences:
         # One range of the primary key each, which an OR of them is not on SQLite.
         query = " UNION ".join(select.format(text) for text, _ in conditions)
         values = tuple(value for _, bounds in conditions for value in (*bounds, after_key, *moment))
-        return [key for (key,) in self._db.all(f"{query} ORDER BY 1", values)]
+        return [_checked_key(key) for (key,) in self._db.all(f"{query} ORDER BY 1", values)]
+
+
+def _checked_key(key: Any) -> str:
+    """The tree key in a row. Raises: UnreadableRow for a value of another type, which SQLite can store as well."""
+    if not isinstance(key, str):
+        raise UnreadableRow(f"a row of reference has the invalid key {key!r:.100}")
+    return key
 
 
 def _target_conditions(xid: str, below: bool) -> Sequence[tuple[str, Values]]:

@@ -64,6 +64,7 @@ PATHS: Final = (
         f"/subscriptions/{SUB}/status",
         f"/subscriptions/{SUB}/deadletters",
         f"/subscriptions/{SUB}/attempts",
+        "/-/references/dirs/d/files/f",
         "/-/links",
         "/-/metrics",
     ),
@@ -122,6 +123,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
             " 'AVRO', x'0d', '{}', NULL, NULL, NULL)"
         )
         connection.execute("INSERT INTO schema_reference VALUES (7, 1, '!x!versions!1', 1)")
+        connection.execute("INSERT INTO reference VALUES ('/dirs/d/files/f', '!dirs!d!files!f', 5, NULL)")
         for table, row in ROWS.items():
             names = ", ".join(row)
             marks = ", ".join("?" for _ in row)
