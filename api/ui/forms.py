@@ -18,6 +18,8 @@ from annals.domain.errors.problems import BadRequest
 #: Limits of forms without files, and of those that have a document.
 MAX_FORM_BYTES: Final = 32 * 1024
 MAX_UPLOAD_BYTES: Final = 32 << 20
+#: The limit of a form that a sign-in keeps, from callers that are not known yet.
+MAX_KEPT_BYTES: Final = 4 << 20
 _MAX_FIELDS: Final = 1000
 _URLENCODED: Final = "application/x-www-form-urlencoded"
 _MULTIPART: Final = "multipart/form-data"
@@ -31,6 +33,10 @@ class FormFile(NamedTuple):
     type: str
 
 
+#: The prefix of the fields of a form that a sign-in in between has kept (UI-87).
+KEPT: Final = "kept "
+
+
 class Form(NamedTuple):
     """A form: the text of each field, and the files that were chosen. Line ends are line feeds."""
 
@@ -41,6 +47,11 @@ class Form(NamedTuple):
         """The text of a field; empty without it."""
         return self.fields.get(name, "")
 
+    @property
+    def kept(self) -> dict[str, str]:
+        """The fields of the form that a sign-in has kept, without their prefix."""
+        return {name.removeprefix(KEPT): text for name, text in self.fields.items() if name.startswith(KEPT)}
+
 
 async def read_form(request: Request, receive: Receive) -> Mapping[str, str]:
     """The fields of a short form. Raises: UnsupportedMediaType, BodyTooLarge, BadRequest, ClientDisconnect."""
@@ -49,14 +60,14 @@ async def read_form(request: Request, receive: Receive) -> Mapping[str, str]:
     return _parse_fields(await read_body(request, receive, MAX_FORM_BYTES))
 
 
-async def read_upload(request: Request, receive: Receive) -> Form:
-    """A form that may have long texts and files. Raises: see `read_form`."""
+async def read_upload(request: Request, receive: Receive, max_size: int = MAX_UPLOAD_BYTES) -> Form:
+    """A form that may have long texts and files. max_size: in bytes. Raises: see `read_form`."""
     media_type = _media_type(request)
     if media_type == _URLENCODED:
-        return Form(_with_line_feeds(_parse_fields(await read_body(request, receive, MAX_UPLOAD_BYTES))), {})
+        return Form(_with_line_feeds(_parse_fields(await read_body(request, receive, max_size))), {})
     if media_type != _MULTIPART:
         raise UnsupportedMediaType(list=f"{_MULTIPART}, {_URLENCODED}")
-    return await _parse_parts(request, await read_body(request, receive, MAX_UPLOAD_BYTES))
+    return await _parse_parts(request, await read_body(request, receive, max_size))
 
 
 def _parse_fields(body: bytes) -> dict[str, str]:

@@ -24,7 +24,8 @@ class PageRoute:
     template: the path below `/ui/`; `{name}` stands for a segment, `{name:path}` at the end for one or more. answer:
     makes the page. navigation: the link of the navigation that the page is at or below. methods: that it takes.
     takes_asof: whether it shows the past; a page that does not says that it shows the present. writes_with_asof:
-    whether its form is about a past moment. needs_admin: whether other callers get 403.
+    whether its form is about a past moment. keeps_form: whether it shows a form again that a sign-in has kept,
+    see `Form.kept`. needs_admin: whether other callers get 403.
     """
 
     template: str
@@ -34,6 +35,7 @@ class PageRoute:
     takes_asof: bool = True
     writes_with_asof: bool = False
     needs_admin: bool = False
+    keeps_form: bool = False
 
     @property
     def segments(self) -> tuple[str, ...]:

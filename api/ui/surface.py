@@ -69,7 +69,12 @@ class UiRoutes:
         route, path_params = PAGES.find(path) or (_UNKNOWN, {})
         if (options := options_response(request, route.methods, ", ".join((*route.methods, "OPTIONS")))) is not None:
             return options
-        request = await self._authenticate(request, is_page=route is not _UNKNOWN)
+        try:
+            request = await self._authenticate(request, is_page=route is not _UNKNOWN)
+        except Unauthorized:
+            if self._login is None or request.method != "POST" or not route.keeps_form:
+                raise
+            return await self._login.ask_again(request, receive)
         page = PageContext(request, receive, route, path_params, self._own_api, PAGES, self._pages, self._warnings)
         try:
             return await _answer_page(page)

@@ -15,7 +15,7 @@ from annals.api.ui.edit.entity_state import EntityState, read_formats, read_stat
 from annals.api.ui.edit.fields import DOCUMENT, FieldError
 from annals.api.ui.edit.request_body import changed_values, document_members, request_body
 from annals.api.ui.explore.entity_view import find_place
-from annals.api.ui.forms import read_upload
+from annals.api.ui.forms import Form, read_upload
 from annals.api.ui.own_api import ApiAnswer, Query
 from annals.api.ui.page_context import PageContext
 from annals.api.ui.registry_model import ModelPlace
@@ -26,6 +26,7 @@ CHECK: Final = "check"
 PREVIEW: Final = "preview"
 DISCARD: Final = "discard"
 MERGED: Final = "merged"
+AGAIN: Final = "again"
 _DRY_RUN: Final = {"dryrun": ""}
 _ONLY_NEW: Final[Headers] = [(b"if-none-match", b"*")]
 _EPOCH: Final = "epoch"
@@ -62,7 +63,7 @@ async def edit_page(page: PageContext) -> Response:
     cancel = page.link(f"explore{place.xid}")
     if page.request.method != "POST":
         return await EntityForm(f"Edit {id}", place, False, await read_state(page, place, formats), cancel).render(page)
-    form = await read_upload(page.request, page.receive)
+    form = await _read_form(page)
     base = await read_state(page, place, formats, form.get("position") or None)
     return await _act(page, EntityForm(f"Edit {id}", place, False, base, cancel, form))
 
@@ -80,8 +81,10 @@ async def _state_of_new(page: PageContext, place: ModelPlace) -> EntityState:
 
 async def _act(page: PageContext, shown: EntityForm) -> Response:
     """What a button of the form does."""
-    form = shown.form or await read_upload(page.request, page.receive)
+    form = shown.form or await _read_form(page)
     action = form.get("action")
+    if action == AGAIN:
+        return await replace(shown, form=form).render(page)
     if action == DISCARD:
         return page.redirect(f"explore{shown.place.xid}")
     if action == MERGED:
@@ -107,6 +110,12 @@ async def _act(page: PageContext, shown: EntityForm) -> Response:
         raise
     except Problem as problem:
         return await shown.refused(page, problem).render(page, problem.status)
+
+
+async def _read_form(page: PageContext) -> Form:
+    """The form that was sent, or the one that a sign-in has kept, which is only shown."""
+    form = await read_upload(page.request, page.receive)
+    return Form({**form.kept, "action": AGAIN}, {}) if form.kept else form
 
 
 async def _send(page: PageContext, write: Write, query: Query | None = None) -> ApiAnswer:

@@ -50,7 +50,6 @@ class PageLinks(NamedTuple):
 
 async def collection_page(page: PageContext, place: ModelPlace) -> Response:
     """The page. A filter that the API refuses leaves the list empty and its text in the field."""
-    names = list(_column_names(place))
     members: Mapping[str, Any] = {}
     alert: ShownProblem | None = None
     answer: ApiAnswer | None = None
@@ -60,6 +59,7 @@ async def collection_page(page: PageContext, place: ModelPlace) -> Response:
         members = answer.json
     except BadFilter as problem:
         alert, status = shown_problem(problem, page.asked), problem.status
+    names = list(_column_names(page, place, members))
     return await page.render(
         "explore/collection.html",
         place.plural,
@@ -89,14 +89,16 @@ def _query(page: PageContext, place: ModelPlace) -> dict[str, str | list[str] | 
     }
 
 
-def _column_names(place: ModelPlace) -> Iterator[str]:
-    """The id, then what tells members apart, then when they changed."""
+def _column_names(page: PageContext, place: ModelPlace, members: Mapping[str, Any]) -> Iterator[str]:
+    """The id, then what tells members apart, then when they changed; without what no member of the page has."""
+    sorted_name = page.param("sort").partition("=")[0]
     listed = [
         name
         for name in place.scalar_names()
         if name not in (*SERVER_SET, *_NOT_LISTED, *place.document_names, place.id_name)
         and not name.endswith("url")
-        and (name != f"{place.definition.get('singular')}id")
+        and name != f"{place.definition.get('singular')}id"
+        and (name in ("name", sorted_name) or not members or any(name in member for member in members.values()))
     ]
     return iter((place.id_name, *listed[:_MAX_COLUMNS], "epoch", "modifiedat"))
 

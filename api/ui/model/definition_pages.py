@@ -65,6 +65,8 @@ async def _definition_page(page: PageContext, title: str, label: str, path: str)
     if page.request.method != "POST":
         return await shown.render(page)
     form = await read_upload(page.request, page.receive)
+    if form.kept:  # a sign-in was in between
+        return await replace(shown, text=form.kept.get(_TEXT, ""), tag=form.kept.get(_TAG, "")).render(page)
     return await _act(page, path, replace(shown, text=form.get(_TEXT), tag=form.get(_TAG)), text, form)
 
 

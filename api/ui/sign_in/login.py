@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from starlette.types import Receive
@@ -24,7 +26,7 @@ from annals.api.http.session_cookie import (
     session_cookie,
     set_session_cookie,
 )
-from annals.api.ui.forms import read_form
+from annals.api.ui.forms import MAX_KEPT_BYTES, read_upload
 from annals.api.ui.pages import Pages
 from annals.api.ui.redirect import redirect
 from annals.api.ui.sign_in.local_paths import LOGIN, below_root, local_path
@@ -43,6 +45,10 @@ LOGIN_METHODS: Final = {
     _LOGOUT: ("POST",),
 }
 _BAD_CREDENTIAL: Final = "Check what you have typed."
+_ENDED: Final = "The session has ended, and nothing has been saved. After the sign-in, the form is there again."
+#: The status of a redirect after which a browser sends the same form again.
+_SAME_FORM: Final = 307
+_NOTHING: Final[Mapping[str, str]] = {}
 _NOT_SIGNED_IN: Final = "The provider has not signed you in."
 _BAD_STATE: Final = "this sign-in was not begun in this browser, has been completed before, or took too long"
 
@@ -76,8 +82,24 @@ class LoginRoutes:
             raise ApiNotFound()
         return await self.go_to_provider(request, next)
 
-    async def show(self, request: Request, next: str, message: str = "", status: int = 200) -> Response:
-        """The page with a form for each kind of credential that is on. message: why the last one was refused."""
+    async def ask_again(self, request: Request, receive: Receive) -> Response:
+        """The page for a form that was sent after its session had ended; it keeps what the form has (UI-87)."""
+        form = await read_upload(request, receive, MAX_KEPT_BYTES)
+        # A sign-in that failed or took too long keeps the form as it was first sent.
+        return await self.show(request, local_path(request.raw_path), _ENDED, 401, form.kept or form.fields)
+
+    async def show(
+        self,
+        request: Request,
+        next: str,
+        message: str = "",
+        status: int = 200,
+        kept: Mapping[str, str] = _NOTHING,
+    ) -> Response:
+        """The page with a form for each kind of credential that is on.
+
+        message: why the last one was refused. kept: the fields of a form that goes on to `next` after the sign-in.
+        """
         names = self._authenticator.names
         return self._pages.render_bare(
             request,
@@ -86,6 +108,8 @@ class LoginRoutes:
             status,
             next=next,
             message=message,
+            kept=kept,
+            has_failed=message != _ENDED,
             provider=self._provider.name if self._provider else "",
             is_available=self._provider is not None and await self._provider.is_available(),
             takes_passwords="basic" in names,
@@ -93,20 +117,23 @@ class LoginRoutes:
         )
 
     async def take_form(self, request: Request, receive: Receive) -> Response:
-        """Signs in by a name and a password, or by a token or API key. Raises: TooManyAttempts and as `read_form`."""
-        form = await read_form(request, receive)
-        next = local_path(form.get("next", ""))
-        if "token" in form:
-            credential = RequestCredential(Scheme.BEARER, form["token"].strip())
-        elif "name" in form and "password" in form:
-            credential = RequestCredential(Scheme.BASIC, form["password"], form["name"])
+        """Signs in by a name and a password, or by a token or API key. Raises: TooManyAttempts and as `read_upload`."""
+        form = await read_upload(request, receive, MAX_KEPT_BYTES)
+        fields, kept = form.fields, form.kept
+        next = local_path(form.get("next"))
+        if "token" in fields:
+            credential = RequestCredential(Scheme.BEARER, fields["token"].strip())
+        elif "name" in fields and "password" in fields:
+            credential = RequestCredential(Scheme.BASIC, fields["password"], fields["name"])
         else:
             raise BadRequest(error_detail="the form has neither a token nor a name and a password")
         try:
             identity = await self._authenticator.identify_sender(request, credential)
         except Unauthorized:
-            return await self.show(request, next, _BAD_CREDENTIAL, 401)
-        return await self._begin(request, next, identity)
+            return await self.show(request, next, _BAD_CREDENTIAL, 401, kept)
+        response = await self._begin(request, next, identity)
+        # The browser sends the same form to the page, which takes what was kept.
+        return replace(response, status=_SAME_FORM) if kept else response
 
     async def go_to_provider(self, request: Request, next: str) -> Response:
         """Sends the browser to the provider. Raises: ProviderUnavailable."""

@@ -1,0 +1,161 @@
+"""What pages say and answer: empty registries, problems, moments, limits, forms of the present."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from urllib.parse import urlencode, urlsplit
+
+import pytest
+
+from annals.api.ui.edit.line_merge import merge_lines
+from annals.api.ui.explore.highlight import highlight
+from annals.domain.model.builtin import default_source
+from tests.support.registries.in_process import Api, create, serving
+
+_SCHEMAS = ("schemagroups/my-schemagroup/schemas",)
+FORM = {"content-type": "application/x-www-form-urlencoded", "sec-fetch-site": "same-origin"}
+
+
+@pytest.fixture
+def empty(sqlite_url: str) -> Iterator[Api]:
+    create(sqlite_url, default_source())
+    with serving(sqlite_url) as api:
+        yield api
+
+
+@pytest.fixture
+def filled(api: Api) -> Api:
+    api.done("PUT", "/dirs/d", {"files": {"f": {"name": "<b>bold</b>"}}})
+    return api
+
+
+def commands(page: str) -> list[list[str]]:
+    """The commands that a page shows."""
+    return [shlex.split(html.unescape(text)) for text in re.findall("<code>(curl .*?)</code>", page, re.DOTALL)]
+
+
+def run(api: Api, command: list[str]) -> int:
+    """The status of the answer to a command."""
+    method = command[command.index("-X") + 1]
+    url = next(word for word in command if word.startswith("http"))
+    path = urlsplit(url).path.removeprefix("/r")
+    return api.send(method, path, json.loads(command[command.index("-d") + 1])).status_code
+
+
+def test_an_empty_registry_says_how_to_begin(empty: Api) -> None:
+    """UI-28, UI-65: for each Group type, with a command that works; the same in each empty collection."""
+    page = empty.send("GET", "/ui/").text
+    assert "This registry is empty" in page
+    found = commands(page)
+    assert len(found) == 3 and [run(empty, command) for command in found] == [201] * 3
+    assert "This registry is empty" not in empty.send("GET", "/ui/").text
+    for path in ("endpoints/my-endpoint/messages", "messagegroups/my-messagegroup/messages", *_SCHEMAS):
+        (command,) = commands(empty.send("GET", f"/ui/explore/{path}").text)
+        assert run(empty, command) == 201, command
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "heading"),
+    [
+        ("/ui/explore/dirs/none", 404, "Not found"),
+        ("/ui/explore/none", 404, "Not found"),
+        ("/ui/nothing", 404, "Not found"),
+        ("/ui/explore/dirs/d%2Ff", 404, "Not found"),
+        ("/ui/explore/dirs?limit=501", 400, "Bad request"),
+        ("/ui/explore/dirs?filter=((", 400, "dirs"),
+        ("/ui/?asof=never", 400, "Bad request"),
+        ("/ui/edit/dirs/d?asof=3", 400, "Bad request"),
+        ("/ui/restore/dirs/d", 400, "Bad request"),
+        ("/ui/?asofposition=1&shownposition=2&asoftime=2026-01-01T00:00:00&showntime=", 400, "Bad request"),
+    ],
+)
+def test_problems_are_pages(filled: Api, path: str, status: int, heading: str) -> None:
+    """UI-27: with the API's status, what to do, and a link named after the type."""
+    answer = filled.send("GET", path)
+    assert answer.status_code == status and f"<h1><bdi>{heading}</bdi></h1>" in answer.text
+    (type,) = set(re.findall(r'href="http://h/r/-/docs#(\w+)"', answer.text))
+    assert f">{type}</a>" in answer.text and 'role="alert"' in answer.text
+
+
+@pytest.mark.parametrize(
+    ("query", "location"),
+    [
+        ("asofposition=2&shownposition=5&asoftime=t&showntime=t", "?asof=2"),
+        ("asofposition=5&shownposition=5&asoftime=2026-01-02T03:04&showntime=x", "?asof=2026-01-02T03:04:00Z"),
+        ("asofposition=5&shownposition=5&asoftime=t&showntime=t", ""),
+        ("asofposition=5&shownposition=5&asoftime=t&showntime=t&asof=3", "?asof=3"),
+        ("asofposition=&shownposition=5&asof=5", ""),
+        ("limit=7&asofposition=2&shownposition=5&cursor=x&saved=y", "?limit=7&asof=2"),
+        ("asofposition=2%0d%0aset-cookie:x&shownposition=5", "?asof=2%0D%0Aset-cookie:x"),
+    ],
+)
+def test_the_form_of_the_moment(filled: Api, query: str, location: str) -> None:
+    """UI-36: the field that was changed counts, and what belongs to one moment is dropped."""
+    answer = filled.send("GET", f"/ui/explore/dirs?{query}")
+    assert (answer.status_code, answer.headers["location"]) == (303, f"/r/ui/explore/dirs{location}")
+
+
+def test_links_keep_the_moment_where_there_is_one(filled: Api) -> None:
+    """UI-34, UI-37: also the link to the API; pages that write have none."""
+    page = filled.send("GET", "/ui/explore/dirs?asof=5").text
+    assert 'href="/r/ui/explore/?asof=5"' in page
+    assert re.search(r'href="http://h/r/dirs\?[^"]*asof=5">Raw JSON</a>', page)
+    assert "Shows the present" in filled.send("GET", "/ui/edit/dirs/d").text
+
+
+def test_values_are_text(filled: Api) -> None:
+    """UI-29."""
+    for path in ("/ui/explore/dirs/d/files", "/ui/explore/dirs/d/files/f", "/ui/edit/dirs/d/files/f"):
+        text = filled.send("GET", path).text
+        assert "&lt;b&gt;bold" in text and "<b>bold" not in text
+
+
+def test_posts_come_from_own_pages(filled: Api) -> None:
+    """ACC-84: a form of another page writes nothing."""
+    body = urlencode({"action": "save", "dirid": "evil"}).encode()
+    for sender in ({"sec-fetch-site": "cross-site"}, {"origin": "https://evil.example"}):
+        headers = {"content-type": FORM["content-type"], **sender}
+        assert filled.send("POST", "/ui/new/dirs", body, **headers).status_code == 403
+    assert list(filled.get("/dirs")) == ["d"]
+
+
+def test_an_epoch_of_another_change_is_a_conflict(filled: Api) -> None:
+    """UI-84, UI-85: nothing is overwritten or deleted that was changed since."""
+    position = filled.get("/-/log/head")["position"]
+    filled.done("PATCH", "/dirs/d", {"name": "theirs"})
+    fields = {"action": "save", "name": "mine", "epoch": "1", "position": str(position)}
+    answer = filled.send("POST", "/ui/edit/dirs/d", urlencode(fields).encode(), **FORM)
+    assert answer.status_code == 409 and "<h1><bdi>Conflict</bdi></h1>" in answer.text
+    deletion = urlencode({"epoch": "1", "confirm": "d"}).encode()
+    answer = filled.send("POST", "/ui/delete/dirs/d", deletion, **FORM)
+    assert answer.status_code == 400 and filled.get("/dirs/d")["name"] == "theirs"
+
+
+@pytest.mark.parametrize(
+    ("base", "theirs", "yours", "merged"),
+    [
+        ("a\nb\nc\n", "A\nb\nc\n", "a\nb\nC\n", "A\nb\nC\n"),
+        ("a\nb\nc\n", "a\nb\n", "a\nb\nc\nd\n", None),
+        ("a\nb\nc\nd\n", "a\nc\nd\n", "a\nb\nc\nd\ne\n", "a\nc\nd\ne\n"),
+        ("a\n", "b\n", "c\n", None),
+        ("a\n", "b\n", "b\n", "b\n"),
+        ("", "x\n", "", "x\n"),
+        ("a\nb\nc", "a\nb\nc\n", "A\nb\nc", "A\nb\nc\n"),
+    ],
+)
+def test_lines_merge(base: str, theirs: str, yours: str, merged: str | None) -> None:
+    """UI-84: where both sides touch the same or neighbouring lines, somebody has to choose."""
+    assert merge_lines(base, theirs, yours) == merge_lines(base, yours, theirs) == merged
+
+
+@pytest.mark.parametrize(
+    "text", ['{"a":[],"b":{},"c":"x{,}:\\"","d":[1.0,1e400,{"e":null}]}', "[]", '"text"', "<script>&", "no { json"]
+)
+def test_highlighting_changes_nothing_but_white_space(text: str) -> None:
+    """UI-74: what is shown is what is stored."""
+    shown = html.unescape(re.sub("<[^>]*>", "", highlight(text, "application/json", "")))
+    assert re.sub(r"\s", "", shown) == re.sub(r"\s", "", text)
