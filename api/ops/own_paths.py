@@ -16,6 +16,7 @@ from annals.api.openapi.named_schemas import NamedSchemas
 from annals.api.openapi.path_files import load_paths
 from annals.api.openapi.path_index import IndexEntry, methods_of
 from annals.api.replication.representations import LINK_STATES
+from annals.api.settings.shown_settings import SOURCES
 from annals.api.subscriptions import attempts, dead_letters, previews, reading
 from annals.api.xregistry.request.paths import FIXED_PATHS
 from annals.api.xregistry.search import request_params as search_params
@@ -96,6 +97,7 @@ _VALUES: Final[Mapping[str, Any]] = {
     "SEARCH_MATCHES": SEARCH_MATCHES,
     "SEARCH_PLACES": [place.word for place in TextPlace],
     "SEARCH_WORDS": search_query.MAX_WORDS,
+    "SETTING_SOURCES": list(SOURCES),
     "SINK_PROTOCOLS": list(PROTOCOLS),
     "SUBSCRIPTION_LIMIT": reading.MAX_LIMIT,
     "UNRESOLVED_REASONS": [reason.value for reason in UnresolvedReason],
