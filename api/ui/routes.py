@@ -27,11 +27,14 @@ from annals.api.ui.subscriptions.confirmations import delete_subscription_page, 
 from annals.api.ui.subscriptions.edit_page import edit_subscription_page, new_subscription_page
 from annals.api.ui.subscriptions.list_page import list_page
 from annals.api.ui.subscriptions.subscription_page import subscription_page
+from annals.api.ui.transfer.export_download import export_download
+from annals.api.ui.transfer.transfer_page import transfer_page
 
 _SUBSCRIPTIONS: Final = "Subscriptions"
 _LINKS: Final = "Replication"
 _KEYS: Final = "API keys"
 _GRANTS: Final = "Grants"
+_TRANSFER: Final = "Import and export"
 PAGES: Final = RouteTable.build(
     (
         PageRoute("", overview_page, "Overview"),
@@ -60,6 +63,8 @@ PAGES: Final = RouteTable.build(
         PageRoute("links/{id}/promote", promote_page, _LINKS, WITH_FORM, takes_asof=False, needs_admin=True),
         PageRoute("links/{id}/repair", repair_page, _LINKS, WITH_FORM, takes_asof=False, needs_admin=True),
         PageRoute("findings", findings_page, "Findings"),
+        PageRoute("transfer", transfer_page, _TRANSFER, WITH_FORM, takes_asof=False),
+        PageRoute("transfer/export", export_download, _TRANSFER, takes_asof=False),
         PageRoute("settings", settings_page, "Settings", takes_asof=False, needs_admin=True),
         PageRoute("keys", keys_page, _KEYS, WITH_FORM),
         PageRoute("keys/{id}/rotate", rotate_page, _KEYS, WITH_FORM, takes_asof=False),

@@ -76,6 +76,8 @@ PATHS: Final = {
     "interactions/{id}": ("interactions/none",),
     "findings": ("findings", "findings?asof=20", "findings?path=/messagegroups/none", "findings?level=L2&rule=x"),
     "settings": ("settings",),
+    "transfer": ("transfer", "transfer?saved=nothing&created=0&updated=2&deleted=0"),
+    "transfer/export": ("transfer/export?path=/schemagroups/none",),
     "keys": ("keys",),
     "keys/{id}/rotate": ("keys/none/rotate",),
     "keys/{id}/revoke": ("keys/none/revoke",),
