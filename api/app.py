@@ -69,6 +69,7 @@ from annals.api.replication.wiring import ActiveReplication, PassiveReplication,
 from annals.api.replication.wiring import build_link_service as replication_of
 from annals.api.settings.exposure import exposure_warnings
 from annals.api.settings.settings import Settings
+from annals.api.settings.settings_route import SETTINGS, SettingsRoutes
 from annals.api.subscriptions.delivery_service import build_delivery_service
 from annals.api.subscriptions.endpoint import write_endpoint
 from annals.api.subscriptions.ports import Deliveries
@@ -141,6 +142,7 @@ OWN_NAMES: Final = frozenset(
     GRANTS,
     ACCESS,
     REFERENCES,
+    SETTINGS,
 }
 #: The first segments of the paths of Confluent's API.
 CONFLUENT: Final = CONFLUENT_BASE.removeprefix("/")
@@ -243,6 +245,7 @@ def create_app(
         measure_links(metrics.registry, registry.readers, replication)
         own_mounts = {
             **_server_mounts(registry, metrics, archive_monitor),
+            SETTINGS: Mount(SettingsRoutes(settings), is_leaf=True),
             WHOAMI: Mount(WhoamiRoutes(authenticator), allows_anonymous=True, is_leaf=True),
             **_message_mounts(registry, settings.max_body),
             CHECK: Mount(CheckRoutes(registry, settings.max_body), accepts_documents=True),

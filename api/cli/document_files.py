@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from annals.api.cli.outcome import InvalidInput
-from annals.domain.decisions.commands import Command, ReplaceModel, WriteMethod, WriteTree
+from annals.api.xregistry.registry_documents import registry_document_command
+from annals.domain.decisions.commands import Command, ReplaceModel
 from annals.domain.model.source.includes import expand_includes
 from annals.domain.values.json_text import InvalidJson, loads
 
@@ -59,7 +60,7 @@ def import_command(document_file: DocumentFile, registry_model: dict[str, Any]) 
     registry_model: attributes of the registry's model, `modelsource` and `model`.
     """
     if document_file.kind is DocumentKind.REGISTRY:
-        return _write_command(document_file.content, registry_model["model"].get("groups", {}))
+        return registry_document_command(document_file.content, registry_model["model"].get("groups", {}))
     source = merge_modelsource(registry_model["modelsource"], document_file.content)
     return ReplaceModel(source) if source != registry_model["modelsource"] else None
 
@@ -75,18 +76,6 @@ def merge_modelsource(current_source: dict[str, Any], given_source: dict[str, An
         if name in given_source
     }
     return {**current_source, **given_source, **merged}
-
-
-def _write_command(content: dict[str, Any], groups: dict[str, Any]) -> WriteTree:
-    """The command for a registry document.
-
-    A map of Group collections adds to the collections (`POST /`). With attributes of the registry, these are updated
-    too.
-    """
-    collections = {plural + suffix for plural in groups for suffix in ("", "url", "count")}
-    if content.keys() <= collections:
-        return WriteTree("/", content, WriteMethod.POST, ignore=frozenset({"epoch"}), keepids=True)
-    return WriteTree("/", content, WriteMethod.PATCH, ignore=frozenset({"epoch", "id"}), keepids=True)
 
 
 def _neighbour_reader(path: Path) -> Callable[[str], Any]:

@@ -16,13 +16,14 @@ from annals.api.openapi.named_schemas import NamedSchemas
 from annals.api.openapi.path_files import load_paths
 from annals.api.openapi.path_index import IndexEntry, methods_of
 from annals.api.replication.representations import LINK_STATES
+from annals.api.settings.shown_settings import SOURCES
 from annals.api.subscriptions import attempts, dead_letters, previews, reading
+from annals.api.xregistry.imports import IMPORT_DIALECTS
 from annals.api.xregistry.request.paths import FIXED_PATHS
 from annals.api.xregistry.search import request_params as search_params
 from annals.api.xregistry.search.routes import MAX_MATCHES as SEARCH_MATCHES
 from annals.domain.compat.legacy_apis import LEGACY_APIS
 from annals.domain.formats import COMPATIBILITIES
-from annals.domain.messaging import rc2
 from annals.domain.messaging.resolve import UnresolvedReason
 from annals.domain.replication.link import MODES
 from annals.domain.search import query as search_query
@@ -80,7 +81,7 @@ _VALUES: Final[Mapping[str, Any]] = {
     "FILTER_DIALECTS": {name: {} for name in filters.DIALECTS},
     "HASH_CUTS": MAX_PARTS - 1,
     "HASH_PARTS": MAX_PARTS,
-    "IMPORT_DIALECTS": list(rc2.DIALECTS),
+    "IMPORT_DIALECTS": list(IMPORT_DIALECTS),
     "LEGACY_APIS": [*(family.name for family in LEGACY_APIS), "confluent"],
     "LINK_DIALECTS": list(MODES),
     "LINK_MODES": list(dict.fromkeys(mode for modes in MODES.values() for mode in modes)),
@@ -96,6 +97,7 @@ _VALUES: Final[Mapping[str, Any]] = {
     "SEARCH_MATCHES": SEARCH_MATCHES,
     "SEARCH_PLACES": [place.word for place in TextPlace],
     "SEARCH_WORDS": search_query.MAX_WORDS,
+    "SETTING_SOURCES": list(SOURCES),
     "SINK_PROTOCOLS": list(PROTOCOLS),
     "SUBSCRIPTION_LIMIT": reading.MAX_LIMIT,
     "UNRESOLVED_REASONS": [reason.value for reason in UnresolvedReason],

@@ -6,10 +6,10 @@ import re
 import ssl
 from collections.abc import Callable
 from ipaddress import ip_address
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
+from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, ValidationInfo
 from pydantic_settings import BaseSettings, SettingsConfigDict
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
@@ -156,6 +156,16 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(
         env_prefix=ENV_PREFIX, env_file=".env", extra="ignore", frozen=True, hide_input_in_errors=True
     )
+    _flags: frozenset[str] = PrivateAttr(frozenset())
+
+    def __init__(self, **flags: Any) -> None:
+        super().__init__(**flags)
+        self._flags = frozenset(flags)
+
+    @property
+    def flags(self) -> frozenset[str]:
+        """The fields whose values come from flags of the command."""
+        return self._flags
 
     database: Annotated[str, AfterValidator(_validate_database)] = Field(
         "sqlite:///annals.db", description="the store: `sqlite:///FILE` or `postgresql://user:password@host/name`"

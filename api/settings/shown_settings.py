@@ -18,6 +18,8 @@ from annals.api.auth import json_settings
 from annals.api.settings.setting_info import SettingInfo, setting_infos, value_text
 
 ENV_FILE: Final = ".env"
+#: The kinds of sources.
+SOURCES: Final = ("flag", "environment", "file", "default")
 _MASK: Final = "***"
 #: Names whose values are secrets: of settings of Spark, which itself hides these, and in the queries of URLs.
 _SECRET_NAMES: Final = r"[^&=]*(?:secret|password|token|key)[^&=]*"
@@ -32,6 +34,11 @@ class ShownSetting(NamedTuple):
     info: SettingInfo
     value: str
     source: str
+
+    @property
+    def source_kind(self) -> str:
+        """The kind of the source: one of `SOURCES`."""
+        return "flag" if self.source.startswith("flag ") else "file" if self.source == ENV_FILE else self.source
 
 
 def shown_settings(settings: BaseSettings, flags: Collection[str] = ()) -> Iterator[ShownSetting]:

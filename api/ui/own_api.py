@@ -16,7 +16,7 @@ from starlette.types import Message, Receive
 
 from annals.api.http.methods import Handler, MethodNotAllowed
 from annals.api.http.request import Request
-from annals.api.http.response import CORRELATION_HEADER, Headers
+from annals.api.http.response import CORRELATION_HEADER, Headers, Response
 from annals.domain.errors.problems import TooLarge
 from annals.domain.values.json_text import Json, dumps, loads
 from annals.projections.log.answer_position import begin_answer
@@ -101,6 +101,26 @@ class OwnApi:
         headers: Headers | None = None,
     ) -> ApiAnswer:
         """The answer to a request. body: bytes, or a value that is sent as JSON. Raises: see `get`."""
+        answer_position = begin_answer()
+        response = await self.open(page_request, method, path, query, body, content_type, headers)
+        chunks = [*response.first_chunks]
+        if isinstance(response.body, bytes):
+            chunks.append(response.body)
+        else:
+            chunks += await _read_stream(response.body, sum(map(len, chunks)))
+        return ApiAnswer(response.status, response.headers, b"".join(chunks), answer_position.position)
+
+    async def open(
+        self,
+        page_request: Request,
+        method: str,
+        path: str,
+        query: Query | None = None,
+        body: bytes | Json = b"",
+        content_type: str = "application/json",
+        headers: Headers | None = None,
+    ) -> Response:
+        """The answer to a request before its body is read, which may be a stream of any length. Raises: Problem."""
         content = body if isinstance(body, bytes) else dumps(body)
         own_headers = [header for header in page_request.headers if header[0] in _CREDENTIAL_HEADERS]
         if method != "GET":
@@ -111,17 +131,10 @@ class OwnApi:
             query=query_text(query).encode(),
             headers=[*own_headers, _ACCEPT, *(headers or [])],
         )
-        answer_position = begin_answer()
         try:
-            response = await self._answer(request, _receive_once(content))
+            return await self._answer(request, _receive_once(content))
         except MethodNotAllowed as error:
             raise error.problem from None
-        chunks = [*response.first_chunks]
-        if isinstance(response.body, bytes):
-            chunks.append(response.body)
-        else:
-            chunks += await _read_stream(response.body, sum(map(len, chunks)))
-        return ApiAnswer(response.status, response.headers, b"".join(chunks), answer_position.position)
 
 
 def query_text(query: Query | None) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from annals.api.ui.access.grants_page import grants_page, revoke_grant_page
+from annals.api.ui.access.keys_page import keys_page, revoke_key_page, rotate_page
 from annals.api.ui.compare.compare_page import compare_page
 from annals.api.ui.edit.delete_page import delete_page
 from annals.api.ui.edit.edit_pages import edit_page, new_page
@@ -11,6 +13,7 @@ from annals.api.ui.edit.restore_page import restore_page
 from annals.api.ui.explore.entity_page import explore_page
 from annals.api.ui.explore.root_page import root_page
 from annals.api.ui.graph import graph_page
+from annals.api.ui.findings_page import findings_page
 from annals.api.ui.history.interaction_page import interaction_page
 from annals.api.ui.history.timeline_page import timeline_page
 from annals.api.ui.model.definition_pages import capabilities_page, model_page
@@ -18,14 +21,20 @@ from annals.api.ui.overview import overview_page
 from annals.api.ui.page_route import WITH_FORM, PageRoute, RouteTable
 from annals.api.ui.replication.links_page import link_page, links_page, promote_page, repair_page
 from annals.api.ui.search_page import search_page
+from annals.api.ui.settings_page import settings_page
 from annals.api.ui.sign_in.login import LOGIN_METHODS
 from annals.api.ui.subscriptions.confirmations import delete_subscription_page, discard_page
 from annals.api.ui.subscriptions.edit_page import edit_subscription_page, new_subscription_page
 from annals.api.ui.subscriptions.list_page import list_page
 from annals.api.ui.subscriptions.subscription_page import subscription_page
+from annals.api.ui.transfer.export_download import export_download
+from annals.api.ui.transfer.transfer_page import transfer_page
 
 _SUBSCRIPTIONS: Final = "Subscriptions"
 _LINKS: Final = "Replication"
+_KEYS: Final = "API keys"
+_GRANTS: Final = "Grants"
+_TRANSFER: Final = "Import and export"
 PAGES: Final = RouteTable.build(
     (
         PageRoute("", overview_page, "Overview"),
@@ -53,6 +62,15 @@ PAGES: Final = RouteTable.build(
         PageRoute("links/{id}", link_page, _LINKS, WITH_FORM, takes_asof=False, needs_admin=True),
         PageRoute("links/{id}/promote", promote_page, _LINKS, WITH_FORM, takes_asof=False, needs_admin=True),
         PageRoute("links/{id}/repair", repair_page, _LINKS, WITH_FORM, takes_asof=False, needs_admin=True),
+        PageRoute("findings", findings_page, "Findings"),
+        PageRoute("transfer", transfer_page, _TRANSFER, WITH_FORM, takes_asof=False),
+        PageRoute("transfer/export", export_download, _TRANSFER, takes_asof=False),
+        PageRoute("settings", settings_page, "Settings", takes_asof=False, needs_admin=True),
+        PageRoute("keys", keys_page, _KEYS, WITH_FORM),
+        PageRoute("keys/{id}/rotate", rotate_page, _KEYS, WITH_FORM, takes_asof=False),
+        PageRoute("keys/{id}/revoke", revoke_key_page, _KEYS, WITH_FORM, takes_asof=False),
+        PageRoute("grants", grants_page, _GRANTS, WITH_FORM),
+        PageRoute("grants/{id}/revoke", revoke_grant_page, _GRANTS, WITH_FORM, takes_asof=False),
         PageRoute("timeline", timeline_page, "Timeline"),
         PageRoute("interactions/{id}", interaction_page, "Timeline"),
     )

@@ -74,6 +74,15 @@ PATHS: Final = {
         "timeline?id=none",
     ),
     "interactions/{id}": ("interactions/none",),
+    "findings": ("findings", "findings?asof=20", "findings?path=/messagegroups/none", "findings?level=L2&rule=x"),
+    "settings": ("settings",),
+    "transfer": ("transfer", "transfer?saved=nothing&created=0&updated=2&deleted=0"),
+    "transfer/export": ("transfer/export?path=/schemagroups/none",),
+    "keys": ("keys",),
+    "keys/{id}/rotate": ("keys/none/rotate",),
+    "keys/{id}/revoke": ("keys/none/revoke",),
+    "grants": ("grants",),
+    "grants/{id}/revoke": ("grants/none/revoke",),
 }
 ALL: Final = [path for paths in PATHS.values() for path in paths]
 LOOKS: Final = [

@@ -25,7 +25,7 @@ class ChangedValue(NamedTuple):
     after: str | None
 
 
-class EventRow(NamedTuple):
+class InteractionEvent(NamedTuple):
     """One event. values: what changed; has_more: whether that is not all."""
 
     revision: RevisionRow
@@ -46,7 +46,7 @@ async def interaction_page(page: PageContext) -> Response:
         "history/interaction.html",
         f"Interaction {interaction['xregcorrelationid']}",
         interaction=interaction,
-        events=[_event_row(page, each) for each in interaction["events"]],
+        events=[_interaction_event(page, each) for each in interaction["events"]],
         hashes=[(name, interaction[name]) for name in ("chain", "state") if name in interaction],
         registry=page.link("explore/", asof=str(interaction["last"])),
         first=page.link(page.path) if page.param("after") else None,
@@ -60,9 +60,9 @@ async def _position(page: PageContext) -> int:
     return position
 
 
-def _event_row(page: PageContext, item: Mapping[str, Any]) -> EventRow:
+def _interaction_event(page: PageContext, item: Mapping[str, Any]) -> InteractionEvent:
     values = list(islice(_changed_values(item.get("before") or {}, item.get("after") or {}), _MAX_VALUES + 1))
-    return EventRow(revision_row(page, item), values[:_MAX_VALUES], len(values) > _MAX_VALUES)
+    return InteractionEvent(revision_row(page, item), values[:_MAX_VALUES], len(values) > _MAX_VALUES)
 
 
 def _changed_values(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[ChangedValue]:

@@ -1,0 +1,4 @@
+"""The page that imports and exports documents.
+
+Begin with `transfer_page.py`.
+"""
