@@ -12,8 +12,8 @@ from annals.api.ui.edit.edit_pages import edit_page, new_page
 from annals.api.ui.edit.restore_page import restore_page
 from annals.api.ui.explore.entity_page import explore_page
 from annals.api.ui.explore.root_page import root_page
-from annals.api.ui.graph import graph_page
 from annals.api.ui.findings_page import findings_page
+from annals.api.ui.graph import graph_page
 from annals.api.ui.history.interaction_page import interaction_page
 from annals.api.ui.history.timeline_page import timeline_page
 from annals.api.ui.model.definition_pages import capabilities_page, model_page
