@@ -33,6 +33,7 @@ from annals.api.auth.whoami import WHOAMI, WhoamiRoutes
 from annals.api.compat.aliases import CompatAliases
 from annals.api.compat.confluent.paths import BASE as CONFLUENT_BASE
 from annals.api.compat.confluent.routes import ConfluentRoutes, ConfluentSettings
+from annals.api.compat.confluent.subjects_route import SUBJECTS, SubjectsRoutes
 from annals.api.compat.openapi_routes import COMPAT_OPENAPI, CompatOpenapiRoutes
 from annals.api.compat.routes import COMPAT, CompatRoutes
 from annals.api.dispatch import Dispatcher, DispatcherApplication, Mount, ServerConfig
@@ -143,6 +144,7 @@ OWN_NAMES: Final = frozenset(
     ACCESS,
     REFERENCES,
     SETTINGS,
+    SUBJECTS,
 }
 #: The first segments of the paths of Confluent's API.
 CONFLUENT: Final = CONFLUENT_BASE.removeprefix("/")
@@ -246,6 +248,10 @@ def create_app(
         own_mounts = {
             **_server_mounts(registry, metrics, archive_monitor),
             SETTINGS: Mount(SettingsRoutes(settings), is_leaf=True),
+            SUBJECTS: Mount(
+                SubjectsRoutes(registry, ContextIds(settings.confluent_group), settings.confluent_compatibility),
+                is_leaf=True,
+            ),
             WHOAMI: Mount(WhoamiRoutes(authenticator), allows_anonymous=True, is_leaf=True),
             **_message_mounts(registry, settings.max_body),
             CHECK: Mount(CheckRoutes(registry, settings.max_body), accepts_documents=True),

@@ -8,6 +8,7 @@ from typing import Any, Final
 from annals.api.audit.request_params import MAX_LIMIT as AUDIT_LIMIT
 from annals.api.audit.request_params import MAX_XIDS
 from annals.api.audit.tree_hash_params import MAX_PARTS
+from annals.api.compat.confluent.subjects_route import MAX_LIMIT as SUBJECT_LIMIT
 from annals.api.compat.descriptions import DESCRIPTIONS
 from annals.api.feeds.formats import PAGE_SIZE
 from annals.api.feeds.request_params import MAX_LIMIT, MAX_WAIT
@@ -99,6 +100,7 @@ _VALUES: Final[Mapping[str, Any]] = {
     "SEARCH_WORDS": search_query.MAX_WORDS,
     "SETTING_SOURCES": list(SOURCES),
     "SINK_PROTOCOLS": list(PROTOCOLS),
+    "SUBJECT_LIMIT": SUBJECT_LIMIT,
     "SUBSCRIPTION_LIMIT": reading.MAX_LIMIT,
     "UNRESOLVED_REASONS": [reason.value for reason in UnresolvedReason],
 }

@@ -23,6 +23,7 @@ from annals.api.ui.replication.links_page import link_page, links_page, promote_
 from annals.api.ui.search_page import search_page
 from annals.api.ui.settings_page import settings_page
 from annals.api.ui.sign_in.login import LOGIN_METHODS
+from annals.api.ui.subjects_page import subjects_page
 from annals.api.ui.subscriptions.confirmations import delete_subscription_page, discard_page
 from annals.api.ui.subscriptions.edit_page import edit_subscription_page, new_subscription_page
 from annals.api.ui.subscriptions.list_page import list_page
@@ -71,6 +72,7 @@ PAGES: Final = RouteTable.build(
         PageRoute("keys/{id}/revoke", revoke_key_page, _KEYS, WITH_FORM, takes_asof=False),
         PageRoute("grants", grants_page, _GRANTS, WITH_FORM),
         PageRoute("grants/{id}/revoke", revoke_grant_page, _GRANTS, WITH_FORM, takes_asof=False),
+        PageRoute("confluent", subjects_page, "Explore"),
         PageRoute("timeline", timeline_page, "Timeline"),
         PageRoute("interactions/{id}", interaction_page, "Timeline"),
     )

@@ -77,6 +77,7 @@ PATHS: Final = {
     "findings": ("findings", "findings?asof=20", "findings?path=/messagegroups/none", "findings?level=L2&rule=x"),
     "settings": ("settings",),
     "transfer": ("transfer", "transfer?saved=nothing&created=0&updated=2&deleted=0"),
+    "confluent": ("confluent", "confluent?context=.none", "confluent?context=a:b", "confluent?asof=5"),
     "transfer/export": ("transfer/export?path=/schemagroups/none",),
     "keys": ("keys",),
     "keys/{id}/rotate": ("keys/none/rotate",),

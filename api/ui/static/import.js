@@ -54,8 +54,8 @@ function finish({ result, report, xregcorrelationid }) {
   say(1, 1, "");
   const counts = Object.entries(result).map(([name, count]) => `${count} ${name}`).join(", ");
   const list = document.createElement("ul");
-  for (const { path, before, after, reason } of report) {
-    list.append(element("li", `${path || "/"}: ${before.join(", ")} → ${after.join(", ") || "left out"} (${reason})`));
+  for (const { path, from, to, why } of report) {
+    list.append(element("li", `${path || "/"}: ${JSON.stringify(from)} → ${JSON.stringify(to)} (${why})`));
   }
   show([element("p", counts), list]);
 }
