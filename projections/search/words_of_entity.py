@@ -11,7 +11,6 @@ words with a prefix. Letters of Versions are small. Other kinds of words begin w
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 from zlib import crc32
@@ -41,20 +40,26 @@ WordRange = tuple[str, str]
 
 def entity_words(entity: SearchedEntity) -> set[str]:
     """All words of an entity."""
-    return {_with_letter(word, letter, entity.is_version) for word, letter in _words(entity)}
-
-
-def _words(entity: SearchedEntity) -> Iterator[tuple[str, str]]:
-    yield _ID + joined_parts(parts(xids.entity_id(entity.xid))), ENTITY
-    yield TYPE + entity.type, ENTITY
-    yield GROUP + group_of(entity.xid), ENTITY
-    yield FORMAT + entity.format, ENTITY
+    own, places = _endings(entity.is_version)
+    id = joined_parts(parts(xids.entity_id(entity.xid)))
+    words = {f"{_ID}{id}{own}", f"{TYPE}{entity.type}{own}", f"{GROUP}{group_of(entity.xid)}{own}"}
+    words.add(f"{FORMAT}{entity.format}{own}")
     for place, _, text in entity.texts:
-        letter, found = LETTERS[place], list(units(text))
-        in_order = [part for unit in found for part in unit]
-        yield from ((part, letter) for part in in_order)
-        yield from ((whole(unit), letter) for unit in found if len(unit) > 1)
-        yield from ((_pair(letter, *pair), ENTITY) for pair in pairwise(in_order))
+        letter, ending, in_order = LETTERS[place], places[place], list[str]()
+        for unit in units(text):
+            in_order += unit
+            if len(unit) > 1:
+                words.add(whole(unit) + ending)
+        words.update(part + ending for part in in_order)
+        words.update(_pair(letter, *pair) + own for pair in pairwise(in_order))
+    return words
+
+
+def _endings(is_version: bool) -> tuple[str, list[str]]:
+    """The ending of words of an entity itself, and of those at each place."""
+    letters = [letter.lower() if is_version else letter for letter in (ENTITY, *LETTERS)]
+    own, *places = (_SEPARATOR + letter for letter in letters)
+    return own, places
 
 
 def place_of(word: str) -> str:
@@ -85,7 +90,3 @@ def pair_ranges(term: Term, place: TextPlace) -> list[WordRange]:
 
 def _pair(letter: str, first: str, second: str) -> str:
     return f"#{crc32(f'{letter}{first} {second}'.encode(errors='replace')) & _PAIR_HASHES:03x}"
-
-
-def _with_letter(word: str, letter: str, is_version: bool) -> str:
-    return word + _SEPARATOR + (letter.lower() if is_version else letter)
