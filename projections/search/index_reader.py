@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator
+from functools import cached_property
 from typing import Final
 
 from annals.domain.search.texts import SearchedEntity
@@ -15,10 +16,13 @@ from annals.projections.search.blocks import decode_entity, decode_texts, words_
 from annals.projections.search.tables import POSITION_NAME
 from annals.projections.search.words_of_entity import ENTITY, WordRange, is_of_version, place_of, word_range
 
-#: The blocks that may have words of a range: the last one that begins before it, and those that begin in it.
+_SELECT_LOWS: Final = "SELECT low FROM search_segment ORDER BY low"
+#: The blocks of a segment that may have words of a range: the last one that begins before it, and those that begin in
+#: it. A join with the segments would make PostgreSQL read all blocks before the range.
 _SELECT_BLOCKS: Final = (
-    "SELECT b.segment, b.data FROM search_segment s JOIN search_block b ON b.segment = s.low AND b.first < ?"
-    " AND b.first >= coalesce((SELECT max(p.first) FROM search_block p WHERE p.segment = s.low AND p.first <= ?), '')"
+    "SELECT segment, data FROM search_block WHERE segment = ? AND first < ?"
+    " AND first >="
+    " coalesce((SELECT first FROM search_block WHERE segment = ? AND first <= ? ORDER BY first DESC LIMIT 1), '')"
 )
 _SELECT_KEYS: Final = "SELECT number, tree_key FROM search_entity WHERE {}"
 _SELECT_COUNT: Final = "SELECT count(*) FROM search_entity WHERE {}"
@@ -49,11 +53,19 @@ class IndexReader:
         Numbers of entities that have changed may be among them.
         """
         found: dict[str, Numbers] = {}
-        for segment, data in self._db.all(_SELECT_BLOCKS, (range[1], range[0])):
+        low, high = range
+        query = " UNION ALL ".join([_SELECT_BLOCKS] * len(self._segments))
+        values = [value for segment in self._segments for value in (segment, high, segment, low)]
+        for segment, data in self._db.all(query, values) if self._segments else ():
             for entry in words_between(data, segment, *range):
                 if self._all_versions or not is_of_version(entry.word):
                     found.setdefault(place_of(entry.word), set()).update(entry.numbers)
         return found
+
+    @cached_property
+    def _segments(self) -> list[int]:
+        """The first number of each segment."""
+        return [low for (low,) in self._db.all(_SELECT_LOWS)]
 
     def any_of(self, words: Iterable[str], prefixes: Iterable[str] = ()) -> Numbers:
         """The numbers of the entities that have one of some words of entities, or of those with a prefix."""

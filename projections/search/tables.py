@@ -18,7 +18,7 @@ from annals.projections.log import positions
 
 METADATA: Final = MetaData()
 #: Under which the position is stored. Its number is that of the form of the blocks: another form needs a new index.
-POSITION_NAME: Final = "search:1"
+POSITION_NAME: Final = "search:2"
 
 # Only a column declared INTEGER is SQLite's own row number, which saves an index.
 _NUMBER: Final = BigInteger().with_variant(Integer, "sqlite")

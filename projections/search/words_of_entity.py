@@ -4,7 +4,7 @@ A word ends with a tab and a letter that says where it is, so that a range of wo
 words with a prefix. Letters of Versions are small. Other kinds of words begin with a character that no word has first:
 
 - `=orderplaced`: the whole id, to find equal ids and those with a prefix;
-- `#4f2`: two parts that follow each other, as a hash; different pairs may share one;
+- `#4f2`: a part and how the next one begins, as a hash; different pairs may share one;
 - `!t`, `!g`, `!f`: the type, the Group and the format.
 """
 
@@ -28,6 +28,8 @@ ENTITY: Final = "E"
 _SEPARATOR: Final = "\t"
 _LAST: Final = chr(sys.maxunicode)
 _PAIR_HASHES: Final = 0xFFF
+#: The characters of the second part that count: with them, a pair is found as soon as they are typed.
+_PAIR_BEGINNING: Final = 2
 
 TYPE: Final = "!t"
 GROUP: Final = "!g"
@@ -83,10 +85,12 @@ def id_range(joined: str, is_prefix: bool) -> WordRange:
 
 
 def pair_ranges(term: Term, place: TextPlace) -> list[WordRange]:
-    """The ranges of the pairs of a term at a place. A part that may go on is in none."""
-    whole_parts = term.parts[:-1] if term.is_prefix else term.parts
-    return [word_range(_pair(LETTERS[place], *pair), False) for pair in pairwise(whole_parts)]
+    """The ranges of the pairs of a term at a place. A last part that may go on and is too short is in none."""
+    is_too_short = term.is_prefix and len(term.parts[-1]) < _PAIR_BEGINNING
+    known_parts = term.parts[:-1] if is_too_short else term.parts
+    return [word_range(_pair(LETTERS[place], *pair), False) for pair in pairwise(known_parts)]
 
 
 def _pair(letter: str, first: str, second: str) -> str:
-    return f"#{crc32(f'{letter}{first} {second}'.encode(errors='replace')) & _PAIR_HASHES:03x}"
+    text = f"{letter}{first} {second[:_PAIR_BEGINNING]}"
+    return f"#{crc32(text.encode(errors='replace')) & _PAIR_HASHES:03x}"
