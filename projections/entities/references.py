@@ -67,6 +67,8 @@ class StoredReferences:
         alive, moment = (_NOW, ()) if self._position is None else (_THEN, (self._position, self._position))
         select = f"SELECT DISTINCT tree_key FROM reference WHERE {{}} AND tree_key >= ? AND {alive}"
         conditions = _target_conditions(xid, below)
+        if not conditions:
+            return []
         # One range of the primary key each, which an OR of them is not on SQLite.
         query = " UNION ".join(select.format(text) for text, _ in conditions)
         values = tuple(value for _, bounds in conditions for value in (*bounds, after_key, *moment))

@@ -88,6 +88,8 @@ def test_it_has_every_path_and_method(api: Api, described: Json) -> None:
         "counting": 1,
         "references": 1,
         "searching": 1,
+        "subjects": 1,
+        "settings": 1,
         "restoring": 1,
         "subscriptions": 9,
         "links": 5,
