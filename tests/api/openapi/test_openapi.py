@@ -89,6 +89,8 @@ def test_it_has_every_path_and_method(api: Api, described: Json) -> None:
         "references": 1,
         "searching": 1,
         "restoring": 1,
+        "settings": 1,
+        "subjects of Confluent's API": 1,
         "subscriptions": 9,
         "links": 5,
         "access": 6,
