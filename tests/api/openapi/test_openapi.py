@@ -91,6 +91,8 @@ def test_it_has_every_path_and_method(api: Api, described: Json) -> None:
         "subjects": 1,
         "settings": 1,
         "restoring": 1,
+        "settings": 1,
+        "subjects of Confluent's API": 1,
         "subscriptions": 9,
         "links": 5,
         "access": 6,
