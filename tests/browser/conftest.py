@@ -19,7 +19,8 @@ ADMIN: Final = {"Authorization": "Bearer admin-token"}
 WRITER: Final = {"Authorization": "Bearer other"}
 
 
-@pytest.fixture(scope="session")
+# Playwright runs an event loop in this thread, where other tests run their own.
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     with chromium() as browser:
         yield browser

@@ -88,8 +88,6 @@ def test_it_has_every_path_and_method(api: Api, described: Json) -> None:
         "counting": 1,
         "references": 1,
         "searching": 1,
-        "subjects": 1,
-        "settings": 1,
         "restoring": 1,
         "settings": 1,
         "subjects of Confluent's API": 1,
