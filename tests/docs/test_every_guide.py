@@ -18,7 +18,7 @@ TESTS: Final = {
     **dict.fromkeys(
         (
             *("compare.md", "compat.md", "confluent.md", "formats.md", "history.md", "messages.md", "replication.md"),
-            *("search.md", "subscriptions/README.md"),
+            *("pages.md", "search.md", "subscriptions/README.md"),
         ),
         "docs/test_guides.py",
     ),

@@ -16,6 +16,7 @@ GUIDES = (
     "formats.md",
     "history.md",
     "messages.md",
+    "pages.md",
     "search.md",
     "subscriptions/README.md",
 )
