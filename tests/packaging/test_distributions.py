@@ -35,7 +35,7 @@ def metadata(wheel: ZipFile) -> Message:
 
 def test_the_wheel_has_every_file(distributions: Distributions) -> None:
     files = set(files_of_the_package())
-    assert {name.rpartition(".")[2] for name in files} == {"py", "yaml", "json", "html", "css", "typed", "zdict"}
+    assert {name.rpartition(".")[2] for name in files} == {"py", "yaml", "json", "html", "css", "js", "typed", "zdict"}
     packed = {name for name in ZipFile(distributions.wheel).namelist() if ".dist-info/" not in name}
     assert packed == files - {f"annals/spark_projections/sources/{FOUND_BY_SPARK}"} | {FOUND_BY_SPARK}
 

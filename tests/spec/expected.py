@@ -64,7 +64,7 @@ def _told(answer: Answer, wanted: Mapping[str, Any]) -> dict[str, Any]:
     The title is the type's own with the arguments filled in, so it is compared here.
     """
     body: dict[str, Any] = json.loads(answer.content)
-    for explained in ("detail", "violations", "incompatibilities"):
+    for explained in ("detail", "violations", "incompatibilities", "entities"):
         body.pop(explained, "any")
     title, args = body.pop("title", None), body.get("args", {})
     kind = PROBLEM_TYPES[wanted["type"].rpartition("#")[2]]

