@@ -31,7 +31,7 @@ def test_answers_to_pages(shared: Api) -> None:
     allowed = shared.send("GET", "/", origin=ORIGIN)
     assert (allowed.status_code, allowed.headers["access-control-allow-origin"]) == (401, ORIGIN)
     assert (allowed.headers["vary"], allowed.headers["access-control-expose-headers"]) == (
-        "accept-encoding, origin",
+        "accept-encoding, origin, accept, sec-fetch-mode",
         "*",
     )
     for origin in ("https://evil.example", "null", ORIGIN + ".evil"):
