@@ -25,7 +25,9 @@ VERBS: Final = {
         "export:export",
         "Write the registry as one document, the same bytes as GET /export, or with `--stated` GET /export?stated.",
     ),
-    "rebuild": Verb("rebuild:rebuild", "Rebuild the read model from the log while the registry is in use."),
+    "rebuild": Verb(
+        "rebuild:rebuild", "Rebuild the read model from the log, and the search index, while the registry is in use."
+    ),
     "upgrade": Verb("upgrade:upgrade", "Upgrade the store of an older release, with its history, to this one."),
     "publish": Verb(
         "publish:publish",

@@ -111,7 +111,7 @@ def _rebuild_search(store: Store, settings: Settings) -> None:
         try:
             with work_progress() as work:
                 writer = IndexWriter(readers, writing_store, checker.check)
-                writer.write_all(work.step("indexed for search", "entities"))
+                writer.write_all(work.step("indexed", "entities"))
                 while writer.catch_up():
                     pass
         finally:
