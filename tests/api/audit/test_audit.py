@@ -169,7 +169,8 @@ def test_images_are_what_the_api_showed(audited: AuditedRegistry) -> None:
         (f"{FILE}?caller=anonymous", [8, 10, 17, 20]),
         (f"{FILE}?caller=nobody", []),
         ("/?below&id=c3&order=desc", [15, 14, 13, 12]),
-        ("/dirs?id=c3&caller=anonymous&from=13", []),
+        ("/dirs?id=c3&caller=anonymous", [13, 14, 15]),
+        ("/dirs?id=c3&caller=anonymous&from=15", []),
         (f"{FILE}?id=none", []),
     ],
 )
