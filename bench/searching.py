@@ -28,7 +28,7 @@ LONGEST_MILLISECONDS: Final = 500.0
 INDEX_PERCENT: Final = 30.0
 FOUND_SECONDS: Final = 1.0
 WRITES: Final = 10
-_SYLLABLES: Final = "ba ce di fo gu ha je ki lo mu na pe qui ro su ta ve wi xo zu"
+_SYLLABLES: Final = "ba ce di fe gu ha je ki lo mu na pe qui ro su ta ve wi xo zu"
 _COMMON: Final = """
     id order customer address street city country total amount currency price item product quantity status payment
     invoice shipment carrier weight email phone name birth date time created updated version source target sensor

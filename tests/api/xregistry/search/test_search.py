@@ -120,7 +120,7 @@ REFUSED: Final = [
     ("q=x&limit=a", "1 to 100"),
     ("q=x&versions=some", "versions"),
     ("q=x&after=1", "after"),
-    ("q=x&fromat=csv", "fromat"),
+    ("q=x&shape=csv", "shape"),
     ("q=x&q=y", "once"),
 ]
 
