@@ -58,3 +58,18 @@ def walk(browser: Browser, sample_url: str) -> Iterator[Walk]:
     """A walk through the sample in a wide window."""
     with walking(browser, sample_url) as walk:
         yield walk
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Where a sample is served that the tests of one file change."""
+    home: Path = tmp_path_factory.mktemp("changed")
+    with serving(f"sqlite:///{home / 'annals.db'}", home) as served:
+        fill(served.url)
+        yield served.url
+
+
+@pytest.fixture(params=[True, False], ids=["scripts", "no-scripts"])
+def has_scripts(request: pytest.FixtureRequest) -> bool:
+    """Whether the browser of a journey runs scripts; each journey is made with and without."""
+    return bool(request.param)

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.browser.conftest import ADMIN, WRITER
-from tests.support.browser import NARROW, WIDE, Walk, axe_script, check_look, walking
+from tests.support.browser import NARROW, WIDE, Walk, axe_script, check_look, click, fill_in, walking
 
 pytestmark = [pytest.mark.uses("Chromium"), pytest.mark.timeout(120)]
 
@@ -30,15 +30,6 @@ def table(page: Page, name: str) -> Locator:
 
 def headings(page: Page, name: str) -> list[str]:
     return table(page, name).get_by_role("columnheader").all_inner_texts()
-
-
-def fill_in(page: Page, **values: str) -> None:
-    for name, value in values.items():
-        page.get_by_role("textbox", name=name, exact=True).fill(value)
-
-
-def click(page: Page, role: str, name: str) -> None:
-    page.get_by_role(role, name=name, exact=True).click()  # type: ignore[arg-type]
 
 
 def choose_role(page: Page, role: str) -> None:

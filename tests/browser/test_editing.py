@@ -5,46 +5,22 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, expect
 
-from tests.support.browser import Walk, walking
-from tests.support.registries.sample import fill
-from tests.support.serving import serving
+from tests.support.browser import Walk, click, fill_in, head, walking
 
 pytestmark = [pytest.mark.uses("Chromium"), pytest.mark.timeout(120)]
 
 SCHEMA = "/schemagroups/sensors/schemas/reading"
 
 
-@pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    home: Path = tmp_path_factory.mktemp("editing")
-    with serving(f"sqlite:///{home / 'annals.db'}", home) as served:
-        fill(served.url)
-        yield served.url
-
-
-@pytest.fixture(params=[True, False], ids=["scripts", "no-scripts"])
-def walk(request: pytest.FixtureRequest, browser: Browser, url: str) -> Iterator[Walk]:
-    with walking(browser, url, java_script_enabled=request.param) as walk:
+@pytest.fixture
+def walk(browser: Browser, url: str, has_scripts: bool) -> Iterator[Walk]:
+    with walking(browser, url, java_script_enabled=has_scripts) as walk:
         yield walk
-
-
-def head(url: str) -> int:
-    return int(httpx.get(f"{url}/-/log/head").json()["position"])
-
-
-def fill_in(page: Page, **values: str) -> None:
-    for name, value in values.items():
-        page.get_by_role("textbox", name=name, exact=True).fill(value)
-
-
-def click(page: Page, role: str, name: str) -> None:
-    page.get_by_role(role, name=name, exact=True).click()  # type: ignore[arg-type]
 
 
 def test_making_a_schema(walk: Walk, request: pytest.FixtureRequest) -> None:

@@ -6,18 +6,14 @@ import re
 
 import httpx
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
-from tests.support.browser import Walk
+from tests.support.browser import Walk, click, walking
 from tests.support.registries.sample import HOSTILE
 
 pytestmark = [pytest.mark.uses("Chromium"), pytest.mark.timeout(120)]
 
 SENSORS = "/ui/explore/schemagroups/sensors"
-
-
-def click(page: Page, role: str, name: str) -> None:
-    page.get_by_role(role, name=name, exact=True).click()  # type: ignore[arg-type]
 
 
 def ids(page: Page, name: str = "schemas") -> list[str]:
@@ -139,12 +135,15 @@ def test_the_slider(walk: Walk) -> None:
     assert walk.complaints == []
 
 
-def test_times_are_local(walk: Walk) -> None:
+def test_times_are_local(browser: Browser, sample_url: str) -> None:
     """UI-25, UI-36: shown in the zone of the browser, with its name; the form takes local times, too."""
-    time = httpx.get(f"{walk.url}/-/log/head").json()["time"]
-    context = walk.page.context.browser.new_context(timezone_id="Asia/Tokyo")  # type: ignore[union-attr]
-    page = context.new_page()
-    page.goto(f"{walk.url}/ui/")
+    time = httpx.get(f"{sample_url}/-/log/head").json()["time"]
+    with walking(browser, sample_url, timezone_id="Asia/Tokyo") as walk:
+        check_local_times(walk, time)
+
+
+def check_local_times(walk: Walk, time: str) -> None:
+    page = walk.go("/ui/")
     shown = page.locator("main time").first
     expect(shown).to_have_attribute("datetime", time)
     expect(shown).to_have_text(re.compile(r"GMT\+9$|JST$"))
@@ -153,4 +152,3 @@ def test_times_are_local(walk: Walk) -> None:
     field.fill("2099-01-01T09:00:00")
     page.get_by_role("button", name="Go", exact=True).click()
     expect(page).to_have_url(re.compile(r"asof=2099-01-01T00:00:00Z"))
-    context.close()

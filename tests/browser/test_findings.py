@@ -11,7 +11,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.support.browser import NARROW, Walk, axe_script, check_look, walking
+from tests.support.browser import NARROW, Walk, axe_script, check_look, click, walking
 from tests.support.serving import serving
 
 pytestmark = [pytest.mark.uses("Chromium"), pytest.mark.timeout(120)]
@@ -29,19 +29,15 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield served.url
 
 
-@pytest.fixture(params=[True, False], ids=["scripts", "no-scripts"])
-def walk(request: pytest.FixtureRequest, browser: Browser, url: str) -> Iterator[Walk]:
-    with walking(browser, url, java_script_enabled=request.param) as walk:
+@pytest.fixture
+def walk(browser: Browser, url: str, has_scripts: bool) -> Iterator[Walk]:
+    with walking(browser, url, java_script_enabled=has_scripts) as walk:
         yield walk
 
 
 def entities(page: Page) -> list[str]:
     table = page.get_by_role("table", name="Findings", exact=True)
     return table.locator("tbody tr").locator("td:nth-child(3) a").all_inner_texts()
-
-
-def click(page: Page, role: str, name: str) -> None:
-    page.get_by_role(role, name=name, exact=True).click()  # type: ignore[arg-type]
 
 
 def test_findings(walk: Walk) -> None:

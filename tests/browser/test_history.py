@@ -11,7 +11,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from tests.support.browser import NARROW, WIDE, Walk, axe_script, check_look, walking
+from tests.support.browser import NARROW, WIDE, Walk, axe_script, check_look, click, walking
 from tests.support.registries.sample import fill
 from tests.support.serving import serving
 
@@ -32,10 +32,9 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield served.url
 
 
-@pytest.fixture(params=[True, False], ids=["scripts", "no-scripts"])
-def walk(request: pytest.FixtureRequest, browser: Browser, url: str) -> Iterator[Walk]:
-    options = {"java_script_enabled": request.param, "timezone_id": "Asia/Kolkata"}
-    with walking(browser, url, **options) as walk:
+@pytest.fixture
+def walk(browser: Browser, url: str, has_scripts: bool) -> Iterator[Walk]:
+    with walking(browser, url, java_script_enabled=has_scripts, timezone_id="Asia/Kolkata") as walk:
         yield walk
 
 
@@ -45,10 +44,6 @@ def table(page: Page, name: str) -> Locator:
 
 def rows(page: Page, name: str) -> list[str]:
     return table(page, name).locator("tbody > tr").all_inner_texts()
-
-
-def click(page: Page, role: str, name: str) -> None:
-    page.get_by_role(role, name=name, exact=True).click()  # type: ignore[arg-type]
 
 
 def ids(url: str, **query: str) -> list[str]:

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
+import httpx
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, expect, sync_playwright
 
 from tests.support.downloads.npm import packages
@@ -112,3 +113,19 @@ def _note_request(walk: Walk, request: Request) -> None:
     origin = urlsplit(request.url)
     if origin.scheme not in ("data", "blob") and origin.netloc != urlsplit(walk.url).netloc:
         walk.complaints.append(f"a request elsewhere: {request.url}")
+
+
+def click(page: Page, role: Literal["button", "link"], name: str) -> None:
+    """Presses a button or follows a link."""
+    page.get_by_role(role, name=name, exact=True).click()
+
+
+def fill_in(page: Page, **values: str) -> None:
+    """Types into textboxes, by their names."""
+    for name, value in values.items():
+        page.get_by_role("textbox", name=name, exact=True).fill(value)
+
+
+def head(url: str) -> int:
+    """The last position of the log of a registry."""
+    return int(httpx.get(f"{url}/-/log/head").json()["position"])

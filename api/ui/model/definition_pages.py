@@ -97,9 +97,13 @@ async def _act(page: PageContext, path: str, shown: DefinitionForm, stored: str,
         now = (await page.get(path)).header("etag") or ""
         return await replace(shown, alert=alert, lines=lines, tag=now).render(page, 409, "Conflict")
     except Problem as problem:
-        misfits = tuple(map(str, problem.extensions.get("entities", ())))  # type: ignore[call-overload]
-        alert = shown_problem(problem, page.asked)
+        alert, misfits = shown_problem(problem, page.asked), _xids(problem.extensions.get("entities"))
         return await replace(shown, alert=alert, misfits=misfits).render(page, problem.status, _title(problem, shown))
+
+
+def _xids(listed: object) -> tuple[str, ...]:
+    """What a member of a problem lists; nothing for a problem without it."""
+    return tuple(map(str, listed)) if isinstance(listed, list) else ()
 
 
 async def _send(page: PageContext, path: str, body: Any, shown: DefinitionForm, query: Query | None) -> Any:

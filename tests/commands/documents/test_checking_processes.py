@@ -48,6 +48,13 @@ def put(url: str, format: str, content: bytes) -> httpx.Response:
     return httpx.put(name, content=content, headers={"xRegistry-format": format}, timeout=60)
 
 
+def kill(pids: list[int]) -> None:
+    """Kills processes, and waits until none lives."""
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+    assert soon(lambda: not any(map(lives, pids)), 5)
+
+
 #: How many processes one client needs: the search index may read fields of a document in a second one meanwhile.
 ONE: Final = (1, 2)
 
@@ -168,9 +175,7 @@ def test_one_that_is_lost_is_replaced(served: Served) -> None:
     for turn in range(3):
         idle = children(served.process.pid)
         assert len(idle) in ONE
-        for child in idle:
-            os.kill(child, signal.SIGKILL)
-        assert soon(lambda: not any(map(lives, idle)), 5)  # noqa: B023
+        kill(idle)
         put(served.url, GRAPHQL[0], GRAPHQL[1] + b" # %d" % turn).raise_for_status()
 
 
