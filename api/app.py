@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 
 from starlette.applications import Starlette
 
@@ -91,6 +91,7 @@ from annals.api.xregistry.routes import XRegistryRoutes
 from annals.api.xregistry.search.routes import SEARCH, SearchRoutes
 from annals.api.xregistry.search.wiring import build_index_follower
 from annals.api.xregistry.shortself_route import ShortselfRoutes
+from annals.commands.command_bus import CommitListener
 from annals.commands.store.append import NewSalt
 from annals.commands.store.clock import Clock, utc_now
 from annals.commands.store.correlation_ids import NewId
@@ -196,6 +197,12 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        async with AsyncExitStack() as closing:
+            await open_parts(app, closing)
+            yield
+
+    async def open_parts(app: Starlette, closing: AsyncExitStack) -> None:
+        """Opens the store and what works on it. closing: closes it all again, in the opposite order."""
         registry = open_registry(
             settings,
             clock=clock,
@@ -205,25 +212,29 @@ def create_app(
             address=address,
             write_turns=write_turns,
         )
+        closing.callback(registry.close)
+        archive_monitor = ArchiveMonitor(registry.store)
+        closing.push_async_callback(asyncio.to_thread, archive_monitor.close)
+        beside_log: list[Sessions | KeyUses] = [part for part in (sessions, key_uses) if part]
+        for part in beside_log:
+            await asyncio.to_thread(part.open)
+            closing.push_async_callback(asyncio.to_thread, part.close)
         app.state.stop_checking = registry.checker.stop
         feeds = Feeds(registry, log_head_watcher, authenticator)
+        closing.callback(feeds.close)
         stored_access.open(registry.readers)
-        if key_uses:
-            await asyncio.to_thread(key_uses.open)
-        if sessions:
-            await asyncio.to_thread(sessions.open)
 
         def read_positions() -> tuple[int, int, int]:
             view = registry.readers.quick_view()
             return registry.store.log_end().position, view.position(), view.index_position()
 
         metrics.add_position_gauges(read_positions)
-        archive_monitor = ArchiveMonitor(registry.store)
         metrics.registry.register(ArchiveCollector(archive_monitor))
         canonical_links = CanonicalLinks(registry.readers)
         xregistry_routes = XRegistryRoutes(
             registry, settings.max_body, settings.pagelimit, settings.max_inlined, canonical_links
         )
+        closing.callback(xregistry_routes.close)
         discovery_mount = Mount(discovery.DiscoveryRoutes(settings.other_registries), allows_anonymous=True)
         fixed_mounts = dict.fromkeys(discovery.DISCOVERY_PATHS, discovery_mount)
         delivery_service = (
@@ -253,10 +264,7 @@ def create_app(
                 is_leaf=True,
             ),
             WHOAMI: Mount(WhoamiRoutes(authenticator), allows_anonymous=True, is_leaf=True),
-            **_message_mounts(registry, settings.max_body),
-            CHECK: Mount(CheckRoutes(registry, settings.max_body), accepts_documents=True),
-            COMPARE: Mount(CompareRoutes(registry, settings.max_body), accepts_documents=True),
-            SEARCH: Mount(SearchRoutes(registry), is_leaf=True),
+            **_document_mounts(registry, settings.max_body),
             **_history_mounts(registry, feeds, families),
             REFERENCES: Mount(ReferencesRoutes(registry, families, ContextIds(settings.confluent_group))),
             LOG: Mount(LogFeedRoutes(feeds, replication.upstream)),
@@ -267,20 +275,9 @@ def create_app(
             **_access_mounts(AccessContext(registry, stored_access), authenticator, key_uses),
             PREVIEWS: Mount(PreviewRoutes(subscription_context, authenticator, families), allows_anonymous=True),
         }
-        max_compat_body = min(settings.compat_body, settings.max_body)
-        compat_mount = Mount(CompatRoutes(registry, max_compat_body, settings.inbound), accepts_documents=True)
-        confluent_settings = ConfluentSettings(
-            settings.confluent_group, settings.confluent_compatibility, max_compat_body, settings.max_body
-        )
         tree_mounts = {
             SUBSCRIPTIONS: Mount(SubscriptionsRoutes(subscription_context)),
-            CONFLUENT: Mount(
-                ConfluentRoutes(registry, authenticator, confluent_settings),
-                allows_anonymous=True,
-                accepts_documents=True,
-                checks_paths=True,
-            ),
-            COMPAT: compat_mount,
+            **_compat_mounts(registry, settings, authenticator),
         }
         if settings.ui:
             if not xregistry_routes.is_free(UI):
@@ -303,38 +300,14 @@ def create_app(
             HomeRedirect(partial(xregistry_routes.is_free, UI)) if settings.ui else None,
         )
         metrics.registry.register(FileErrorCollector(upkeep))
-        upkeep_task = asyncio.create_task(upkeep.run())
         app.router.default, app.state.refuse = dispatcher, dispatcher.refuse
-        if delivery_service:
-            commit_listeners.add(delivery_service)
-            delivery_service.start()
-        if replication_service:
-            commit_listeners.add(replication_service)
-            replication_service.start()
         index_follower = build_index_follower(settings.database, registry) if delivers else None
-        if index_follower:
-            commit_listeners.add(index_follower)
-            index_follower.start()
-        try:
-            yield
-        finally:
-            upkeep_task.cancel()
-            access_log.close()
-            log_head_watcher.stop()
-            if index_follower:
-                await asyncio.to_thread(index_follower.stop)
-            if replication_service:
-                await asyncio.to_thread(replication_service.stop)
-            if delivery_service:
-                await asyncio.to_thread(delivery_service.stop)
-            xregistry_routes.close()
-            feeds.close()
-            if key_uses:
-                await asyncio.to_thread(key_uses.close)
-            if sessions:
-                await asyncio.to_thread(sessions.close)
-            await asyncio.to_thread(archive_monitor.close)
-            registry.close()
+        services = [service for service in (delivery_service, replication_service, index_follower) if service]
+        _start(services, commit_listeners, closing)
+        closing.callback(log_head_watcher.stop)
+        closing.callback(access_log.close)
+        upkeep_task = asyncio.create_task(upkeep.run())
+        closing.callback(upkeep_task.cancel)
 
     app = DispatcherApplication(lifespan=lifespan)
     app.router.redirect_slashes = False
@@ -388,13 +361,48 @@ def _access_mounts(
     }
 
 
-def _message_mounts(registry: Registry, max_body: int) -> Mapping[str, Mount]:
-    """Surfaces below `/-/` about messages, and imports of documents in other formats."""
+def _document_mounts(registry: Registry, max_body: int) -> Mapping[str, Mount]:
+    """Surfaces below `/-/` about what documents and messages say, and imports of documents in other formats."""
     return {
+        CHECK: Mount(CheckRoutes(registry, max_body), accepts_documents=True),
+        COMPARE: Mount(CompareRoutes(registry, max_body), accepts_documents=True),
+        SEARCH: Mount(SearchRoutes(registry), is_leaf=True),
         RESOLVED: Mount(ResolvedMessagesRoutes(registry)),
         MATCH: Mount(MatchRoutes(registry, max_body)),
         IMPORT: Mount(ImportRoutes(registry, max_body)),
     }
+
+
+def _compat_mounts(registry: Registry, settings: Settings, authenticator: Authenticator) -> dict[str, Mount]:
+    """Surfaces of other registries' APIs."""
+    max_body = min(settings.compat_body, settings.max_body)
+    confluent_settings = ConfluentSettings(
+        settings.confluent_group, settings.confluent_compatibility, max_body, settings.max_body
+    )
+    return {
+        CONFLUENT: Mount(
+            ConfluentRoutes(registry, authenticator, confluent_settings),
+            allows_anonymous=True,
+            accepts_documents=True,
+            checks_paths=True,
+        ),
+        COMPAT: Mount(CompatRoutes(registry, max_body, settings.inbound), accepts_documents=True),
+    }
+
+
+class _BackgroundService(CommitListener, Protocol):
+    """Work beside requests, which follows commits."""
+
+    def start(self) -> None: ...
+    def stop(self) -> None: ...
+
+
+def _start(services: Iterable[_BackgroundService], commit_listeners: CommitListeners, closing: AsyncExitStack) -> None:
+    """Starts services. closing: stops them."""
+    for service in services:
+        commit_listeners.add(service)
+        service.start()
+        closing.push_async_callback(asyncio.to_thread, service.stop)
 
 
 def _ui_mount(routes: UiRoutes) -> Mount:
