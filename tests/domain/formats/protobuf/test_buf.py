@@ -97,7 +97,7 @@ def generated() -> list[tuple[int, tuple[str, str, set[str]]]]:
         found[older, newer] = {each.rule for each in told}
 
     drawn()
-    assert len(found) > GENERATED / 2
+    assert len(found) > examples(GENERATED) / 2
     return list(enumerate((older, newer, ours) for (older, newer), ours in found.items()))
 
 
