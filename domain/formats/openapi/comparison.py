@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import islice
 from typing import Any, Final
 
 from annals.domain.formats.contract import DocumentLocation, Incompatibility
 from annals.domain.formats.jsonschema import compare_nodes
+from annals.domain.formats.openapi.locations import with_fragment
 from annals.domain.formats.openapi.operations import (
     ApiResponse,
     Body,
@@ -42,7 +44,10 @@ def find_incompatibilities(reader: Mapping[str, Any], writer: Mapping[str, Any],
 
     Cost: that of the comparison of each schema of an operation.
     """
-    return list(islice(_ApiComparison(reader, writer, limit).incompatibilities(), limit))
+    return [
+        replace(reason, reader=with_fragment(reason.reader, reader), writer=with_fragment(reason.writer, writer))
+        for reason in islice(_ApiComparison(reader, writer, limit).incompatibilities(), limit)
+    ]
 
 
 class _ApiComparison:

@@ -7,12 +7,26 @@ from collections.abc import Sequence
 from typing import Any
 
 from annals.domain.formats.contract import MAX_FRAGMENT, DocumentLocation
-from annals.domain.values.json_pointer import join_pointer
+from annals.domain.values.json_pointer import join_pointer, split_pointer
 
 
 def location_at(document: Any, path: Sequence[Any]) -> DocumentLocation:
     """The location at a path of names and indexes; a name may look like a number."""
     return DocumentLocation(pointer=join_pointer("", *path), fragment=json_fragment(_value_at(document, path)))
+
+
+def with_fragment(location: DocumentLocation | None, document: Any) -> DocumentLocation | None:
+    """A location with the text there, unless it has one. What is not in the document is located where it would be."""
+    if location is None or location.pointer is None or location.fragment is not None:
+        return location
+    value, path = document, list[str]()
+    for step in split_pointer(location.pointer):
+        try:
+            value = value[int(step) if isinstance(value, list) else step]
+        except (LookupError, TypeError, ValueError):
+            break
+        path.append(step)
+    return DocumentLocation(pointer=join_pointer("", *path), fragment=json_fragment(value))
 
 
 def path_in_default(document: Any, schema: Any, path: Sequence[Any], value: Any) -> list[Any]:

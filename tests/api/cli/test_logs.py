@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -15,6 +16,20 @@ from tests.support.console import Annals
 from tests.support.serving import serving
 
 LEVELS = ("debug", "info", "warning", "error")
+
+
+@pytest.fixture(autouse=True)
+def loggers_of_a_new_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Other tests of this process may have run uvicorn, which sets up its loggers in a way of its own."""
+    loggers = [logging.getLogger(name) for name in ("uvicorn", "uvicorn.error")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.NOTSET)
+        monkeypatch.setattr(logger, "handlers", [])
+        monkeypatch.setattr(logger, "propagate", True)
+    yield
+    for logger, level in zip(loggers, levels, strict=True):
+        logger.setLevel(level)
 
 
 @pytest.mark.parametrize("level", LEVELS)
