@@ -19,6 +19,8 @@ from tests.support.forks import Fork
 ROOT = Path(__file__).resolve().parents[2]
 _ADDRESS = re.compile(r"Annals serves (https?://\S+)")
 _LOG = "serve.log"
+#: The number of characters of a log that a failing test shows.
+_SHOWN = 2_000
 
 
 class Served(NamedTuple):
@@ -57,6 +59,8 @@ def serving(database: str, cwd: Path, *options: str, within: Sequence[str] = (),
     try:
         yield Served(_address(process, cwd / _LOG), process)
     finally:
+        # pytest shows this with a test that fails.
+        print(f"exit code of the server before its end: {process.poll()}\n{(cwd / _LOG).read_text()[-_SHOWN:]}")
         process.send_signal(signal.SIGTERM)
         try:
             process.wait(timeout=30)
