@@ -75,8 +75,9 @@ class IndexWriter:
     check: RunChecks
 
     def catch_up(self) -> bool:
-        """Writes what changed in the next events after the index's position; whether there may be more to do.
+        """Writes what changed in the next events after the index's position.
 
+        Returns: whether there were more when it began. Those that came later wait, so that they are written together.
         Raises: one of `driver_errors()`.
         """
         with self.readers.view() as view:
@@ -94,7 +95,7 @@ class IndexWriter:
             if self._locked_position(db) == position:  # otherwise another process was faster
                 page.write(db)
                 save_position(db, POSITION_NAME, until)
-        return True
+        return until < head
 
     def merge(self) -> bool:
         """Merges some segments; whether there were any. Raises: one of `driver_errors()`."""

@@ -8,9 +8,11 @@ import pytest
 
 from annals.domain.model.builtin import default_source
 from annals.domain.search.query import parse_query
+from annals.projections.log.positions import find_position
 from annals.projections.search.index_reader import IndexReader
 from annals.projections.search.search import search
 from annals.projections.search.segments import FAN_OUT, Segment, all_segments, mergeable
+from annals.projections.search.tables import POSITION_NAME
 from tests.support.registries.in_process import create, serving
 from tests.support.search_index import index_writer, scan, write_pending
 
@@ -63,3 +65,15 @@ def test_changes_leave_few_segments(store_url: str) -> None:
             query = parse_query("name39")
             found = search(IndexReader(view.database), query, 10)
             assert [result.key for result in found.results] == scan(view, query) != []
+
+
+def test_events_that_arrive_meanwhile_wait(store_url: str) -> None:
+    """UI-105, and the cost of a write: a server that is written to all the time does not write a segment an event."""
+    create(store_url, default_source())
+    with serving(store_url) as api, index_writer(store_url) as writer:
+        write_pending(writer)
+        for number in range(2):
+            api.done("PUT", f"/schemagroups/g{number}", {})
+            assert not writer.catch_up()
+            with writer.readers.view() as view:
+                assert find_position(view.database, POSITION_NAME) == view.position()
