@@ -112,14 +112,14 @@ def _path_item(route: Route) -> Schema:
     parameters = [
         {"name": name, "in": "path", "required": True, "schema": _STRING} for name in _VARIABLE.findall(route.pattern)
     ]
-    operations = {method.lower(): _operation(route, method) for method in (*route.reads, *route.writes)}
+    operations = {method.lower(): _operation(route, method) for method in route.handlers}
     return {**({"parameters": parameters} if parameters else {}), **operations}
 
 
 def _operation(route: Route, method: str) -> Schema:
-    handler = route.reads.get(method) or route.writes[method]
+    handler = route.handlers[method]
     is_write = method in route.writes
-    suffix = "" if method == "GET" or len(route.reads) + len(route.writes) == 1 else f"_{method.lower()}"
+    suffix = "" if method == "GET" or len(route.handlers) == 1 else f"_{method.lower()}"
     body = _body_of(route.pattern) if method in ("POST", "PUT") and route.pattern else None
     success = "204" if route.pattern == "contexts/{context}" else "200"
     answer: Schema = {"description": "The answer."}

@@ -5,7 +5,7 @@ Those about a schema by its id or guid, R13 to R16, are in `reading_by_id.py`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -98,14 +98,14 @@ def root(read: ConfluentRead) -> Response:
     return read.json({})
 
 
-def list_subjects(read: ConfluentRead) -> Response:
+def list_subjects(read: ConfluentRead) -> Iterator[str]:
     """R2."""
     prefix = _prefix(read, ALL_CONTEXTS)
     only_deleted = read.params.flag("deletedOnly")
     subjects = read.view.subjects(
         _contexts(read, prefix), with_deleted=read.params.flag("deleted"), only_deleted=only_deleted
     )
-    return read.json(read.params.page([subject.qualified for subject in subjects if has_prefix(subject, prefix)]))
+    yield from read.params.page([subject.qualified for subject in subjects if has_prefix(subject, prefix)])
 
 
 def look_up_schema(read: ConfluentRead) -> Response:
@@ -174,7 +174,7 @@ def find_by_metadata(read: ConfluentRead) -> Response:
 # --- schemas ---------------------------------------------------------------------------------------------------------
 
 
-def list_schemas(read: ConfluentRead) -> Response:
+def list_schemas(read: ConfluentRead) -> Iterator[dict[str, Any]]:
     """R12."""
     prefix, params = _prefix(read, ""), read.params
     by_subject: dict[Subject, list[SchemaVersion]] = {}
@@ -188,7 +188,7 @@ def list_schemas(read: ConfluentRead) -> Response:
         shown += versions[-1:] if params.flag("latestOnly") else versions
     if rule_type := params.text("ruleType"):
         shown = [version for version in shown if _has_rule(version, rule_type)]
-    return read.json([read.view.schema_object(version, is_full=read.is_full) for version in params.page(shown)])
+    yield from read.view.schema_objects(params.page(shown), is_full=read.is_full)
 
 
 def list_types(read: ConfluentRead) -> Response:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from http import HTTPStatus
 from typing import Any, Final
 from uuid import uuid4
@@ -23,6 +24,8 @@ MEDIA_TYPES: Final = (
 _ANY_TYPES: Final = ("*", "application/*")
 #: Ranges that mean any type, also the malformed ones that clients send.
 _ANY_TYPE: Final = re.compile(r"\*/.*\Z")
+#: The least bytes of a piece of a list, but for the last one.
+_CHUNK_BYTES: Final = 64 << 10
 _REQUEST_ID: Final = b"x-request-id"
 #: Statuses of problems that only the state of the registry explains; this API has one code for all of them.
 _REFUSALS: Final = (400, 409, 412)
@@ -34,6 +37,18 @@ def json_response(request: Request, body: Any, status: int = 200, headers: Heade
     return Response(
         status, [(b"content-type", media_type.encode()), request_id(request), *(headers or [])], dumps(body)
     )
+
+
+def list_chunks(members: Iterable[Any]) -> Iterator[bytes]:
+    """A JSON array in pieces; at least one."""
+    text, separator = bytearray(b"["), b""
+    for member in members:
+        text += separator + dumps(member)
+        separator = b","
+        if len(text) >= _CHUNK_BYTES:
+            yield bytes(text)
+            text.clear()
+    yield bytes(text) + b"]"
 
 
 def text_response(request: Request, text: str) -> Response:

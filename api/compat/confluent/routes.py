@@ -6,9 +6,9 @@ Rules CSR-101 to CSR-116, CSR-201, CSR-202, CSR-301, CSR-905 to CSR-910.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Final
+from collections.abc import Callable, Generator, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
 from urllib.parse import unquote_to_bytes
 
 from starlette.types import Receive
@@ -18,7 +18,13 @@ from annals.api.compat.confluent import importing, reading, reading_by_id, writi
 from annals.api.compat.confluent.paths import BASE
 from annals.api.compat.confluent.reading import ConfluentRead, context_of_path
 from annals.api.compat.confluent.request_params import QueryParams, read_object
-from annals.api.compat.confluent.responses import error_response, json_response, problem_error, status_error
+from annals.api.compat.confluent.responses import (
+    error_response,
+    json_response,
+    list_chunks,
+    problem_error,
+    status_error,
+)
 from annals.api.compat.confluent.view import ConfluentView
 from annals.api.compat.confluent.writing import ConfluentWrite, ConfluentWriter, Write
 from annals.api.feeds.rights import check_reads_something
@@ -31,16 +37,22 @@ from annals.api.xregistry.snapshots import Snapshot, Snapshots
 from annals.domain.confluent.errors import SchemaRegistryError
 from annals.domain.confluent.subjects import GROUPS, RESOURCES, ContextIds
 from annals.domain.errors.problems import Problem
+from annals.projections.entities.query import View
 
 Read = Callable[[ConfluentRead], Response]
+#: A request in a view.
+InView = Callable[[ConfluentView], ConfluentRead]
+#: The members of a list, which is sent while it is read.
+ReadList = Callable[[ConfluentRead], Iterator[Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
     """A path with its methods. pattern: segments; those in braces are variable. needs_model: it reads schemas.
 
-    reads: answers by method that change nothing; a POST among them has a body. writes: those that send a command.
-    in_context: it exists below `/contexts/{context}` as well. is_import: its bodies have all versions of subjects.
+    reads: answers by method that change nothing; a POST among them has a body. members: those of a list that answers
+    GET. writes: answers that send a command. in_context: it exists below `/contexts/{context}` as well. is_import: its
+    bodies have all versions of subjects.
     """
 
     pattern: str
@@ -49,12 +61,20 @@ class Route:
     in_context: bool = True
     needs_model: bool = True
     is_import: bool = False
+    members: ReadList | None = None
 
     @property
     def methods(self) -> list[str]:
         """The methods, for Allow."""
-        head = ["HEAD"] if "GET" in self.reads else []
-        return [*self.reads, *head, *self.writes, "OPTIONS"]
+        head = ["HEAD"] if "GET" in self.handlers else []
+        reads = [method for method in self.handlers if method not in self.writes]
+        return [*reads, *head, *self.writes, "OPTIONS"]
+
+    @property
+    def handlers(self) -> Mapping[str, Callable[..., Any]]:
+        """What answers each method but HEAD and OPTIONS."""
+        lists: Mapping[str, ReadList] = {"GET": self.members} if self.members is not None else {}
+        return {**lists, **self.reads, **self.writes}
 
 
 _NONE: Final[Mapping[str, Write]] = {}
@@ -64,7 +84,7 @@ _SETTINGS: Final = (
 )
 ROUTES: Final = (
     Route("", {"GET": reading.root, "POST": reading.root}, _NONE, in_context=False, needs_model=False),
-    Route("subjects", {"GET": reading.list_subjects}, _NONE),
+    Route("subjects", {}, _NONE, members=reading.list_subjects),
     Route("subjects/{subject}", {"POST": reading.look_up_schema}, {"DELETE": writing.delete_subject}),
     Route("subjects/{subject}/versions", {"GET": reading.list_versions}, {"POST": writing.register_schema}),
     Route("subjects/{subject}/versions/{version}", {"GET": reading.read_version}, {"DELETE": writing.delete_version}),
@@ -72,7 +92,7 @@ ROUTES: Final = (
     Route("subjects/{subject}/versions/{version}/referencedby", {"GET": reading.list_referrers}, _NONE),
     Route("subjects/{subject}/versions/{version}/tags", {"POST": writing.refuse_tags}, _NONE),
     Route("subjects/{subject}/metadata", {"GET": reading.find_by_metadata}, _NONE),
-    Route("schemas", {"GET": reading.list_schemas}, _NONE),
+    Route("schemas", {}, _NONE, members=reading.list_schemas),
     Route("schemas/ids/{id}", {"GET": reading_by_id.read_schema}, _NONE),
     Route("schemas/ids/{id}/schema", {"GET": reading_by_id.read_schema_text}, _NONE),
     Route("schemas/ids/{id}/subjects", {"GET": reading_by_id.list_subjects_of_schema}, _NONE),
@@ -141,7 +161,8 @@ class ConfluentRoutes:
             return Response(204, [(b"allow", allow), (b"access-control-allow-methods", allow)])
         method = "GET" if request.method == "HEAD" else request.method
         read, write = route.reads.get(method), route.writes.get(method)
-        if read is None and write is None:
+        members = route.members if method == "GET" else None
+        if read is None and write is None and members is None:
             allow_header: Headers = [(b"allow", ", ".join(route.methods).encode())]
             return error_response(request, status_error(405), allow_header)
         json_response(request, {})  # refuses an Accept that nothing fits before anything is changed
@@ -160,37 +181,59 @@ class ConfluentRoutes:
 
         if write is not None:
             return await write(self._writer, ConfluentWrite(request, params, lambda: in_view(self._view(request))))
-        assert read is not None, "the method was found"
-        return await self._read(request, params, read, in_view)
+        snapshot = await self._snapshot(params)
+        if members is not None:
+            response = await self._stream(request, members, in_view, snapshot)
+        else:
+            assert read is not None, "the method was found"
+            response = await asyncio.to_thread(self._read_at, request, read, in_view, snapshot)
+        return response if snapshot is None else snapshot.add_headers(response, request)
 
-    async def _read(
-        self, request: Request, params: QueryParams, read: Read, in_view: Callable[[ConfluentView], ConfluentRead]
-    ) -> Response:
+    async def _snapshot(self, params: QueryParams) -> Snapshot | None:
+        """The moment that a request asks about; None for now. Raises: SchemaRegistryError."""
         if not params.has("asof"):
-            return await asyncio.to_thread(self._read_at, request, read, in_view, None)
+            return None
         try:
-            snapshot = await self._snapshots.find(params.text("asof"))
+            return await self._snapshots.find(params.text("asof"))
         except Problem as problem:
             raise SchemaRegistryError(400, problem.text()) from None
-        response = await asyncio.to_thread(self._read_at, request, read, in_view, snapshot)
-        return snapshot.add_headers(response, request)
+
+    async def _stream(
+        self, request: Request, members: ReadList, in_view: InView, snapshot: Snapshot | None
+    ) -> Response:
+        """A list, which is read in one snapshot of the database while it is sent."""
+
+        def job() -> Generator[Any, None, None]:
+            with self._registry.readers.view() as current:
+                view = snapshot.view(current) if snapshot is not None else current
+                chunks = list_chunks(members(in_view(self._view_at(request, view))))
+                first_chunk = next(chunks)  # may refuse the request
+                yield json_response(request, None).headers
+                yield first_chunk
+                yield from chunks
+
+        headers, body = await self._registry.streams.start(job)
+        return Response(200, headers, body)
 
     def _read_at(
         self,
         request: Request,
         read: Read,
-        in_view: Callable[[ConfluentView], ConfluentRead],
+        in_view: InView,
         snapshot: Snapshot | None,
     ) -> Response:
         if snapshot is None:
             return read(in_view(self._view(request)))
         with self._registry.readers.view() as view:
-            past = replace(self._view(request), view=snapshot.view(view).seen_by(request.caller))
-            return read(in_view(past))
+            return read(in_view(self._view_at(request, snapshot.view(view))))
 
     def _view(self, request: Request) -> ConfluentView:
+        return self._view_at(request, self._registry.readers.latest_view())
+
+    def _view_at(self, request: Request, view: View) -> ConfluentView:
+        """A view as the caller of a request sees it. Raises: Problem for a caller who may read nothing."""
         check_reads_something(request.caller)
-        view = self._registry.readers.latest_view().seen_by(request.caller)
+        view = view.seen_by(request.caller)
         return ConfluentView(
             view, request.caller, self._context_ids, self._registry.checker, self._settings.default_level
         )

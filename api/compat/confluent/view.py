@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Final
 
 from annals.commands.documents.document_checker import DocumentChecker
@@ -32,6 +32,7 @@ from annals.domain.confluent.subjects import (
     RESOURCES,
     ContextIds,
     EntityMembers,
+    FindEntity,
     Subject,
     group_xid,
     sort_key,
@@ -42,9 +43,12 @@ from annals.domain.decisions.confluent.lookup import Candidate, find_version
 from annals.domain.decisions.confluent.register import content_members, refused_schema
 from annals.domain.values import xid as xids
 from annals.domain.values.json_text import dumps, loads_trusted
+from annals.projections.entities.filters.selection import split_batches
 from annals.projections.entities.query import View
 from annals.projections.entities.rows import EntityRow
 
+#: Entities that a view keeps in memory.
+_KEPT_ENTITIES: Final = 1000
 _SPACE_OR_STRING: Final = re.compile(r'("(?:[^"\\]|\\.)*")|\s+')
 
 
@@ -227,7 +231,7 @@ class ConfluentView:
             text = read_text(self.check(FormattedText(self.document(version), wanted), {}))
             if text is not None:
                 return text
-        return self.shown_text(version, self.view.document(version.document).decode("utf-8", "replace"))
+        return self.shown_text(version, _decode(self.view.document(version.document)))
 
     def shown_text(self, version: SchemaVersion, text: str) -> str:
         """A stored text as answers show it: JSON without whitespace between its tokens."""
@@ -239,10 +243,26 @@ class ConfluentView:
         """A version as an answer shows it. is_full: with what only newer clients read. qualifies: its references."""
         return self.schema_members(version, self.text(version, format), is_full=is_full, qualifies=qualifies)
 
+    def schema_objects(self, versions: Iterable[SchemaVersion], *, is_full: bool) -> Iterator[dict[str, Any]]:
+        """`schema_object` of many versions; what they show is read in batches."""
+        for batch in split_batches(versions):
+            documents = self.view.small_documents({version.document for version in batch})
+            rows = self._rows(batch) if is_full else {}
+            for version in batch:
+                content = documents.get(version.document)
+                text = self.text(version) if content is None else self.shown_text(version, _decode(content))
+                yield self.schema_members(version, text, is_full=is_full, row=rows.get(version.xid))
+
     def schema_members(
-        self, version: SchemaVersion, text: str, *, is_full: bool = False, qualifies: bool = False
+        self,
+        version: SchemaVersion,
+        text: str,
+        *,
+        is_full: bool = False,
+        qualifies: bool = False,
+        row: EntityRow | None = None,
     ) -> dict[str, Any]:
-        """`schema_object` with a text that is known."""
+        """`schema_object` with a text that is known, and the version's row if that is known."""
         extras = {name: version.extras[name] for name in CONTENT_MEMBERS if name in version.extras}
         if qualifies and "references" in extras:
             extras["references"] = self._qualified(extras["references"], self.registry.context(version.group))
@@ -255,20 +275,25 @@ class ConfluentView:
             **({"schemaType": version.type} if shows_type else {}),
             **extras,
             "schema": text,
-            **(self._later_members(version) if is_full else {}),
+            **(self._later_members(version, row) if is_full else {}),
         }
 
-    def _later_members(self, version: SchemaVersion) -> dict[str, Any]:
+    def _later_members(self, version: SchemaVersion, row: EntityRow | None) -> dict[str, Any]:
         """The members that only newer clients read (CSR-113)."""
-        createdat = self._createdat(version)
+        createdat = self._createdat(version, row)
         timestamp = {"ts": round(datetime.fromisoformat(createdat).timestamp() * 1000)} if createdat is not None else {}
         return {**timestamp, "deleted": version.deleted is not None}
 
-    def _createdat(self, version: SchemaVersion) -> str | None:
+    def _rows(self, versions: Sequence[SchemaVersion]) -> dict[str, EntityRow]:
+        """The rows of those versions that are live and of their own Resource."""
+        return {row.xid: row for row in self.view.entities([version.xid for version in versions])}
+
+    def _createdat(self, version: SchemaVersion, row: EntityRow | None) -> str | None:
         """When a version was created; a deleted one is found in the past."""
-        target = self.registry.xref(version.resource)
-        xid = version.xid if target is None else target + version.xid.removeprefix(version.resource)
-        row = self.view.entity(xid) or self.view.as_of(version.since).entity(xid)
+        if row is None:
+            target = self.registry.xref(version.resource)
+            xid = version.xid if target is None else target + version.xid.removeprefix(version.resource)
+            row = self.view.entity(xid) or self.view.as_of(version.since).entity(xid)
         return loads_trusted(row.attributes).get("createdat") if row is not None else None
 
     def _qualified(self, references: Sequence[dict[str, Any]], context: str) -> list[dict[str, Any]]:
@@ -277,9 +302,21 @@ class ConfluentView:
             for one in references
         ]
 
-    def _find(self, xid: str) -> EntityMembers | None:
-        row = self.view.entity(xid)
-        return EntityMembers(loads_trusted(row.attributes), loads_trusted(row.private)) if row is not None else None
+    @cached_property
+    def _find(self) -> FindEntity:
+        """Finds entities, and keeps the last ones: all versions of a list ask for their Groups."""
+
+        def find(xid: str) -> EntityMembers | None:
+            row = self.view.entity(xid)
+            if row is None:
+                return None
+            return EntityMembers(loads_trusted(row.attributes), loads_trusted(row.private))
+
+        return lru_cache(_KEPT_ENTITIES)(find)
+
+
+def _decode(content: bytes) -> str:
+    return content.decode("utf-8", "replace")
 
 
 def _facts(row: EntityRow) -> Facts:
