@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 from annals.domain.formats.contract import Incompatibility
 from annals.domain.formats.fields import SchemaField, schema_fields
-from annals.domain.values.json_text import dumps
+from annals.domain.values.json_text import dumps, loads_trusted
 
 #: The `rule` of the result; its text is JSON.
 FIELDS_RULE: Final = "fields"
@@ -35,4 +34,4 @@ def read_fields(result: Sequence[Incompatibility]) -> list[SchemaField]:
     """The fields in a result; none for a document that cannot be parsed. They have no types."""
     if not result or result[0].rule != FIELDS_RULE:
         return []
-    return [SchemaField(path, name, "", False, doc) for path, name, doc in json.loads(result[0].text)]
+    return [SchemaField(path, name, "", False, doc) for path, name, doc in loads_trusted(result[0].text)]

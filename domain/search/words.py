@@ -19,6 +19,8 @@ MAX_WORD_LENGTH: Final = 100
 _CACHED_UNITS: Final = 1 << 16
 #: What cannot be in a unit, for ASCII; what else cannot be in one separates parts within it.
 _UNIT: Final = re.compile(r"[^\s!\"#$%&'()*+,./:;<=>?@\[\\\]^`{|}~]+")
+#: A part, for ASCII: several capitals, the last of which does not begin a word, or what begins with at most one.
+_ASCII_PART: Final = re.compile(r"[A-Z]+(?![a-z])[a-z0-9]*|[A-Z]?[a-z0-9]+")
 
 #: A unit as its parts.
 Parts = tuple[str, ...]
@@ -49,6 +51,13 @@ def whole(unit: Parts) -> str:
 @lru_cache(maxsize=_CACHED_UNITS)
 def unit_parts(unit: str) -> Parts:
     """The parts of a unit: runs of letters and digits, which also end before a capital that begins a word."""
+    if unit.isascii():
+        return tuple(part.lower()[:MAX_WORD_LENGTH] for part in _ASCII_PART.findall(unit))
+    return unicode_parts(unit)
+
+
+def unicode_parts(unit: str) -> Parts:
+    """`unit_parts` for all characters."""
     plain = "".join(each for each in unicodedata.normalize("NFKD", unit) if unicodedata.category(each) != "Mn")
     return tuple(
         part.casefold()[:MAX_WORD_LENGTH] for run in _runs(plain) for part in _split_at_capitals(run) if part.casefold()

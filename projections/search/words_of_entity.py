@@ -11,6 +11,7 @@ words with a prefix. Letters of Versions are small. Other kinds of words begin w
 from __future__ import annotations
 
 import sys
+from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 from zlib import crc32
@@ -25,6 +26,9 @@ from annals.domain.values import xid as xids
 LETTERS: Final = "INLFD"
 #: The letter of words that are of the entity itself.
 ENTITY: Final = "E"
+#: Texts whose words stay known, and the most characters of such a text.
+_CACHED_TEXTS: Final = 10_000
+_CACHED_LENGTH: Final = 50
 _SEPARATOR: Final = "\t"
 _LAST: Final = chr(sys.maxunicode)
 _PAIR_HASHES: Final = 0xFFF
@@ -47,14 +51,25 @@ def entity_words(entity: SearchedEntity) -> set[str]:
     words = {f"{_ID}{id}{own}", f"{TYPE}{entity.type}{own}", f"{GROUP}{group_of(entity.xid)}{own}"}
     words.add(f"{FORMAT}{entity.format}{own}")
     for place, _, text in entity.texts:
-        letter, ending, in_order = LETTERS[place], places[place], list[str]()
-        for unit in units(text):
-            in_order += unit
-            if len(unit) > 1:
-                words.add(whole(unit) + ending)
-        words.update(part + ending for part in in_order)
-        words.update(_pair(letter, *pair) + own for pair in pairwise(in_order))
+        find_words = _cached_words if len(text) <= _CACHED_LENGTH else _words
+        words.update(find_words(text, LETTERS[place], places[place], own))
     return words
+
+
+def _words(text: str, letter: str, ending: str, own: str) -> list[str]:
+    """The words of a text. letter, ending: of its place. own: the ending of words of the entity itself."""
+    words, in_order = list[str](), list[str]()
+    for unit in units(text):
+        in_order += unit
+        if len(unit) > 1:
+            words.append(whole(unit) + ending)
+    words += [part + ending for part in in_order]
+    words += [_pair(letter, *pair) + own for pair in pairwise(in_order)]
+    return words
+
+
+#: Names of labels and fields are those of many entities.
+_cached_words: Final = lru_cache(_CACHED_TEXTS)(_words)
 
 
 def _endings(is_version: bool) -> tuple[str, list[str]]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annals.domain.search.words import MAX_WORD_LENGTH, located_units, parts, units
+from annals.domain.search.words import MAX_WORD_LENGTH, located_units, parts, unicode_parts, unit_parts, units
 
 WORDS: Final = [
     ("orderTotal", [("order", "total")]),
@@ -32,6 +32,11 @@ WORDS: Final = [
 def test_units(text: str, found: list[tuple[str, ...]]) -> None:
     # UI-101
     assert list(units(text)) == found
+
+
+@given(st.text("ABab12_-x", max_size=12))
+def test_ascii_is_split_as_all_other_text_is(unit: str) -> None:
+    assert unit_parts(unit) == unicode_parts(unit)
 
 
 @given(st.text(max_size=60))
