@@ -6,10 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import unquote_to_bytes
 
-from starlette.types import Receive
-
 from annals.api.compat.confluent.responses import MEDIA_TYPES, status_error
-from annals.api.compat.request_params import read_content
 from annals.api.http.request import Request
 from annals.domain.confluent.commands import LATEST_OR_NEXT, SchemaRequest
 from annals.domain.confluent.errors import SchemaRegistryError, invalid_schema, invalid_version
@@ -61,12 +58,11 @@ class QueryParams:
         return list(members[start : start + limit] if limit > 0 else members[start:])
 
 
-async def read_object(request: Request, receive: Receive, max_body: int) -> dict[str, Any]:
-    """The JSON object of a body. Raises: SchemaRegistryError; BodyTooLarge."""
+def parse_object(request: Request, content: bytes) -> dict[str, Any]:
+    """The JSON object of a body. Raises: SchemaRegistryError."""
     content_type, *parameters = (request.header(b"content-type") or "").split(";")
     if content_type.strip().lower() not in (*MEDIA_TYPES, *_OTHER_TYPES):
         raise status_error(415)
-    content = await read_content(request, receive, max_body)
     if not content:
         raise SchemaRegistryError(422, "A body with a JSON object is needed")
     try:

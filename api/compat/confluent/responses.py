@@ -26,7 +26,7 @@ _ANY_TYPES: Final = ("*", "application/*")
 _ANY_TYPE: Final = re.compile(r"\*/.*\Z")
 #: The least bytes of a piece of a list, but for the last one.
 _CHUNK_BYTES: Final = 64 << 10
-_REQUEST_ID: Final = b"x-request-id"
+REQUEST_ID: Final = b"x-request-id"
 #: Statuses of problems that only the state of the registry explains; this API has one code for all of them.
 _REFUSALS: Final = (400, 409, 412)
 
@@ -105,8 +105,8 @@ def negotiate_media_type(accept: str | None) -> str:
 
 def request_id(request: Request) -> tuple[bytes, bytes]:
     """The id of the request: the client's if it sent exactly one, else a new one (CSR-114)."""
-    sent = [value for name, value in request.headers if name == _REQUEST_ID and value.strip()]
-    return _REQUEST_ID, sent[0] if len(sent) == 1 else str(uuid4()).encode()
+    sent = [value for name, value in request.headers if name == REQUEST_ID and value.strip()]
+    return REQUEST_ID, sent[0] if len(sent) == 1 else str(uuid4()).encode()
 
 
 def _parse_range(text: str) -> tuple[str, float]:

@@ -8,16 +8,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from starlette.types import Receive
 
 from annals.api.auth.callers import Authenticator
 from annals.api.compat.confluent import importing, reading, reading_by_id, writing
+from annals.api.compat.confluent.answer_cache import AnswerCache
 from annals.api.compat.confluent.paths import BASE
 from annals.api.compat.confluent.reading import ConfluentRead, context_of_path
-from annals.api.compat.confluent.request_params import QueryParams, read_object
+from annals.api.compat.confluent.request_params import QueryParams, parse_object
 from annals.api.compat.confluent.responses import (
     error_response,
     json_response,
@@ -27,6 +29,7 @@ from annals.api.compat.confluent.responses import (
 )
 from annals.api.compat.confluent.view import ConfluentView
 from annals.api.compat.confluent.writing import ConfluentWrite, ConfluentWriter, Write
+from annals.api.compat.request_params import read_content
 from annals.api.feeds.rights import check_reads_something
 from annals.api.http.browsers.cross_origin import check_form
 from annals.api.http.problem_response import retry_headers
@@ -77,6 +80,14 @@ class Route:
         return {**lists, **self.reads, **self.writes}
 
 
+class FoundRoute(NamedTuple):
+    """A path of a request. parts: what its variables are. context: below which it is; None without."""
+
+    route: Route
+    parts: Mapping[str, str]
+    context: str | None
+
+
 _NONE: Final[Mapping[str, Write]] = {}
 _SETTINGS: Final = (
     ("config", reading.read_config, {"PUT": writing.write_config, "DELETE": writing.delete_config}),
@@ -114,6 +125,8 @@ ROUTES: Final = (
     Route("v1/metadata/version", {"GET": reading.read_server_version}, _NONE, in_context=False, needs_model=False),
     Route("v1/metadata/deployment", {"GET": reading.read_deployment}, _NONE, in_context=False, needs_model=False),
 )
+#: Paths whose routes stay known.
+_KNOWN_PATHS: Final = 5_000
 _SEGMENTS: Final = [(route, [*filter(None, route.pattern.split("/"))]) for route in ROUTES]
 
 
@@ -140,6 +153,7 @@ class ConfluentRoutes:
         self._context_ids = ContextIds(settings.default_group)
         self._writer = ConfluentWriter(registry.command_bus)
         self._snapshots = Snapshots(registry.readers, registry.definitions, registry.store.clock)
+        self._cache = AnswerCache(lambda: registry.readers.quick_view().position())
 
     async def answer(self, request: Request, receive: Receive) -> Response:
         """See `dispatch.Surface`; every refusal is an answer too."""
@@ -155,24 +169,29 @@ class ConfluentRoutes:
 
     async def _answer(self, request: Request, receive: Receive) -> Response:
         request = await self._authenticator.authenticate(request, is_token_too=True)
-        route, parts, context = find_route(request.raw_path.removeprefix(BASE))
+        found = find_route(request.raw_path.removeprefix(BASE))
         if request.method == "OPTIONS":
-            allow = ", ".join(route.methods).encode()
+            allow = ", ".join(found.route.methods).encode()
             return Response(204, [(b"allow", allow), (b"access-control-allow-methods", allow)])
         method = "GET" if request.method == "HEAD" else request.method
-        read, write = route.reads.get(method), route.writes.get(method)
-        members = route.members if method == "GET" else None
-        if read is None and write is None and members is None:
-            allow_header: Headers = [(b"allow", ", ".join(route.methods).encode())]
+        if method not in found.route.handlers:
+            allow_header: Headers = [(b"allow", ", ".join(found.route.methods).encode())]
             return error_response(request, status_error(405), allow_header)
-        json_response(request, {})  # refuses an Accept that nothing fits before anything is changed
         if method != "GET":
             check_form(request)
+        has_body = method in ("POST", "PUT") and found.route.pattern != ""
+        limit = self._settings.max_import if found.route.is_import else self._settings.max_body
+        content = await read_content(request, receive, limit) if has_body else None
+        return await self._cache.answer(request, content or b"", lambda: self._answer_anew(request, found, content))
+
+    async def _answer_anew(self, request: Request, found: FoundRoute, content: bytes | None) -> Response:
+        route, parts, context = found
+        json_response(request, {})  # refuses an Accept that nothing fits before anything is changed
+        method = "GET" if request.method == "HEAD" else request.method
+        write, members = route.writes.get(method), route.members if method == "GET" else None
         params = QueryParams(request)
         self._check_flags(params, is_write=write is not None)
-        has_body = method in ("POST", "PUT") and read is not reading.root
-        limit = self._settings.max_import if route.is_import else self._settings.max_body
-        body = await read_object(request, receive, limit) if has_body else {}
+        body = parse_object(request, content) if content is not None else {}
         if route.needs_model:
             self._check_model()
 
@@ -185,8 +204,7 @@ class ConfluentRoutes:
         if members is not None:
             response = await self._stream(request, members, in_view, snapshot)
         else:
-            assert read is not None, "the method was found"
-            response = await asyncio.to_thread(self._read_at, request, read, in_view, snapshot)
+            response = await asyncio.to_thread(self._read_at, request, route.reads[method], in_view, snapshot)
         return response if snapshot is None else snapshot.add_headers(response, request)
 
     async def _snapshot(self, params: QueryParams) -> Snapshot | None:
@@ -252,8 +270,9 @@ class ConfluentRoutes:
             raise status_error(404)
 
 
-def find_route(raw_path: str) -> tuple[Route, Mapping[str, str], str | None]:
-    """The route of a path, its variable parts, and the context below which it is. raw_path: below `BASE`.
+@lru_cache(_KNOWN_PATHS)
+def find_route(raw_path: str) -> FoundRoute:
+    """The route of a path. raw_path: below `BASE`.
 
     Raises: SchemaRegistryError for an unknown path.
     """
@@ -270,7 +289,7 @@ def find_route(raw_path: str) -> tuple[Route, Mapping[str, str], str | None]:
     for route, pattern in _SEGMENTS:
         parts = _match(pattern, segments)
         if parts is not None and (route.in_context or not is_below):
-            return route, parts, context
+            return FoundRoute(route, parts, context)
     raise status_error(404)
 
 

@@ -1,0 +1,77 @@
+"""Answers to requests that were answered before, while the registry has not changed.
+
+Serializers of many processes ask for the same few schemas, and each producer registers the schema that all have
+registered. Such an answer depends on the request, on what its caller may see, and on the position of the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Final
+
+from annals.api.compat.confluent.responses import REQUEST_ID, request_id
+from annals.api.http.request import Request
+from annals.api.http.response import CORRELATION_HEADER, Response
+from annals.projections.log.answer_position import note_position
+
+#: Bytes of bodies that are kept at most, and of one of them.
+MAX_BYTES: Final = 8 << 20
+MAX_BODY: Final = 64 << 10
+#: Answers that are kept at most.
+MAX_ANSWERS: Final = 5_000
+#: Parameters with which an answer depends on more, or is not asked for twice.
+_OTHER_PARAMS: Final = (b"asof", b"dryrun")
+#: Headers on which answers depend.
+_HEADERS: Final = (b"accept", b"content-type", b"confluent-accept-unknown-properties")
+
+
+class AnswerCache:
+    """The answers at one position of the log. Not thread-safe."""
+
+    def __init__(self, find_position: Callable[[], int]) -> None:
+        """find_position: returns the position of the registry as it is now."""
+        self._find_position = find_position
+        self._position = -1
+        self._answers: dict[Hashable, Response] = {}
+        self._bytes = 0
+
+    async def answer(
+        self, request: Request, content: bytes, answer_anew: Callable[[], Awaitable[Response]]
+    ) -> Response:
+        """The answer to a request; a new one if the same was not asked at this position. content: of its body.
+
+        Raises: what `answer_anew` raises.
+        """
+        if len(content) > MAX_BODY or any(name in request.query for name in _OTHER_PARAMS):
+            return await answer_anew()
+        position = self._find_position()
+        if position != self._position:
+            self._answers, self._position, self._bytes = {}, position, 0
+        key = _key(request, content)
+        kept = self._answers.get(key)
+        if kept is not None:
+            note_position(position)
+            return Response(kept.status, [*kept.headers, request_id(request)], kept.body)
+        response = await answer_anew()
+        # What was read meanwhile shows this position or a later one. If a later one exists, this is not found again.
+        if position == self._position:
+            self._keep(key, content, response)
+        return response
+
+    def _keep(self, key: Hashable, content: bytes, response: Response) -> None:
+        headers = [header for header in response.headers if header[0] != REQUEST_ID]
+        has_changed = any(name == CORRELATION_HEADER for name, _ in headers)
+        if has_changed or response.status != 200 or not isinstance(response.body, bytes):
+            return
+        size = len(content) + len(response.body)
+        if size <= MAX_BODY and self._bytes + size <= MAX_BYTES and len(self._answers) < MAX_ANSWERS:
+            self._answers[key] = Response(200, headers, response.body)
+            self._bytes += size
+
+
+def _key(request: Request, content: bytes) -> Hashable:
+    """All of a request that its answer depends on."""
+    caller = request.caller
+    rights = (caller.role, tuple(sorted(caller.groups.items())), caller.link)
+    headers = tuple(header for header in request.headers if header[0] in _HEADERS)
+    return request.method, request.raw_path, request.query, rights, headers, content

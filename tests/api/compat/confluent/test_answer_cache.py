@@ -1,0 +1,111 @@
+"""Requests that are sent again: what they cost, and that their answers are never those of another state or caller."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, Final
+
+import httpx
+import pytest
+
+from annals.api.compat.confluent import routes
+from annals.api.compat.confluent.paths import BASE
+from annals.domain.model.builtin import default_source
+from annals.projections.entities.query import View
+from tests.support.registries.in_process import Api, create, serving
+
+INT: Final = {"schema": '"int"'}
+TOKENS: Final = json.dumps(
+    {
+        "writer": {"name": "wes", "role": "writer"},
+        "reader": {"name": "rob", "role": "reader"},
+        "lab": {"name": "lea", "groups": {"/schemagroups/lab": "writer"}},
+    }
+)
+
+
+@pytest.fixture
+def api(store_url: str) -> Iterator[Api]:
+    create(store_url, default_source())
+    with serving(store_url, tokens=TOKENS) as served:
+        yield served
+
+
+def send(api: Api, method: str, path: str, body: Any = None, token: str = "writer", **headers: str) -> httpx.Response:
+    return api.send(method, BASE + path, body, authorization=f"Bearer {token}", **headers)
+
+
+def test_requests_that_are_sent_again_read_the_position_alone(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    # CSR-207, CSR-204, CSR-410: the same answer, but for the id of the request
+    requests = [
+        ("POST", "/subjects/s/versions", INT),
+        ("POST", "/subjects/s", INT),
+        ("GET", "/schemas/ids/1", None),
+        ("GET", "/subjects/s/versions/latest", None),
+        ("HEAD", "/schemas/ids/1", None),
+    ]
+    send(api, *requests[0])
+    answers = [send(api, *request) for request in requests]
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("the registry was read")
+
+    for name in ("_view", "_read_at", "_check_model"):
+        monkeypatch.setattr(routes.ConfluentRoutes, name, refuse)
+    for name in ("entity", "document"):
+        monkeypatch.setattr(View, name, refuse)
+    for request, answer in zip(requests, answers, strict=True):
+        again = send(api, *request, x_request_id="again")
+        assert (again.status_code, again.content) == (200, answer.content)
+        headers = {**answer.headers, "x-request-id": "again"}
+        assert {name: headers[name] for name in again.headers} == dict(again.headers)
+        assert again.headers["annals-position"] == answer.headers["annals-position"]
+
+
+def test_a_change_is_seen_at_once(api: Api, store_url: str) -> None:
+    # CSR-901: also one of another process
+    assert send(api, "POST", "/subjects/s/versions", INT).json()["id"] == 1
+    assert send(api, "POST", "/subjects/s/versions", INT).json()["id"] == 1
+    assert send(api, "GET", "/schemas/ids/1/subjects").json() == ["s"]
+    with serving(store_url, tokens=TOKENS, ids="other") as other:
+        send(other, "POST", "/subjects/t/versions", INT)
+    assert send(api, "GET", "/schemas/ids/1/subjects").json() == ["s", "t"]
+    send(api, "DELETE", "/subjects/s")
+    assert send(api, "GET", "/schemas/ids/1/subjects").json() == ["t"]
+    assert send(api, "POST", "/subjects/s", INT).status_code == 404
+    assert send(api, "POST", "/subjects/s/versions", INT).json()["version"] == 2
+
+
+def test_callers_share_answers_only_with_the_same_rights(api: Api) -> None:
+    # CSR-908: a schema of another Group is not found, although the same request was answered a moment ago
+    send(api, "POST", "/subjects/s/versions", INT)
+    for _ in range(2):
+        assert send(api, "GET", "/schemas/ids/1").status_code == 200
+        assert send(api, "GET", "/schemas/ids/1", token="reader").status_code == 200
+        assert send(api, "GET", "/schemas/ids/1", token="lab").status_code == 404
+        assert send(api, "GET", "/schemas/ids/1", token="nobody").status_code == 401
+
+
+def test_what_else_an_answer_depends_on(api: Api) -> None:
+    # CSR-104, CSR-113: the media type, and whether the client knows newer members
+    send(api, "POST", "/subjects/s/versions", INT)
+    path = "/subjects/s/versions/1"
+    for _ in range(2):
+        assert send(api, "GET", path, accept="application/json").headers["content-type"] == "application/json"
+        assert send(api, "GET", path, accept="*/*").headers["content-type"].startswith("application/vnd")
+        assert "schemaType" not in send(api, "GET", path).json()
+        assert "schemaType" in send(api, "GET", path, confluent_accept_unknown_properties="true").json()
+        assert send(api, "GET", path, accept="text/html").status_code == 406
+        assert send(api, "GET", "/schemas/ids/1?subject=t").json() != send(api, "GET", "/schemas/ids/1").json()
+
+
+def test_dry_runs_and_moments_are_answered_anew(api: Api) -> None:
+    # CSR-906: a dry run writes nothing, and what it shows is not taken for an answer
+    assert send(api, "POST", "/subjects/s/versions?dryrun", INT).status_code == 200
+    assert send(api, "POST", "/subjects/s", INT).status_code == 404
+    send(api, "POST", "/subjects/s/versions", INT)
+    position = send(api, "GET", "/schemas/ids/1").headers["annals-position"]
+    for _ in range(2):
+        assert send(api, "GET", f"/schemas/ids/1?asof={position}").json() == send(api, "GET", "/schemas/ids/1").json()
+        assert send(api, "GET", "/schemas/ids/1?asof=1").status_code == 404
