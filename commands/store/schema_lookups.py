@@ -14,7 +14,8 @@ from annals.domain.values import xid as xids
 class SchemaLookups:
     """`annals.domain.confluent.schema_versions.SchemaIndex` over written rows.
 
-    So the commands of a batch that add different subjects still share their writes.
+    So the commands of a batch that add different subjects still share their writes. What decisions ask for again and
+    again stays known until there is another event.
     """
 
     def __init__(self, stored: SchemaIndex) -> None:
@@ -24,9 +25,17 @@ class SchemaLookups:
         #: What look-ups can ask for that finds an appended event.
         self._found: set[object] = set()
         self._is_unknown = self._has_references = False
+        self._versions: dict[tuple[str, str], Sequence[SchemaVersion]] = {}
+        self._names: dict[str, Sequence[str]] = {}
+
+    def forget(self) -> None:
+        """Forgets what is known, because there are other events."""
+        self._versions.clear()
+        self._names.clear()
 
     def add(self, event: EntityEvent) -> None:
         """Notes an event that is appended and not written."""
+        self.forget()
         if event.type != VERSIONS_TYPE:
             return
         facts, resource = facts_of(event.private), event.xid.partition("/versions/")[0]
@@ -48,7 +57,10 @@ class SchemaLookups:
         self._is_unknown = self._has_references = False
 
     def versions(self, group: str, subject: str) -> Sequence[SchemaVersion]:
-        return self._after_writing((group.lower(), subject)).versions(group, subject)
+        key = group.lower(), subject
+        if key not in self._versions:
+            self._versions[key] = self._after_writing(key).versions(group, subject)
+        return self._versions[key]
 
     def by_key(self, key: str) -> Sequence[SchemaVersion]:
         return self._after_writing(key).by_key(key)
@@ -65,7 +77,9 @@ class SchemaLookups:
         return self._after_writing(None).referrers(group, subject, number, qualified)
 
     def names_at(self, resource: str) -> Sequence[str]:
-        return self._after_writing(xids.stream(resource)).names_at(resource)
+        if resource not in self._names:
+            self._names[resource] = self._after_writing(xids.stream(resource)).names_at(resource)
+        return self._names[resource]
 
     def has_versions(self, group: str) -> bool:
         return self._after_writing(group.lower()).has_versions(group)

@@ -347,6 +347,7 @@ class SqlWorld:
 
     def roll_back(self) -> None:
         """Drops the events added since the last `release`, because their command is undone."""
+        self._schemas.forget()
         self.schema_ids.roll_back()
         for key, head in self._replaced_heads.items():
             if head is None:

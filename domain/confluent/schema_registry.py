@@ -6,7 +6,8 @@ Decisions use it inside the write lock, answers on a view of the read model.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from functools import lru_cache
+from typing import Any, Final
 
 from annals.domain.confluent.facts import facts_of, subject_name
 from annals.domain.confluent.references import References
@@ -33,14 +34,21 @@ from annals.domain.confluent.subjects import (
 )
 from annals.domain.values import xid as xids
 
+#: Subjects whose versions stay in memory; an import has many.
+_KEPT_SUBJECTS: Final = 16
+
 
 class SchemaRegistry:
-    """One moment of the registry. find: finds its entities."""
+    """One moment of the registry. find: finds its entities.
+
+    It asks for the versions of a subject once: name, settings and mode of a subject depend on them as well.
+    """
 
     def __init__(self, index: SchemaIndex, find: FindEntity, context_ids: ContextIds) -> None:
         self.index = index
         self._find = find
         self._context_ids = context_ids
+        self._stored_versions = lru_cache(_KEPT_SUBJECTS)(index.versions)
 
     def group(self, context: str) -> str | None:
         """The id of a context's Group; None if it does not exist."""
@@ -67,7 +75,7 @@ class SchemaRegistry:
         A subject whose Resource has an xref shows those of its target. An xref without a target shows nothing, and so
         does one whose target has an xref as well (CSR-909).
         """
-        versions = list(self.index.versions(group, name))
+        versions = list(self._stored_versions(group, name))
         if any(version.is_live for version in versions):
             return versions
         xid = self.resource(group, name)
@@ -93,13 +101,13 @@ class SchemaRegistry:
                 subject=name,
                 extras=_qualified_references(version.extras, context) if is_elsewhere else version.extras,
             )
-            for version in self.index.versions(group, subject_name(target, facts_of(entity.private)))
+            for version in self._stored_versions(group, subject_name(target, facts_of(entity.private)))
             if version.resource == target
         ]
 
     def resource(self, group: str, name: str) -> str | None:
         """The xid of a subject's live Resource; None if it has none."""
-        stored = [version.resource for version in self.index.versions(group, name)]
+        stored = [version.resource for version in self._stored_versions(group, name)]
         for xid in dict.fromkeys((*stored, *(resource_xid(group, id) for id in candidate_ids(name)))):
             entity = self._find(xid)
             if entity is not None and entity.is_exact and subject_name(xid, facts_of(entity.private)) == name:

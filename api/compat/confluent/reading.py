@@ -280,7 +280,8 @@ def _match(
 ) -> SchemaVersion | None:
     if not schema.text:
         return None
-    return read.view.matching(subject, schema, versions, normalize=read.params.flag("normalize"))
+    candidates = read.view.candidates(subject, schema, versions, normalize=read.params.flag("normalize"))
+    return read.view.matching(candidates, schema.text, versions)
 
 
 def _version(read: ConfluentRead, *, with_deleted: bool | None = None) -> SchemaVersion:

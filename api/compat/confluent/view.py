@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property, lru_cache
 from typing import Any, Final
@@ -12,7 +12,6 @@ from typing import Any, Final
 from annals.commands.documents.document_checker import DocumentChecker
 from annals.domain.access.roles import Caller
 from annals.domain.confluent.checks import (
-    ContentCheck,
     FormattedText,
     SameTextCheck,
     SchemaDocument,
@@ -23,7 +22,7 @@ from annals.domain.confluent.commands import SchemaRequest
 from annals.domain.confluent.facts import CONTENT_MEMBERS, Facts, facts_of, subject_name
 from annals.domain.confluent.metadata_rules import merged_metadata, merged_rule_set
 from annals.domain.confluent.schema_registry import SchemaRegistry
-from annals.domain.confluent.schema_types import AVRO, PROTOBUF
+from annals.domain.confluent.schema_types import AVRO, PROTOBUF, common_format
 from annals.domain.confluent.schema_versions import SchemaVersion
 from annals.domain.confluent.settings import IMPORT, effective_config, effective_mode
 from annals.domain.confluent.subjects import (
@@ -38,11 +37,11 @@ from annals.domain.confluent.subjects import (
     sort_key,
 )
 from annals.domain.decisions.changes.documents import digest
-from annals.domain.decisions.checks.document_checks import CheckResult, DocumentCheck
-from annals.domain.decisions.confluent.lookup import Candidate, find_version
+from annals.domain.decisions.checks.document_checks import CheckResult, CheckResults, DocumentCheck, FormatCheck
+from annals.domain.decisions.confluent.lookup import Candidate, content_check, find_version
 from annals.domain.decisions.confluent.register import content_members, refused_schema
 from annals.domain.values import xid as xids
-from annals.domain.values.json_text import dumps, loads_trusted
+from annals.domain.values.json_text import loads_trusted
 from annals.projections.entities.filters.selection import split_batches
 from annals.projections.entities.query import View
 from annals.projections.entities.rows import EntityRow
@@ -165,42 +164,63 @@ class ConfluentView:
             {"references": [reference.members() for reference in numbered]} if numbered else {}
         )
         document = SchemaDocument(schema.type, sha256, references.documents(numbered))
-        check = ContentCheck(document, dumps(extras).decode(), normalizes)
-        result = self.check(check, {sha256: sent})
+        result = self.check(content_check(document, extras, normalizes=normalizes), {sha256: sent})
         content = read_content(result)
         if content is None:
             raise refused_schema(result)
         return Candidate(document, extras, content, normalizes)
 
-    def matching(
+    def candidates(
         self, subject: Subject, schema: SchemaRequest, versions: Sequence[SchemaVersion], *, normalize: bool
-    ) -> SchemaVersion | None:
-        """The highest of some versions with the content of a schema: as given, else with what it inherits."""
+    ) -> list[Candidate]:
+        """A schema for a subject with its content: as given, and with what it inherits.
+
+        Raises: SchemaRegistryError if it is no schema.
+        """
         group = self.registry.group(subject.context) or self.context_ids.default_group
         config = effective_config(subject, self.registry.settings, self.default_level)
         is_import = effective_mode(subject, self.registry.settings) == IMPORT
         normalizes = normalize or (bool(config.get("normalize")) and not is_import)
         live = [version for version in versions if version.is_live]
         latest = live[-1].extras if live else {}
-        inherited = SchemaRequest(
-            schema.text,
-            schema.type,
-            schema.references,
-            merged_metadata(
+        inheriting = replace(
+            schema,
+            metadata=merged_metadata(
                 schema.metadata or latest.get("metadata"), config.get("defaultMetadata"), config.get("overrideMetadata")
             ),
-            merged_rule_set(
+            rule_set=merged_rule_set(
                 schema.rule_set or latest.get("ruleSet"), config.get("defaultRuleSet"), config.get("overrideRuleSet")
             ),
         )
-        sent = schema.text.encode()
+        return [self.content(one, group, normalizes=normalizes) for one in (schema, inheriting)]
+
+    def matching(
+        self, candidates: Sequence[Candidate], text: str, versions: Sequence[SchemaVersion]
+    ) -> SchemaVersion | None:
+        """The highest of some versions with the content of one of the candidates, which have a text."""
+        sent = text.encode()
         documents = {digest(sent) or "": sent}
 
         def run(checks: frozenset[SameTextCheck]) -> dict[SameTextCheck, CheckResult]:
             return {check: self.check(check, documents) for check in checks}
 
-        candidates = (self.content(one, group, normalizes=normalizes) for one in (schema, inherited))
         return next(filter(None, (find_version(one, versions, self.document, run) for one in candidates)), None)
+
+    def results_for_new(self, candidates: Sequence[Candidate], text: str, format: str | None) -> CheckResults:
+        """Results of the checks that adding one of the candidates needs, so that it is decided once.
+
+        format: of the Resource; None for a new one.
+        """
+        documents = {digest(sent) or "": sent for sent in [text.encode()]}
+        results: dict[DocumentCheck, CheckResult] = {}
+        for candidate in candidates:
+            stored = (candidate.content.text if candidate.content.text is not None else text).encode()
+            sha256 = digest(stored)
+            documents[sha256 or ""] = stored
+            common = common_format(format, candidate.document.type, candidate.content.declared_format)
+            for check in (candidate.check, FormatCheck(common.lower(), sha256)):
+                results[check] = self.check(check, documents)
+        return results
 
     def check(self, check: DocumentCheck, documents: dict[str, bytes]) -> CheckResult:
         """The result of a check. documents: bytes that are not stored."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from annals.api.compat.confluent.reading import ConfluentRead
 from annals.api.compat.confluent.request_params import QueryParams, check_config, parse_version, schema_request
@@ -31,7 +31,9 @@ from annals.domain.confluent.schema_types import PROTOBUF
 from annals.domain.confluent.schema_versions import SchemaVersion
 from annals.domain.confluent.settings import IMPORT, LEVEL, effective_mode, is_of_registry
 from annals.domain.confluent.subjects import Subject, group_xid
+from annals.domain.decisions.checks.document_checks import CheckResults
 from annals.domain.values import xid as xids
+from annals.domain.values.json_text import loads_trusted
 from annals.projections.entities.transaction_view import TransactionView
 from annals.projections.log.answer_position import note_position
 
@@ -45,8 +47,16 @@ class ConfluentWrite:
     read: Callable[[], ConfluentRead]
 
 
-#: What a write reads first, in a thread: its command, or the answer if nothing has to be written.
-Prepared = tuple[ConfluentCommand, BuildAnswer | None] | Response
+class Prepared(NamedTuple):
+    """A command with what its write transaction reads for the answer, and with results of checks that it needs."""
+
+    command: ConfluentCommand
+    build_answer: BuildAnswer | None = None
+    check_results: CheckResults | None = None
+
+
+#: What a write reads first, in a thread. Returns the answer if nothing has to be written.
+Prepare = Callable[[ConfluentRead], Prepared | Response]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,46 +65,38 @@ class ConfluentWriter:
 
     command_bus: CommandBus
 
-    async def answer(
-        self, write: ConfluentWrite, prepare: Callable[[ConfluentRead], Prepared], finish: Finish
-    ) -> Response:
-        """The answer to a write that is durable, or to a dry run. Raises: SchemaRegistryError, Problem."""
+    async def answer(self, write: ConfluentWrite, prepare: Prepare, show: Callable[[Any], Any]) -> Response:
+        """The answer to a write that is durable, or to a dry run. Raises: SchemaRegistryError, Problem.
+
+        show: makes its body of what the transaction has read; None for no body.
+        """
         prepared = await asyncio.to_thread(lambda: prepare(write.read()))
         if isinstance(prepared, Response):
             return prepared
-        command, build_answer = prepared
+        command, build_answer, check_results = prepared
         request = write.request
         if write.params.has("dryrun"):
             headers = [header for header in request.headers if header[0] != b"accept"]
             return await dry_run(request.with_headers(headers), self.command_bus, command, None, build_answer)
-        future = self.command_bus.submit(command, request.caller, build_answer, rebuild=lambda: command)
+        future = self.command_bus.submit(
+            command, request.caller, build_answer, rebuild=lambda: command, check_results=check_results
+        )
         recorded = await asyncio.wrap_future(future)
-        return await asyncio.to_thread(lambda: finish(write.read(), recorded))
+        body, headers = show(recorded.answer), _headers(recorded)
+        return no_content_response(request, headers) if body is None else json_response(request, body, headers=headers)
 
 
-Finish = Callable[[ConfluentRead, Recorded], Response]
 Write = Callable[[ConfluentWriter, ConfluentWrite], Awaitable[Response]]
 
 
 async def register_schema(writer: ConfluentWriter, write: ConfluentWrite) -> Response:
     """R6."""
-
-    def finish(read: ConfluentRead, recorded: Recorded) -> Response:
-        return _json(read, recorded, recorded.answer)
-
-    return await writer.answer(write, _prepare_registration, finish)
+    return await writer.answer(write, _prepare_registration, _as_read)
 
 
 async def delete_subject(writer: ConfluentWriter, write: ConfluentWrite) -> Response:
     """R4."""
-
-    def prepare(read: ConfluentRead) -> Prepared:
-        return _deletion(read, None)
-
-    def finish(read: ConfluentRead, recorded: Recorded) -> Response:
-        return _json(read, recorded, recorded.answer)
-
-    return await writer.answer(write, prepare, finish)
+    return await writer.answer(write, lambda read: _deletion(read, None), _as_read)
 
 
 async def delete_version(writer: ConfluentWriter, write: ConfluentWrite) -> Response:
@@ -103,10 +105,7 @@ async def delete_version(writer: ConfluentWriter, write: ConfluentWrite) -> Resp
     def prepare(read: ConfluentRead) -> Prepared:
         return _deletion(read, parse_version(read.parts["version"]))
 
-    def finish(read: ConfluentRead, recorded: Recorded) -> Response:
-        return _json(read, recorded, recorded.answer[0])
-
-    return await writer.answer(write, prepare, finish)
+    return await writer.answer(write, prepare, lambda numbers: numbers[0])
 
 
 async def write_config(writer: ConfluentWriter, write: ConfluentWrite) -> Response:
@@ -114,29 +113,28 @@ async def write_config(writer: ConfluentWriter, write: ConfluentWrite) -> Respon
 
     def prepare(read: ConfluentRead) -> Prepared:
         check_config(read.body)
-        return _settings(read, SettingKind.CONFIG, read.body), None
 
-    def finish(read: ConfluentRead, recorded: Recorded) -> Response:
-        config = read.view.registry.settings(read.scope).config
-        shown = {"compatibility" if name == LEVEL else name: value for name, value in config.items()}
-        return _json(read, recorded, shown)
+        def build_answer(transaction: WriteTransaction, _: Recorded) -> Mapping[str, Any]:
+            return _written(read, transaction).view.registry.settings(read.scope).config
 
-    return await writer.answer(write, prepare, finish)
+        return Prepared(_settings(read, SettingKind.CONFIG, read.body), build_answer)
+
+    def show(config: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {"compatibility" if name == LEVEL else name: value for name, value in config.items()}
+
+    return await writer.answer(write, prepare, show)
 
 
 async def delete_config(writer: ConfluentWriter, write: ConfluentWrite) -> Response:
     """R19: the config before the change."""
-    config: dict[str, Any] = {}
 
     def prepare(read: ConfluentRead) -> Prepared:
-        config.update(read.view.registry.settings(read.scope).config)
-        return _settings(read, SettingKind.CONFIG, {}, deletes=True), None
-
-    def finish(read: ConfluentRead, recorded: Recorded) -> Response:
+        config = read.view.registry.settings(read.scope).config
         level = config.get(LEVEL, read.view.default_level)
-        return _json(read, recorded, {LEVEL: level, "compatibility": level, **config})
+        before = {LEVEL: level, "compatibility": level, **config}
+        return Prepared(_settings(read, SettingKind.CONFIG, {}, deletes=True), lambda *_: before)
 
-    return await writer.answer(write, prepare, finish)
+    return await writer.answer(write, prepare, _as_read)
 
 
 async def write_mode(writer: ConfluentWriter, write: ConfluentWrite) -> Response:
@@ -145,45 +143,35 @@ async def write_mode(writer: ConfluentWriter, write: ConfluentWrite) -> Response
     def prepare(read: ConfluentRead) -> Prepared:
         if "mode" not in read.body:
             raise SchemaRegistryError(422, 'The member "mode" is missing')
-        return _settings(read, SettingKind.MODE, read.body), None
-
-    def finish(read: ConfluentRead, recorded: Recorded) -> Response:
         mode = read.body["mode"]
-        return _json(read, recorded, {"mode": str(mode).upper()} if mode is not None else {})
+        shown = {"mode": str(mode).upper()} if mode is not None else {}
+        return Prepared(_settings(read, SettingKind.MODE, read.body), lambda *_: shown)
 
-    return await writer.answer(write, prepare, finish)
+    return await writer.answer(write, prepare, _as_read)
 
 
 async def delete_mode(writer: ConfluentWriter, write: ConfluentWrite) -> Response:
     """R20: the mode before the change."""
-    modes: list[str] = []
 
     def prepare(read: ConfluentRead) -> Prepared:
         settings = read.view.registry.settings
-        own_mode = settings(read.scope).mode
-        modes.append(own_mode or effective_mode(read.scope, settings))
-        return _settings(read, SettingKind.MODE, {}, deletes=True), None
+        before = {"mode": settings(read.scope).mode or effective_mode(read.scope, settings)}
+        return Prepared(_settings(read, SettingKind.MODE, {}, deletes=True), lambda *_: before)
 
-    def finish(read: ConfluentRead, recorded: Recorded) -> Response:
-        return _json(read, recorded, {"mode": modes[-1]})
-
-    return await writer.answer(write, prepare, finish)
+    return await writer.answer(write, prepare, _as_read)
 
 
 async def delete_context(writer: ConfluentWriter, write: ConfluentWrite) -> Response:
     """R21."""
 
-    def prepare(read: ConfluentRead) -> Prepared:
+    def prepare(read: ConfluentRead) -> Prepared | Response:
         context = read.context or ""
         group = read.view.registry.group(context)
         if group is None:
             return no_content_response(read.request)
-        return DeleteContext(group_xid(group), context, read.view.context_ids), None
+        return Prepared(DeleteContext(group_xid(group), context, read.view.context_ids))
 
-    def finish(read: ConfluentRead, recorded: Recorded) -> Response:
-        return no_content_response(read.request, _headers(recorded))
-
-    return await writer.answer(write, prepare, finish)
+    return await writer.answer(write, prepare, _as_read)
 
 
 def refuse_tags(read: ConfluentRead) -> Response:
@@ -194,7 +182,7 @@ def refuse_tags(read: ConfluentRead) -> Response:
 # --- details ---------------------------------------------------------------------------------------------------------
 
 
-def _prepare_registration(read: ConfluentRead) -> Prepared:
+def _prepare_registration(read: ConfluentRead) -> Prepared | Response:
     """The command, or the version that has the schema already: most producers only ask for that."""
     schema, subject = schema_request(read.body), read.view.registry.with_alias(read.scope)
     if "schemaTagsToAdd" in read.body or "schemaTagsToRemove" in read.body:
@@ -211,15 +199,15 @@ def _prepare_registration(read: ConfluentRead) -> Prepared:
         normalize=read.params.flag("normalize"),
         force=read.params.flag("force"),
     )
+    check_results: CheckResults | None = None
     if not read.params.has("dryrun") and schema.text and schema.id is None and schema.version is None:
-        versions = [version for version in read.view.versions(subject) if version.is_live]
-        known = read.view.matching(subject, schema, versions, normalize=command.normalize) if versions else None
-        if known is not None and effective_mode(subject, read.view.registry.settings) != IMPORT:
-            return json_response(read.request, _members(read, known, _answer_text(read, schema, known)))
+        found = _known_or_checked(read, command)
+        if isinstance(found, SchemaVersion):
+            return json_response(read.request, _members(read, found, _answer_text(read, schema, found)))
+        check_results = found
 
     def build_answer(transaction: WriteTransaction, recorded: Recorded) -> dict[str, Any]:
-        # The view of the request is on the connection of its own thread, which has other work by now.
-        written = replace(read, view=replace(read.view, view=TransactionView(transaction)))
+        written = _written(read, transaction)
         versions = written.view.registry.versions_in(xids.entity_id(command.xid), subject.name)
         version = next((one for one in versions if one.xid in recorded.processed and one.is_live), None)
         if version is None:
@@ -229,7 +217,36 @@ def _prepare_registration(read: ConfluentRead) -> Prepared:
         text = transaction.world.document(version.document).decode("utf-8", "replace")
         return _members(written, version, written.view.shown_text(version, text))
 
-    return command, build_answer
+    return Prepared(command, build_answer, check_results)
+
+
+def _known_or_checked(read: ConfluentRead, command: RegisterSchema) -> SchemaVersion | CheckResults | None:
+    """The live version that has the schema of a command; otherwise results of the checks that adding it needs.
+
+    None for what is no schema, which the decision refuses, if it does not refuse the caller.
+    """
+    view, schema, subject = read.view, command.schema, command.subject
+    versions = [version for version in view.versions(subject) if version.is_live]
+    try:
+        candidates = view.candidates(subject, schema, versions, normalize=command.normalize)
+    except SchemaRegistryError:
+        return None
+    known = view.matching(candidates, schema.text, versions) if versions else None
+    if known is not None and effective_mode(subject, view.registry.settings) != IMPORT:
+        return known
+    resource = view.view.entity(versions[0].resource) if versions else None
+    format = loads_trusted(resource.attributes).get("format") if resource is not None else None
+    return view.results_for_new(candidates, schema.text, format)
+
+
+def _written(read: ConfluentRead, transaction: WriteTransaction) -> ConfluentRead:
+    """The request after its write. The view of the request is on the connection of a thread that has other work."""
+    return replace(read, view=replace(read.view, view=TransactionView(transaction)))
+
+
+def _as_read(answer: Any) -> Any:
+    """The body of an answer for which the transaction has read all."""
+    return answer
 
 
 def _answer_text(read: ConfluentRead, schema: SchemaRequest, version: SchemaVersion) -> str:
@@ -263,7 +280,7 @@ def _deletion(read: ConfluentRead, version: int | None) -> Prepared:
             for number in numbers.get(xid) or [int(xids.entity_id(xid))]
         )
 
-    return command, build_answer
+    return Prepared(command, build_answer)
 
 
 def _settings(
@@ -288,10 +305,6 @@ def group_xid_of(read: ConfluentRead, subject: Subject) -> str:
     if found is None:
         raise invalid_subject(subject.qualified)
     return group_xid(found)
-
-
-def _json(read: ConfluentRead, recorded: Recorded, body: Any) -> Response:
-    return json_response(read.request, body, headers=_headers(recorded))
 
 
 def _headers(recorded: Recorded) -> Headers:

@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import Any
 
 from annals.domain.confluent.checks import (
-    ContentCheck,
     SameTextCheck,
     SchemaComparison,
     SchemaDocument,
@@ -49,7 +48,7 @@ from annals.domain.decisions.changes.change_set import ChangeSet
 from annals.domain.decisions.changes.documents import digest
 from annals.domain.decisions.checks.document_checks import TIMED_OUT, CheckResult, DocumentCheck
 from annals.domain.decisions.confluent.delete import forget_versions
-from annals.domain.decisions.confluent.lookup import Candidate, find_version, versions_to_look_up
+from annals.domain.decisions.confluent.lookup import Candidate, content_check, find_version, versions_to_look_up
 from annals.domain.decisions.confluent.shared_subjects import check_not_shared
 from annals.domain.decisions.confluent.subject_resource import (
     NewSchemaVersion,
@@ -59,7 +58,6 @@ from annals.domain.decisions.confluent.subject_resource import (
 )
 from annals.domain.decisions.confluent.world_entities import entity_finder
 from annals.domain.values import xid as xids
-from annals.domain.values.json_text import dumps
 
 
 def register_schema(changes: ChangeSet, command: RegisterSchema) -> None:
@@ -208,7 +206,7 @@ class _Registration:
         numbered = self._ordered(references.numbered(schema.references, can_read, only_live=False))
         document = SchemaDocument(schema.type, sha256, references.documents(numbered))
         extras = content_members(replace(schema, references=numbered))
-        check = ContentCheck(document, dumps(extras).decode(), self._normalizes)
+        check = content_check(document, extras, normalizes=self._normalizes)
         result = self._changes.world.check_results(frozenset((check,)), self._documents)[check]
         content = read_content(result)
         if content is None:

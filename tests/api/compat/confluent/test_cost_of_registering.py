@@ -1,0 +1,49 @@
+"""What the registration of a new schema costs: one decision, and a bounded number of look-ups."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any, Final
+
+import pytest
+
+from annals.api.compat.confluent.paths import BASE
+from annals.commands.documents.check_scheduler import CheckScheduler
+from annals.domain.model.builtin import default_source
+from annals.projections.entities.schema_versions import StoredSchemas
+from tests.support.registries.in_process import create, serving
+
+RECORD: Final = {"type": "record", "name": "R", "fields": [{"name": "a", "type": "int", "default": 1}]}
+MESSAGE: Final = 'syntax = "proto3"; message M { int32 a = 1; }'
+BODIES: Final = {
+    "Avro": {"schema": json.dumps(RECORD)},
+    "JSON": {"schemaType": "JSON", "schema": '{"type": "object"}'},
+    "Protobuf": {"schemaType": "PROTOBUF", "schema": MESSAGE},
+    "with metadata": {"schema": json.dumps(RECORD), "metadata": {"properties": {"owner": "team"}}},
+}
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_a_new_subject_is_decided_once(store_url: str, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    # CSR-502: the checks of the text run before, beside the lock
+    create(store_url, default_source())
+    seen: Counter[str] = Counter()
+    look_up, retry = StoredSchemas._query, CheckScheduler.retry
+
+    def counted_look_up(self: StoredSchemas, *arguments: Any) -> Any:
+        seen["look-ups"] += 1
+        return look_up(self, *arguments)
+
+    def counted_retry(self: CheckScheduler, *arguments: Any) -> bool:
+        seen["retries"] += 1
+        return retry(self, *arguments)
+
+    with serving(store_url) as api:
+        api.done("POST", f"{BASE}/subjects/first/versions", {"schema": '"int"'})
+        monkeypatch.setattr(StoredSchemas, "_query", counted_look_up)
+        monkeypatch.setattr(CheckScheduler, "retry", counted_retry)
+        api.done("POST", f"{BASE}/subjects/s/versions", BODIES[name])
+    assert seen["retries"] == 0
+    # For the request, for the decision, of names at the Resource's id, and for the answer.
+    assert seen["look-ups"] <= 4
