@@ -235,6 +235,8 @@ class _Inliner:
         full_name = _qualify(name, own_space)
         if is_reference and full_name in self._defined:
             return full_name
+        if not is_reference and full_name in self._definitions:
+            raise InvalidDocument(f"{full_name} is defined both here and in a reference")
         self._defined.add(full_name)
         named = {**schema, "name": name, "namespace": own_space} if is_reference else schema
         return self._with_parts(named, lambda part: self.schema(part, own_space, is_reference))
