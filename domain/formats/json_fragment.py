@@ -24,9 +24,9 @@ def json_fragment(value: Any) -> str:
 
 
 def _json_parts(value: Any) -> Iterable[str]:
-    return json.JSONEncoder(ensure_ascii=False, default=_to_float).iterencode(value)
+    return json.JSONEncoder(ensure_ascii=False, default=_to_json).iterencode(value)
 
 
-def _to_float(value: object) -> object:
-    assert isinstance(value, Decimal)
-    return float(value)
+def _to_json(value: object) -> object:
+    """A value that parsers return and JSON does not have, such as the date of a YAML document."""
+    return float(value) if isinstance(value, Decimal) else str(value)

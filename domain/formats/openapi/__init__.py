@@ -25,9 +25,10 @@ from annals.domain.formats.contract import (
     InvalidDocument,
     NewerSide,
 )
+from annals.domain.formats.json_fragment import json_fragment
 from annals.domain.formats.openapi.comparison import find_incompatibilities
 from annals.domain.formats.openapi.load import load_document
-from annals.domain.formats.openapi.locations import json_fragment, location_at, path_in_default, reference_pointer
+from annals.domain.formats.openapi.locations import location_at, path_in_default, reference_pointer
 from annals.domain.formats.openapi.metaschema import VALIDATORS, metaschema_error, with_supported_patterns
 
 __all__ = ["canonical_form", "incompatibilities", "parse"]

@@ -10,7 +10,7 @@ from typing import Any, Final, NoReturn
 import yaml
 
 from annals.domain.formats.contract import DocumentLocation, InvalidDocument, decode_text
-from annals.domain.formats.openapi.locations import json_fragment
+from annals.domain.formats.json_fragment import json_fragment
 
 #: Maximum values of a document with all YAML aliases expanded.
 _MAX_NODES: Final = 300_000

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
-from annals.domain.formats.contract import MAX_FRAGMENT, DocumentLocation
+from annals.domain.formats.contract import DocumentLocation
+from annals.domain.formats.json_fragment import json_fragment
 from annals.domain.values.json_pointer import join_pointer, split_pointer
 
 
@@ -58,13 +58,6 @@ def reference_pointer(document: Any, fragment: str) -> str | None:
         elif isinstance(value, list):
             pending.extend((f"{pointer}/{index}", part) for index, part in enumerate(value))
     return None
-
-
-def json_fragment(value: Any) -> str:
-    """A value as JSON, at most MAX_FRAGMENT characters."""
-    if isinstance(value, dict | list) and len(value) > MAX_FRAGMENT:
-        value = dict(list(value.items())[:MAX_FRAGMENT]) if isinstance(value, dict) else value[:MAX_FRAGMENT]
-    return json.dumps(value, ensure_ascii=False, default=str)[:MAX_FRAGMENT]
 
 
 def _value_at(value: Any, path: Sequence[Any]) -> Any:
