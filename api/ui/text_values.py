@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from annals.api.ui.html_size import cut_text
 from annals.domain.values.json_text import dumps
 
 #: Schemes of stored URLs that are links; all others are text (ACC-104).
@@ -46,6 +47,7 @@ FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "utc": utc_text,
     "html_time": html_time,
     "json_text": json_text,
+    "cut": cut_text,
     "is_link": is_link,
     "size": size_text,
 }

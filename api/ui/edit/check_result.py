@@ -33,13 +33,13 @@ class CheckOutcome(NamedTuple):
     note: str
 
 
-async def check_document(page: PageContext, place: ModelPlace, form: Form, ancestor: str | None) -> CheckOutcome:
-    """The outcome for the document of a form. ancestor: of an existing Version, which it is compared with."""
+async def check_document(page: PageContext, place: ModelPlace, form: Form, versionid: str | None) -> CheckOutcome:
+    """The outcome for the document of a form. versionid: of the stored Version whose document it replaces."""
     resource = "/" + "/".join(place.segments[:4]) if len(place.segments) > 3 else f"{place.xid}/new"
     query = {
         "format": form.get("format") or None,
         "compatibility": form.get(f"{META}compatibility") or None,
-        "against": ancestor,
+        "version": versionid,
     }
     try:
         answer = await page.send(
@@ -76,6 +76,8 @@ def _note(report: Mapping[str, Any]) -> str:
         return f"Not compared: {report['reason']}."
     if report["compatible"] is None:
         return "" if report["compatibility"] is None or not report["valid"] else "There is nothing to compare with."
+    if not report["against"]:
+        return "There is nothing to compare with."
     return f"Compared with {', '.join(report['against'])}, {report['compatibility']}."
 
 
