@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from annals.api.ui.edit.document_places import place_text
 from annals.domain.model.builtin import default_source
 from tests.api.ui.pages import TOKENS, submit
 from tests.support.html_pages import HtmlPage
@@ -70,3 +71,33 @@ def test_a_new_version_is_compared_with_the_one_before(api: Api) -> None:
     """UI-82."""
     result = checked(api, f"new/{SCHEMA}/versions", record("a", "b", "c"))
     assert "Not compatible" in result and "reader-field-missing-default" in result
+
+
+@pytest.mark.parametrize(
+    ("location", "document", "place"),
+    [
+        ({"pointer": "/fields/1"}, '{"name": "R",\n "fields": ["a",\n  {"b": 1}]}', "line 3, column 3, at /fields/1"),
+        ({"pointer": "/a~1b/~0"}, '{"x": {"~": 1}, "a/b" : {"y": [], "~":2}}', "line 1, column 39, at /a~1b/~0"),
+        ({"pointer": ""}, "\n {}", "line 2, column 2"),
+        ({"pointer": "/missing"}, '{"a": 1}', "at /missing"),
+        ({"pointer": "/0"}, "no JSON", "at /0"),
+        ({"pointer": "/0"}, "[", "at /0"),
+        ({"line": 2, "fragment": "int32 a"}, "message M {\n  int32 a = 1;\n}", "line 2, column 3"),
+        ({"line": 2}, "a\n\t b", "line 2, column 3"),
+        ({"line": 9}, "a", "line 9"),
+        ({}, "a", ""),
+    ],
+)
+def test_places_have_line_and_column(location: dict[str, Any], document: str, place: str) -> None:
+    """UI-81."""
+    assert place_text(location, document) == place
+
+
+def test_a_refusal_is_at_line_and_column(api: Api) -> None:
+    """UI-81, UI-82: in the message at the document, and in the table of the check."""
+    lines = json.dumps(record("a", "b", "c"), indent=1)
+    row = lines.split("\n").index('   "name": "c",')
+    path, form = f"new/{SCHEMA}/versions", fields({}) | {"document": lines, "versionid": "2"}
+    refused = HtmlPage(submit(api, path, **form, action="save").text)
+    assert f"line {row}, column 3, at /fields/2" in refused.main.text
+    assert f"line {row}, column 3, at /fields/2" in HtmlPage(submit(api, path, **form, action="check").text).main.text
