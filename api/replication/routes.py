@@ -44,6 +44,7 @@ LINKS: Final = "links"
 _EVENTS: Final = "events"
 _LOG: Final = "log"
 _DRYRUN: Final = "dryrun"
+_COUNT: Final = "count"
 _NO_STORE: Final = (b"cache-control", b"no-store")
 
 
@@ -140,7 +141,9 @@ class LinksRoutes:
         return await self._submit(request, ControlLink(link.xid, name), 200)
 
     async def _check(self, request: Request, receive: Receive) -> Response:
-        link = await self._call_remote(request, self._context.replication.check)
+        counts = _COUNT in query_params(request, (_COUNT, _DRYRUN))
+        check = partial(self._context.replication.check, counts=counts)
+        link = await self._call_remote(request, check, _COUNT)
         return _json_response(request, 200, await asyncio.to_thread(self._link_with_status, link))
 
     async def _repair(self, request: Request, receive: Receive) -> Response:
@@ -151,9 +154,9 @@ class LinksRoutes:
             request, 200, {**await asyncio.to_thread(self._link_with_status, link), "repaired": counts[0]}
         )
 
-    async def _call_remote(self, request: Request, call_remote: Callable[[Link], None]) -> Link:
+    async def _call_remote(self, request: Request, call_remote: Callable[[Link], None], *parameters: str) -> Link:
         """The link after work that calls the other registry. Raises: RemoteUnavailable, BadRequest."""
-        if _DRYRUN in query_params(request, (_DRYRUN,)):
+        if _DRYRUN in query_params(request, (_DRYRUN, *parameters)):
             raise problems.BadRequest(
                 error_detail='"dryrun" cannot be combined with an action that asks another registry'
             )

@@ -75,9 +75,12 @@ class PassiveReplication:
         """Removes the stored progress of a deleted link. link: its id."""
         self._states.delete(link)
 
-    def check(self, link: Link) -> None:
-        """Compares both registries now and stores the result in the progress. Raises: RemoteError, InvalidLink."""
-        compare_registries(link, self._context)
+    def check(self, link: Link, *, counts: bool = False) -> None:
+        """Compares both registries now and stores the result in the progress. Raises: RemoteError, InvalidLink.
+
+        counts: whether also the number of entities that differ, and the hashes of both.
+        """
+        compare_registries(link, self._context, counts=counts)
 
     def repair(self, link: Link) -> int:
         """Makes this registry equal to the other one within the link's scope; returns how many entities differed.

@@ -35,6 +35,8 @@ class FormFile(NamedTuple):
 
 #: The prefix of the fields of a form that a sign-in in between has kept (UI-87).
 KEPT: Final = "kept "
+#: What the name of a field with the name of a file ends with.
+_NAME: Final = " name"
 
 
 class Form(NamedTuple):
@@ -46,6 +48,16 @@ class Form(NamedTuple):
     def get(self, name: str) -> str:
         """The text of a field; empty without it."""
         return self.fields.get(name, "")
+
+    def file_name(self, name: str) -> str:
+        """The name of a file that was chosen, also before a sign-in in between; empty without one."""
+        file = self.files.get(name)
+        return file.name if file is not None else self.get(name + _NAME)
+
+    @property
+    def to_keep(self) -> dict[str, str]:
+        """The fields that a sign-in in between keeps; of a file only its name, because no page can choose a file."""
+        return {**self.fields, **{name + _NAME: file.name for name, file in self.files.items()}}
 
     @property
     def kept(self) -> dict[str, str]:

@@ -16,6 +16,7 @@ _SCHEMA_NAMES: Final = ("dataschemaxid", "dataschemauri")
 #: Nodes of a picture, and rows of the table (UI-18).
 MAX_NODES: Final = 200
 MAX_ROWS: Final = 500
+_MAX_UNRESOLVED: Final = 50
 #: The picture, in its own units: the left edges of its columns, the size of a node, and the height of a row.
 _COLUMNS: Final = (8, 308, 608)
 _WIDTH: Final = 884
@@ -85,7 +86,7 @@ async def graph_page(page: PageContext) -> Response:
         rows=rows[:MAX_ROWS],
         more=max(0, len(rows) - MAX_ROWS),
         picture=_picture(endpoint, rows),
-        unresolved=found["unresolved"],
+        unresolved=found["unresolved"][:_MAX_UNRESOLVED],
     )
 
 

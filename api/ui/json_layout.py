@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from typing import Final
 
 _INDENT: Final = "  "
+#: Levels that are indented; deeper ones would make a short text long.
+_MAX_DEPTH: Final = 24
 
 
 def break_json(text: str) -> str:
@@ -18,7 +20,7 @@ def is_json(text: str) -> bool:
     """Whether a text is a JSON object or array."""
     try:
         json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):  # the latter for a text that is nested too deeply
         return False
     return text.lstrip()[:1] in ("{", "[")
 
@@ -38,7 +40,7 @@ def _pieces(text: str) -> Iterator[str]:
         is_end = character in "}]"
         depth -= is_end
         if (is_end and previous not in "{[") or (not is_end and previous and previous in "{[,"):
-            yield "\n" + _INDENT * depth
+            yield "\n" + _INDENT * min(depth, _MAX_DEPTH)
         depth += character in "{["
         yield character + (" " if character == ":" else "")
         is_in_string = character == '"'

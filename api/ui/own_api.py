@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
@@ -110,6 +111,19 @@ class OwnApi:
             chunks += await _read_stream(response.body, sum(map(len, chunks)))
         return ApiAnswer(response.status, response.headers, b"".join(chunks), answer_position.position)
 
+    async def lines(self, page_request: Request, path: str, query: Query, count: int) -> AsyncGenerator[Any, None]:
+        """The values of the first lines of an answer in NDJSON, of which no more is read. Raises: Problem."""
+        response = await self.open(page_request, "GET", path, query)
+        async with aclosing(_chunks(response)) as chunks:
+            rest = b""
+            async for chunk in chunks:
+                *lines, rest = (rest + chunk).split(b"\n")
+                for line in lines:
+                    if count == 0:
+                        return
+                    count -= 1
+                    yield loads(line)
+
     async def open(
         self,
         page_request: Request,
@@ -146,6 +160,18 @@ def query_text(query: Query | None) -> str:
         for value in ([given] if isinstance(given, str) else given)
     ]
     return "&".join(urlencode([pair], safe="/:@$,*") if pair[1] else urlencode([pair])[:-1] for pair in pairs)
+
+
+async def _chunks(response: Response) -> AsyncGenerator[bytes, None]:
+    """The pieces of a body, whole or streamed."""
+    for chunk in response.first_chunks:
+        yield chunk
+    if isinstance(response.body, bytes):
+        yield response.body
+        return
+    async with aclosing(response.body) as body:
+        async for chunk in body:
+            yield chunk
 
 
 async def _read_stream(body: AsyncGenerator[bytes, None], size: int) -> list[bytes]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any, Final, Protocol
 from urllib.parse import quote
 
@@ -104,6 +104,14 @@ class PageContext:
             self.raw_json = url_path(path) + (f"?{query_text(query)}" if query_text(query) else "")
         self.asked = self.request.with_path(url_path(path))
         return await self.own_api.get(self.request, url_path(path), query)
+
+    async def first_lines(self, path: str, query: Query, count: int) -> AsyncGenerator[Any, None]:
+        """The values of the first lines of an answer in NDJSON, of which no more is read. See `get`."""
+        if self.raw_json is None:
+            self.raw_json = f"{url_path(path)}?{query_text(query)}"
+        self.asked = self.request.with_path(url_path(path))
+        async for value in self.own_api.lines(self.request, url_path(path), {**query, "format": "ndjson"}, count):
+            yield value
 
     async def send(
         self,

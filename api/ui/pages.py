@@ -10,12 +10,14 @@ from annals.api.http.browsers.page_headers import page_headers
 from annals.api.http.request import Request
 from annals.api.http.response import Response
 from annals.api.ui.frame.frame import Frame, bare_frame, build_frame
+from annals.api.ui.html_size import MAX_PAGE
 from annals.api.ui.page_context import PageContext
 from annals.api.ui.page_route import RouteTable
 from annals.api.ui.redirect import NO_STORE
 from annals.api.ui.sign_in.local_paths import HOME, below_root
 from annals.api.ui.static_files import static_path
 from annals.api.ui.text_values import FILTERS
+from annals.domain.errors.problems import TooLarge
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -43,9 +45,15 @@ class Pages:
     async def render_page(
         self, page: PageContext, template: str, title: str, status: int, values: Mapping[str, Any]
     ) -> Response:
-        """A page in its frame. values: what the template shows."""
+        """A page in its frame. values: what the template shows.
+
+        Raises: TooLarge for one beyond 1 MB. A page that answers a form may be larger, because it repeats the input.
+        """
         frame = await build_frame(page, can_sign_in=self._can_sign_in)
-        return self._render(page.request, template, status, {"page": page, **values}, frame, title, page.link)
+        response = self._render(page.request, template, status, {"page": page, **values}, frame, title, page.link)
+        if page.request.method != "POST" and isinstance(response.body, bytes) and len(response.body) > MAX_PAGE:
+            raise TooLarge()
+        return response
 
     def render_bare(self, request: Request, template: str, title: str, status: int = 200, **values: Any) -> Response:
         """A page that needs no caller."""

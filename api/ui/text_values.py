@@ -6,16 +6,24 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from annals.api.ui.html_size import cut_text
 from annals.domain.values.json_text import dumps
 
 #: Schemes of stored URLs that are links; all others are text (ACC-104).
 _LINK: Final = re.compile(r"(?:https?://|mailto:)[!-~]+\Z", re.IGNORECASE)
 _KIB: Final = 1024
+#: The digits of a second beyond three.
+_FINER: Final = re.compile(r"(?<=\.\d{3})\d+")
 
 
 def utc_text(time: str) -> str:
     """A time of the API as text in UTC, to the second."""
     return f"{time[:10]} {time[11:19]} UTC"
+
+
+def html_time(time: str) -> str:
+    """A time of the API for the attribute `datetime`, which has at most three digits of a second [HTML]."""
+    return _FINER.sub("", time)
 
 
 def json_text(value: Any) -> str:
@@ -37,7 +45,9 @@ def size_text(size: int) -> str:
 
 FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "utc": utc_text,
+    "html_time": html_time,
     "json_text": json_text,
+    "cut": cut_text,
     "is_link": is_link,
     "size": size_text,
 }

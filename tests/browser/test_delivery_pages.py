@@ -78,7 +78,15 @@ def axe() -> str:
     return axe_script()
 
 
-@pytest.mark.parametrize(("scheme", "width"), [("light", WIDE), ("dark", NARROW)])
+@pytest.mark.parametrize(
+    ("scheme", "width"),
+    [
+        ("light", WIDE),
+        ("dark", NARROW),
+        pytest.param("light", NARROW, marks=pytest.mark.long),
+        pytest.param("dark", WIDE, marks=pytest.mark.long),
+    ],
+)
 def test_looks(browser: Browser, delivered: Delivered, axe: str, scheme: Any, width: int) -> None:
     """UI-14, UI-21, UI-22, UI-29."""
     look = {"color_scheme": scheme, "viewport": {"width": width, "height": 800}}

@@ -8,6 +8,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from annals.api.ui.text_values import html_time
 from tests.support.browser import Walk, click, walking
 from tests.support.registries.sample import HOSTILE
 
@@ -145,7 +146,7 @@ def test_times_are_local(browser: Browser, sample_url: str) -> None:
 def check_local_times(walk: Walk, time: str) -> None:
     page = walk.go("/ui/")
     shown = page.locator("main time").first
-    expect(shown).to_have_attribute("datetime", time)
+    expect(shown).to_have_attribute("datetime", html_time(time))
     expect(shown).to_have_text(re.compile(r"GMT\+9$|JST$"))
     expect(shown).to_have_attribute("title", f"{time[:10]} {time[11:19]} UTC")
     field = page.get_by_label("Date and time", exact=True)

@@ -137,7 +137,14 @@ def test_a_scan(log_format: str, tmp_path: Path) -> None:
         time.sleep(3)  # deliveries and links fail, and try again
         fail(served.url, database)
     printed = (tmp_path / "serve.log").read_text()
-    for text in ("request denied", "jwt: ", "request failed", "OperationalError", "/consent/***", "ANNALS_MASTER_KEYS is not"):
+    for text in (
+        "request denied",
+        "jwt: ",
+        "request failed",
+        "OperationalError",
+        "/consent/***",
+        "ANNALS_MASTER_KEYS is not",
+    ):
         assert text in printed, text
     for secret in (MARK, MASTER_KEY):
         assert [line for line in printed.splitlines() if secret in line] == []

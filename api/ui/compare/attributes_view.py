@@ -34,11 +34,11 @@ async def read_attributes_view(page: PageContext, sides: PageSides) -> Mapping[s
         rows = [row async for row in _version_rows(page, sides)]
     elif sides.left.asof == sides.right.asof:
         reason = "Both sides are now. Give a left moment." if sides.left.asof is None else _EQUAL
-        return {"rows": [], "left_out": 0, "files": {}, "reason": reason}
+        return {"rows": [], "has_more": False, "files": {}, "reason": reason}
     else:
         rows, files = await _diff_rows(page, sides)
     reason = "" if rows else _EQUAL
-    return {"rows": rows[:MAX_ROWS], "left_out": max(0, len(rows) - MAX_ROWS), "files": files, "reason": reason}
+    return {"rows": rows[:MAX_ROWS], "has_more": len(rows) > MAX_ROWS, "files": files, "reason": reason}
 
 
 async def _diff_rows(page: PageContext, sides: PageSides) -> tuple[list[AttributeDifference], Mapping[str, str]]:
@@ -47,12 +47,12 @@ async def _diff_rows(page: PageContext, sides: PageSides) -> tuple[list[Attribut
         start = str((await page.own_api.get(page.request, "/-/log/head")).json["position"])
     path = f"/-/diff{sides.place.xid}"
     query = {"from": start, "to": sides.right.asof}
-    found = (await page.get(path, query, with_asof=False)).json
+    entities = [each async for each in page.first_lines(path, query, MAX_ROWS + 1)]
     files = {
         name: page.api_url(f"{url_path(path)}?{query_text({**query, 'format': name.lower()})}")
         for name in ("CSV", "NDJSON")
     }
-    return [row for entity in found["entities"] for row in _entity_rows(entity)], files
+    return [row for entity in entities for row in _entity_rows(entity)], files
 
 
 def _entity_rows(entity: Mapping[str, Any]) -> Iterator[AttributeDifference]:

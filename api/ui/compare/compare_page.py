@@ -12,6 +12,7 @@ from annals.api.ui.compare.sides import PageSides, read_sides
 from annals.api.ui.compare.text_view import read_text_view
 from annals.api.ui.page_context import PageContext
 from annals.api.ui.problem_page import ShownProblem, shown_problem
+from annals.domain.errors.http_errors import TookTooLong
 from annals.domain.errors.problems import BadRequest
 
 TEXT: Final = "text"
@@ -21,19 +22,25 @@ _KEPT: Final = ("left", "right", "leftasof", "rightasof")
 
 
 async def compare_page(page: PageContext) -> Response:
-    """The page. What cannot be compared is an alert above the fields. Raises: NotFound, BadRequest."""
+    """The page. What cannot be compared is an alert above the fields, with the text instead of the meaning.
+
+    Raises: NotFound, BadRequest.
+    """
     sides = await read_sides(page)
     views = (TEXT, MEANING, ATTRIBUTES) if sides.place.has_document else (ATTRIBUTES,)
     of = page.param("of", views[0])
     if of not in views:
         raise BadRequest(error_detail=f'the parameter "of": it takes {" or ".join(views)} here')
     shown: Mapping[str, Any] | None = None
+    instead: Mapping[str, Any] | None = None
     alert: ShownProblem | None = None
     status = 200
     try:
         shown = await _read_view(page, sides, of)
-    except BadRequest as problem:
+    except (BadRequest, TookTooLong) as problem:
         alert, status = shown_problem(problem, page.asked), problem.status
+        if of == MEANING:
+            instead = await _read_view(page, sides, TEXT)
     return await page.render(
         "compare/compare.html",
         "Compare",
@@ -44,6 +51,7 @@ async def compare_page(page: PageContext) -> Response:
         layouts=_layouts(page) if of == TEXT else [],
         formats=_format_link(page, shown) if shown and of == TEXT else None,
         shown=shown,
+        instead=instead,
         alert=alert,
     )
 

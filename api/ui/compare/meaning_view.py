@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from annals.api.ui.compare.sides import PageSides
 from annals.api.ui.own_api import query_text
 from annals.api.ui.page_context import PageContext, url_path
+from annals.domain.errors.http_errors import TookTooLong
 
 #: Rows of one page; all changes are in the files.
 MAX_ROWS: Final = 500
 #: Characters of a path and of a place; documents may have names of any length.
 MAX_WIDTH: Final = 200
+#: The time for a comparison, in seconds. The rest of what a page may take is for the comparison of the texts instead.
+SECONDS: Final = 3.0
+_TOO_LONG: Final = (
+    "these documents are too large to be compared by meaning on a page at once; a later try may find the result"
+)
 _WORDS: Final = {"added": "Added", "removed": "Removed", "typechanged": "Type changed", "changed": "Changed"}
 
 
@@ -35,10 +42,14 @@ class ChangeRow(NamedTuple):
 
 
 async def read_meaning_view(page: PageContext, sides: PageSides) -> Mapping[str, Any]:
-    """What the view shows. Raises: Problem, for documents that cannot be compared."""
+    """What the view shows. Raises: Problem, for documents that cannot be compared; TookTooLong."""
     path = f"/-/compare{sides.place.xid}"
     page.raw_json = None
-    found = (await page.get(path, sides.query, with_asof=False)).json
+    try:
+        async with asyncio.timeout(SECONDS):
+            found = (await page.get(path, sides.query, with_asof=False)).json
+    except TimeoutError:
+        raise TookTooLong(error_detail=_TOO_LONG) from None
     files = {
         name: page.api_url(f"{url_path(path)}?{query_text({**sides.query, 'format': name.lower()})}")
         for name in ("CSV", "NDJSON")

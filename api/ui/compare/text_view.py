@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate, zip_longest
+from itertools import zip_longest
 from typing import Any, Final, NamedTuple
-
-from markupsafe import escape
 
 from annals.api.ui.compare.line_difference import LineRun, line_runs
 from annals.api.ui.compare.sides import PageSide
+from annals.api.ui.html_size import count_within, html_size
 from annals.api.ui.json_layout import break_json, is_json
 from annals.api.ui.page_context import PageContext
 
@@ -89,7 +87,7 @@ def text_difference(left: str, right: str, *, is_formatted: bool = False) -> Tex
     if all(run.is_equal for run in runs):
         return TextDifference([], 0)
     rows = [row for index, run in enumerate(runs) for row in _run_rows(run, index, len(runs), left_lines, right_lines)]
-    shown = min(MAX_ROWS, bisect_right(list(accumulate(map(_html_size, rows))), MAX_HTML))
+    shown = min(MAX_ROWS, count_within(map(_row_size, rows), MAX_HTML))
     return TextDifference(rows[:shown], len(rows) - shown)
 
 
@@ -134,8 +132,8 @@ def _run_rows(run: LineRun, index: int, count: int, left: Sequence[str], right: 
     yield from (LineRow("", one, other) for one, other in pairs[len(pairs) - after :])
 
 
-def _html_size(row: LineRow) -> int:
-    return _ROW_HTML + sum(len(escape(side[1])) for side in (row.left, row.right) if side is not None)
+def _row_size(row: LineRow) -> int:
+    return _ROW_HTML + sum(html_size(side[1]) for side in (row.left, row.right) if side is not None)
 
 
 def _line(lines: Sequence[str], index: int) -> tuple[int, str]:

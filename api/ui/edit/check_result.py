@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from annals.api.ui.edit.document_places import place_text
 from annals.api.ui.edit.fields import META
-from annals.api.ui.edit.request_body import document_bytes
+from annals.api.ui.edit.request_body import document_bytes, document_text
 from annals.api.ui.forms import Form
 from annals.api.ui.page_context import PageContext
 from annals.api.ui.problem_page import shown_problem
@@ -33,13 +34,13 @@ class CheckOutcome(NamedTuple):
     note: str
 
 
-async def check_document(page: PageContext, place: ModelPlace, form: Form, ancestor: str | None) -> CheckOutcome:
-    """The outcome for the document of a form. ancestor: of an existing Version, which it is compared with."""
+async def check_document(page: PageContext, place: ModelPlace, form: Form, versionid: str | None) -> CheckOutcome:
+    """The outcome for the document of a form. versionid: of the stored Version whose document it replaces."""
     resource = "/" + "/".join(place.segments[:4]) if len(place.segments) > 3 else f"{place.xid}/new"
     query = {
         "format": form.get("format") or None,
         "compatibility": form.get(f"{META}compatibility") or None,
-        "against": ancestor,
+        "version": versionid,
     }
     try:
         answer = await page.send(
@@ -47,23 +48,24 @@ async def check_document(page: PageContext, place: ModelPlace, form: Form, ances
         )
     except Problem as problem:
         return CheckOutcome([], [], shown_problem(problem, page.asked).title)
-    return _outcome(answer.json)
+    return _outcome(answer.json, document_text(form))
 
 
-def _outcome(report: Mapping[str, Any]) -> CheckOutcome:
+def _outcome(report: Mapping[str, Any], document: str) -> CheckOutcome:
     words = [("Valid", "good") if report["valid"] else ("Not valid", "bad")]
     if report["compatible"] is not None:
         words.append(("Compatible", "good") if report["compatible"] else ("Not compatible", "bad"))
     violations = [
-        Violation(each["text"], "", _place(each), each.get("fragment", ""), "", "") for each in report["violations"]
+        Violation(each["text"], "", place_text(each, document), each.get("fragment", ""), "", "")
+        for each in report["violations"]
     ]
     violations += [
         Violation(
             each["text"],
             each["rule"],
-            _place(each["version"]),
+            place_text(each["version"], document),
             each["version"].get("fragment", ""),
-            f"Version {each['ancestor']['versionid']}, {_place(each['ancestor'])}",
+            f"Version {each['ancestor']['versionid']}, {place_text(each['ancestor'])}",
             each["ancestor"].get("fragment", ""),
         )
         for each in report["incompatibilities"]
@@ -76,9 +78,6 @@ def _note(report: Mapping[str, Any]) -> str:
         return f"Not compared: {report['reason']}."
     if report["compatible"] is None:
         return "" if report["compatibility"] is None or not report["valid"] else "There is nothing to compare with."
+    if not report["against"]:
+        return "There is nothing to compare with."
     return f"Compared with {', '.join(report['against'])}, {report['compatibility']}."
-
-
-def _place(location: Mapping[str, Any]) -> str:
-    parts = [f"line {location['line']}"] if "line" in location else []
-    return ", ".join([*parts, *([location["pointer"]] if "pointer" in location else [])])

@@ -15,9 +15,8 @@ from annals.api.ui.forms import Form
 from annals.api.ui.page_context import PageContext
 
 _CONFLICT: Final = 409
-#: The prefixes of the fields of the form "Conflict": which side was chosen, and what the other side has.
+#: The prefix of the fields of the form "Conflict" that say which side was chosen.
 PICK: Final = "pick "
-THEIRS: Final = "theirs "
 
 
 class MergedField(NamedTuple):
@@ -55,13 +54,16 @@ async def conflict_page(page: PageContext, shown: EntityForm) -> Response:
     )
 
 
-def merged_form(form: Form) -> Form:
-    """The form of the entity that the form "Conflict" stands for, with what was chosen where both sides differ."""
+def merged_form(form: Form, theirs: Mapping[str, str]) -> Form:
+    """The form of the entity that the form "Conflict" stands for, with what was chosen where both sides differ.
+
+    theirs: the texts of what was stored when that form was shown.
+    """
     fields = dict(form.fields)
     for name, side in form.fields.items():
         if name.startswith(PICK) and side == "theirs":
             field = name.removeprefix(PICK)
-            fields[field] = form.get(THEIRS + field)
+            fields[field] = theirs.get(field, "").replace("\r\n", "\n")
     return Form(fields, form.files)
 
 

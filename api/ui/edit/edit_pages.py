@@ -88,11 +88,13 @@ async def _act(page: PageContext, shown: EntityForm) -> Response:
     if action == DISCARD:
         return page.redirect(f"explore{shown.place.xid}")
     if action == MERGED:
-        form = merged_form(form)
+        form = merged_form(form, shown.base.texts)
     shown = replace(shown, form=form)
     if action == CHECK:
-        ancestor = None if shown.is_new else form.get("ancestor") or None
-        return await replace(shown, check=await check_document(page, shown.place, form, ancestor)).render(page)
+        versionid = (
+            None if shown.is_new else form.get("loadedversion") or shown.base.versionid or shown.place.segments[-1]
+        )
+        return await replace(shown, check=await check_document(page, shown.place, form, versionid)).render(page)
     try:
         write = _write(shown)
         if action == PREVIEW:

@@ -4,20 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from annals.api.http.response import Response
 from annals.api.ui.edit.check_result import CheckOutcome
 from annals.api.ui.edit.dry_runs import FutureEvents
 from annals.api.ui.edit.entity_state import EntityState
-from annals.api.ui.edit.fields import DOCUMENT, META, OTHERS, Field, FieldError, entity_fields, meta_fields
+from annals.api.ui.edit.fields import (
+    DOCUMENT,
+    DOCUMENT_FILE,
+    META,
+    OTHERS,
+    Field,
+    FieldError,
+    entity_fields,
+    meta_fields,
+)
 from annals.api.ui.edit.form_errors import field_errors
+from annals.api.ui.edit.request_body import document_text
 from annals.api.ui.forms import Form
 from annals.api.ui.page_context import PageContext
 from annals.api.ui.problem_page import ShownProblem, shown_problem
 from annals.api.ui.registry_model import ModelPlace
 from annals.domain.errors.http_errors import PreconditionFailed
 from annals.domain.errors.problems import Problem
+
+_MAX_FILE_NAME: Final = 200
 
 
 class ShownField(NamedTuple):
@@ -68,7 +80,7 @@ class EntityForm:
     def refused(self, page: PageContext, problem: Problem) -> EntityForm:
         """The form with a refusal of the API."""
         names = {each.name for each in self.fields} | ({DOCUMENT} if self.place.has_document else set())
-        errors = field_errors(problem, self.place, names)
+        errors = field_errors(problem, self.place, names, document_text(self.form) if self.form else "")
         alert = shown_problem(problem, page.asked)
         if isinstance(problem, PreconditionFailed):
             alert = alert._replace(title=errors[self.place.id_name], cure="Choose another id, or edit that one.")
@@ -87,5 +99,6 @@ class EntityForm:
             "document": self.text(DOCUMENT),
             "document_error": (self.errors or {}).get(DOCUMENT, ""),
             "others_name": OTHERS,
+            "file_name": self.form.file_name(DOCUMENT_FILE)[:_MAX_FILE_NAME] if self.form is not None else "",
         }
         return await page.render("edit/form.html", self.title, status, **values)

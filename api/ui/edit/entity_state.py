@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from annals.api.ui.edit.fields import DOCUMENT, OTHERS, Field, entity_fields, meta_fields, other_attributes
+from annals.api.ui.html_size import MAX_PART, fits
 from annals.api.ui.page_context import PageContext
 from annals.api.ui.registry_model import ModelPlace
 from annals.domain.errors.problems import Problem
-
-#: Longest document that a form shows as text, in bytes.
-MAX_EDITED: Final = 1 << 20
 
 
 @dataclass(frozen=True)
 class EntityState:
     """position: of the log. texts: by the names of fields. values: the same as values.
 
-    versionid: of the default Version of a Resource. document: None if it is none that a form can show. ancestor: of the
-    Version; empty for a root.
+    versionid: of the default Version of a Resource. document: None if it is none that a form can show.
     """
 
     position: int
@@ -31,7 +28,6 @@ class EntityState:
     versionid: str | None = None
     document: str | None = ""
     formats: Sequence[str] = ()
-    ancestor: str = ""
 
     @property
     def has_plain_document(self) -> bool:
@@ -68,13 +64,7 @@ async def read_state(
         entity.get("versionid") if place.is_resource else None,
         document,
         formats,
-        _ancestor(entity),
     )
-
-
-def _ancestor(entity: Mapping[str, Any]) -> str:
-    ancestor = str(entity.get("ancestorid", ""))
-    return "" if ancestor == entity.get("versionid") else ancestor
 
 
 def all_fields(place: ModelPlace, formats: Sequence[str]) -> list[Field]:
@@ -93,10 +83,10 @@ def _values(
 async def _read_document(page: PageContext, place: ModelPlace, query: Mapping[str, str | None]) -> str | None:
     """The text of the document; None if it is none that a form can show."""
     answer = await page.get(place.xid, query)
-    if answer.header("location") is not None or len(answer.body) > MAX_EDITED:
-        return None if answer.header("location") is None else ""
+    if answer.header("location") is not None:
+        return ""
     try:
         text = answer.body.decode()
     except UnicodeDecodeError:
         return None
-    return None if "\0" in text else text
+    return None if "\0" in text or not fits(text, MAX_PART) else text

@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Any, Final
 
+from annals.api.ui.edit.document_places import place_text
 from annals.api.ui.edit.fields import DOCUMENT, META, OTHERS
 from annals.api.ui.registry_model import ModelPlace
 from annals.domain.errors import problems
@@ -19,10 +20,13 @@ _EXISTS: Final = PreconditionFailed
 _ABOUT_ID: Final = (problems.MalformedId, problems.MismatchedId, problems.VersionidNotAllowed, PreconditionFailed)
 
 
-def field_errors(problem: Problem, place: ModelPlace, names: Collection[str]) -> dict[str, str]:
-    """The messages of a refusal by the names of fields; empty for one that is about no field of the form."""
+def field_errors(problem: Problem, place: ModelPlace, names: Collection[str], document: str = "") -> dict[str, str]:
+    """The messages of a refusal by the names of fields; empty for one that is about no field of the form.
+
+    document: that the form has, in which places are named by line and column.
+    """
     text = f"There is a {place.singular} with this id." if isinstance(problem, _EXISTS) else problem.text(place.xid)
-    messages = "\n".join(_places(problem)) or text
+    messages = "\n".join(_places(problem, document)) or text
     return {name: messages if name == DOCUMENT else text for name in _names(problem, place) if name in names}
 
 
@@ -46,16 +50,15 @@ def _names(problem: Problem, place: ModelPlace) -> Iterator[str]:
                 yield META + found[0]
 
 
-def _places(problem: Problem) -> Iterator[str]:
+def _places(problem: Problem, document: str) -> Iterator[str]:
     """What is wrong with a document, place by place."""
     extensions: dict[str, Any] = dict(problem.extensions or {})
     for each in extensions.get("violations", ()):
-        yield _with_place(each["text"], each)
+        yield _with_place(each["text"], each, document)
     for each in extensions.get("incompatibilities", ()):
-        yield _with_place(f"{each['text']} ({each['rule']})", each["version"])
+        yield _with_place(f"{each['text']} ({each['rule']})", each["version"], document)
 
 
-def _with_place(text: str, location: dict[str, Any]) -> str:
-    parts = [f"line {location['line']}"] if "line" in location else []
-    parts += [f"at {location['pointer']}"] if location.get("pointer") else []
-    return f"{text} ({', '.join(parts)})" if parts else text
+def _with_place(text: str, location: dict[str, Any], document: str) -> str:
+    place = place_text(location, document)
+    return f"{text} ({place})" if place else text

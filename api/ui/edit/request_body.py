@@ -59,6 +59,11 @@ def document_bytes(form: Form) -> bytes:
     return file.content if file is not None else form.get(DOCUMENT).encode()
 
 
+def document_text(form: Form) -> str:
+    """The document that a form has, as text; other bytes are replaced."""
+    return document_bytes(form).decode(errors="replace")
+
+
 def _with_line_feeds(text: str) -> str:
     return text.replace("\r\n", "\n")
 

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
+from annals.api.ui.html_size import MAX_PART, count_within, html_size
 from annals.api.ui.registry_model import Attributes
+from annals.api.ui.text_values import json_text
+
+#: What all attributes of a page take of it, and the HTML of one without its value, in bytes.
+_MAX_ROWS: Final = MAX_PART // 2
+_ROW: Final = 100
+#: What a value takes at most, see the macro `value`.
+_MAX_VALUE: Final = 10_000
 
 
 class ShownAttribute(NamedTuple):
@@ -34,3 +42,14 @@ def attribute_rows(
         if name not in hidden
         for definition in (definitions.get(name, {}),)
     ]
+
+
+def rows_region(rows: Sequence[ShownAttribute]) -> Mapping[str, Any]:
+    """What a region shows: the rows for which a page has room. left_out: the number of others."""
+    count = count_within(map(_row_size, rows), _MAX_ROWS)
+    return {"rows": rows[:count], "left_out": len(rows) - count}
+
+
+def _row_size(row: ShownAttribute) -> int:
+    text = json_text(row.value)[:_MAX_VALUE]
+    return _ROW + html_size(row.name + row.description) + min(html_size(text), _MAX_VALUE)

@@ -36,15 +36,17 @@ async def read_document(page: PageContext, entity: EntityView) -> Mapping[str, A
 def describe_document(body: bytes, media_type: str, format: str) -> dict[str, Any]:
     """Size, hash and text of a document. html: the text with marks; empty for one that is only offered for download.
 
-    binary: the first bytes in hexadecimal; empty for text.
+    left_out: the number of characters that are not shown. binary: the first bytes in hexadecimal; empty for text.
     """
-    shown: dict[str, Any] = {"size": len(body), "sha256": hashlib.sha256(body).hexdigest(), "html": "", "binary": ""}
+    hash = hashlib.sha256(body).hexdigest()
+    shown: dict[str, Any] = {"size": len(body), "sha256": hash, "html": "", "left_out": 0, "binary": ""}
     text = _text(body) if len(body) <= MAX_SHOWN else None
     if text is None and len(body) <= MAX_SHOWN:
         return shown | {"binary": _hex_lines(body[:_HEX_BYTES])}
     if text is None:
         return shown
-    return shown | {"html": highlight(text, media_type, format, is_plain=len(body) > MAX_HIGHLIGHTED)}
+    html, left_out = highlight(text, media_type, format, is_plain=len(body) > MAX_HIGHLIGHTED)
+    return shown | {"html": html, "left_out": left_out}
 
 
 def _text(body: bytes) -> str | None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from markupsafe import Markup, escape
 
+from annals.api.ui.html_size import MAX_PART, cut_text
 from annals.api.ui.json_layout import break_json, is_json
 
 #: The name of the language by what a media type or a format begins with or contains.
@@ -22,13 +23,26 @@ _LANGUAGES: Final = (
 )
 
 
-def highlight(text: str, media_type: str, format: str, *, is_plain: bool = False) -> Markup:
-    """A text as HTML. JSON in one line gets line breaks. is_plain: without marks."""
+class HighlightedText(NamedTuple):
+    """A text as HTML. left_out: the number of characters at its end that a page has no room for."""
+
+    html: Markup
+    left_out: int
+
+
+def highlight(text: str, media_type: str, format: str, *, is_plain: bool = False) -> HighlightedText:
+    """A text as HTML. JSON in one line gets line breaks. is_plain: without marks, as a text with too many marks is."""
     if "\n" not in text.strip() and is_json(text):
         text = break_json(text)
     language = "" if is_plain else _language(text, media_type, format)
-    if not language:
-        return escape(text)
+    marked = _marked(text, language) if language else None
+    if marked is not None and len(marked.encode()) <= MAX_PART:
+        return HighlightedText(marked, 0)
+    shown, left_out = cut_text(text, MAX_PART)
+    return HighlightedText(escape(shown), left_out)
+
+
+def _marked(text: str, language: str) -> Markup:
     from pygments import highlight as mark
     from pygments.formatters import HtmlFormatter
     from pygments.lexers import get_lexer_by_name

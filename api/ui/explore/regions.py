@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from annals.api.ui.explore.attribute_rows import attribute_rows
+from annals.api.ui.explore.attribute_rows import attribute_rows, rows_region
 from annals.api.ui.explore.deprecation import deprecation_rows, is_deprecated
 from annals.api.ui.explore.document_region import read_document
 from annals.api.ui.explore.entity_view import EntityView
@@ -37,13 +37,13 @@ async def _attributes(page: PageContext, entity: EntityView) -> Mapping[str, Any
         *place.document_names[2:],
         "deprecated",
     }
-    return {"rows": attribute_rows(entity.attributes, place.attributes, hidden)}
+    return rows_region(attribute_rows(entity.attributes, place.attributes, hidden))
 
 
 async def _meta(page: PageContext, entity: EntityView) -> Mapping[str, Any]:
     """What belongs to the Resource and not to its default Version."""
     hidden = {f"{entity.place.singular}id", "self", "xid", "shortself", "deprecated"}
-    return {"rows": attribute_rows(entity.meta, entity.place.meta_attributes, hidden)}
+    return rows_region(attribute_rows(entity.meta, entity.place.meta_attributes, hidden))
 
 
 async def _deprecation(page: PageContext, entity: EntityView) -> Mapping[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from annals.api.http.response import Response
-from annals.api.ui.explore.attribute_rows import attribute_rows
+from annals.api.ui.explore.attribute_rows import attribute_rows, rows_region
 from annals.api.ui.page_context import PageContext
 from annals.api.ui.registry_model import read_model
 from annals.api.ui.rights import may_write
@@ -24,6 +24,6 @@ async def root_page(page: PageContext) -> Response:
         "explore/root.html",
         "Explore",
         group_types=group_types,
-        rows=attribute_rows(registry, place.attributes, hidden),
+        attributes=rows_region(attribute_rows(registry, place.attributes, hidden)),
         edit=page.link("edit/") if page.has_page("edit/") and await may_write(page, "/", "PATCH") else "",
     )

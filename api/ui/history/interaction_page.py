@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from annals.api.http.response import Response
 from annals.api.ui.history.revision_rows import RevisionRow, revision_row
+from annals.api.ui.html_size import MAX_PART, count_within, html_size
 from annals.api.ui.page_context import PageContext
 from annals.api.ui.text_values import json_text
 from annals.domain.errors.problems import NotFound
@@ -15,6 +16,8 @@ from annals.domain.errors.problems import NotFound
 #: Bounds of what the page shows of one event: attributes, and characters of each value.
 _MAX_VALUES: Final = 40
 _MAX_CHARACTERS: Final = 200
+#: The HTML of an attribute without its name and values, in bytes.
+_VALUE_HTML: Final = 100
 
 
 class ChangedValue(NamedTuple):
@@ -26,9 +29,10 @@ class ChangedValue(NamedTuple):
 
 
 class InteractionEvent(NamedTuple):
-    """One event. values: what changed; has_more: whether that is not all."""
+    """One event. names: of the first changed attributes. values: before and after. has_more: whether it is not all."""
 
     revision: RevisionRow
+    names: Sequence[str]
     values: list[ChangedValue]
     has_more: bool
 
@@ -46,7 +50,7 @@ async def interaction_page(page: PageContext) -> Response:
         "history/interaction.html",
         f"Interaction {interaction['xregcorrelationid']}",
         interaction=interaction,
-        events=[_interaction_event(page, each) for each in interaction["events"]],
+        events=_interaction_events(page, interaction["events"]),
         hashes=[(name, interaction[name]) for name in ("chain", "state") if name in interaction],
         registry=page.link("explore/", asof=str(interaction["last"])),
         first=page.link(page.path) if page.param("after") else None,
@@ -60,9 +64,22 @@ async def _position(page: PageContext) -> int:
     return position
 
 
-def _interaction_event(page: PageContext, item: Mapping[str, Any]) -> InteractionEvent:
+def _interaction_events(page: PageContext, items: Sequence[Mapping[str, Any]]) -> list[InteractionEvent]:
+    """The events, each with as many values as a page has room for if all have as many."""
+    room = MAX_PART // max(1, len(items))
+    return [_interaction_event(page, each, room) for each in items]
+
+
+def _interaction_event(page: PageContext, item: Mapping[str, Any], room: int) -> InteractionEvent:
     values = list(islice(_changed_values(item.get("before") or {}, item.get("after") or {}), _MAX_VALUES + 1))
-    return InteractionEvent(revision_row(page, item), values[:_MAX_VALUES], len(values) > _MAX_VALUES)
+    count = min(_MAX_VALUES, count_within(map(_value_size, values), room))
+    row = revision_row(page, item)
+    names = (row.changed or [value.name for value in values])[: max(1, count)]
+    return InteractionEvent(row, names, values[:count], len(values) > count)
+
+
+def _value_size(value: ChangedValue) -> int:
+    return _VALUE_HTML + html_size(value.name) * 2 + sum(map(html_size, filter(None, (value.before, value.after))))
 
 
 def _changed_values(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[ChangedValue]:

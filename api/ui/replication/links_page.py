@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from annals.api.http.response import Response
@@ -15,6 +15,13 @@ from annals.domain.errors.http_errors import Forbidden
 from annals.domain.errors.problems import BadRequest, NotFound, Problem
 
 _ACTIONS: Final = ("check", "pause", "resume")
+#: Members of a status that the page shows elsewhere.
+_OWN_ROWS: Final = ("state", "lag")
+#: Members of a status that have members, and what the page calls these.
+_NAMES: Final = {
+    "compared": {"position": "compared position", "here": "hash here", "there": "hash there"},
+    "repair": {"entities": "last repair", "before": "hash before the repair", "after": "hash after the repair"},
+}
 #: The command that makes the first link.
 _COMMAND: Final = "annals replicate add --id copy --remote https://other.example"
 
@@ -45,7 +52,8 @@ async def link_page(page: PageContext) -> Response:
         if action not in _ACTIONS:
             raise BadRequest(error_detail='the field "action" names no action')
         try:
-            answer = await page.send("POST", f"/-/links/{id}/actions/{action}")
+            query = {"count": ""} if action == "check" else None
+            answer = await page.send("POST", f"/-/links/{id}/actions/{action}", query)
         except (NotFound, Forbidden):
             raise
         except Problem as problem:
@@ -59,7 +67,7 @@ async def link_page(page: PageContext) -> Response:
         f"Link {id}",
         status,
         row=_row(page, link),
-        link_status=link["status"],
+        rows=_status_rows(link["status"]),
         settings={name: value for name, value in link.items() if name not in ("id", "status")},
         own_path=f"links/{id}",
         alert=alert,
@@ -90,21 +98,44 @@ async def repair_page(page: PageContext) -> Response:
     """The page that repairs a link. Raises: NotFound."""
     id = page.path_params["id"]
     link = (await page.get(f"/-/links/{id}")).json
-    difference = link["status"].get("difference")
-    first = f" The first one that the last check found is {difference.get('xid', difference)}." if difference else ""
     confirmation = Confirmation(
         title=f"Repair link {id}",
         button="Repair",
         effects=(
-            "Each entity that differs gets the state that the other registry has. Their number is known after both"
-            f" registries were compared.{first}",
-            "The history keeps what is replaced.",
+            *_repair_effects(link["status"]),
+            "Each entity that differs gets the state that the other registry has. The history keeps what is replaced.",
         ),
         cancel=f"links/{id}",
         done=f"links/{id}",
         act=lambda: page.send("POST", f"/-/links/{id}/actions/repair"),
     )
     return await confirm_page(page, confirmation)
+
+
+def _repair_effects(status: Mapping[str, Any]) -> Iterator[str]:
+    """How many entities change, and the hashes of both registries, as the last check found them."""
+    count = status.get("differences")
+    if count is None:
+        yield "It is not known how many entities change. Check, on the page of the link, counts them first."
+        return
+    first = (status.get("difference") or {}).get("xid")
+    yield f"{count} entities change{f', the first of them {first}' if first else ''}, as of the last check."
+    if compared := status.get("compared"):
+        yield (
+            f"At position {compared['position']} of the other registry, its hash is {compared['there']}; the hash of"
+            f" this registry is {compared['here']} now, and will be the same."
+        )
+
+
+def _status_rows(status: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The members of a status with their values as text; those of the hashes and of the last repair one by one."""
+    rows: list[tuple[str, str]] = []
+    for name, value in status.items():
+        if name in _NAMES:
+            rows += [(text, json_text(value[member])) for member, text in _NAMES[name].items()]
+        elif name not in _OWN_ROWS:
+            rows.append((name, json_text(value)))
+    return rows
 
 
 def _row(page: PageContext, link: Mapping[str, Any]) -> LinkRow:

@@ -86,7 +86,7 @@ class LoginRoutes:
         """The page for a form that was sent after its session had ended; it keeps what the form has (UI-87)."""
         form = await read_upload(request, receive, MAX_KEPT_BYTES)
         # A sign-in that failed or took too long keeps the form as it was first sent.
-        return await self.show(request, local_path(request.raw_path), _ENDED, 401, form.kept or form.fields)
+        return await self.show(request, local_path(request.raw_path), _ENDED, 401, form.kept or form.to_keep)
 
     async def show(
         self,

@@ -6,6 +6,7 @@ spec.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -57,14 +58,16 @@ class StoredVersion:
 class CandidateVersion:
     """A document that might become a Version.
 
-    rule: compatibility rule in lower case; None to compare nothing. against: nearest first. unchecked_reason: why the
-    rule cannot be checked; then nothing is compared.
+    rule: compatibility rule in lower case; None to compare nothing. against: nearest first. successors: stored Versions
+    that are compared with it, as with their ancestor. unchecked_reason: why the rule cannot be checked; then nothing is
+    compared.
     """
 
     xid: str
     document: FormatCheck
     rule: str | None
     against: Sequence[StoredVersion] = ()
+    successors: Sequence[StoredVersion] = ()
     unchecked_reason: str | None = None
 
     def checks(self) -> Iterator[DocumentCheck]:
@@ -95,7 +98,7 @@ class CandidateVersion:
             "valid": not violations,
             "violations": [{"text": finding.text, **members_of_location(finding.reader)} for finding in violations],
             "compatibility": self.rule,
-            "against": [stored_version.id for stored_version in self.against],
+            "against": [stored_version.id for stored_version in (*self.against, *self.successors)],
             "compatible": not incompatibilities if is_comparable else None,
             "reason": self._skip_reason if not violations else None,
             "incompatibilities": incompatibilities,
@@ -103,7 +106,7 @@ class CandidateVersion:
 
     @property
     def _compared_versions(self) -> Sequence[StoredVersion]:
-        return self.against if self._skip_reason is None else ()
+        return (*self.against, *self.successors) if self._skip_reason is None else ()
 
     @property
     def _skip_reason(self) -> str | None:
@@ -113,7 +116,7 @@ class CandidateVersion:
         return next(
             (
                 f'"{stored_version.id}" was not validated'
-                for stored_version in self.against
+                for stored_version in (*self.against, *self.successors)
                 if not stored_version.is_checked
             ),
             None,
@@ -121,34 +124,45 @@ class CandidateVersion:
 
     def _compatibility_checks(self, stored_version: StoredVersion) -> Iterator[CompatibilityCheck]:
         assert self.rule is not None
+        version, ancestor = self.document, stored_version.document
+        if stored_version in self.successors:
+            version, ancestor = ancestor, version
         if not self.rule.startswith("forward"):
-            yield CompatibilityCheck(self.document, stored_version.document)
+            yield CompatibilityCheck(version, ancestor)
         if not self.rule.startswith("backward"):
-            yield CompatibilityCheck(stored_version.document, self.document, newer="writer")
+            yield CompatibilityCheck(ancestor, version, newer="writer")
 
     def _incompatibilities(
         self, stored_version: StoredVersion, results: Mapping[DocumentCheck, CheckResult]
     ) -> Iterator[dict[str, Any]]:
         for compatibility_check in self._compatibility_checks(stored_version):
             for finding in results[compatibility_check]:
-                entry = incompatibility_entry(
-                    finding, "", stored_version.id, backward=compatibility_check.newer == "reader"
-                )
-                yield {
-                    **entry,
-                    "version": {name: value for name, value in entry["version"].items() if name != "versionid"},
-                }
+                entry = incompatibility_entry(finding, "", "", backward=compatibility_check.newer == "reader")
+                here, there = entry["version"], entry["ancestor"]
+                if stored_version in self.successors:
+                    here, there = there, here
+                place = {name: value for name, value in here.items() if name != "versionid"}
+                yield {**entry, "version": place, "ancestor": {**there, "versionid": stored_version.id}}
 
 
 def load_candidate(
-    view: View, target: RequestTarget, content: bytes, format: str | None, rule: str | None, against: str | None
+    view: View,
+    target: RequestTarget,
+    content: bytes,
+    format: str | None,
+    rule: str | None,
+    against: str | None,
+    replaced: str | None = None,
 ) -> CandidateVersion:
     """A document as the next Version of a Resource. If `format` is given, the Resource need not exist.
 
     format: of the document; by default that of the default Version. rule: by default `meta.compatibility`. against:
-    `latest`, `all` or ids of Versions; by default what the rule requires. Raises: NotFound; BadRequest for a format or
-    a rule that this registry cannot check.
+    `latest`, `all` or ids of Versions; by default what the rule requires. replaced: the id of the Version whose
+    document it replaces, which is compared with its ancestors and its successors as the rule requires. Raises:
+    NotFound; BadRequest for a format or a rule that this registry cannot check, and for both `against` and `replaced`.
     """
+    if against is not None and replaced is not None:
+        raise invalid_param("against", 'it cannot be combined with "version"')
     row = view.entity(target.xid)
     row = view.entity(xref_xid) if row and (xref_xid := xref_of(row)) else row
     attributes: dict[str, Any] = loads(row.attributes) if row else {}
@@ -172,6 +186,11 @@ def load_candidate(
     versions = _stored_versions(
         view, row.xid, enabled_formats, f"{target.resource.singular}url" if target.resource else ""
     )
+    if replaced is not None:
+        version = _select_versions(versions, [replaced], target.xid)[0]
+        ancestors = _ancestors(versions, version)[: None if include_ancestors else 1]
+        successors = _successors(versions, version, all_successors=include_ancestors)
+        return CandidateVersion(target.xid, document, compatibility, ancestors, successors)
     compared_versions = (
         _select_versions(versions, version_ids, target.xid)
         if version_ids
@@ -229,7 +248,28 @@ def _newest_versions(versions: Mapping[str, StoredVersion], *, include_ancestors
     """
     # In the computed modes the Versions are one chain that ends at the newest; in `manual` mode this is the rule.
     newest = ancestry.newest_version("manual", [stored_version.lineage for stored_version in versions.values()])
-    lineage = [versions[newest.id.lower()]]
-    while include_ancestors and lineage[-1].ancestor != lineage[-1].id:
-        lineage.append(versions[lineage[-1].ancestor.lower()])
-    return lineage
+    version = versions[newest.id.lower()]
+    return [version, *_ancestors(versions, version)] if include_ancestors else [version]
+
+
+def _ancestors(versions: Mapping[str, StoredVersion], version: StoredVersion) -> list[StoredVersion]:
+    """The ancestors of a Version, nearest first; a root has none."""
+    ancestors: list[StoredVersion] = []
+    while version.ancestor != version.id:
+        version = versions[version.ancestor.lower()]
+        ancestors.append(version)
+    return ancestors
+
+
+def _successors(
+    versions: Mapping[str, StoredVersion], version: StoredVersion, *, all_successors: bool
+) -> list[StoredVersion]:
+    """The Versions with a Version as nearest ancestor, or as any ancestor."""
+    children = defaultdict[str, list[StoredVersion]](list)
+    for each in versions.values():
+        if each.ancestor != each.id:
+            children[each.ancestor.lower()].append(each)
+    successors = [*children[version.id.lower()]]
+    for each in successors if all_successors else ():
+        successors += children[each.id.lower()]
+    return successors

@@ -24,7 +24,7 @@ from annals.domain.values.json_text import dumps
 
 CHECK: Final = "check"
 
-_PARAMETERS: Final = ("format", "compatibility", "against")
+_PARAMETERS: Final = ("format", "compatibility", "against", "version")
 #: Number of concurrent checks. They have their own threads: a check may wait long, and other requests need the shared
 #: ones.
 MAX_CONCURRENT_CHECKS: Final = 8
@@ -50,13 +50,13 @@ class CheckRoutes:
 
     def _check(self, request: Request, content: bytes) -> bytes:
         parameters = query_params(request, _PARAMETERS)
-        format, rule, against = (single_value(parameters, name) for name in _PARAMETERS)
+        format, rule, against, replaced = (single_value(parameters, name) for name in _PARAMETERS)
         with self._registry.readers.view() as view:
             definitions = self._definitions_cache.current(view)
             target = resolve_path(request.segments[2:], definitions.model)
             if target.kind is not PathKind.RESOURCE or target.resource is None or not target.resource.hasdocument:
                 raise problems.NotFound(target.xid, detail="it is not a Resource with documents")
-            candidate = load_candidate(view, target, content, format, rule, against)
+            candidate = load_candidate(view, target, content, format, rule, against, replaced)
         # Documents never change, so the check runs without a snapshot of the database.
         return dumps(candidate.report(self._check_results(candidate, content)))
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
@@ -54,6 +55,39 @@ def find_differences(
     hashes = view.tree_hashes(head.last)
     for root in scope_roots(link, view):
         yield from differences(_local_source(hashes, root), _remote_source(remote, root, snapshot.position))
+
+
+class ComparedHashes(NamedTuple):
+    """The hashes of a link's scope in both registries, in hex. position: of the other one's log."""
+
+    position: int
+    here: str
+    there: str
+
+
+def scope_hashes(link: Link, view: View, remote: RemoteClient, snapshot: RemoteSnapshot) -> ComparedHashes:
+    """The state hashes of two whole registries; of some Groups, the hash of their hashes. Raises: RemoteError.
+
+    Cost: of some Groups, a request for each.
+    """
+    head = view.log.head()
+    if link.scope.is_whole:
+        return ComparedHashes(snapshot.position, head.state.hex(), snapshot.state)
+    hashes = view.tree_hashes(head.last)
+    roots = scope_roots(link, view)
+    here = [_local_hash(hashes, root) for root in roots]
+    there = [str(_remote_source(remote, root, snapshot.position)({})["hash"]) for root in roots]
+    return ComparedHashes(snapshot.position, _joined_hash(here), _joined_hash(there))
+
+
+def _local_hash(hashes: TreeHashes, root: str) -> str:
+    """The hash of an entity with all below it; empty if there is nothing."""
+    parts = hashes.split_evenly(key_range_of(root), 1)
+    return str(part_members(parts[0])["hash"]) if parts else ""
+
+
+def _joined_hash(hashes: Sequence[str]) -> str:
+    return hashes[0] if len(hashes) == 1 else sha256("\n".join(hashes).encode()).hexdigest()
 
 
 def scope_roots(link: Link, view: View) -> list[str]:

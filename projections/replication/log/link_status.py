@@ -5,19 +5,27 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
+from itertools import islice
 from typing import Any, Final
 
 from annals.domain.errors.http_errors import Diverged, InvalidLink
 from annals.domain.replication.link import LOG, Link
 from annals.projections.replication.cycles import check_cycle
 from annals.projections.replication.link_worker import LinkWorkerContext
-from annals.projections.replication.log.comparison import RemoteSnapshot, find_differences, remote_snapshot
+from annals.projections.replication.log.comparison import (
+    RemoteSnapshot,
+    find_differences,
+    remote_snapshot,
+    scope_hashes,
+)
 from annals.projections.replication.log.ingest import LogIngester
 from annals.projections.replication.remote.remote_client import RemoteClient, RemoteError
 
 EQUAL: Final = "equal"
 DIFFERS: Final = "differs"
 UNKNOWN: Final = "unknown"
+#: The most differences that are counted.
+MAX_COUNTED: Final = 10_000
 #: Seconds between two status writes that differ only in their time.
 _MIN_UPDATE_SECONDS: Final = 5.0
 
@@ -88,21 +96,29 @@ def record_status(link: Link, context: LinkWorkerContext, remote: RemoteClient) 
         raise
 
 
-def compare_registries(link: Link, context: LinkWorkerContext, remote: RemoteClient | None = None) -> str:
+def compare_registries(
+    link: Link, context: LinkWorkerContext, remote: RemoteClient | None = None, *, counts: bool = False
+) -> str:
     """Compares both registries at the cursor, records the verdict and returns it.
 
-    remote: an open client for the other registry, if there is one.
+    remote: an open client for the other registry, if there is one. counts: also records how many entities differ, up to
+    MAX_COUNTED, and the hashes of both; otherwise only the first difference is found, in few requests.
     Raises: RemoteError, InvalidLink for a link that does not follow a log over HTTP.
     """
     check_comparable(link)
     if remote is None:
         with closing(context.connect(link)) as opened:
-            return compare_registries(link, context, opened)
+            return compare_registries(link, context, opened, counts=counts)
     with context.readers.view() as view:
         snapshot = remote_snapshot(remote, context.states.read(link.id).cursor)
-        first_difference = next(find_differences(link, view, remote, snapshot), None)
+        found = find_differences(link, view, remote, snapshot)
+        first_difference = next(found, None)
+        others = sum(1 for _ in islice(found, MAX_COUNTED - 1)) if counts else 0
+        compared = scope_hashes(link, view, remote, snapshot)._asdict() if counts or link.scope.is_whole else None
     verdict, difference_fact = (DIFFERS, first_difference._asdict()) if first_difference else (EQUAL, None)
-    context.states.update(link.id, verdict=verdict, checked=time.time(), difference=difference_fact)
+    differences = 0 if first_difference is None else 1 + others if counts else None
+    facts: dict[str, Any] = {"difference": difference_fact, "differences": differences, "compared": compared}
+    context.states.update(link.id, verdict=verdict, checked=time.time(), **facts)
     return verdict
 
 

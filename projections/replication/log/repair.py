@@ -15,7 +15,13 @@ from annals.domain.values import xid as xids
 from annals.projections.audit.hash_comparison import HashDifference
 from annals.projections.entities.query import View
 from annals.projections.replication.link_worker import LinkWorkerContext
-from annals.projections.replication.log.comparison import RemoteSnapshot, find_differences, remote_snapshot
+from annals.projections.replication.log.comparison import (
+    ComparedHashes,
+    RemoteSnapshot,
+    find_differences,
+    remote_snapshot,
+    scope_hashes,
+)
 from annals.projections.replication.log.link_status import EQUAL, check_comparable
 from annals.projections.replication.log.log_lines import parse_first_event
 from annals.projections.replication.remote.remote_client import RemoteClient, RemoteError
@@ -39,6 +45,8 @@ class _LastEvent(NamedTuple):
 def repair(link: Link, context: LinkWorkerContext) -> int:
     """Records all differences as one interaction of this registry and resumes the link. Returns their number.
 
+    The status then has the number, and the hashes of this registry before and after.
+
     The source is the other registry at the link's cursor, or as it is now if the two logs have parted. For each entity
     that differs, the last event up to the snapshot's position is fetched.
     Raises: RemoteError, BrokenFeed, InvalidLink for a link that does not follow a log over HTTP, Diverged if others
@@ -46,14 +54,23 @@ def repair(link: Link, context: LinkWorkerContext) -> int:
     """
     check_comparable(link)
     with closing(context.connect(link)) as remote:
-        snapshot, count = apply_differences(
-            link, context, remote, lambda: remote_snapshot(remote, context.states.read(link.id).cursor)
-        )
-    context.states.update(
-        link.id, snapshot.position, verdict=EQUAL, difference=None, diverged=None, error=None, failed=None
-    )
+
+        def take_snapshot() -> RemoteSnapshot:
+            return remote_snapshot(remote, context.states.read(link.id).cursor)
+
+        before = _hashes(link, context, remote, take_snapshot())
+        snapshot, count = apply_differences(link, context, remote, take_snapshot)
+        after = _hashes(link, context, remote, snapshot)
+    repair_fact = {"entities": count, "before": before.here, "after": after.here}
+    facts = {"verdict": EQUAL, "differences": 0, "compared": after._asdict(), "repair": repair_fact}
+    context.states.update(link.id, snapshot.position, **facts, difference=None, diverged=None, error=None, failed=None)
     context.execute(link, ControlLink(link.xid, "repaired"))
     return count
+
+
+def _hashes(link: Link, context: LinkWorkerContext, remote: RemoteClient, snapshot: RemoteSnapshot) -> ComparedHashes:
+    with context.readers.view() as view:
+        return scope_hashes(link, view, remote, snapshot)
 
 
 def apply_differences(

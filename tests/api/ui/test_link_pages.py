@@ -50,7 +50,8 @@ def test_promotion_says_first_what_happens(api: Api) -> None:
 
 def test_a_repair_that_fails_says_why(api: Api) -> None:
     api.done("PUT", "/-/links/copy", LINK, authorization="Bearer root")
-    assert show(api, "links/copy/repair").buttons == ["Repair"]
+    page = show(api, "links/copy/repair")
+    assert page.buttons == ["Repair"] and "not known how many entities change" in page.main.text
     answer = submit(api, "links/copy/repair")
     assert answer.status_code >= 400
     assert 'role="alert"' in answer.text

@@ -157,5 +157,5 @@ def test_lines_merge(base: str, theirs: str, yours: str, merged: str | None) -> 
 )
 def test_highlighting_changes_nothing_but_white_space(text: str) -> None:
     """UI-74: what is shown is what is stored."""
-    shown = html.unescape(re.sub("<[^>]*>", "", highlight(text, "application/json", "")))
+    shown = html.unescape(re.sub("<[^>]*>", "", highlight(text, "application/json", "").html))
     assert re.sub(r"\s", "", shown) == re.sub(r"\s", "", text)

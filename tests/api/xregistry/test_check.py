@@ -176,3 +176,18 @@ def test_readers_may_check_documents(store_url: str) -> None:
         assert api.send("POST", asked, record("a"), authorization="Bearer reader").status_code == 200
         assert api.send("POST", asked, record("a"), authorization="Bearer elsewhere").status_code == 404
         assert api.send("POST", asked, record("a")).status_code == 401
+
+
+def test_a_document_that_replaces_another(schemas: Api) -> None:
+    # SC-32, SC-33: it is compared as a write would compare it; a first Version with those that follow it alone
+    assert check_result(schemas, "?compatibility=backward&version=v1", "a") == (
+        False,
+        ["v2"],
+        [("v2", "backward", "reader-field-missing-default")],
+    )
+    assert check_result(schemas, "?compatibility=backward&version=v1", "a", "b") == (True, ["v2"], [])
+    compatible, against, found = check_result(schemas, "?compatibility=full&version=v2", "a")
+    assert (compatible, against, found) == (True, ["v1", "v3"], [])
+    assert check_result(schemas, "?compatibility=forward_transitive&version=v1", "a", "b")[1] == ["v2", "v3"]
+    for query, status in (("version=none", 404), ("version=v1&against=all", 400)):
+        assert schemas.send("POST", f"{CHECK}?compatibility=full&{query}", record("a")).status_code == status

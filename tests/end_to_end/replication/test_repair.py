@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 
 from annals.domain.decisions.commands import DeleteEntities, WriteMethod, WriteTree
+from tests.support.html_pages import HtmlPage
 from tests.support.polling import until
 from tests.support.registries.restarted import registries, wait_until_equal_logs
 from tests.support.registries.stray_writes import interactions, request_count, tree_content, write_as_link
@@ -38,12 +39,25 @@ def test_a_replica_that_differs_is_repaired(tmp_path: Path) -> None:
         assert request_count(primary, "/-/hash") - before <= math.ceil(math.log(entities, 16)) + 2 + 1
         assert (status["state"], status["verdict"]) == ("diverged", "differs")
         assert status["difference"]["xid"] == f"{third}/s7"
-        assert status["difference"]["here"] != status["difference"]["there"]
+        assert status["difference"]["here"] != status["difference"]["there"] and "differences" not in status
+        # UI-113: the number of entities that a repair changes, and both hashes at the compared position
+        status = replica.done("POST", "/-/links/primary/actions/check?count")["status"]
+        heads = [registry.head()["state"] for registry in (replica, primary)]
+        assert (status["differences"], [status["compared"][name] for name in ("here", "there")]) == (8, heads)
+
+        page = HtmlPage(replica.request("GET", "/ui/links/primary/repair").text)
+        assert f"8 entities change, the first of them {third}/s7" in page.main.text
+        assert page.buttons == ["Repair"] and all(head in page.main.text for head in heads)
 
         primary.write("group0/s0/2")  # which cannot go on where the replica stands
         until(lambda: "differs from" in replica.status("primary").get("error", ""))
         repaired = replica.done("POST", "/-/links/primary/actions/repair")
         assert repaired["repaired"] == 8  # the two Groups, and the three schemas with a Version each
+        assert repaired["status"]["repair"]["entities"] == 8 and repaired["status"]["differences"] == 0
+        assert repaired["status"]["repair"]["before"] == heads[0]
+        assert repaired["status"]["repair"]["after"] == repaired["status"]["compared"]["there"]
+        shown = HtmlPage(replica.request("GET", "/ui/links/primary").text).region("State").text
+        assert f"last repair8 hash before the repair{heads[0]}".replace(" ", "") in shown.replace(" ", "")
         until(lambda: primary.head()["state"] == replica.head()["state"])
         assert tree_content(primary) == tree_content(replica)
         (mended,) = (each for each in interactions(replica) if each["command"].startswith("Repair"))
@@ -70,7 +84,12 @@ def test_a_part_is_repaired_and_nothing_else(tmp_path: Path) -> None:
         status = replica.done("POST", "/-/links/part/actions/check")["status"]
         assert (status["verdict"], status["difference"]["xid"]) == ("differs", "/schemagroups/group1")
         assert status["difference"]["here"] is None
-        assert replica.done("POST", "/-/links/part/actions/repair")["repaired"] == 5
+        status = replica.done("POST", "/-/links/part/actions/check?count")["status"]
+        assert (status["differences"], status["compared"]["here"]) == (5, "")
+        assert status["compared"]["there"] == primary.done("GET", one)["hash"]
+        repaired = replica.done("POST", "/-/links/part/actions/repair")
+        assert repaired["repaired"] == 5
+        assert repaired["status"]["compared"]["here"] == repaired["status"]["compared"]["there"]
         assert primary.done("GET", one)["hash"] == replica.done("GET", one)["hash"]
         assert replica.done("GET", "/")["schemagroupscount"] == 2
         assert replica.done("GET", "/-/hash/schemagroups/own")["hash"] == own

@@ -1,0 +1,89 @@
+"""How pages stay below 1 MB: what they cut, and what they refuse (UI-18)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from urllib.parse import urlencode
+
+import pytest
+
+from annals.api.ui.explore.highlight import highlight
+from annals.api.ui.html_size import MAX_PAGE, MAX_PART, count_within, cut_text, html_size
+from annals.api.ui.json_layout import break_json, is_json
+from tests.support.html_pages import HtmlPage
+from tests.support.registries.in_process import Api, create, serving
+
+FORM = {"content-type": "application/x-www-form-urlencoded", "sec-fetch-site": "same-origin"}
+MARKUP = "<\"&'>"
+
+
+@pytest.fixture
+def api(sqlite_url: str) -> Iterator[Api]:
+    create(sqlite_url)
+    with serving(sqlite_url) as api:
+        yield api
+
+
+@pytest.mark.parametrize(("text", "limit"), [("<" * 100, 41), ('é"&' * 50, 100), ("abc", 3), ("", 0), ("<", 3)])
+def test_a_text_is_cut_where_its_html_ends(text: str, limit: int) -> None:
+    shown, left_out = cut_text(text, limit)
+    assert text.startswith(shown) and len(shown) + left_out == len(text) and html_size(shown) <= limit
+    assert not left_out or html_size(text[: len(shown) + 1]) > limit
+
+
+def test_the_first_rows_that_fit() -> None:
+    assert [count_within([3, 3, 3], limit) for limit in (0, 3, 8, 9, 100)] == [0, 1, 2, 3, 3]
+
+
+def test_marks_are_left_out_where_they_are_too_long() -> None:
+    """UI-18, UI-74: a document with a mark for each character is shown without marks; all of it is shown."""
+    text = "[\n" + "1," * 100_000 + "1]"
+    html, left_out = highlight(text, "application/json", "")
+    assert (html, left_out) == (text, 0)
+    assert "<span" in highlight(text[:100], "application/json", "").html
+    html, left_out = highlight(MARKUP * 100_000, "text/plain", "", is_plain=True)
+    assert left_out > 0 and html_size(MARKUP) * 10_000 < len(html) <= MAX_PART
+
+
+def test_deep_json_does_not_grow() -> None:
+    """UI-18: line breaks of JSON that is nested deeply add no square of its size."""
+    text = "[" * 900 + "1" + ",1" * 5_000 + "]" * 900
+    assert is_json(text) and len(break_json(text)) < 60 * len(text)
+    assert not is_json("[" * 100_000 + "]" * 100_000)
+
+
+def test_pages_that_cannot_be_cut_are_refused(api: Api) -> None:
+    """UI-18, UI-27: with the link to the API, which has all of it."""
+    api.done("PUT", "/dirs/d/files/f0$details", {f"a{number}": MARKUP * 600 for number in range(100)})
+    page = api.send("GET", "/ui/explore/dirs/d/files/f0")
+    assert page.status_code == 200 and len(page.content) <= MAX_PAGE and "more attributes" in page.text
+    page = api.send("GET", "/ui/edit/dirs/d/files/f0")
+    assert page.status_code == 406 and "too large" in HtmlPage(page.text).statuses[0]
+    assert re.search(r'href="http://h/r/[^"]*">Raw JSON</a>', page.text)
+
+
+def test_long_documents_are_replaced_by_files(api: Api) -> None:
+    """UI-18, UI-44: a document is edited as text where a page has room for it, and stays as it is elsewhere."""
+    api.done("PUT", "/dirs/d/files/f", (MARKUP * 40_000).encode(), content_type="text/plain")
+    page = HtmlPage(api.send("GET", "/ui/edit/dirs/d/files/f").text)
+    assert "A file replaces it." in page.main.text and "Document" not in page.fields
+    body = urlencode({"action": "save", "name": "named", "epoch": "1"}).encode()
+    assert api.send("POST", "/ui/edit/dirs/d/files/f", body, **FORM).status_code == 303
+    assert api.send("GET", "/dirs/d/files/f").text == MARKUP * 40_000
+
+
+def test_a_conflict_does_not_repeat_documents(api: Api) -> None:
+    """UI-18, UI-84: what is stored is read again when it is chosen, with its line ends."""
+    path = "/dirs/d/files/f"
+    api.done("PUT", path, b"first\r\n", content_type="text/plain")
+    position = api.get("/-/log/head")["position"]
+    theirs, yours = b"theirs\r\n" * 30_000, "yours\n" * 30_000
+    api.done("PUT", path, theirs, content_type="text/plain")
+    fields = {"action": "save", "name": "named", "document": yours, "epoch": "1", "position": str(position)}
+    answer = api.send("POST", f"/ui/edit{path}", urlencode(fields).encode(), **FORM)
+    assert answer.status_code == 409 and answer.text.count("theirs") < 5_000 and "more characters" in answer.text
+    hidden = re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', answer.text)
+    merged = {**fields, **dict(hidden), "action": "merged", "pick document": "theirs"}
+    assert api.send("POST", f"/ui/edit{path}", urlencode(merged).encode(), **FORM).status_code == 303
+    assert api.send("GET", path).content == theirs and api.get(f"{path}$details")["name"] == "named"

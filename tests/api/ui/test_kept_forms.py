@@ -1,0 +1,83 @@
+"""A form that is sent after its session has ended is there again after the sign-in (UI-87)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from annals.domain.model.builtin import default_source
+from tests.api.ui.pages import TOKENS
+from tests.api.ui.test_provider import Site, running_site, signed_in
+from tests.support.html_pages import Element, HtmlPage
+from tests.support.registries.in_process import Api, create, serving
+
+FIELDS: Final = {"action": "save", "schemagroupid": "g", "name": "typed <before>", "other attributes": ""}
+FILE: Final = ("<b>order</b>.avsc", b"{}", "application/json")
+
+
+@pytest.fixture
+def api(sqlite_url: str) -> Iterator[Api]:
+    create(sqlite_url, default_source())
+    with serving(sqlite_url, tokens=json.dumps(TOKENS)) as api:
+        api.done("PUT", "/schemagroups/g", {}, authorization="Bearer root")
+        yield api
+
+
+def sent(api: Api, path: str, fields: Mapping[str, str], file: tuple[str, bytes, str] | None, by: str = "") -> HtmlPage:
+    headers = {"authorization": f"Bearer {by}"} if by else {}
+    files = {"document file": file or ("", b"", "application/octet-stream")}
+    return HtmlPage(api.runner.run(api.client.post(path, data=fields, files=files, headers=headers)).text)
+
+
+def hidden_fields(form: Element) -> dict[str, str]:
+    """What a form sends besides what is typed."""
+    found = {each.attributes["name"]: each.text for each in form.all("textarea")}
+    return found | {each.attributes["name"]: each.attributes.get("value", "") for each in form.all("input")}
+
+
+def test_the_name_of_a_chosen_file(api: Api) -> None:
+    """UI-81, UI-87: no page can choose a file, so the form says which one it was, also after a refusal."""
+    path = "/ui/new/schemagroups/g/schemas"
+    fields = {"action": "save", "schemaid": "order", "labels": "{"}
+    page = sent(api, path, fields, FILE)
+    assert page.heading == "Sign in"
+    kept = hidden_fields(next(page.main.all("form")))
+    again = sent(api, path, {name: text for name, text in kept.items() if name.startswith("kept ")}, None, "root")
+    for shown in (again, sent(api, path, fields, FILE, "root")):
+        assert shown.heading == "Create schema" and shown.fields["labels"].text == "{"
+        assert "The file <b>order</b>.avsc was chosen before." in shown.main.text
+        field = shown.fields["Document file"].attributes
+        assert field["aria-describedby"] == "document-file-text"
+    assert "chosen before" not in sent(api, path, fields, None, "root").main.text
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    with running_site(tmp_path_factory.mktemp("site"), True) as site:
+        yield site
+
+
+@pytest.mark.uses("Node.js")
+def test_a_form_after_a_sign_in_at_a_provider(site: Site, tmp_path: Path) -> None:
+    """UI-87: the sign-in is in another tab, and the page with the form goes on from where it was."""
+    path = f"{site.url}/ui/new/schemagroups"
+    browser = signed_in(site)
+    session = browser.client.cookies["annals"]
+    browser.client.cookies.delete("annals")
+    refused = browser.client.post(path, data=FIELDS)
+    assert refused.status_code == 401
+    page = HtmlPage(refused.text)
+    link = next(each for each in page.main.all("a") if each.text == "Sign in with the <office>")
+    assert link.attributes["target"] == "_blank" and page.links[link.text].endswith("?next=/ui/new/schemagroups")
+    form = next(each for each in page.main.all("form") if "Continue" in each.text)
+    browser.client.cookies.set("annals", session)
+    headers = {"origin": site.url}
+    answer = browser.client.post(site.url + form.attributes["action"], data=hidden_fields(form), headers=headers)
+    again = HtmlPage(answer.text)
+    assert answer.status_code == 200 and again.heading == "Create schemagroup"
+    assert again.fields["name"].attributes["value"] == FIELDS["name"]
+    assert again.fields["schemagroupid"].attributes["value"] == "g"
