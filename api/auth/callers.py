@@ -109,13 +109,13 @@ class Authenticator:
         """
         name = credential.name
         try:
-            self._check_attempts(request, name)
+            self.check_attempts(request, name)
             if name:  # checks of passwords take long, and wait for each other
                 with self._attempts.checking(self._address(request), name, credential):
                     identity = await self._verify(credential)
             else:
                 identity = await self._verify(credential)
-            self._check_attempts(request, name)  # many guesses may have been sent at the same time
+            self.check_attempts(request, name)  # many guesses may have been sent at the same time
             if identity.key is not None and self._key_uses is not None:
                 self._key_uses.note(identity.key, self._address(request))
             return identity
@@ -127,15 +127,18 @@ class Authenticator:
 
         Raises: TooManyAttempts.
         """
-        self._check_attempts(request, name)
+        self.check_attempts(request, name)
         self._attempts.add(self._address(request), name)
         if self._denials is not None:
             known_name = name if name and self.callers_named(name) else None
             self._denials.add_failure(request, error.authenticator, error.reason, str(error), known_name)
         return Unauthorized(error_detail="the one that was sent is not valid")
 
-    def _check_attempts(self, request: Request, name: str) -> None:
-        """Raises: TooManyAttempts."""
+    def check_attempts(self, request: Request, name: str = "") -> None:
+        """Checks that not too many credentials from the address of a request, or with a name, were bad.
+
+        Raises: TooManyAttempts.
+        """
         if self._attempts:
             self._attempts.check(self._address(request), name)
 

@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import httpx
+import jwt
 import pytest
 
 from tests.support.oidc import CLIENT, SECRET, Browser
@@ -56,6 +57,8 @@ def test_a_person_signs_in_and_out(site: Site) -> None:
     cookies = {"annals": browser.client.cookies["annals"]}
     browser.submit()
     assert browser.page.url.host == "127.0.0.1" and "/session/end" in str(browser.page.url)
+    claims = jwt.decode(browser.page.url.params["id_token_hint"], options={"verify_signature": False})
+    assert (claims["sub"], claims["aud"]) == ("ada", CLIENT)
     assert whoami(browser, site)["name"] == "anonymous"
     copied = httpx.get(f"{site.url}/-/whoami", cookies=cookies)
     assert copied.status_code == 401 and "Max-Age=0" in copied.headers["set-cookie"]
