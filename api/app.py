@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import Final, Protocol
@@ -32,9 +32,10 @@ from annals.api.auth.sessions.sessions import Sessions
 from annals.api.auth.whoami import WHOAMI, WhoamiRoutes
 from annals.api.compat.aliases import CompatAliases
 from annals.api.compat.confluent.paths import BASE as CONFLUENT_BASE
-from annals.api.compat.confluent.routes import ConfluentRoutes, ConfluentSettings
+from annals.api.compat.confluent.routes import ConfluentRoutes, ConfluentSettings, groups_of_path
 from annals.api.compat.confluent.subjects_route import SUBJECTS, SubjectsRoutes
 from annals.api.compat.openapi_routes import COMPAT_OPENAPI, CompatOpenapiRoutes
+from annals.api.compat.paths import group_of_path
 from annals.api.compat.routes import COMPAT, CompatRoutes
 from annals.api.dispatch import Dispatcher, DispatcherApplication, Mount, ServerConfig
 from annals.api.feeds.documents_route import DOCUMENTS, DocumentsRoutes
@@ -48,6 +49,7 @@ from annals.api.http.browsers.cors import Cors
 from annals.api.http.canonical_header import CanonicalLinks
 from annals.api.http.connections.trusted_proxies import TrustedProxies
 from annals.api.http.problem_response import SUBSCRIPTIONS
+from annals.api.http.request import Request
 from annals.api.messaging.findings import FINDINGS, FindingsRoutes
 from annals.api.messaging.match import MATCH, MatchRoutes
 from annals.api.messaging.references.routes import REFERENCES, ReferencesRoutes
@@ -181,7 +183,9 @@ def create_app(
     proxies, cors, upkeep = TrustedProxies(settings.trusted_proxies), Cors(settings.cors_origins), Upkeep()
     metrics, log_head_watcher = ServerMetrics(OWN_NAMES), LogHeadWatcher()
     routes = RouteTemplates((*PATH_TEMPLATES, *UI_PATHS, *(f"/{name}" for name in ROOT_ALIASES)))
-    denials = DenialLog(metrics.registry, proxies, routes)
+    denials = DenialLog(
+        metrics.registry, proxies, routes, partial(_compat_groups, ContextIds(settings.confluent_group))
+    )
     stored_access, key_uses = StoredAccess(clock or utc_now), KeyUses(settings.database) if settings.api_keys else None
     provider = build_provider(settings)
     sessions = build_sessions(settings, provider) if settings.auth.has_authenticator and not caller else None
@@ -388,6 +392,14 @@ def _compat_mounts(registry: Registry, settings: Settings, authenticator: Authen
         ),
         COMPAT: Mount(CompatRoutes(registry, max_body, settings.inbound), accepts_documents=True),
     }
+
+
+def _compat_groups(context_ids: ContextIds, request: Request) -> Collection[str]:
+    """The Groups of which the path of a request to a legacy API may name one."""
+    if request.segments[:2] == tuple(CONFLUENT.split("/")):
+        return groups_of_path(request.raw_path, context_ids)
+    group = group_of_path(request.raw_path)
+    return (group,) if group else ()
 
 
 class _BackgroundService(CommitListener, Protocol):

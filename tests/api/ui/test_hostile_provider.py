@@ -201,6 +201,15 @@ def test_a_good_answer(api: Api, provider: HostileProvider) -> None:
     assert sent["code_verifier"] not in cookie and sent["client_id"] == "annals"
 
 
+@pytest.mark.parametrize("headers", [{}, {"authorization": "Bearer x"}, {"cookie": "annals=x"}])
+@pytest.mark.parametrize("path", ["/", "/-/log", "/compat/confluent/subjects"])
+def test_a_challenge_where_only_a_provider_is_set(api: Api, path: str, headers: dict[str, str]) -> None:
+    """ACC-18, RFC 9110: each 401 has a challenge, also where `Authorization` carries no credential."""
+    api.client.cookies.clear()
+    answer = api.send("GET", path, **headers)
+    assert (answer.status_code, answer.headers.get_list("www-authenticate")) == (401, ['Cookie realm="annals"'])
+
+
 def test_failed_callbacks_are_bounded(provider: HostileProvider, store_url: str) -> None:
     """ACC-110: beyond the attempts of an address a callback is 429, and stores nothing."""
     create(store_url)
