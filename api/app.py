@@ -192,7 +192,7 @@ def create_app(
     authenticator = (
         FixedCallerAuthenticator(caller)
         if caller
-        else build_settings_authenticator(settings, upkeep, denials, stored_access, key_uses, sessions)
+        else build_settings_authenticator(settings, upkeep, denials, stored_access, key_uses, sessions, provider)
     )
     commit_listeners = CommitListeners(metrics, log_head_watcher)
     allowed_hosts = AllowedHosts(None if caller else settings.own_hosts)
@@ -443,11 +443,12 @@ def build_settings_authenticator(
     stored_access: StoredAccess | None = None,
     key_uses: KeyUses | None = None,
     sessions: Sessions | None = None,
+    provider: OidcProvider | None = None,
 ) -> Authenticator:
     """The authenticator that the settings describe. upkeep: keeps it current while the server runs.
 
     denials: where refusals are counted and logged. stored_access: the API keys and grants in the log. key_uses: where
-    uses of keys are noted. sessions: those of people in browsers.
+    uses of keys are noted. sessions: those of people in browsers. provider: of the tokens of the command line.
 
     Raises: ValueError for a list of callers that cannot be parsed.
     """
@@ -456,4 +457,6 @@ def build_settings_authenticator(
     if key_uses:
         upkeep.repeat(key_uses.write_due)
     proxies = TrustedProxies(settings.trusted_proxies)
-    return build_authenticator(settings.auth, upkeep, proxies, resolver, denials, stored_access, key_uses, sessions)
+    return build_authenticator(
+        settings.auth, upkeep, proxies, resolver, denials, stored_access, key_uses, sessions, provider
+    )

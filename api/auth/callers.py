@@ -189,7 +189,7 @@ class Authenticator:
     @property
     def names(self) -> tuple[str, ...]:
         """The authenticators that are on, in their order."""
-        return tuple(verifier.name for verifier in self._verifiers)
+        return tuple(dict.fromkeys(verifier.name for verifier in self._verifiers))
 
     def challenges(self, request: Request, *, is_token_too: bool = False) -> Headers:
         """The headers of a 401: one for each scheme that is on (ACC-18). is_token_too: Basic is on with Bearer.

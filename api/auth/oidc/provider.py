@@ -35,6 +35,7 @@ class OidcProvider:
 
     def __init__(self, settings: OidcSettings, claims: ClaimSettings, resolver: Resolver) -> None:
         self.name = settings.shown_name
+        self.issuer = settings.issuer
         self._settings = settings
         self._claims = replace(claims, issuer=settings.issuer, audience=settings.client_id)
         self._resolver = resolver
@@ -47,6 +48,18 @@ class OidcProvider:
         except ProviderUnavailable:
             return False
         return True
+
+    async def keys(self) -> IssuerKeys:
+        """The keys that its tokens are signed with. Waits only until they are known. Raises: ProviderUnavailable."""
+        return self._source.known_keys or (await self._source.current())[1]
+
+    async def refresh_metadata(self) -> None:
+        """Begins to read again what is old, if it has been used; does not wait for it."""
+        await self._source.refresh()
+
+    def claims_for(self, client_id: str) -> ClaimSettings:
+        """What an ID token for another client of this registry must have."""
+        return replace(self._claims, audience=client_id)
 
     def origins(self) -> tuple[str, ...]:
         """The origins that the forms of pages lead to: of the issuer, and of the endpoints that are known."""
