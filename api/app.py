@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import Final, Protocol
@@ -32,9 +32,10 @@ from annals.api.auth.sessions.sessions import Sessions
 from annals.api.auth.whoami import WHOAMI, WhoamiRoutes
 from annals.api.compat.aliases import CompatAliases
 from annals.api.compat.confluent.paths import BASE as CONFLUENT_BASE
-from annals.api.compat.confluent.routes import ConfluentRoutes, ConfluentSettings
+from annals.api.compat.confluent.routes import ConfluentRoutes, ConfluentSettings, groups_of_path
 from annals.api.compat.confluent.subjects_route import SUBJECTS, SubjectsRoutes
 from annals.api.compat.openapi_routes import COMPAT_OPENAPI, CompatOpenapiRoutes
+from annals.api.compat.paths import group_of_path
 from annals.api.compat.routes import COMPAT, CompatRoutes
 from annals.api.dispatch import Dispatcher, DispatcherApplication, Mount, ServerConfig
 from annals.api.feeds.documents_route import DOCUMENTS, DocumentsRoutes
@@ -48,6 +49,7 @@ from annals.api.http.browsers.cors import Cors
 from annals.api.http.canonical_header import CanonicalLinks
 from annals.api.http.connections.trusted_proxies import TrustedProxies
 from annals.api.http.problem_response import SUBSCRIPTIONS
+from annals.api.http.request import Request
 from annals.api.messaging.findings import FINDINGS, FindingsRoutes
 from annals.api.messaging.match import MATCH, MatchRoutes
 from annals.api.messaging.references.routes import REFERENCES, ReferencesRoutes
@@ -181,14 +183,16 @@ def create_app(
     proxies, cors, upkeep = TrustedProxies(settings.trusted_proxies), Cors(settings.cors_origins), Upkeep()
     metrics, log_head_watcher = ServerMetrics(OWN_NAMES), LogHeadWatcher()
     routes = RouteTemplates((*PATH_TEMPLATES, *UI_PATHS, *(f"/{name}" for name in ROOT_ALIASES)))
-    denials = DenialLog(metrics.registry, proxies, routes)
+    denials = DenialLog(
+        metrics.registry, proxies, routes, partial(_compat_groups, ContextIds(settings.confluent_group))
+    )
     stored_access, key_uses = StoredAccess(clock or utc_now), KeyUses(settings.database) if settings.api_keys else None
     provider = build_provider(settings)
     sessions = build_sessions(settings, provider) if settings.auth.has_authenticator and not caller else None
     authenticator = (
         FixedCallerAuthenticator(caller)
         if caller
-        else build_settings_authenticator(settings, upkeep, denials, stored_access, key_uses, sessions)
+        else build_settings_authenticator(settings, upkeep, denials, stored_access, key_uses, sessions, provider)
     )
     commit_listeners = CommitListeners(metrics, log_head_watcher)
     allowed_hosts = AllowedHosts(None if caller else settings.own_hosts)
@@ -390,6 +394,14 @@ def _compat_mounts(registry: Registry, settings: Settings, authenticator: Authen
     }
 
 
+def _compat_groups(context_ids: ContextIds, request: Request) -> Collection[str]:
+    """The Groups of which the path of a request to a legacy API may name one."""
+    if request.segments[:2] == tuple(CONFLUENT.split("/")):
+        return groups_of_path(request.raw_path, context_ids)
+    group = group_of_path(request.raw_path)
+    return (group,) if group else ()
+
+
 class _BackgroundService(CommitListener, Protocol):
     """Work beside requests, which follows commits."""
 
@@ -431,11 +443,12 @@ def build_settings_authenticator(
     stored_access: StoredAccess | None = None,
     key_uses: KeyUses | None = None,
     sessions: Sessions | None = None,
+    provider: OidcProvider | None = None,
 ) -> Authenticator:
     """The authenticator that the settings describe. upkeep: keeps it current while the server runs.
 
     denials: where refusals are counted and logged. stored_access: the API keys and grants in the log. key_uses: where
-    uses of keys are noted. sessions: those of people in browsers.
+    uses of keys are noted. sessions: those of people in browsers. provider: of the tokens of the command line.
 
     Raises: ValueError for a list of callers that cannot be parsed.
     """
@@ -444,4 +457,6 @@ def build_settings_authenticator(
     if key_uses:
         upkeep.repeat(key_uses.write_due)
     proxies = TrustedProxies(settings.trusted_proxies)
-    return build_authenticator(settings.auth, upkeep, proxies, resolver, denials, stored_access, key_uses, sessions)
+    return build_authenticator(
+        settings.auth, upkeep, proxies, resolver, denials, stored_access, key_uses, sessions, provider
+    )

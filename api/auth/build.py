@@ -17,6 +17,8 @@ from annals.api.auth.identity import CredentialVerifier
 from annals.api.auth.jwt_keys import IssuerKeys
 from annals.api.auth.keys import KeyVerifier
 from annals.api.auth.limits.request_rates import RequestRates
+from annals.api.auth.oidc.id_token_verifier import IdTokenVerifier
+from annals.api.auth.oidc.provider import OidcProvider
 from annals.api.auth.sessions.session_verifier import SessionVerifier
 from annals.api.auth.sessions.sessions import Sessions
 from annals.api.auth.tokens import FixedTokens, FixedTokenVerifier, parse_fixed_tokens
@@ -40,11 +42,13 @@ def build_authenticator(
     access: StoredAccess | None = None,
     key_uses: KeyUses | None = None,
     sessions: Sessions | None = None,
+    provider: OidcProvider | None = None,
 ) -> Authenticator:
     """The authenticator of a server. upkeep: keeps it current. resolver: for the URL of the keys of JWTs.
 
     denials: where refusals are counted and logged. access: the API keys and grants in the log; None to know none.
-    key_uses: where uses of keys are noted. sessions: those of people in browsers.
+    key_uses: where uses of keys are noted. sessions: those of people in browsers. provider: of ID tokens that
+    the command line sends.
 
     Raises: ValueError for a list that cannot be parsed.
     """
@@ -59,6 +63,10 @@ def build_authenticator(
     if settings.tls_clients:
         clients = WatchedFiles((settings.tls_clients,), partial(parse_clients, settings.tls_clients))
         verifiers.append(CertificateVerifier(upkeep.watch(clients).current))
+    if provider is not None and settings.oidc is not None and settings.oidc.cli_client_id:
+        # Before other JWTs, because the same issuer may sign them for another audience.
+        verifiers.append(IdTokenVerifier(provider, settings.oidc.cli_client_id))
+        upkeep.repeat(provider.refresh_metadata)
     if settings.jwt_keys:
         from annals.api.auth.jwt import JwtVerifier  # with all of cryptography, which most servers do not need
 

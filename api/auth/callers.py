@@ -34,6 +34,8 @@ ORDER: Final = ("session", "keys", "tokens", "jwt", "basic", "certificate")
 _CHALLENGE: Final = b"www-authenticate"
 _BEARER_CHALLENGE: Final = (_CHALLENGE, b'Bearer realm="annals"')
 _INVALID_TOKEN_CHALLENGE: Final = (_CHALLENGE, b'Bearer realm="annals", error="invalid_token"')
+#: Where the server takes neither tokens nor passwords from `Authorization`; a 401 must have a challenge (RFC 9110).
+_COOKIE_CHALLENGE: Final = (_CHALLENGE, b'Cookie realm="annals"')
 _BASIC_CHALLENGE: Final = (_CHALLENGE, b'Basic realm="annals", charset="UTF-8"')
 _NO_CREDENTIAL: Final = "the request has none"
 _NO_PROXIES: Final = TrustedProxies(None)
@@ -109,13 +111,13 @@ class Authenticator:
         """
         name = credential.name
         try:
-            self._check_attempts(request, name)
+            self.check_attempts(request, name)
             if name:  # checks of passwords take long, and wait for each other
                 with self._attempts.checking(self._address(request), name, credential):
                     identity = await self._verify(credential)
             else:
                 identity = await self._verify(credential)
-            self._check_attempts(request, name)  # many guesses may have been sent at the same time
+            self.check_attempts(request, name)  # many guesses may have been sent at the same time
             if identity.key is not None and self._key_uses is not None:
                 self._key_uses.note(identity.key, self._address(request))
             return identity
@@ -127,15 +129,18 @@ class Authenticator:
 
         Raises: TooManyAttempts.
         """
-        self._check_attempts(request, name)
+        self.check_attempts(request, name)
         self._attempts.add(self._address(request), name)
         if self._denials is not None:
             known_name = name if name and self.callers_named(name) else None
             self._denials.add_failure(request, error.authenticator, error.reason, str(error), known_name)
         return Unauthorized(error_detail="the one that was sent is not valid")
 
-    def _check_attempts(self, request: Request, name: str) -> None:
-        """Raises: TooManyAttempts."""
+    def check_attempts(self, request: Request, name: str = "") -> None:
+        """Checks that not too many credentials from the address of a request, or with a name, were bad.
+
+        Raises: TooManyAttempts.
+        """
         if self._attempts:
             self._attempts.check(self._address(request), name)
 
@@ -184,12 +189,13 @@ class Authenticator:
     @property
     def names(self) -> tuple[str, ...]:
         """The authenticators that are on, in their order."""
-        return tuple(verifier.name for verifier in self._verifiers)
+        return tuple(dict.fromkeys(verifier.name for verifier in self._verifiers))
 
     def challenges(self, request: Request, *, is_token_too: bool = False) -> Headers:
         """The headers of a 401: one for each scheme that is on (ACC-18). is_token_too: Basic is on with Bearer.
 
-        Pages get no challenge of Basic, because the browser would open a dialog.
+        Pages get no challenge of Basic, because the browser would open a dialog. Where no other scheme is left, the
+        challenge is that of the cookie that a sign-in sets.
         """
         headers: Headers = []
         if Scheme.BEARER in self._schemes:
@@ -198,7 +204,7 @@ class Authenticator:
         has_basic = Scheme.BASIC in self._schemes or (is_token_too and Scheme.BEARER in self._schemes)
         if has_basic and request.header(b"sec-fetch-mode") is None:
             headers.append(_BASIC_CHALLENGE)
-        return headers
+        return headers or [_COOKIE_CHALLENGE]
 
     def refusal(self, problem: Problem, request: Request) -> Problem:
         """The problem to answer with: an anonymous caller who is not allowed something needs a credential.

@@ -68,7 +68,7 @@ def caller_of_claims(claims: Mapping[str, Any], claim_settings: ClaimSettings, n
             raise InvalidToken(f"{name} is in the future")
     if claim_settings.issuer is not None and claims.get("iss") != claim_settings.issuer:
         raise InvalidToken("iss is not the issuer that the settings name")
-    if claim_settings.audience is not None and claim_settings.audience not in _parse_audiences(claims.get("aud")):
+    if claim_settings.audience is not None and claim_settings.audience not in audiences_of(claims):
         raise InvalidToken("aud does not have the audience that the settings name")
     try:
         name = check_name(_claim(claims, claim_settings.name))
@@ -109,8 +109,9 @@ def _time_claim(claims: Mapping[str, Any], name: str) -> float | None:
     return float(value)
 
 
-def _parse_audiences(value: Any) -> list[str]:
+def audiences_of(claims: Mapping[str, Any]) -> list[str]:
     """The audiences of a token. Raises: InvalidToken."""
+    value: Any = claims.get("aud")
     audiences = value if isinstance(value, list) else [value]
     if len(audiences) > MAX_AUDIENCES or not all(isinstance(audience, str) for audience in audiences):
         raise InvalidToken(f"aud is neither a text nor a list of up to {MAX_AUDIENCES} texts")

@@ -55,7 +55,7 @@ VERBS: Final = {
     "lake": Verb(
         "lake:lake", "Keep the log as tables that other programs read. docs/guides/lake/README.md describes them."
     ),
-    "auth": Verb("auth:auth", "Check credentials by the settings of the server."),
+    "auth": Verb("auth:auth", "Check credentials by the settings of the server, and sign in to servers."),
     "keys": Verb("keys:keys", "Manage API keys."),
     "grants": Verb("grants:grants", "Give roles to callers."),
     "passwd": Verb(

@@ -53,10 +53,15 @@ def load_console_settings() -> ConsoleSettings:
         return ConsoleSettings()
 
 
-def bearer_token(option: str | None) -> str | None:
-    """The token for another registry: that of the option, or else that of the settings."""
+def bearer_token(option: str | None, url: str | None) -> str | None:
+    """The token for another registry: that of the option, of the settings, or of the sign-in at the origin of its URL.
+
+    url: or any other text, for which nobody can sign in. Raises: as `token_for`.
+    """
+    from annals.api.cli.server_tokens import token_for
+
     token = load_console_settings().token
-    return option or (token.get_secret_value() if token else None)
+    return option or (token.get_secret_value() if token else None) or token_for(url or "")
 
 
 @contextmanager

@@ -129,8 +129,16 @@ def check_provider(settings: Settings) -> None:
         for name, setting in (("OIDC_CLIENT_ID", settings.oidc_client_id), ("PUBLIC_URL", settings.public_url)):
             if not setting:
                 raise UsageError(f"ANNALS_OIDC_ISSUER needs ANNALS_{name}.")
-    elif settings.oidc_client_id or settings.oidc_client_secret_file:
-        raise UsageError("ANNALS_OIDC_CLIENT_ID and ANNALS_OIDC_CLIENT_SECRET_FILE need ANNALS_OIDC_ISSUER.")
+        if settings.oidc_cli_client_id == settings.oidc_client_id:
+            raise UsageError("ANNALS_OIDC_CLI_CLIENT_ID names another client than ANNALS_OIDC_CLIENT_ID.")
+        return
+    for name, setting in (
+        ("CLIENT_ID", settings.oidc_client_id),
+        ("CLIENT_SECRET_FILE", settings.oidc_client_secret_file),
+        ("CLI_CLIENT_ID", settings.oidc_cli_client_id),
+    ):
+        if setting:
+            raise UsageError(f"ANNALS_OIDC_{name} needs ANNALS_OIDC_ISSUER.")
 
 
 def bind_socket(settings: Settings, port: int | None = None) -> socket.socket:

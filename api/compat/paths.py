@@ -125,6 +125,15 @@ def resolve_path(raw_path: str) -> CompatTarget:
     )
 
 
+def group_of_path(raw_path: str) -> str:
+    """The xid of the Group that a path of a legacy API names, or that contains what it names; empty for none."""
+    try:
+        target = resolve_path(raw_path)
+    except problems.Problem:
+        return ""
+    return target.groupxid if target.group else ""
+
+
 def _is_name_with_space(family: LegacyApi, segments: Sequence[str]) -> bool:
     return family is MESSAGECATALOG and len(segments) == 1 and unquote(segments[0]).lower() == _NAME_WITH_SPACE
 

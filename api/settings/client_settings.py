@@ -41,7 +41,7 @@ class ConsoleSettings(BaseSettings):
     token: SecretStr | None = Field(
         None,
         description="bearer token for the registry that `annals spark` or `annals log hash` reads, in place of "
-        "`--token`",
+        "`--token`; without one, it is that of `annals auth login`",
     )
     confluent_secret: SecretStr | None = Field(
         None,

@@ -318,6 +318,11 @@ class Settings(BaseSettings):
         "`<ANNALS_PUBLIC_URL>/ui/login/callback`",
     )
     oidc_client_id: str | None = Field(None, description="id of this server at the provider")
+    oidc_cli_client_id: str | None = Field(
+        None,
+        description="id of the command line at the provider, for which `annals auth login` gets tokens; the server "
+        "accepts the provider's ID tokens for it",
+    )
     oidc_client_secret_file: Annotated[str | None, validated_by(json_settings.read_file)] = Field(
         None, description="path of a file with the secret of this server at the provider; unset for a public client"
     )
@@ -460,6 +465,7 @@ class Settings(BaseSettings):
             secret,
             self.oidc_scopes,
             self.oidc_name,
+            self.oidc_cli_client_id or "",
         )
 
     @property

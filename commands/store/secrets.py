@@ -94,18 +94,19 @@ class Vault:
         count, last_reference = 0, ""
         while rows := sql.run(connection, _SELECT_PAGE, (last_reference, sql.CHUNK)).fetchall():
             for reference, owner, name, wrapped_key in rows:
-                associated_data = _associated_data(owner, name)
-                data_key = self._unwrap(associated_data, bytes(wrapped_key))
-                if data_key is None:
+                rewrapped = self.rewrap_key(Secret(reference, owner, name), bytes(wrapped_key))
+                if rewrapped is None:
                     raise NoMasterKey(f"no master key opens the secret {name} of {owner}")
-                sql.run(
-                    connection,
-                    _UPDATE_WRAPPED,
-                    (_encrypt(self._newest_key, associated_data, data_key), reference, bytes(wrapped_key)),
-                )
+                sql.run(connection, _UPDATE_WRAPPED, (rewrapped, reference, bytes(wrapped_key)))
             count += len(rows)
             last_reference = rows[-1][0]
         return count
+
+    def rewrap_key(self, secret: Secret, wrapped_key: bytes) -> bytes | None:
+        """A data key wrapped with the newest master key; None when no key decrypts it. Raises: NoMasterKey."""
+        associated_data = _associated_data(secret.owner, secret.name)
+        data_key = self._unwrap(associated_data, wrapped_key)
+        return None if data_key is None else _encrypt(self._newest_key, associated_data, data_key)
 
     def seal(self, secret: Secret, value: str) -> tuple[bytes, bytes]:
         """A new data key, wrapped, and a value encrypted with it, for `unseal`. Raises: NoMasterKey."""

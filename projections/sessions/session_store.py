@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any, Final
@@ -15,7 +16,16 @@ from annals.projections.subscriptions.state.delivery_store import DeliveryStore
 _KEY_BYTES: Final = 32
 #: Seconds to wait for other writers of a SQLite file.
 _LOCK_SECONDS: Final = 10.0
-_COLUMNS: Final = "hash, authenticator, reference, caller, used, ends, checked, wrapped, sealed"
+#: Maximum number of sessions of one caller: browsers, not sign-ins in a loop.
+MAX_SESSIONS: Final = 100
+#: Rows of one transaction of `rewrap`, between which others can write.
+_REWRAPPED_ROWS: Final = 500
+_COLUMNS: Final = "hash, authenticator, reference, name, caller, used, ends, checked, wrapped, sealed"
+
+_DELETE_SURPLUS: Final = (
+    "DELETE FROM session WHERE name = ? AND hash NOT IN "
+    "(SELECT hash FROM session WHERE name = ? ORDER BY used DESC, hash LIMIT ?)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +35,7 @@ class SessionRow:
     hash: str
     authenticator: str
     reference: str
+    name: str
     caller: str
     used: int
     ends: int
@@ -63,10 +74,14 @@ class SessionStore:
             self._writer.close()
 
     def add(self, row: SessionRow, now: int, unused_since: int) -> None:
-        """Stores a new session, and deletes those that have ended, or were last used before a time."""
-        values = (row.hash, row.authenticator, row.reference, row.caller, row.used, row.ends, row.checked)
+        """Stores a new session, and deletes those that have ended, or were last used before a time.
+
+        Of a caller with too many, those used longest ago end.
+        """
+        values = (row.hash, row.authenticator, row.reference, row.name, row.caller, row.used, row.ends, row.checked)
         with self._writer_lock, self._writer.writing() as db:
             db.run("DELETE FROM session WHERE ends <= ? OR used < ?", (now, unused_since))
+            db.run(_DELETE_SURPLUS, (row.name, row.name, MAX_SESSIONS - 1))
             db.insert(tables.session, [(*values, row.wrapped, row.sealed)])
 
     def find(self, hash: str) -> SessionRow | None:
@@ -103,3 +118,22 @@ class SessionStore:
             db.run("DELETE FROM session_used_state WHERE ends <= ?", (now,))
             insert = "INSERT INTO session_used_state VALUES (?, ?) ON CONFLICT DO NOTHING RETURNING 1"
             return bool(db.all(insert, (hash, ends)))
+
+    def rewrap(self, wrap: Callable[[str, bytes], bytes | None]) -> int:
+        """Wraps the data keys of all sessions again; returns how many.
+
+        wrap: returns a data key wrapped again, by the hash of a session and the wrapped key; None to leave it.
+        """
+        count, last_hash = 0, ""
+        while True:
+            with self._writer_lock, self._writer.writing() as db:
+                select = "SELECT hash, wrapped FROM session WHERE hash > ? AND length(sealed) > 0 ORDER BY hash LIMIT ?"
+                rows = db.all(select, (last_hash, _REWRAPPED_ROWS))
+                wrapped = [(wrap(hash, bytes(old)), hash, bytes(old)) for hash, old in rows]
+                for values in wrapped:
+                    if values[0] is not None:
+                        db.run("UPDATE session SET wrapped = ? WHERE hash = ? AND wrapped = ?", values)
+                        count += 1
+            if not rows:
+                return count
+            last_hash = rows[-1][0]

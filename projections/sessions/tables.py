@@ -14,14 +14,16 @@ from annals.commands.store.database.tables import TEXT
 METADATA: Final = MetaData()
 
 #: Each session, by the SHA-256 of its id. authenticator: of the credential that began it. reference: a hash of what
-#: identifies this credential in its list. caller: JSON. used: about its last request. ends: when it ends whatever its
-#: use. checked: when its provider was last asked. wrapped, sealed: the provider's refresh token, encrypted; else empty.
+#: identifies this credential in its list. name: of its caller. caller: JSON. used: about its last request. ends: when
+#: it ends whatever its use. checked: when its provider was last asked. wrapped, sealed: the provider's tokens,
+#: encrypted; else empty.
 session: Final = Table(
     "session",
     METADATA,
     Column("hash", TEXT, primary_key=True),
     Column("authenticator", TEXT, nullable=False),
     Column("reference", TEXT, nullable=False),
+    Column("name", TEXT, nullable=False, index=True),
     Column("caller", TEXT, nullable=False),
     Column("used", BigInteger, nullable=False),
     Column("ends", BigInteger, nullable=False),

@@ -42,12 +42,16 @@ def axe_script() -> str:
 
 @dataclass
 class Walk:
-    """Pages of one registry in a browser. complaints: errors of the console, reports of CSP, requests elsewhere."""
+    """Pages of one registry in a browser. complaints: errors of the console, reports of CSP, requests elsewhere.
+
+    provider: URL of a server that the pages send people to; what its own pages do does not count. Empty for none.
+    """
 
     context: BrowserContext
     url: str
     page: Page
     complaints: list[str] = field(default_factory=list)
+    provider: str = ""
 
     def go(self, path: str) -> Page:
         """Shows a page. path: below the registry's root."""
@@ -90,11 +94,14 @@ def check_look(walk: Walk, axe: str, path: str) -> None:
 
 
 @contextmanager
-def walking(browser: Browser, url: str, **options: Any) -> Iterator[Walk]:
-    """A walk in a browser context of its own. options: of the context, such as `java_script_enabled`."""
+def walking(browser: Browser, url: str, provider: str = "", **options: Any) -> Iterator[Walk]:
+    """A walk in a browser context of its own. provider: see `Walk`. options: of the context.
+
+    An option is for example `java_script_enabled`.
+    """
     context = browser.new_context(**options)
     page = context.new_page()
-    walk = Walk(context, url, page)
+    walk = Walk(context, url, page, provider=provider)
     page.on("console", lambda message: _note_console(walk, message))
     page.on("pageerror", lambda error: walk.complaints.append(f"error of a script: {error}"))
     page.on("request", lambda request: _note_request(walk, request))
@@ -105,14 +112,23 @@ def walking(browser: Browser, url: str, **options: Any) -> Iterator[Walk]:
 
 
 def _note_console(walk: Walk, message: ConsoleMessage) -> None:
+    if _is_of_provider(walk, message.page.url if message.page else ""):
+        return
     if message.type in ("error", "warning") and "status of 4" not in message.text:
         walk.complaints.append(f"console: {message.text}")
 
 
 def _note_request(walk: Walk, request: Request) -> None:
+    if _is_of_provider(walk, request.frame.url):
+        return
     origin = urlsplit(request.url)
-    if origin.scheme not in ("data", "blob") and origin.netloc != urlsplit(walk.url).netloc:
+    known = (urlsplit(walk.url).netloc, urlsplit(walk.provider).netloc)
+    if origin.scheme not in ("data", "blob") and origin.netloc not in known:
         walk.complaints.append(f"a request elsewhere: {request.url}")
+
+
+def _is_of_provider(walk: Walk, url: str) -> bool:
+    return bool(walk.provider) and urlsplit(url).netloc == urlsplit(walk.provider).netloc
 
 
 def click(page: Page, role: Literal["button", "link"], name: str) -> None:

@@ -20,6 +20,7 @@ from tests.support.ports import free_port, wait_for_port
 
 PACKAGE: Final = "oidc-provider@9.13.3"
 CLIENT: Final = "annals"
+CLI_CLIENT: Final = "annals-cli"
 SECRET: Final = "the-secret-of-the-client"
 _SCRIPT: Final = Path(__file__).with_name("oidc_provider.mjs")
 
@@ -37,8 +38,9 @@ class Provider(NamedTuple):
 
 @contextmanager
 def provider(home: Path, public_url: str, *, refreshes: bool = True, **client: Any) -> Iterator[Provider]:
-    """The provider with one client, stopped at the end. Skips the test where there is no npm or node.
+    """The provider with two clients, stopped at the end. Skips the test where there is no npm or node.
 
+    One client is a registry, the other one the command line.
     home: an empty folder. public_url: of the client. refreshes: whether it gives refresh tokens.
     """
     node = shutil.which("node") or leave_out("no node: apt-get install nodejs, or put node on PATH")
@@ -53,7 +55,15 @@ def provider(home: Path, public_url: str, *, refreshes: bool = True, **client: A
         "grant_types": grants,
         **client,
     }
-    command = [node, str(_SCRIPT), str(package), str(port), json.dumps([registered]), str(accounts)]
+    command_line = {
+        "client_id": CLI_CLIENT,
+        "token_endpoint_auth_method": "none",
+        "redirect_uris": [],
+        "response_types": [],
+        "grant_types": ["urn:ietf:params:oauth:grant-type:device_code", *grants[1:]],
+    }
+    clients = json.dumps([registered, command_line])
+    command = [node, str(_SCRIPT), str(package), str(port), clients, str(accounts)]
     with (home / "provider.log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log)
         try:

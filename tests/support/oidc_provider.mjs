@@ -12,6 +12,7 @@ const provider = new Provider(`http://127.0.0.1:${port}`, {
   claims: { openid: ['sub', 'role', 'xregistry_groups'], profile: ['name'] },
   conformIdTokenClaims: false,
   cookies: { keys: ['of the tests'] },
+  features: { deviceFlow: { enabled: true } },
   pkce: { required: () => true },
   issueRefreshToken: async (ctx, client) => client.grantTypeAllowed('refresh_token'),
   findAccount(ctx, id) {

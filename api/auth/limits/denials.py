@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter
@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry, Counter
 from annals.api.http.access_log.access_log import CURRENT_CALLER
 from annals.api.http.access_log.route_templates import RouteTemplates
 from annals.api.http.connections.trusted_proxies import TrustedProxies
-from annals.api.http.problem_response import OWN_PREFIX
+from annals.api.http.problem_response import COMPAT, OWN_PREFIX, SUBSCRIPTIONS
 from annals.api.http.request import Request
 from annals.domain.access.roles import Caller, group_of
 from annals.domain.errors.http_errors import (
@@ -41,27 +41,40 @@ _KINDS: Final[Mapping[type[Problem], str]] = {
 }
 
 
-#: The first segments of paths whose second one is no id of a Group.
-_OTHER_TREES: Final = frozenset(("compat", "subscriptions"))
+#: The first segments of paths with an xid after the second segment.
+_PREFIXES: Final = frozenset((OWN_PREFIX, "ui"))
+
+#: Returns the xids of the Groups of which the path of a request may name one; none if it names no Group.
+FindGroups = Callable[[Request], Collection[str]]
 
 
-def _is_hidden(request: Request, problem: Problem, caller: Caller | None) -> bool:
-    """Whether a read has no answer because its caller does not see the Group.
+def _no_groups(request: Request) -> Collection[str]:
+    """The FindGroups of a server without legacy APIs."""
+    return ()
 
-    Whether the Group exists does not matter and is not looked up, as it does not for a write, which is 403 (ACC-78):
-    an answer to one that exists would take longer.
-    """
-    if problem.status != 404 or not request.is_read or caller is None or caller.sees_everything:
-        return False
-    names = request.segments[2:] if request.segments[:1] == (OWN_PREFIX,) else request.segments
-    group = "" if not names or names[0] in _OTHER_TREES else group_of("/" + "/".join(names))
-    return bool(group) and not caller.can_read(group)
+
+def _groups_of_path(request: Request) -> Collection[str]:
+    """The Group that contains the entity of a path of the registry's own API, or of a page."""
+    first = request.segments[0] if request.segments else ""
+    names = request.segments[2:] if first in _PREFIXES else request.segments
+    group = "" if not names or first == SUBSCRIPTIONS else group_of("/" + "/".join(names))
+    return (group,) if group else ()
 
 
 class DenialLog:
-    """The denials of one process. No label and no line has a credential."""
+    """The denials of one process. No label and no line has a credential.
 
-    def __init__(self, registry: CollectorRegistry, proxies: TrustedProxies, routes: RouteTemplates) -> None:
+    find_compat_groups: for paths of the legacy APIs.
+    """
+
+    def __init__(
+        self,
+        registry: CollectorRegistry,
+        proxies: TrustedProxies,
+        routes: RouteTemplates,
+        find_compat_groups: FindGroups = _no_groups,
+    ) -> None:
+        self._find_compat_groups = find_compat_groups
         self._proxies = proxies
         self._routes = routes
         self._failures = Counter(
@@ -84,13 +97,27 @@ class DenialLog:
     def add(self, request: Request, problem: Problem) -> None:
         """Counts and logs a request, if the problem is a denial."""
         caller = CURRENT_CALLER.get()
-        kind = "hidden" if _is_hidden(request, problem, caller) else _KINDS.get(type(problem))
+        kind = "hidden" if self._is_hidden(request, problem, caller) else _KINDS.get(type(problem))
         if kind is None:
             return
         self._denials.labels(kind).inc()
         self._write(
             request, "hidden" if kind == "hidden" else problem.name, caller.name if caller is not None else None
         )
+
+    def _is_hidden(self, request: Request, problem: Problem, caller: Caller | None) -> bool:
+        """Whether a read has no answer because its caller does not see the Group.
+
+        Whether the Group exists does not matter and is not looked up, as it does not for a write, which is 403
+        (ACC-78): an answer to one that exists would take longer. The legacy APIs also read with POST.
+        """
+        if problem.status != 404 or caller is None or caller.sees_everything:
+            return False
+        is_compat = request.segments[:1] == (COMPAT,)
+        if not is_compat and not request.is_read:
+            return False
+        groups = (self._find_compat_groups if is_compat else _groups_of_path)(request)
+        return bool(groups) and not any(map(caller.can_read, groups))
 
     def _write(self, request: Request, reason: str, caller: str | None, message: str | None = None) -> None:
         left_out = self._admit(reason)

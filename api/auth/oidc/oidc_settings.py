@@ -13,7 +13,8 @@ CALLBACK_PATH = "/ui/login/callback"
 class OidcSettings:
     """issuer: a URL. client_secret: empty for a public client. name: on the button; empty for the host of the issuer.
 
-    public_url: root of the registry, which the provider redirects to.
+    public_url: root of the registry, which the provider redirects to. cli_client_id: of the command line; empty if it
+    gets no tokens.
     """
 
     issuer: str
@@ -22,6 +23,7 @@ class OidcSettings:
     client_secret: str = field(default="", repr=False)
     scopes: str = "openid profile"
     name: str = ""
+    cli_client_id: str = ""
 
     @property
     def shown_name(self) -> str:

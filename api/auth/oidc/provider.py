@@ -19,12 +19,15 @@ from annals.api.auth.jwt_keys import IssuerKeys
 from annals.api.auth.oidc.oidc_settings import OidcSettings
 from annals.api.auth.oidc.provider_metadata import MetadataSource
 from annals.api.auth.oidc.sign_in_state import SignInState
+from annals.api.auth.sessions.provider_tokens import ProviderTokens
 from annals.api.auth.sessions.sessions import PROVIDER
 from annals.domain.errors.http_errors import ProviderUnavailable
 from annals.projections.outgoing.resolver import Resolver
 
 #: Where a person is after sign-out, below the public URL.
 _SIGNED_OUT_PATH: Final = "/ui/login"
+#: Maximum characters of an ID token in the URL of a sign-out; servers and proxies refuse longer URLs.
+_MAX_HINT_LENGTH: Final = 4096
 
 
 class OidcProvider:
@@ -32,6 +35,7 @@ class OidcProvider:
 
     def __init__(self, settings: OidcSettings, claims: ClaimSettings, resolver: Resolver) -> None:
         self.name = settings.shown_name
+        self.issuer = settings.issuer
         self._settings = settings
         self._claims = replace(claims, issuer=settings.issuer, audience=settings.client_id)
         self._resolver = resolver
@@ -44,6 +48,18 @@ class OidcProvider:
         except ProviderUnavailable:
             return False
         return True
+
+    async def keys(self) -> IssuerKeys:
+        """The keys that its tokens are signed with. Waits only until they are known. Raises: ProviderUnavailable."""
+        return self._source.known_keys or (await self._source.current())[1]
+
+    async def refresh_metadata(self) -> None:
+        """Begins to read again what is old, if it has been used; does not wait for it."""
+        await self._source.refresh()
+
+    def claims_for(self, client_id: str) -> ClaimSettings:
+        """What an ID token for another client of this registry must have."""
+        return replace(self._claims, audience=client_id)
 
     def origins(self) -> tuple[str, ...]:
         """The origins that the forms of pages lead to: of the issuer, and of the endpoints that are known."""
@@ -68,8 +84,8 @@ class OidcProvider:
         if issuer != self._settings.issuer and (issuer is not None or metadata.names_itself):
             raise InvalidCredential("iss of the callback is not the issuer that the settings name", "issuer", PROVIDER)
 
-    async def redeem(self, code: str, state: SignInState, key: bytes) -> tuple[Identity, str]:
-        """Who has signed in, and the refresh token, empty if the provider gives none. code: of the callback.
+    async def redeem(self, code: str, state: SignInState, key: bytes) -> tuple[Identity, ProviderTokens]:
+        """Who has signed in, and the tokens for its session. code: of the callback.
 
         Raises: InvalidCredential, ProviderUnavailable.
         """
@@ -80,23 +96,32 @@ class OidcProvider:
         }
         return await self._request("authorization_code", state.nonce(key), **members)
 
-    async def refresh(self, refresh_token: str) -> tuple[Identity, str]:
-        """Who somebody is now, and the next refresh token. Raises: as `redeem`."""
-        identity, next_token = await self._request("refresh_token", None, refresh_token=refresh_token)
-        return identity, next_token or refresh_token
+    async def refresh(self, refresh_token: str) -> tuple[Identity, ProviderTokens]:
+        """Who somebody is now, and the next tokens. Raises: as `redeem`."""
+        identity, tokens = await self._request("refresh_token", None, refresh_token=refresh_token)
+        return identity, replace(tokens, refresh_token=tokens.refresh_token or refresh_token)
 
-    def sign_out_url(self) -> str | None:
-        """Where a person ends the session at the provider; None if it has no such place, or has not said so yet."""
-        endpoint = self._source.known.end_session_endpoint if self._source.known else None
+    async def sign_out_url(self, id_token: str) -> str | None:
+        """Where a person ends the session at the provider; None if it has no such place, or does not answer.
+
+        id_token: of the session, by which the provider knows whose session it is; empty if there is none.
+        """
+        try:
+            metadata, _ = await self._source.current()
+        except ProviderUnavailable:
+            return None
+        endpoint = metadata.end_session_endpoint
         if endpoint is None:
             return None
         members = {
             "client_id": self._settings.client_id,
             "post_logout_redirect_uri": self._settings.public_url + _SIGNED_OUT_PATH,
         }
+        if id_token and len(id_token) <= _MAX_HINT_LENGTH:
+            members["id_token_hint"] = id_token
         return f"{endpoint}{'&' if '?' in endpoint else '?'}{urlencode(members)}"
 
-    async def _request(self, grant: str, nonce: str | None, **members: str) -> tuple[Identity, str]:
+    async def _request(self, grant: str, nonce: str | None, **members: str) -> tuple[Identity, ProviderTokens]:
         from annals.api.auth.oidc.token_requests import TokensRefused, request_tokens
 
         metadata, keys = await self._source.current()
@@ -106,7 +131,7 @@ class OidcProvider:
         except (TokensRefused, InvalidToken) as error:
             raise InvalidCredential(str(error), getattr(error, "reason", "invalid"), PROVIDER) from None
         refresh_token = tokens.get("refresh_token")
-        return identity, refresh_token if isinstance(refresh_token, str) else ""
+        return identity, ProviderTokens(refresh_token if isinstance(refresh_token, str) else "", tokens["id_token"])
 
     async def _verify(self, tokens: Mapping[str, Any], keys: IssuerKeys, nonce: str | None) -> Identity:
         """Who an ID token names. nonce: that it must have; None for a refreshed one. Raises: InvalidToken."""

@@ -9,6 +9,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,7 +19,7 @@ from annals.domain.errors.http_errors import ProviderUnavailable
 from annals.domain.values.json_text import loads
 from annals.projections.outgoing.resolver import Resolver
 
-_PATH: Final = "/.well-known/openid-configuration"
+METADATA_PATH: Final = "/.well-known/openid-configuration"
 #: Minimum seconds between two reads, after which one is made in any case, and for which an old one is good.
 MIN_REFRESH_SECONDS: Final = 10.0
 MAX_REFRESH_SECONDS: Final = 600.0
@@ -31,6 +32,7 @@ class ProviderMetadata:
     """The endpoints of a provider; each is an https URL, or an http URL of this machine.
 
     names_itself: whether a callback always has `iss`. takes_post: whether the client's secret goes into the body.
+    device_authorization_endpoint: where a program without a browser begins a sign-in.
     """
 
     authorization_endpoint: str
@@ -39,6 +41,7 @@ class ProviderMetadata:
     end_session_endpoint: str | None
     names_itself: bool
     takes_post: bool
+    device_authorization_endpoint: str | None
 
 
 class MetadataSource:
@@ -52,11 +55,30 @@ class MetadataSource:
         self._keys: IssuerKeys | None = None
         self._attempted_at: float | None = None
         self._read_at = 0.0
+        self._refresh_task: asyncio.Task[None] | None = None
 
     @property
     def known(self) -> ProviderMetadata | None:
         """The metadata if it has been read already."""
         return self._metadata
+
+    @property
+    def known_keys(self) -> IssuerKeys | None:
+        """The keys if the metadata has been read already."""
+        return self._keys if self._metadata is not None else None
+
+    async def refresh(self) -> None:
+        """Begins to read the metadata and the keys if they are known and old. Requests do not wait for it."""
+        keys = self.known_keys
+        if keys is None:
+            return
+        if self._is_due() and not self._lock.locked():
+            self._refresh_task = asyncio.get_running_loop().create_task(self._refresh())
+        await keys.refresh()
+
+    async def _refresh(self) -> None:
+        with suppress(ProviderUnavailable):
+            await self.current()
 
     async def current(self) -> tuple[ProviderMetadata, IssuerKeys]:
         """The metadata, and the keys that it names. One request reads, others wait. Raises: ProviderUnavailable."""
@@ -78,7 +100,7 @@ class MetadataSource:
         """Reads the metadata. If that fails, what is known stays valid for a day, and the log has the reason."""
         try:
             async with asyncio.timeout(FETCH_SECONDS):
-                response = await send(self._issuer.rstrip("/") + _PATH, self._resolver, "GET")
+                response = await send(self._issuer.rstrip("/") + METADATA_PATH, self._resolver, "GET")
             if response.status != 200:
                 raise ValueError(f"it answers {response.status}")
             metadata = parse_metadata(response.body, self._issuer)
@@ -105,10 +127,15 @@ def parse_metadata(content: bytes, issuer: str) -> ProviderMetadata:
         _endpoint(members, "authorization_endpoint"),
         _endpoint(members, "token_endpoint"),
         _endpoint(members, "jwks_uri"),
-        _endpoint(members, "end_session_endpoint") if "end_session_endpoint" in members else None,
+        _optional_endpoint(members, "end_session_endpoint"),
         members.get("authorization_response_iss_parameter_supported") is True,
         isinstance(methods, list) and "client_secret_basic" not in methods,
+        _optional_endpoint(members, "device_authorization_endpoint"),
     )
+
+
+def _optional_endpoint(members: Mapping[str, Any], name: str) -> str | None:
+    return _endpoint(members, name) if name in members else None
 
 
 def _endpoint(members: Mapping[str, Any], name: str) -> str:

@@ -11,17 +11,17 @@ import logging
 import secrets
 import time
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from annals.api.auth.caller_entries import parse_group_roles
 from annals.api.auth.credentials import InvalidCredential
 from annals.api.auth.identity import Identity
+from annals.api.auth.sessions.provider_tokens import ProviderTokens, seal_tokens, unseal_tokens
 from annals.api.auth.sessions.session_settings import SessionSettings
 from annals.api.auth.sessions.signatures import signed, verified
 from annals.commands.store.database.driver_errors import driver_errors
 from annals.commands.store.secrets import Vault
 from annals.domain.access.roles import Caller, Role
-from annals.domain.decisions.world import Secret
 from annals.domain.values.json_text import dumps, loads
 from annals.projections.sessions.session_store import SessionRow, SessionStore
 
@@ -36,20 +36,28 @@ _USE_PART: Final = 10
 #: Random bytes of an id: 256 bits.
 _ID_BYTES: Final = 32
 _PURPOSE: Final = "session"
+_NO_TOKENS: Final = ProviderTokens()
 _LOG: Final = logging.getLogger("annals.callers")
 
 
 class SessionProvider(Protocol):
     """What a session asks about the person who began it."""
 
-    async def refresh(self, refresh_token: str) -> tuple[Identity, str]:
-        """Who the person is now, and the next refresh token. Raises: an Exception if the provider does not say."""
+    async def refresh(self, refresh_token: str) -> tuple[Identity, ProviderTokens]:
+        """Who the person is now, and the next tokens. Raises: an Exception if the provider does not say."""
+
+
+class EndedSession(NamedTuple):
+    """A session that was there. authenticator: how it began. id_token: of its provider; empty if it has none."""
+
+    authenticator: str
+    id_token: str
 
 
 class Sessions:
     """The sessions of one registry.
 
-    vault: encrypts refresh tokens. provider: None without one. clock: seconds since 1970.
+    vault: encrypts the tokens of providers. provider: None without one. clock: seconds since 1970.
     """
 
     def __init__(
@@ -76,34 +84,36 @@ class Sessions:
         """Closes the connections to the store. Blocks."""
         self._store.close()
 
-    async def begin(self, identity: Identity, refresh_token: str = "", previous: str | None = None) -> str:
+    async def begin(self, identity: Identity, tokens: ProviderTokens = _NO_TOKENS, previous: str | None = None) -> str:
         """Begins a session; returns the value of its cookie.
 
-        identity: of the credential, which is not stored. previous: the cookie of a session that ends with this sign-in.
+        identity: of the credential, which is not stored. tokens: of the provider. previous: the cookie of a session
+        that ends with this sign-in.
         """
         if previous is not None:
             await self.end(previous)
         id, now = secrets.token_urlsafe(_ID_BYTES), int(self._clock())
         hash = _hash(id)
-        wrapped, sealed = self._seal(hash, refresh_token)
+        wrapped, sealed = seal_tokens(self._vault, hash, tokens)
         ends = now + self._settings.longest
-        if identity.authenticator == PROVIDER and not sealed:
+        if identity.authenticator == PROVIDER and not (sealed and tokens.refresh_token):
             ends = min(ends, now + UNCHECKED_SECONDS)
         elif identity.authenticator != PROVIDER and identity.expires is not None:
             ends = min(ends, int(identity.expires))
-        kind, reference = identity.authenticator or "", _hash(identity.reference)
-        row = SessionRow(hash, kind, reference, _identity_text(identity), now, ends, now, wrapped, sealed)
+        kind, reference, name = identity.authenticator or "", _hash(identity.reference), identity.caller.name
+        row = SessionRow(hash, kind, reference, name, _identity_text(identity), now, ends, now, wrapped, sealed)
         await asyncio.to_thread(self._store.add, row, now, now - self._settings.idle)
         return signed(self.key, _PURPOSE, id)
 
-    async def end(self, cookie: str) -> str | None:
-        """Ends the session of a cookie; returns how it began, None if it has ended before."""
+    async def end(self, cookie: str) -> EndedSession | None:
+        """Ends the session of a cookie, and returns it; None if it has ended before."""
         id = verified(self.key, _PURPOSE, cookie)
         row = await asyncio.to_thread(self._store.find, _hash(id)) if id is not None else None
         if row is None:
             return None
         await asyncio.to_thread(self._store.remove, row.hash)
-        return row.authenticator
+        tokens = unseal_tokens(self._vault, row.hash, row.wrapped, row.sealed)
+        return EndedSession(row.authenticator, tokens.id_token if tokens else "")
 
     async def use_state(self, state: str, ends: int) -> bool:
         """Whether the `state` of a sign-in at a provider is used for the first time. ends: when it expires."""
@@ -150,14 +160,16 @@ class Sessions:
 
         Others have the roles of before until it is answered. Raises: InvalidCredential; then the session has ended.
         """
-        known = _parse_identity(row)
+        known, tokens = _parse_identity(row), unseal_tokens(self._vault, row.hash, row.wrapped, row.sealed)
+        if tokens is not None and not tokens.refresh_token:  # it ends within an hour, see `begin`
+            return known
         if not await asyncio.to_thread(self._store.claim_check, row, now):
             return known
         try:
-            identity, refresh_token = await self._refresh(row)
+            identity, next_tokens = await self._refresh(tokens)
             if identity.caller.name != known.caller.name:
                 raise ValueError("the provider names another person")
-            wrapped, sealed = self._seal(row.hash, refresh_token)
+            wrapped, sealed = seal_tokens(self._vault, row.hash, next_tokens)
             text = _identity_text(identity)
             await asyncio.to_thread(self._store.set_checked, row.hash, text, wrapped, sealed)
         except Exception as error:
@@ -165,27 +177,16 @@ class Sessions:
             raise InvalidCredential(f"the provider does not confirm the session: {error}", "expired") from None
         return identity
 
-    async def _refresh(self, row: SessionRow) -> tuple[Identity, str]:
-        refresh_token = self._vault.unseal(_secret(row.hash), row.wrapped, row.sealed)
-        if self._provider is None or refresh_token is None:
+    async def _refresh(self, tokens: ProviderTokens | None) -> tuple[Identity, ProviderTokens]:
+        if self._provider is None or tokens is None:
             raise ValueError("there is no provider, or no master key that opens its refresh token")
-        return await self._provider.refresh(refresh_token)
+        return await self._provider.refresh(tokens.refresh_token)
 
     async def _note_use(self, hash: str, now: int) -> None:
         try:
             await asyncio.to_thread(self._store.set_used, hash, now)
         except driver_errors() as error:  # an import holds the lock; the request itself is good
             _LOG.warning("the use of a session could not be stored: %s", error)
-
-    def _seal(self, hash: str, refresh_token: str) -> tuple[bytes, bytes]:
-        """An encrypted refresh token; empty without one, or without a master key."""
-        if not refresh_token or not self._vault.has_key:
-            return b"", b""
-        return self._vault.seal(_secret(hash), refresh_token)
-
-
-def _secret(hash: str) -> Secret:
-    return Secret(hash, f"session/{hash}", "refresh_token")
 
 
 def _hash(text: str) -> str:

@@ -10,7 +10,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from annals.api.cli.confluent_copies.copy_options import CopyOptions
-from annals.api.cli.options import load_console_settings
+from annals.api.cli.options import bearer_token, load_console_settings
 from annals.api.cli.outcome import UsageError
 from annals.api.settings.settings import Settings
 from annals.projections.confluent_copy.rest_api import HttpApi
@@ -41,9 +41,12 @@ def open_other_registry(url: str, options: CopyOptions, settings: Settings) -> I
 
 @contextmanager
 def open_own_server(url: str) -> Iterator[HttpApi]:
-    """Confluent's API of a served registry, by the URL of the registry's root, with the token of ANNALS_TOKEN."""
-    token = load_console_settings().token
-    headers = {"authorization": f"Bearer {token.get_secret_value()}"} if token is not None else {}
+    """Confluent's API of a served registry, by the URL of the registry's root, with the token of ANNALS_TOKEN.
+
+    Without one, it is that of `annals auth login`. Raises: as `bearer_token`.
+    """
+    token = bearer_token(None, url)
+    headers = {"authorization": f"Bearer {token}"} if token else {}
     api = HttpApi(f"{url.rstrip('/')}/compat/confluent", DestinationGuard(_ANY_ADDRESS), headers=headers)
     with closing(api):
         yield api

@@ -11,7 +11,7 @@ from threading import Thread
 from typing import Any, Final
 from urllib.parse import unquote
 
-from starlette.types import Message
+from starlette.types import Message, Receive
 
 from annals.api.auth.callers import FixedCallerAuthenticator
 from annals.api.cli.open_registry import open_local_registry
@@ -43,9 +43,16 @@ class LocalApi:
         async def receive() -> Message:
             return {"type": "http.request", "body": content, "more_body": False}
 
-        response = asyncio.run_coroutine_threadsafe(self._routes.answer(request, receive), self._loop).result()
-        assert isinstance(response.body, bytes), "these answers come in one piece"
-        return RestAnswer(response.status, json.loads(response.body) if response.body else None)
+        answer = self._answer(request, receive)
+        status, answered = asyncio.run_coroutine_threadsafe(answer, self._loop).result()
+        return RestAnswer(status, json.loads(answered) if answered else None)
+
+    async def _answer(self, request: Request, receive: Receive) -> tuple[int, bytes]:
+        """The status and the whole body; lists are sent while they are read."""
+        response = await self._routes.answer(request, receive)
+        if isinstance(response.body, bytes):
+            return response.status, response.body
+        return response.status, b"".join([*response.first_chunks, *[chunk async for chunk in response.body]])
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""`annals auth`: checks credentials by the settings of the server."""
+"""`annals auth`: checks credentials by the settings of the server, and signs the command line in to servers."""
 
 from __future__ import annotations
 
@@ -12,13 +12,18 @@ import typer
 
 from annals.api.cli.options import load_settings, require_store
 from annals.api.cli.outcome import InvalidInput, StoreError, UsageError
+from annals.api.cli.tables import printable_text
 
 if TYPE_CHECKING:
     from annals.api.auth.credentials import RequestCredential
+    from annals.api.cli.device_sign_in import DeviceCode
     from annals.api.settings.settings import Settings
     from annals.projections.access.stored_access import StoredAccess
 
-auth: Final = typer.Typer(help="Check credentials by the settings of the server.")
+auth: Final = typer.Typer(help="Check credentials by the settings of the server, and sign in to servers.")
+
+#: Seconds for the question who the server takes a new token for.
+_WHOAMI_SECONDS: Final = 30.0
 
 SecretFile = Annotated[
     Path | None, typer.Option("--secret-file", help="File with the token or the password; - reads standard input.")
@@ -29,10 +34,11 @@ Certificate = Annotated[
     Path | None, typer.Option("--certificate", metavar="FILE", help="PEM file with the certificate of a client.")
 ]
 
-
-@auth.callback()
-def _root() -> None:
-    """So that the one verb has a name."""
+ServerUrl = Annotated[str, typer.Argument(metavar="URL", help="The URL of the registry's root.")]
+Issuer = Annotated[str | None, typer.Option("--issuer", metavar="URL", help="The provider of OpenID Connect.")]
+ClientId = Annotated[
+    str | None, typer.Option("--client-id", metavar="ID", help="Id of the command line at the provider.")
+]
 
 
 @auth.command()
@@ -44,13 +50,15 @@ def check(user: User = None, secret_file: SecretFile = None, certificate: Certif
 
     Example: ANNALS_TOKENS=tokens.json annals auth check --secret-file token.txt
     """
-    from annals.api.app import build_settings_authenticator
+    from annals.api.app import build_provider, build_settings_authenticator
     from annals.api.auth.credentials import InvalidCredential
     from annals.api.auth.files.watched_files import Upkeep
     from annals.api.auth.whoami import identity_document
 
     settings = load_settings()
-    authenticator = build_settings_authenticator(settings, Upkeep(), stored_access=_stored_access(settings))
+    authenticator = build_settings_authenticator(
+        settings, Upkeep(), stored_access=_stored_access(settings), provider=build_provider(settings)
+    )
     if not authenticator.names:
         raise UsageError(
             "no authenticator is on, so the server reads no credential: every caller is anonymous, with the role "
@@ -64,6 +72,88 @@ def check(user: User = None, secret_file: SecretFile = None, certificate: Certif
         raise InvalidInput(f"refused by {error.authenticator or 'all'}: {error} (asked: {asked}).") from None
     document = {**identity_document(identity), "why": f"it is known from {identity.origin}"}
     typer.echo(json.dumps(document, ensure_ascii=False, indent=2))
+
+
+@auth.command()
+def login(url: ServerUrl, issuer: Issuer = None, client_id: ClientId = None) -> None:
+    """Sign in to a server as yourself: confirm a code at its provider, in any browser.
+
+    The provider and the id of the command line come from the options, or from ANNALS_OIDC_ISSUER and
+    ANNALS_OIDC_CLI_CLIENT_ID; the server has the same settings. Verbs that read or write a server by its URL then send
+    the token to this server, unless they have another one. The token stays in a file that only you can read.
+
+    Example: annals auth login https://registry.example.com --issuer https://login.example.com --client-id annals-cli
+    """
+    from annals.api.cli.device_sign_in import sign_in_by_device
+    from annals.api.cli.sign_ins import changing_sign_ins, read_sign_ins
+
+    settings = load_settings(oidc_issuer=issuer, oidc_cli_client_id=client_id)
+    origin = _safe_origin(url)
+    for option, name in (("--issuer", "oidc_issuer"), ("--client-id", "oidc_cli_client_id")):
+        if not getattr(settings, name):
+            raise UsageError(f"{option} is missing; or set ANNALS_{name.upper()}.")
+    assert settings.oidc_issuer is not None and settings.oidc_cli_client_id is not None, "checked above"
+    read_sign_ins()  # a file that cannot be used is better reported before the sign-in
+    sign_in = sign_in_by_device(settings.oidc_issuer, settings.oidc_cli_client_id, settings.oidc_scopes, _show_code)
+    name = _signed_in_name(url, sign_in.id_token)
+    with changing_sign_ins() as sign_ins:
+        sign_ins[origin] = sign_in
+    typer.echo(printable_text(f"signed in to {origin} as {name}"))
+
+
+@auth.command()
+def logout(url: ServerUrl) -> None:
+    """Forget the sign-in to a server. The tokens are removed from this machine.
+
+    Example: annals auth logout https://registry.example.com
+    """
+    from annals.api.cli.sign_ins import changing_sign_ins, origin_of
+
+    origin = origin_of(url) or url
+    with changing_sign_ins() as sign_ins:
+        if sign_ins.pop(origin, None) is None:
+            raise InvalidInput(f"there is no sign-in to {origin}.")
+    typer.echo(f"signed out of {origin}")
+
+
+def _safe_origin(url: str) -> str:
+    """The origin of a server that a token may be sent to. Raises: UsageError."""
+    from annals.api.auth.jwt_keys import is_url
+    from annals.api.cli.sign_ins import origin_of
+
+    origin = origin_of(url)
+    try:
+        if origin is not None and is_url(url):
+            return origin
+    except ValueError:
+        pass
+    raise UsageError(f"{url}: an https URL is needed, or an http URL of this machine, because tokens are sent there.")
+
+
+def _show_code(code: DeviceCode) -> None:
+    lines = (f"Open {code.complete_url}", f"and confirm the code {code.user_code}, or type it at {code.url}")
+    for line in lines:
+        typer.echo(printable_text(line), err=True)
+
+
+def _signed_in_name(url: str, token: str) -> str:
+    """Whom a server takes the token for. Raises: InvalidInput if it refuses it; StoreError if it does not answer."""
+    import httpx
+
+    try:
+        headers = {"authorization": f"Bearer {token}"}
+        answer = httpx.get(f"{url.rstrip('/')}/-/whoami", headers=headers, timeout=_WHOAMI_SECONDS)
+        name = answer.json()["name"] if answer.status_code == 200 else None
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise StoreError(f"{url} does not answer: {error}.") from None
+    except (ValueError, KeyError, TypeError):
+        raise InvalidInput(f"{url} is no registry; check the URL.") from None
+    if name is None:
+        raise InvalidInput(
+            f"{url} refuses the token of the provider with {answer.status_code}; its ANNALS_OIDC_ISSUER and "
+            "ANNALS_OIDC_CLI_CLIENT_ID have to be the same as here."
+        )
+    return str(name)
 
 
 def _stored_access(settings: Settings) -> StoredAccess | None:

@@ -70,7 +70,7 @@ def append(
     location = (
         LogLocation("kafka", brokers=brokers, prefix=prefix)
         if source == "kafka"
-        else parse_location(source or settings.database, bearer_token(token))
+        else parse_location(source or settings.database, bearer_token(token, source))
     )
     place = LakePlace(format, to, tuple(tables or ()))
     with stop_event() as stop, work_progress() as work:

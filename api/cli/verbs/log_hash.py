@@ -56,7 +56,7 @@ def hash_(
         print_rows(_HASH_COLUMNS, [(local_hash.members["hash"], local_hash.members["count"], local_hash.position, xid)])
         if against is None:
             return
-        with closing(RemoteRegistry(against, bearer_token(token))) as remote_registry:
+        with closing(RemoteRegistry(against, bearer_token(token, against))) as remote_registry:
             local_side = _local_source(view, store, xid, local_hash.position)
             difference = first_difference(local_side, remote_registry.hash_source(xid, asof))
     if difference:

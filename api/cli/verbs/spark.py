@@ -68,7 +68,7 @@ def shell(source: Source = None, token: Token = None) -> None:
 def _open_spark(source: str | None, token: str | None) -> Iterator[tuple[SparkSession, DataFrame]]:
     """A session with the tables, and the log from which they are made."""
     settings = load_settings()
-    location = parse_location(source or settings.database, bearer_token(token))
+    location = parse_location(source or settings.database, bearer_token(token, source))
     with open_session(location) as session:
         from annals.spark_projections import analysis
         from annals.spark_projections.analysis import deliveries

@@ -38,8 +38,15 @@ from annals.api.http.response import Headers, Response
 from annals.api.registry.open_registry import Registry
 from annals.api.xregistry.snapshots import Snapshot, Snapshots
 from annals.domain.confluent.errors import SchemaRegistryError
-from annals.domain.confluent.subjects import GROUPS, RESOURCES, ContextIds
-from annals.domain.errors.problems import Problem
+from annals.domain.confluent.subjects import (
+    DEFAULT_CONTEXT,
+    GROUPS,
+    RESOURCES,
+    ContextIds,
+    group_xid,
+    parse_subject,
+)
+from annals.domain.errors.problems import NotFound, Problem
 from annals.projections.entities.query import View
 
 Read = Callable[[ConfluentRead], Response]
@@ -160,6 +167,8 @@ class ConfluentRoutes:
         try:
             return await self._answer(request, receive)
         except SchemaRegistryError as error:
+            if error.status == 404:  # counted if its caller does not see the Group
+                self._authenticator.refusal(NotFound(request.path), request)
             return error_response(request, error)
         except Problem as problem:
             problem = self._authenticator.refusal(problem, request)
@@ -291,6 +300,20 @@ def find_route(raw_path: str) -> FoundRoute:
         if parts is not None and (route.in_context or not is_below):
             return FoundRoute(route, parts, context)
     raise status_error(404)
+
+
+def groups_of_path(raw_path: str, context_ids: ContextIds) -> tuple[str, ...]:
+    """The xids of the Groups of which one stands for the context that a path names, by itself or with its subject.
+
+    None for a path that names no context, such as that of a schema by its id. raw_path: with `BASE`.
+    """
+    try:
+        _, parts, context = find_route(raw_path.removeprefix(BASE))
+    except SchemaRegistryError:
+        return ()
+    if "subject" in parts:
+        context = parse_subject(parts["subject"], context or DEFAULT_CONTEXT).context
+    return tuple(map(group_xid, context_ids.candidates(context))) if context else ()
 
 
 def _match(pattern: list[str], segments: list[str]) -> dict[str, str] | None:

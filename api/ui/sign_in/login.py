@@ -14,6 +14,7 @@ from annals.api.auth.credentials import InvalidCredential, RequestCredential, Sc
 from annals.api.auth.identity import Identity
 from annals.api.auth.oidc.provider import OidcProvider
 from annals.api.auth.oidc.sign_in_state import SignInState, cookie_name, new_state, parse_cookie
+from annals.api.auth.sessions.provider_tokens import ProviderTokens
 from annals.api.auth.sessions.sessions import PROVIDER, Sessions
 from annals.api.http.methods import options_response
 from annals.api.http.query_params import all_query_params
@@ -49,6 +50,7 @@ _ENDED: Final = "The session has ended, and nothing has been saved. After the si
 #: The status of a redirect after which a browser sends the same form again.
 _SAME_FORM: Final = 307
 _NOTHING: Final[Mapping[str, str]] = {}
+_NO_TOKENS: Final = ProviderTokens()
 _NOT_SIGNED_IN: Final = "The provider has not signed you in."
 _BAD_STATE: Final = "this sign-in was not begun in this browser, has been completed before, or took too long"
 
@@ -152,6 +154,7 @@ class LoginRoutes:
         Raises: BadRequest for a `state` that is not of this browser, ProviderUnavailable, TooManyAttempts.
         """
         assert self._provider is not None, "the route exists with a provider only"
+        self._authenticator.check_attempts(request)  # before anything is stored
         params = {name: values[0] for name, values in all_query_params(request).items() if len(values) == 1}
         state = await self._take_state(request, params.get("state", ""))
         cleared = cookie_header(request, state.cookie_name, "", 0)
@@ -159,18 +162,20 @@ class LoginRoutes:
             await self._provider.check_issuer(params.get("iss"))
             if "code" not in params:
                 raise InvalidCredential(f"the provider answers {params.get('error', '')[:100]}", "provider", PROVIDER)
-            identity, refresh_token = await self._provider.redeem(params["code"], state, self._sessions.key)
+            identity, tokens = await self._provider.redeem(params["code"], state, self._sessions.key)
         except InvalidCredential as error:
             self._authenticator.refused(request, error)
             page = await self.show(request, state.next, _NOT_SIGNED_IN, 401)
             return Response(page.status, [*page.headers, cleared], page.body)
-        return await self._begin(request, state.next, identity, refresh_token, [cleared])
+        return await self._begin(request, state.next, identity, tokens, [cleared])
 
     async def sign_out(self, request: Request) -> Response:
         """Ends the session, and goes on to the provider's own sign-out."""
         cookie = session_cookie(request)
-        kind = await self._sessions.end(cookie) if cookie is not None else None
-        url = self._provider.sign_out_url() if self._provider and kind == PROVIDER else None
+        ended = await self._sessions.end(cookie) if cookie is not None else None
+        url = None
+        if self._provider is not None and ended is not None and ended.authenticator == PROVIDER:
+            url = await self._provider.sign_out_url(ended.id_token)
         return redirect(url or below_root(request, LOGIN), clear_session_cookie(request))
 
     async def _take_state(self, request: Request, text: str) -> SignInState:
@@ -185,8 +190,8 @@ class LoginRoutes:
         request: Request,
         next: str,
         identity: Identity,
-        refresh_token: str = "",
+        tokens: ProviderTokens = _NO_TOKENS,
         headers: list[tuple[bytes, bytes]] | None = None,
     ) -> Response:
-        cookie = await self._sessions.begin(identity, refresh_token, session_cookie(request))
+        cookie = await self._sessions.begin(identity, tokens, session_cookie(request))
         return redirect(below_root(request, next), [*set_session_cookie(request, cookie), *(headers or [])])

@@ -9,7 +9,7 @@ import logging
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -17,6 +17,7 @@ from annals.api.auth.limits import failed_attempts
 from annals.api.auth.limits.failed_attempts import MAX_ENTRIES, WINDOW_SECONDS, FailedAttempts
 from annals.api.auth.limits.request_rates import RequestRates
 from annals.domain.errors.http_errors import TooManyAttempts, TooManyRequests
+from annals.domain.model.builtin import default_source
 from tests.api.auth.test_basic import ENTRIES, basic
 from tests.api.auth.test_jwt import KEY, jwk, token
 from tests.support.registries.in_process import Api, create, serving
@@ -181,7 +182,7 @@ def test_no_body_is_read(api: Api) -> None:
         return int(sent[0]["status"])
 
     paths = ("/dirs", "/subscriptions", "/-/links", "/-/subscriptions/preview", "/-/import")
-    for path in (*paths, "/compat/confluent/subjects/s/versions", "/compat/schemaregistry/v0.2/schemagroups"):
+    for path in (*paths, "/compat/confluent/subjects/s/versions", "/compat/schemaregistry/v0.2/v0.2/schemagroups"):
         assert api.runner.run(status("Bearer guess", path)) == 401
     for _ in range(50):
         api.runner.run(status("Bearer guess", "/"))
@@ -369,6 +370,59 @@ def test_many_guesses_at_once(api: Api, monkeypatch: pytest.MonkeyPatch) -> None
     # the same good credential many times is one check
     hashed.clear()
     assert set(api.runner.run(send_all([("ada", "right", "192.0.2.5")] * 100))) == {200}
+
+
+FACADE_PATHS: Final = {
+    "GET": (
+        "/compat/schemaregistry/v0.2/schemagroups/shut",
+        "/compat/schemaregistry/v0.2/schemagroups/nowhere/schemas",
+        "/compat/confluent/subjects/:.shut:s/versions",
+        "/compat/confluent/contexts/.nowhere/subjects/s/versions/1",
+        "/compat/confluent/subjects/s/versions",  # the caller does not see the Group of the default context
+        "/ui/explore/schemagroups/shut",
+    ),
+    "POST": ("/compat/confluent/subjects/:.shut:s",),
+}
+#: What is not there, or is refused, for other reasons.
+OTHER_FACADE_PATHS: Final = {
+    "GET": (
+        "/compat/schemaregistry/v0.2/schemagroups/seen/schemas/none",
+        "/compat/schemaregistry/v0.2/nothing",
+        "/compat/confluent/subjects/:.seen:none/versions",
+        "/compat/confluent/schemas/ids/99",
+        "/compat/confluent/nothing",
+        "/ui/explore/schemagroups/seen/schemas/none",
+        "/ui/nothing",
+    ),
+    "POST": ("/compat/confluent/subjects/:.seen:none",),
+}
+
+
+def test_reads_of_hidden_groups_by_other_doors_are_counted(sqlite_url: str) -> None:
+    """ACC-111: on the façades and on pages, by the Group that a path or a subject names."""
+    callers = {"part": {"name": "part", "groups": {"/schemagroups/seen": "reader"}}}
+    create(sqlite_url, default_source())
+    with serving(sqlite_url, tokens=json.dumps(json.loads(TOKENS) | callers)) as api:
+        for group in ("shut", "seen"):
+            api.done("PUT", f"/schemagroups/{group}", {}, **GOOD)
+        part = {"authorization": "Bearer part"}
+
+        def hidden() -> float:
+            metrics = api.send("GET", "/-/metrics", **GOOD).text
+            return sum(float(line.split()[1]) for line in metrics.splitlines() if 'denied_total{kind="hidden"}' in line)
+
+        def not_found(paths: dict[str, tuple[str, ...]]) -> list[float]:
+            counts = []
+            for method, path in ((method, path) for method, each in paths.items() for path in each):
+                before, body = hidden(), b'{"schema": "\\"int\\""}' if method == "POST" else None
+                answer = api.send(method, path, body, **part)
+                assert answer.status_code == 404, path
+                assert api.send(method, path, body, **GOOD).status_code in (200, 404)
+                counts.append(hidden() - before)
+            return counts
+
+        assert not_found(FACADE_PATHS) == [1.0] * 7
+        assert not_found(OTHER_FACADE_PATHS) == [0.0] * 8
 
 
 @pytest.mark.parametrize("path", ["/dirs/shut", "/dirs/nowhere", "/-/history/dirs/shut", "/dirs/shut/files/f$details"])

@@ -22,6 +22,8 @@ URL = {"ANNALS_PUBLIC_URL": "https://registry.example.com"}
         ({"ANNALS_OIDC_ISSUER": "http://login.example.com", **CLIENT, **URL}, "ANNALS_OIDC_ISSUER"),
         ({**ISSUER, **CLIENT, **URL, "ANNALS_OIDC_SCOPES": "profile"}, "ANNALS_OIDC_SCOPES"),
         ({**ISSUER, **CLIENT, **URL, "ANNALS_OIDC_CLIENT_SECRET_FILE": "none"}, "ANNALS_OIDC_CLIENT_SECRET_FILE"),
+        ({"ANNALS_OIDC_CLI_CLIENT_ID": "cli"}, "ANNALS_OIDC_CLI_CLIENT_ID"),
+        ({**ISSUER, **CLIENT, **URL, "ANNALS_OIDC_CLI_CLIENT_ID": "annals"}, "ANNALS_OIDC_CLI_CLIENT_ID"),
         ({"ANNALS_SESSION_IDLE": "0"}, "ANNALS_SESSION_IDLE"),
     ],
 )

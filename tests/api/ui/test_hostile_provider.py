@@ -17,6 +17,7 @@ import pytest
 
 from annals.api.auth.issuer_requests import MAX_BYTES
 from annals.api.auth.oidc.provider_metadata import parse_metadata
+from annals.commands.store.database.engine import open_engine
 from tests.api.auth.test_jwt import KEY, jwk, signed
 from tests.support.registries.in_process import Api, create, serving
 
@@ -198,6 +199,25 @@ def test_a_good_answer(api: Api, provider: HostileProvider) -> None:
     assert hmac.compare_digest(create_s256_code_challenge(sent["code_verifier"]), params["code_challenge"])
     assert sent["redirect_uri"] == params["redirect_uri"] == f"{BASE}/ui/login/callback"
     assert sent["code_verifier"] not in cookie and sent["client_id"] == "annals"
+
+
+@pytest.mark.parametrize("headers", [{}, {"authorization": "Bearer x"}, {"cookie": "annals=x"}])
+@pytest.mark.parametrize("path", ["/", "/-/log", "/compat/confluent/subjects"])
+def test_a_challenge_where_only_a_provider_is_set(api: Api, path: str, headers: dict[str, str]) -> None:
+    """ACC-18, RFC 9110: each 401 has a challenge, also where `Authorization` carries no credential."""
+    api.client.cookies.clear()
+    answer = api.send("GET", path, **headers)
+    assert (answer.status_code, answer.headers.get_list("www-authenticate")) == (401, ['Cookie realm="annals"'])
+
+
+def test_failed_callbacks_are_bounded(provider: HostileProvider, store_url: str) -> None:
+    """ACC-110: beyond the attempts of an address a callback is 429, and stores nothing."""
+    create(store_url)
+    with serving(store_url, public_url=BASE, oidc_issuer=provider.issuer, oidc_client_id="annals") as api:
+        refused = (400, {"error": "invalid_grant"})
+        assert [complete(api, provider, lambda nonce: refused).status_code for _ in range(52)] == [401] * 50 + [429] * 2
+    with open_engine(store_url).connect() as connection:
+        assert connection.exec_driver_sql("SELECT count(*) FROM session_used_state").scalar() == 50
 
 
 METADATA: Final = {

@@ -5,63 +5,27 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import httpx
+import jwt
 import pytest
 
-from tests.support.oidc import CLIENT, SECRET, Browser, Provider, provider
-from tests.support.ports import free_port
+from tests.support.oidc import CLIENT, SECRET, Browser
+from tests.support.oidc_site import TOKENS, Site, running_site
 from tests.support.serving import serving
 
 pytestmark = [pytest.mark.uses("Node.js"), pytest.mark.timeout(120)]
 ACCOUNTS = {"ada": {"role": "writer"}, "rita": {"role": "reader"}, "anonymous": {"role": "admin"}}
-TOKENS = {"t": {"name": "ci", "role": "reader"}}
-MASTER_KEY = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
 CALLBACK = "/ui/login/callback"
-
-
-class Site(NamedTuple):
-    """A registry that signs people in at a provider."""
-
-    url: str
-    provider: Provider
-    folder: Path
-
-    def change_sessions(self, assignments: str) -> None:
-        """Changes the rows of all sessions, as time does."""
-        with closing(sqlite3.connect(self.folder / "annals.db", timeout=30)) as db:
-            db.execute(f"UPDATE session SET {assignments}")
-            db.commit()
-
-
-@contextmanager
-def running_site(folder: Path, is_confidential: bool) -> Iterator[Site]:
-    """One with tokens too. is_confidential: it has a secret at the provider, and a master key for refresh tokens."""
-    port = free_port()
-    url = f"http://127.0.0.1:{port}"
-    (folder / "secret").write_text(SECRET + "\n")
-    public_client: dict[str, Any] = {"token_endpoint_auth_method": "none"}
-    with provider(folder, url, **({} if is_confidential else public_client)) as running:
-        settings = {
-            "ANNALS_OIDC_ISSUER": running.issuer,
-            "ANNALS_OIDC_CLIENT_ID": CLIENT,
-            "ANNALS_OIDC_NAME": "the <office>",
-            "ANNALS_PUBLIC_URL": url,
-            "ANNALS_TOKENS": json.dumps(TOKENS),
-        }
-        secrets = {"ANNALS_OIDC_CLIENT_SECRET_FILE": str(folder / "secret"), "ANNALS_MASTER_KEY": MASTER_KEY}
-        settings |= secrets if is_confidential else {}
-        with serving(f"sqlite:///{folder}/annals.db", folder, "--port", str(port), **settings):
-            yield Site(url, running, folder)
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    with running_site(tmp_path_factory.mktemp("site"), True) as site:
+    with running_site(tmp_path_factory.mktemp("site")) as site:
         yield site
 
 
@@ -93,6 +57,8 @@ def test_a_person_signs_in_and_out(site: Site) -> None:
     cookies = {"annals": browser.client.cookies["annals"]}
     browser.submit()
     assert browser.page.url.host == "127.0.0.1" and "/session/end" in str(browser.page.url)
+    claims = jwt.decode(browser.page.url.params["id_token_hint"], options={"verify_signature": False})
+    assert (claims["sub"], claims["aud"]) == ("ada", CLIENT)
     assert whoami(browser, site)["name"] == "anonymous"
     copied = httpx.get(f"{site.url}/-/whoami", cookies=cookies)
     assert copied.status_code == 401 and "Max-Age=0" in copied.headers["set-cookie"]
@@ -146,7 +112,7 @@ def test_what_is_kept(site: Site) -> None:
 
 def test_a_public_client_without_a_master_key(tmp_path: Path) -> None:
     """ACC-56: PKCE alone protects the code; without a place for a refresh token, a session lasts an hour."""
-    with running_site(tmp_path, False) as site:
+    with running_site(tmp_path, is_confidential=False) as site:
         browser = signed_in(site)
         assert whoami(browser, site)["name"] == "ada"
         with closing(sqlite3.connect(site.folder / "annals.db", timeout=30)) as db:
@@ -209,7 +175,7 @@ def test_two_tabs(site: Site) -> None:
 
 def test_a_provider_that_is_down(tmp_path: Path) -> None:
     """ACC-51: the server starts, says so, and takes other credentials; a callback in between is 502."""
-    with running_site(tmp_path, True) as site:
+    with running_site(tmp_path) as site:
         browser = signed_in(site, stops_at=CALLBACK)
         port, url = urlsplit(site.url).port, site.url
         issuer = site.provider.issuer

@@ -1,0 +1,117 @@
+"""Sessions without a server: the tokens of a provider that they keep, and how many a caller has."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from typing import Final
+
+import pytest
+
+from annals.api.auth.credentials import InvalidCredential
+from annals.api.auth.identity import Identity
+from annals.api.auth.sessions.provider_tokens import ProviderTokens, seal_tokens, unseal_tokens
+from annals.api.auth.sessions.session_settings import SessionSettings
+from annals.api.auth.sessions.sessions import CHECK_SECONDS, PROVIDER, UNCHECKED_SECONDS, Sessions
+from annals.commands.store.secrets import Vault
+from annals.domain.access.roles import Caller, Role
+from annals.projections.sessions.session_store import MAX_SESSIONS, SessionStore
+from tests.support.registries.in_process import create
+
+KEY: Final = bytes([1]) * 32
+TOKENS: Final = ProviderTokens("a refresh token", "an ID token")
+ADA: Final = Identity(Caller("ada", Role.READER), PROVIDER)
+
+
+class Provider:
+    """One that confirms everybody whose refresh token it has given."""
+
+    async def refresh(self, refresh_token: str) -> tuple[Identity, ProviderTokens]:
+        assert refresh_token == TOKENS.refresh_token
+        return Identity(Caller("ada", Role.WRITER), PROVIDER), TOKENS
+
+
+class Clock:
+    """Seconds since 1970, as a test says."""
+
+    now = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def store(store_url: str) -> Iterator[SessionStore]:
+    create(store_url)
+    with closing(SessionStore(store_url)) as store:
+        yield store
+
+
+def opened(store: SessionStore, clock: Clock, *keys: bytes) -> Sessions:
+    sessions = Sessions(store, SessionSettings(), Vault(keys), Provider(), clock)
+    sessions.open()
+    return sessions
+
+
+def no_list(authenticator: str) -> Sequence[Identity] | None:
+    """No other authenticator is on."""
+    return None
+
+
+def caller(sessions: Sessions, cookie: str) -> Caller | None:
+    try:
+        return asyncio.run(sessions.identify(cookie, no_list)).caller
+    except InvalidCredential:
+        return None
+
+
+def test_the_id_token_comes_back_at_sign_out(store: SessionStore) -> None:
+    """ACC-57: once, with the way the session began."""
+    sessions = opened(store, Clock(), KEY)
+    cookie = asyncio.run(sessions.begin(ADA, TOKENS))
+    assert asyncio.run(sessions.end(cookie)) == (PROVIDER, TOKENS.id_token)
+    assert asyncio.run(sessions.end(cookie)) is None
+
+
+def test_without_a_master_key_no_token_is_kept(store: SessionStore) -> None:
+    """ACC-56: tokens are kept encrypted or not at all."""
+    sessions = opened(store, Clock())
+    assert asyncio.run(sessions.end(asyncio.run(sessions.begin(ADA, TOKENS)))) == (PROVIDER, "")
+
+
+def test_an_id_token_alone_does_not_make_a_session_longer(store: SessionStore) -> None:
+    """ACC-56: what nobody can ask the provider about lasts an hour."""
+    clock = Clock()
+    sessions = opened(store, clock, KEY)
+    cookie = asyncio.run(sessions.begin(ADA, ProviderTokens(id_token="an ID token")))
+    clock.now += CHECK_SECONDS
+    assert caller(sessions, cookie) == ADA.caller
+    clock.now += UNCHECKED_SECONDS - CHECK_SECONDS
+    assert caller(sessions, cookie) is None
+
+
+def test_tokens_of_another_session_do_not_open(store: SessionStore) -> None:
+    """ACC-56: a row that somebody copies over another one gives no tokens."""
+    vault = Vault([KEY])
+    assert unseal_tokens(vault, "one", *seal_tokens(vault, "one", TOKENS)) == TOKENS
+    assert unseal_tokens(vault, "other", *seal_tokens(vault, "one", TOKENS)) is None
+
+
+def test_sessions_of_one_caller_are_bounded(store: SessionStore) -> None:
+    """ACC-54: a sign-in in a loop ends its own sessions, those used longest ago, and nobody else's."""
+    clock = Clock()
+    sessions = opened(store, clock)
+    other = asyncio.run(sessions.begin(Identity(Caller("jo"), "jwt")))
+    first, second = (asyncio.run(sessions.begin(ADA)) for _ in range(2))
+    clock.now += 100
+    assert caller(sessions, first) == ADA.caller, "a use, so that the second one is the oldest"
+    last = [asyncio.run(sessions.begin(ADA)) for _ in range(MAX_SESSIONS - 1)]
+    assert [caller(sessions, cookie) is None for cookie in (other, first, second, *last)] == [
+        False,
+        False,
+        True,
+        *[False] * len(last),
+    ]
+    for _ in range(3):  # in the same second
+        assert caller(sessions, asyncio.run(sessions.begin(ADA))) == ADA.caller
