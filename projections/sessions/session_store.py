@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Any, Final
 
+from sqlalchemy import inspect
+
+from annals.commands.store.database.engine import WRITING, open_engine
 from annals.projections.sessions import tables
 from annals.projections.subscriptions.state import delivery_store
 from annals.projections.subscriptions.state.delivery_store import DeliveryStore
@@ -44,6 +47,19 @@ class SessionRow:
     sealed: bytes = b""
 
 
+def _drop_without_names(url: str) -> None:
+    """Ends the sessions that an older program began, which do not name their callers: these sign in again."""
+    engine = open_engine(url)
+    try:
+        with engine.execution_options(**{WRITING: True}).begin() as connection:
+            found = inspect(connection)
+            name = tables.session.name
+            if found.has_table(name) and "name" not in {column["name"] for column in found.get_columns(name)}:
+                connection.exec_driver_sql(f"DROP TABLE IF EXISTS {name}")
+    finally:
+        engine.dispose()
+
+
 class SessionStore:
     """The sessions of a registry, for all of its processes. Its methods block; any thread may call them.
 
@@ -60,6 +76,7 @@ class SessionStore:
 
     def open(self) -> bytes:
         """Creates missing tables. Returns the key that signs cookies."""
+        _drop_without_names(self._url)
         delivery_store.create_tables(self._url, tables.METADATA)
         with self._writer_lock, self._writer.writing() as db:
             db.run("INSERT INTO session_key VALUES (1, ?) ON CONFLICT DO NOTHING", (secrets.token_bytes(_KEY_BYTES),))

@@ -8,6 +8,7 @@ from contextlib import closing
 from typing import Final
 
 import pytest
+from sqlalchemy import create_engine
 
 from annals.api.auth.credentials import InvalidCredential
 from annals.api.auth.identity import Identity
@@ -115,3 +116,17 @@ def test_sessions_of_one_caller_are_bounded(store: SessionStore) -> None:
     ]
     for _ in range(3):  # in the same second
         assert caller(sessions, asyncio.run(sessions.begin(ADA))) == ADA.caller
+
+
+def test_the_table_of_an_older_program(store_url: str) -> None:
+    """ACC-54: its sessions end, because they do not say whose they are; sign-ins work."""
+    create(store_url)
+    engine = create_engine(store_url)
+    with engine.begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE session (hash TEXT PRIMARY KEY, caller TEXT NOT NULL)")
+    engine.dispose()
+    with closing(SessionStore(store_url)) as store:
+        sessions = opened(store, Clock(), KEY)
+        cookie = asyncio.run(sessions.begin(ADA, TOKENS))
+    with closing(SessionStore(store_url)) as store:
+        assert caller(opened(store, Clock(), KEY), cookie) == ADA.caller

@@ -11,8 +11,9 @@ import pytest
 
 from annals.domain.model.builtin import default_source
 from tests.api.ui.pages import TOKENS
-from tests.api.ui.test_provider import Site, running_site, signed_in
+from tests.api.ui.test_provider import signed_in
 from tests.support.html_pages import Element, HtmlPage
+from tests.support.oidc_site import Site, running_site
 from tests.support.registries.in_process import Api, create, serving
 
 FIELDS: Final = {"action": "save", "schemagroupid": "g", "name": "typed <before>", "other attributes": ""}
@@ -57,7 +58,7 @@ def test_the_name_of_a_chosen_file(api: Api) -> None:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    with running_site(tmp_path_factory.mktemp("site"), True) as site:
+    with running_site(tmp_path_factory.mktemp("site")) as site:
         yield site
 
 
