@@ -15,8 +15,9 @@ _ADDRESS: Final = re.compile(r"Confluent's API at (https?://\S+)")
 
 
 @contextmanager
-def serving_confluent(database: str, place: Path) -> Iterator[str]:
+def serving_confluent(database: str, place: Path, **settings: str) -> Iterator[str]:
     """The address of the port (CSR-101, CSR-102), as long as the block lasts. What the server says is in `place`."""
-    with serving(database, place, ANNALS_CONFLUENT_PORT="0"):
+    place.mkdir(exist_ok=True)
+    with serving(database, place, ANNALS_CONFLUENT_PORT="0", **settings):
         # The line with this address follows the one that `serving` waits for.
         yield until(lambda: _ADDRESS.search((place / "serve.log").read_text()))[1]

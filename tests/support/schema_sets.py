@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -17,25 +13,13 @@ from annals.projections.confluent_copy.rest_api import HttpApi
 from annals.projections.confluent_copy.rest_reader import RestReader
 from annals.projections.confluent_copy.subject_copy import SubjectCopy
 from annals.projections.outgoing.destination_guard import DestinationGuard
-from tests.support.serving import serving
 
-_OWN_ADDRESS = re.compile(r"Confluent's API at (https?://\S+)")
 _BASES = {
     "AVRO": '{"type": "record", "name": "Base", "namespace": "shop", "fields": []}',
     "JSON": '{"title": "base", "type": "object"}',
     "PROTOBUF": 'syntax = "proto3";\npackage shop;\n\nmessage Base {\n  string a = 1;\n}\n',
 }
 _NAMES = {"AVRO": "shop.Base", "JSON": "base.json", "PROTOBUF": "base.proto"}
-
-
-@contextmanager
-def served(database: str, cwd: Path, **settings: str) -> Iterator[str]:
-    """The URL of Confluent's API of a served registry."""
-    cwd.mkdir(exist_ok=True)
-    with serving(database, cwd, ANNALS_CONFLUENT_PORT="0", **settings):
-        address = _OWN_ADDRESS.search((cwd / "serve.log").read_text())
-        assert address is not None
-        yield address[1]
 
 
 def fill(url: str, count: int) -> None:

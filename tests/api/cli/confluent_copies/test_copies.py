@@ -18,9 +18,10 @@ from annals.commands.store.log import Store
 from annals.domain.confluent.subjects import Subject
 from annals.projections.kafka.cluster import KafkaCluster
 from tests.support.brokers.kafka import kafka
+from tests.support.confluent import serving_confluent
 from tests.support.console import Annals
 from tests.support.forks import Fork
-from tests.support.schema_sets import contents, done, fill, register, served
+from tests.support.schema_sets import contents, done, fill, register
 from tests.support.serving import environment
 
 AVRO = '{"type": "record", "name": "Order", "fields": []}'
@@ -47,7 +48,7 @@ def report(path: Path) -> list[dict[str, Any]]:
 
 def there_and_back(annals: Annals, folder: Path, store_url: str, count: int) -> None:
     """Fills a registry, imports it into a second one, and exports that one to a third one."""
-    with served(sqlite(folder, "first"), folder / "first") as first:
+    with serving_confluent(sqlite(folder, "first"), folder / "first") as first:
         fill(first, count)
         source = contents(first)
         copied = annals("import", "--from-confluent", first, "--database", store_url, "--report", "report.jsonl")
@@ -61,9 +62,9 @@ def there_and_back(annals: Annals, folder: Path, store_url: str, count: int) -> 
         again = annals("import", "--from-confluent", first, "--database", store_url)
         assert (again.code, again.out) == (0, f"{len(lines) - 1} equal\n"), again.err
         assert last_position(store_url) == position
-    with served(store_url, folder / "second") as second:
+    with serving_confluent(store_url, folder / "second") as second:
         assert contents(second) == source
-    with served(sqlite(folder, "third"), folder / "third") as third:
+    with serving_confluent(sqlite(folder, "third"), folder / "third") as third:
         exported = annals("export", "--to-confluent", third, "--database", store_url, "--report", "export.jsonl")
         assert exported.code == 0, (exported.err, (folder / "export.jsonl").read_text())
         assert contents(third) == source
@@ -86,8 +87,8 @@ def test_a_large_registry_is_copied_there_and_back(annals: Annals, folder: Path,
 def test_a_copy_goes_through_a_server(annals: Annals, folder: Path) -> None:
     # CSR-1011: --server
     with (
-        served(sqlite(folder, "first"), folder / "first") as first,
-        served(sqlite(folder, "second"), folder / "second") as second,
+        serving_confluent(sqlite(folder, "first"), folder / "first") as first,
+        serving_confluent(sqlite(folder, "second"), folder / "second") as second,
     ):
         fill(first, 12)
         root = (folder / "second" / "serve.log").read_text().split("Annals serves ")[1].split()[0]
@@ -100,7 +101,7 @@ def test_a_copy_goes_through_a_server(annals: Annals, folder: Path) -> None:
 def test_a_killed_copy_is_finished_by_the_next(annals: Annals, folder: Path) -> None:
     # CSR-1005
     database = sqlite(folder, "second")
-    with served(sqlite(folder, "first"), folder / "first") as first:
+    with serving_confluent(sqlite(folder, "first"), folder / "first") as first:
         fill(first, 40)
         source = contents(first)
         for lines in (3, 20):  # killed after so many lines, whatever is under way then
@@ -110,7 +111,7 @@ def test_a_killed_copy_is_finished_by_the_next(annals: Annals, folder: Path) -> 
         position = last_position(database)
         assert annals("import", "--from-confluent", first, "--database", database).code == 0
         assert last_position(database) == position
-    with served(database, folder / "second") as second:
+    with serving_confluent(database, folder / "second") as second:
         assert contents(second) == source
 
 
@@ -138,12 +139,12 @@ def _position_or_none(database: str) -> int:
 def test_conflicts_are_left_out_and_the_rest_goes_on(annals: Annals, folder: Path) -> None:
     # CSR-1004
     database = sqlite(folder, "second")
-    with served(sqlite(folder, "first"), folder / "first") as first, httpx.Client(base_url=first) as client:
+    with serving_confluent(sqlite(folder, "first"), folder / "first") as first, httpx.Client(base_url=first) as client:
         register(client, "taken", {"schema": AVRO})
         register(client, "numbered", {"schema": OTHER})
         register(client, "free", {"schema": '"string"'})
         done(client, "PUT", "/config", {"compatibility": "FULL"})
-        with served(database, folder / "second") as second, httpx.Client(base_url=second) as other:
+        with serving_confluent(database, folder / "second") as second, httpx.Client(base_url=second) as other:
             register(other, "mine", {"schema": '"int"'})  # id 1, which is AVRO's at the source
             register(other, "numbered", {"schema": '"long"'})
             done(other, "PUT", "/config", {"compatibility": "NONE"})
@@ -167,7 +168,7 @@ def test_conflicts_are_left_out_and_the_rest_goes_on(annals: Annals, folder: Pat
 def test_a_context_is_moved_into_another(annals: Annals, folder: Path) -> None:
     # CSR-1001, CSR-1004: --context, --subject-prefix, --into
     database = sqlite(folder, "second")
-    with served(sqlite(folder, "first"), folder / "first") as first, httpx.Client(base_url=first) as client:
+    with serving_confluent(sqlite(folder, "first"), folder / "first") as first, httpx.Client(base_url=first) as client:
         register(client, ":.a:order", {"schema": AVRO})
         reference = {"name": "Order", "subject": ":.a:order", "version": 1}
         user = '{"type": "record", "name": "User", "fields": [{"name": "last", "type": "Order"}]}'
@@ -177,7 +178,7 @@ def test_a_context_is_moved_into_another(annals: Annals, folder: Path) -> None:
         selection = ("--context", "a", "--subject-prefix", "order", "--into", "b")
         copied = annals("import", "--from-confluent", first, "--database", database, *selection)
         assert copied.code == 0, copied.err
-    with served(database, folder / "second") as second:
+    with serving_confluent(database, folder / "second") as second:
         found = {subject: copy.versions for subject, copy in contents(second).items() if subject.name}
     assert {*found} == {Subject(".b", "order"), Subject(".b", "order-user")}
     assert found[Subject(".b", "order-user")][0].references[0].subject == "order"
@@ -186,7 +187,7 @@ def test_a_context_is_moved_into_another(annals: Annals, folder: Path) -> None:
 def test_versions_that_refer_to_their_own_subject(annals: Annals, folder: Path) -> None:
     # CSR-1003: a subject in two parts
     database = sqlite(folder, "second")
-    with served(sqlite(folder, "first"), folder / "first") as first, httpx.Client(base_url=first) as client:
+    with serving_confluent(sqlite(folder, "first"), folder / "first") as first, httpx.Client(base_url=first) as client:
         register(client, "s", {"schema": AVRO})
         done(client, "PUT", "/config", {"compatibility": "NONE"})
         user = '{"type": "record", "name": "User", "fields": [{"name": "last", "type": "Order"}]}'
@@ -195,21 +196,24 @@ def test_versions_that_refer_to_their_own_subject(annals: Annals, folder: Path) 
         source = contents(first)
         copied = annals("import", "--from-confluent", first, "--database", database)
         assert copied.code == 0, copied.err
-    with served(database, folder / "second") as second:
+    with serving_confluent(database, folder / "second") as second:
         assert contents(second) == source
 
 
 def test_the_default_version_is_the_latest_one(annals: Annals, folder: Path) -> None:
     # CSR-1003: all Versions come in one interaction, and some go in the next
     database = sqlite(folder, "second")
-    with served(sqlite(folder, "first"), folder / "first") as first, httpx.Client(base_url=first) as client:
+    with serving_confluent(sqlite(folder, "first"), folder / "first") as first, httpx.Client(base_url=first) as client:
         done(client, "PUT", "/config", {"compatibility": "NONE"})
         for number in range(1, 12):
             register(client, "s", {"schema": f'{{"type": "record", "name": "R{number}", "fields": []}}'})
         for number in (1, 5, 10):
             done(client, "DELETE", f"/subjects/s/versions/{number}")
         assert annals("import", "--from-confluent", first, "--database", database).code == 0
-    with served(database, folder / "second") as second, httpx.Client(base_url=second.rpartition(":")[0]) as client:
+    with (
+        serving_confluent(database, folder / "second") as second,
+        httpx.Client(base_url=second.rpartition(":")[0]) as client,
+    ):
         root = (folder / "second" / "serve.log").read_text().split("Annals serves ")[1].split()[0]
         meta = done(client, "GET", f"{root}/schemagroups/default/schemas/s/meta")
         versions = done(client, "GET", f"{root}/schemagroups/default/schemas/s/versions")
@@ -238,7 +242,7 @@ def check_records(annals: Annals, folder: Path, *source: str | Path) -> None:
     position = last_position(database)
     assert annals("import", *source, "--database", database).out == "3 equal\n"
     assert last_position(database) == position
-    with served(database, folder / "second") as second:
+    with serving_confluent(database, folder / "second") as second:
         copy = contents(second)[Subject(".", "orders")]
     assert [(one.number, one.id, one.text, one.is_deleted) for one in copy.versions] == [
         (2, 11, OTHER.replace(" ", ""), True),
@@ -272,7 +276,7 @@ def test_following_a_registry(annals: Annals, folder: Path) -> None:
     # CSR-1011: deletions reach what the copy wrote and nobody changed; other things stay
     database, options = sqlite(folder, "second"), ["--report", "report.jsonl"]
     with (
-        served(sqlite(folder, "first"), folder / "first") as first,
+        serving_confluent(sqlite(folder, "first"), folder / "first") as first,
         httpx.Client(base_url=first) as client,
     ):
         for name in ("a", "b", "c"):
@@ -286,7 +290,7 @@ def test_following_a_registry(annals: Annals, folder: Path) -> None:
         assert kept.code == 0, kept.err
         lines = [line for line in report(folder / "report.jsonl") if line.get("subject") == "a" and "version" in line]
         assert [(line["outcome"], line["reason"]) for line in lines] == [("kept", "the source has deleted it since")]
-        with served(database, folder / "second") as second, httpx.Client(base_url=second) as other:
+        with serving_confluent(database, folder / "second") as second, httpx.Client(base_url=second) as other:
             register(other, "mine", {"schema": '"int"'})
             root = (folder / "second" / "serve.log").read_text().split("Annals serves ")[1].split()[0]
             arguments = ["import", "--from-confluent", first, "--server", root, "--follow", "--interval", "0.1"]

@@ -10,9 +10,10 @@ import pytest
 
 from annals.domain.confluent.subjects import Subject
 from tests.api.cli.confluent_copies.test_copies import AVRO, OTHER, report, sqlite
+from tests.support.confluent import serving_confluent
 from tests.support.console import Annals
 from tests.support.gateways import Asked, Told, gateway
-from tests.support.schema_sets import contents, done, register, served
+from tests.support.schema_sets import contents, done, register
 
 USER = '{"type": "record", "name": "User", "fields": [{"name": "last", "type": "Order"}]}'
 
@@ -26,7 +27,7 @@ def local_addresses(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def own(folder: Path) -> str:
     """The store of a registry: a subject with a soft-deleted version, and one that refers to it."""
     database = sqlite(folder, "own")
-    with served(database, folder / "own") as url, httpx.Client(base_url=url) as client:
+    with serving_confluent(database, folder / "own") as url, httpx.Client(base_url=url) as client:
         register(client, "once", {"schema": '"int"'})
         done(client, "DELETE", "/subjects/once")
         done(client, "DELETE", "/subjects/once?permanent=true")
@@ -45,7 +46,7 @@ def test_new_ids(annals: Annals, folder: Path, own: str) -> None:
     def without_modes(asked: Asked) -> Told | None:
         return Told(405, None) if asked.path.startswith("/mode") else None
 
-    with served(sqlite(folder, "other"), folder / "other") as other, httpx.Client(base_url=other) as client:
+    with serving_confluent(sqlite(folder, "other"), folder / "other") as other, httpx.Client(base_url=other) as client:
         register(client, "mine", {"schema": '"long"'})  # so that ids differ
         with gateway(other, without_modes) as target:
             refused = annals("export", "--to-confluent", target.url, "--database", own)
@@ -66,11 +67,11 @@ def test_new_ids(annals: Annals, folder: Path, own: str) -> None:
 
 def test_the_past(annals: Annals, folder: Path, own: str) -> None:
     then = datetime.now(UTC).isoformat()
-    with served(own, folder / "own") as url, httpx.Client(base_url=url) as client:
+    with serving_confluent(own, folder / "own") as url, httpx.Client(base_url=url) as client:
         past = contents(url)
         register(client, "later", {"schema": '"string"'})
         done(client, "DELETE", "/subjects/users")
-    with served(sqlite(folder, "other"), folder / "other") as other:
+    with serving_confluent(sqlite(folder, "other"), folder / "other") as other:
         copied = annals("export", "--to-confluent", other, "--database", own, "--asof", then)
         assert copied.code == 0, copied.err
         assert contents(other) == past
@@ -80,14 +81,14 @@ def test_the_past(annals: Annals, folder: Path, own: str) -> None:
 
 def test_into_another_context(annals: Annals, folder: Path, own: str) -> None:
     """References stay inside the copied context, and ids stay, since they count per context."""
-    with served(sqlite(folder, "other"), folder / "other") as other, httpx.Client(base_url=other) as client:
+    with serving_confluent(sqlite(folder, "other"), folder / "other") as other, httpx.Client(base_url=other) as client:
         register(client, "mine", {"schema": '"long"'})
         register(client, "mine2", {"schema": '"int"'})  # has an id that an exported schema has
         selection = ("--context", ".", "--into", "moved", "--subject-prefix", "")
         copied = annals("export", "--to-confluent", other, "--database", own, *selection)
         assert copied.code == 0, copied.err
         found = contents(other)
-    with served(own, folder / "own") as url:
+    with serving_confluent(own, folder / "own") as url:
         source = contents(url)
     for name in ("orders", "users"):
         moved, versions = found[Subject(".moved", name)].versions, source[Subject(".", name)].versions

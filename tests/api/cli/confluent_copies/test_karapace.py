@@ -19,10 +19,11 @@ import pytest
 from annals.domain.confluent.subjects import Subject
 from tests.api.cli.confluent_copies.test_copies import AVRO, OTHER, sqlite
 from tests.support.brokers.kafka import kafka
+from tests.support.confluent import serving_confluent
 from tests.support.console import Annals
 from tests.support.polling import until
 from tests.support.ports import free_port, wait_for_port
-from tests.support.schema_sets import contents, done, register, served
+from tests.support.schema_sets import contents, done, register
 
 PYTHON: Final = os.environ.get("KARAPACE_PYTHON")
 JSON: Final = '{"title": "base", "type": "object"}'
@@ -49,7 +50,7 @@ def test_a_copy_from_karapace(annals: Annals, folder: Path, monkeypatch: pytest.
         copied = annals("import", "--from-confluent", url, "--database", database)
         assert copied.code == 0, copied.err
         assert annals("import", "--from-confluent", url, "--database", database).out == "6 equal\n"
-    with served(database, folder / "second") as second:
+    with serving_confluent(database, folder / "second") as second:
         found = contents(second)
     orders, base = found[Subject(".", "orders")], found[Subject(".", "base")]
     assert [(one.number, one.id, one.is_deleted) for one in orders.versions] == [(1, 1, True), (2, 2, False)]

@@ -27,9 +27,10 @@ from annals.projections.confluent_copy.rest_reader import RestReader
 from annals.projections.confluent_copy.subject_copy import SubjectCopy
 from annals.projections.outgoing.destination_guard import DestinationGuard
 from tests.api.cli.confluent_copies.test_copies import report, sqlite
+from tests.support.confluent import serving_confluent
 from tests.support.console import Annals
 from tests.support.gateways import Answer, Asked, Change, Ignored, Told, gateway
-from tests.support.schema_sets import contents, done, fill, register, served
+from tests.support.schema_sets import contents, done, fill, register
 
 NOT_FOUND: Final = Told(404, {"error_code": 404, "message": "HTTP 404 Not Found"})
 NOT_ALLOWED: Final = Told(405, {"error_code": 405, "message": "HTTP 405 Method Not Allowed"})
@@ -106,7 +107,7 @@ PEERS["modes of subjects that have none"] = PEERS["no contexts"]._replace(answer
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a registry with schemas of all kinds, which tests only read."""
     place = tmp_path_factory.mktemp("filled")
-    with served(f"sqlite:///{place / 'first'}.db", place) as url:
+    with serving_confluent(f"sqlite:///{place / 'first'}.db", place) as url:
         fill(url, 30)
         yield url
 
@@ -117,7 +118,7 @@ def test_a_peer_of_another_make(annals: Annals, folder: Path, filled: str, make:
     with gateway(filled, peer.answer, peer.ignored, peer.change) as source:
         copied = annals("import", "--from-confluent", source.url, "--database", database)
         assert copied.code == 0, copied.err
-    with served(database, folder / "second") as second:
+    with serving_confluent(database, folder / "second") as second:
         assert _told(peer.expects(contents(second))) == _told(peer.expects(contents(filled)))
 
 
@@ -138,7 +139,7 @@ def test_requests_to_a_peer(annals: Annals, folder: Path, filled: str) -> None:
 
 def test_subjects_share_requests_to_a_server(annals: Annals, folder: Path, filled: str) -> None:
     """Those that refer to others follow in a second request, and each is an interaction of its own."""
-    with served(sqlite(folder, "second"), folder / "second") as second:
+    with serving_confluent(sqlite(folder, "second"), folder / "second") as second:
         root = (folder / "second" / "serve.log").read_text().split("Annals serves ")[1].split()[0]
         with gateway(root) as target:
             assert annals("import", "--from-confluent", filled, "--server", target.url).code == 0
@@ -149,8 +150,8 @@ def test_subjects_share_requests_to_a_server(annals: Annals, folder: Path, fille
 def test_a_subject_that_is_too_large_is_refused_alone(annals: Annals, folder: Path) -> None:
     large = {"type": "record", "name": "Large", "doc": "x" * 30_000, "fields": []}
     with (
-        served(sqlite(folder, "first"), folder / "first") as first,
-        served(sqlite(folder, "second"), folder / "second", ANNALS_MAX_BODY="20000") as second,
+        serving_confluent(sqlite(folder, "first"), folder / "first") as first,
+        serving_confluent(sqlite(folder, "second"), folder / "second", ANNALS_MAX_BODY="20000") as second,
         httpx.Client(base_url=first) as client,
     ):
         for number in range(5):
@@ -188,7 +189,7 @@ def test_a_busy_peer_is_asked_again_after_the_time_that_it_names(annals: Annals,
         assert copied.code == 0, copied.err
     assert seen["/contexts"][1] - seen["/contexts"][0] >= 2
     assert seen["/subjects"][1] - seen["/subjects"][0] >= 2  # the date has no fractions
-    with served(database, folder / "second") as second:
+    with serving_confluent(database, folder / "second") as second:
         assert contents(second) == contents(filled)
 
 
@@ -221,8 +222,8 @@ def test_a_subject_that_cannot_be_read_is_reported_and_stays(
         return Told(500, {"error_code": 50001, "message": "damaged"}) if fails and asked.path == "/mode/b" else None
 
     with (
-        served(sqlite(folder, "first"), folder / "first") as first,
-        served(sqlite(folder, "second"), folder / "second") as second,
+        serving_confluent(sqlite(folder, "first"), folder / "first") as first,
+        serving_confluent(sqlite(folder, "second"), folder / "second") as second,
         httpx.Client(base_url=first) as client,
         gateway(first, failing) as source,
         closing(HttpApi(source.url, DestinationGuard("127.0.0.1"))) as from_api,
@@ -244,8 +245,8 @@ def test_a_list_that_becomes_shorter_while_it_is_read(
     """A deletion moves what follows one place towards the beginning, from a page to come to one that was read."""
     monkeypatch.setattr(rest_api, "PAGE", 4)
     with (
-        served(sqlite(folder, "first"), folder / "first") as first,
-        served(sqlite(folder, "second"), folder / "second") as second,
+        serving_confluent(sqlite(folder, "first"), folder / "first") as first,
+        serving_confluent(sqlite(folder, "second"), folder / "second") as second,
         httpx.Client(base_url=first) as client,
     ):
         names = [f"s{number:02}" for number in range(20)]
