@@ -7,7 +7,7 @@ writers may not.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
@@ -60,6 +60,11 @@ class Caller:
     def places(self) -> tuple[str, ...] | None:
         """The places that the caller sees, in order; None for the whole registry. See `annals.domain.access.places`."""
         return None if self.role is not None else tuple(sorted(self.groups))
+
+    @property
+    def rights(self) -> Hashable:
+        """All that decides what the caller may do: callers with equal rights may do the same."""
+        return self.role, tuple(sorted(self.groups.items())), self.link
 
     @property
     def sees_everything(self) -> bool:
