@@ -32,7 +32,7 @@ NOWHERE: Final = "nowhere"
 
 SITES: Final = {
     "api/cli/confluent_copies/record_sources.py": NOWHERE,
-    "api/cli/device_sign_in.py": OPERATOR,  # the provider that the server of `annals auth login` names
+    "api/cli/device_sign_in.py": OPERATOR,  # `annals auth login --issuer`
     "api/cli/remote_registry.py": OPERATOR,  # `annals log hash --against`
     "api/cli/verbs/auth.py": OPERATOR,  # `annals auth login`
     "api/cli/verbs/publish.py": NOWHERE,
