@@ -53,8 +53,8 @@ same machine in the same run. The ratio is the result that matters.
 What to expect of a server that shares two cores with its clients and its database, in whole numbers:
 
 - Documents and details: 7,000 to 8,000 reads a second, on SQLite and on PostgreSQL.
-- Creating a Resource with a checked document, durably: 250 a second from one client and 500 from 16 on SQLite, 170 and
-  400 on PostgreSQL; the search index, which follows within a second, takes some of it. A registry that keeps all in
+- Creating a Resource with a checked document, durably: 220 a second from one client and 400 from 16 on SQLite, 160 and
+  300 on PostgreSQL; the search index, which follows within a second, takes some of it. A registry that keeps all in
   memory, or checks nothing, can be faster.
 - A new Version: 300 a second on SQLite, 150 on PostgreSQL, the thousandth as fast as the first, also where
   `maxversions` prunes.
