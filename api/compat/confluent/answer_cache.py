@@ -14,13 +14,14 @@ from annals.api.http.request import Request
 from annals.api.http.response import CORRELATION_HEADER, Response
 from annals.projections.log.answer_position import note_position
 
-#: Bytes of bodies that are kept at most, and of one of them.
+#: Bytes of requests and answers that are kept at most, and of one of them with its answer.
 MAX_BYTES: Final = 8 << 20
-MAX_BODY: Final = 64 << 10
+MAX_ENTRY: Final = 64 << 10
 #: Answers that are kept at most.
 MAX_ANSWERS: Final = 5_000
-#: Parameters with which an answer depends on more, or is not asked for twice.
-_OTHER_PARAMS: Final = (b"asof", b"dryrun")
+#: Parameters with which an answer depends on more, or is not asked for twice. The text of a format may not be made in
+#: time, and then the text as it is stored is shown.
+_OTHER_PARAMS: Final = (b"asof", b"dryrun", b"format")
 #: Headers on which answers depend.
 _HEADERS: Final = (b"accept", b"content-type", b"confluent-accept-unknown-properties")
 
@@ -42,7 +43,7 @@ class AnswerCache:
 
         Raises: what `answer_anew` raises.
         """
-        if len(content) > MAX_BODY or any(name in request.query for name in _OTHER_PARAMS):
+        if len(content) > MAX_ENTRY or any(name in request.query for name in _OTHER_PARAMS):
             return await answer_anew()
         position = self._find_position()
         if position != self._position:
@@ -55,21 +56,30 @@ class AnswerCache:
         response = await answer_anew()
         # What was read meanwhile shows this position or a later one. If a later one exists, this is not found again.
         if position == self._position:
-            self._keep(key, content, response)
+            self._keep(key, _size(request, content), response)
         return response
 
-    def _keep(self, key: Hashable, content: bytes, response: Response) -> None:
+    def _keep(self, key: Hashable, request_size: int, response: Response) -> None:
         headers = [header for header in response.headers if header[0] != REQUEST_ID]
         has_changed = any(name == CORRELATION_HEADER for name, _ in headers)
         if has_changed or response.status != 200 or not isinstance(response.body, bytes):
             return
-        size = len(content) + len(response.body)
-        if size <= MAX_BODY and self._bytes + size <= MAX_BYTES and len(self._answers) < MAX_ANSWERS:
+        size = request_size + len(response.body)
+        if size <= MAX_ENTRY and self._bytes + size <= MAX_BYTES and len(self._answers) < MAX_ANSWERS:
             self._answers[key] = Response(200, headers, response.body)
             self._bytes += size
 
 
 def _key(request: Request, content: bytes) -> Hashable:
     """All of a request that its answer depends on."""
-    headers = tuple(header for header in request.headers if header[0] in _HEADERS)
-    return request.method, request.raw_path, request.query, request.caller.rights, headers, content
+    return request.method, request.raw_path, request.query, request.caller.rights, _headers(request), content
+
+
+def _headers(request: Request) -> tuple[tuple[bytes, bytes], ...]:
+    return tuple(header for header in request.headers if header[0] in _HEADERS)
+
+
+def _size(request: Request, content: bytes) -> int:
+    """The bytes of what a client has sent of a key."""
+    headers = sum(len(value) for _, value in _headers(request))
+    return len(request.raw_path) + len(request.query) + headers + len(content)

@@ -62,7 +62,8 @@ class Route:
 
     reads: answers by method that change nothing; a POST among them has a body. members: those of a list that answers
     GET. writes: answers that send a command. in_context: it exists below `/contexts/{context}` as well. is_import: its
-    bodies have all versions of subjects.
+    bodies have all versions of subjects. is_repeated: clients send the same requests again and again, and their answers
+    depend on no check that may fail now and pass later.
     """
 
     pattern: str
@@ -72,6 +73,7 @@ class Route:
     needs_model: bool = True
     is_import: bool = False
     members: ReadList | None = None
+    is_repeated: bool = False
 
     @property
     def methods(self) -> list[str]:
@@ -103,19 +105,34 @@ _SETTINGS: Final = (
 ROUTES: Final = (
     Route("", {"GET": reading.root, "POST": reading.root}, _NONE, in_context=False, needs_model=False),
     Route("subjects", {}, _NONE, members=reading.list_subjects),
-    Route("subjects/{subject}", {"POST": reading.look_up_schema}, {"DELETE": writing.delete_subject}),
-    Route("subjects/{subject}/versions", {"GET": reading.list_versions}, {"POST": writing.register_schema}),
-    Route("subjects/{subject}/versions/{version}", {"GET": reading.read_version}, {"DELETE": writing.delete_version}),
+    Route(
+        "subjects/{subject}",
+        {"POST": reading.look_up_schema},
+        {"DELETE": writing.delete_subject},
+        is_repeated=True,
+    ),
+    Route(
+        "subjects/{subject}/versions",
+        {"GET": reading.list_versions},
+        {"POST": writing.register_schema},
+        is_repeated=True,
+    ),
+    Route(
+        "subjects/{subject}/versions/{version}",
+        {"GET": reading.read_version},
+        {"DELETE": writing.delete_version},
+        is_repeated=True,
+    ),
     Route("subjects/{subject}/versions/{version}/schema", {"GET": reading.read_version_text}, _NONE),
     Route("subjects/{subject}/versions/{version}/referencedby", {"GET": reading.list_referrers}, _NONE),
     Route("subjects/{subject}/versions/{version}/tags", {"POST": writing.refuse_tags}, _NONE),
     Route("subjects/{subject}/metadata", {"GET": reading.find_by_metadata}, _NONE),
     Route("schemas", {}, _NONE, members=reading.list_schemas),
-    Route("schemas/ids/{id}", {"GET": reading_by_id.read_schema}, _NONE),
-    Route("schemas/ids/{id}/schema", {"GET": reading_by_id.read_schema_text}, _NONE),
+    Route("schemas/ids/{id}", {"GET": reading_by_id.read_schema}, _NONE, is_repeated=True),
+    Route("schemas/ids/{id}/schema", {"GET": reading_by_id.read_schema_text}, _NONE, is_repeated=True),
     Route("schemas/ids/{id}/subjects", {"GET": reading_by_id.list_subjects_of_schema}, _NONE),
     Route("schemas/ids/{id}/versions", {"GET": reading_by_id.list_versions_of_schema}, _NONE),
-    Route("schemas/guids/{guid}", {"GET": reading_by_id.read_schema_by_guid}, _NONE),
+    Route("schemas/guids/{guid}", {"GET": reading_by_id.read_schema_by_guid}, _NONE, is_repeated=True),
     Route("schemas/guids/{guid}/ids", {"GET": reading_by_id.list_ids_of_guid}, _NONE),
     Route("schemas/types", {"GET": reading.list_types}, _NONE, needs_model=False),
     Route("compatibility/subjects/{subject}/versions", {"POST": reading.check_compatibility}, _NONE),
@@ -191,6 +208,8 @@ class ConfluentRoutes:
         has_body = method in ("POST", "PUT") and found.route.pattern != ""
         limit = self._settings.max_import if found.route.is_import else self._settings.max_body
         content = await read_content(request, receive, limit) if has_body else None
+        if not found.route.is_repeated:
+            return await self._answer_anew(request, found, content)
         return await self._cache.answer(request, content or b"", lambda: self._answer_anew(request, found, content))
 
     async def _answer_anew(self, request: Request, found: FoundRoute, content: bytes | None) -> Response:

@@ -109,3 +109,27 @@ def test_dry_runs_and_moments_are_answered_anew(api: Api) -> None:
     for _ in range(2):
         assert send(api, "GET", f"/schemas/ids/1?asof={position}").json() == send(api, "GET", "/schemas/ids/1").json()
         assert send(api, "GET", "/schemas/ids/1?asof=1").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "/compatibility/subjects/s/versions/latest?verbose=true", INT),
+        ("GET", "/subjects/s/versions/1?format=resolved", None),
+    ],
+)
+def test_checks_that_may_fail_for_a_while_run_again(
+    api: Api, monkeypatch: pytest.MonkeyPatch, method: str, path: str, body: Any
+) -> None:
+    # CSR-420, CSR-801: a check that had no memory or no time says nothing about the next one
+    send(api, "POST", "/subjects/s/versions", INT)
+    answers, answer_anew = 0, routes.ConfluentRoutes._answer_anew
+
+    def counted(*arguments: Any) -> Any:
+        nonlocal answers
+        answers += 1
+        return answer_anew(*arguments)
+
+    monkeypatch.setattr(routes.ConfluentRoutes, "_answer_anew", counted)
+    assert [send(api, method, path, body).status_code for _ in range(2)] == [200, 200]
+    assert answers == 2
