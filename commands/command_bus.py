@@ -21,12 +21,13 @@ from annals.commands.documents.check_scheduler import CheckScheduler
 from annals.commands.documents.document_checker import DocumentChecker
 from annals.commands.pending_command import BuildAnswer, PendingCommand, Precondition, RebuildCommand
 from annals.commands.store.log import Store
+from annals.commands.store.sql_world import SqlWorld
 from annals.commands.store.write_transaction import InlineProjection, Recorded, WriteTransaction
 from annals.domain.access.roles import ANONYMOUS, Caller, Role
 from annals.domain.confluent.checks import content_keys
 from annals.domain.decisions.checks.document_checks import CheckResults, ChecksRequired
 from annals.domain.decisions.commands import Command, Follow, Restore, WriteTree
-from annals.domain.decisions.expected_reads import target_xids, version_xids
+from annals.domain.decisions.expected_reads import imported_ids, subject_paths, target_xids, version_xids
 from annals.domain.decisions.permissions import is_allowed, role_for
 from annals.domain.decisions.phases import ReportPhase
 from annals.domain.decisions.world import Context, Decision, World
@@ -97,9 +98,10 @@ def _handle_together(
     return outcomes
 
 
-def _prefetch(world: World, commands: Sequence[Command]) -> None:
-    """Reads in two queries most of what the decisions need."""
+def _prefetch(world: SqlWorld, commands: Sequence[Command]) -> None:
+    """Reads in a few queries most of what the decisions need."""
     world.prefetch([xid for command in commands for xid in target_xids(command)])
+    world.prefetch_schemas(subject_paths(commands), imported_ids(commands))
     world.prefetch([xid for command in commands for xid in version_xids(command, world)])
 
 

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from annals.api.http.streaming import StreamingPool
 from annals.api.registry.definitions import DefinitionsCache
+from annals.api.registry.entity_lookups import EntityLookups
 from annals.api.registry.start_progress import RebuildLog, log_upgrade_step
 from annals.commands.command_bus import CommandBus, CommitListener
 from annals.commands.documents.document_checker import CheckLimits, DocumentChecker
@@ -77,8 +78,14 @@ class Registry:
         """
         return DefinitionsCache(self.readers.quick_view())
 
+    @cached_property
+    def lookups(self) -> EntityLookups:
+        """The look-ups of the event loop of this process; requests of all surfaces share their statements."""
+        return EntityLookups(self.readers)
+
     def close(self) -> None:
         """Finishes waiting writes, except those that wait for checks, and releases all connections."""
+        self.lookups.close()
         self.checker.stop()
         self.command_bus.close()
         self.streams.close()

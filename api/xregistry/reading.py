@@ -16,7 +16,7 @@ from annals.api.http.request import Request
 from annals.api.http.response import JSON, NO_HEADERS, Response
 from annals.api.http.streaming import StreamingPool
 from annals.api.registry.definitions import DefinitionsCache, OutdatedDefinitions, RegistryDefinitions
-from annals.api.xregistry.entity_lookups import EntityLookups
+from annals.api.registry.entity_lookups import EntityLookups
 from annals.api.xregistry.listing import filter_of, list_collection, types_with_xref
 from annals.api.xregistry.render.entities import CHUNK_SIZE, PART_SIZE, configuration_texts, encode_chunks
 from annals.api.xregistry.render.explicit_values import without_defaults
@@ -54,6 +54,7 @@ class XRegistryReadHandler:
     def __init__(
         self,
         readers: ViewPool,
+        lookups: EntityLookups,
         definitions_cache: DefinitionsCache,
         snapshots: Snapshots,
         streaming_pool: StreamingPool,
@@ -67,7 +68,7 @@ class XRegistryReadHandler:
         self._pagelimit = pagelimit
         self._definitions_cache = definitions_cache
         self._streaming_pool = streaming_pool
-        self._lookups = EntityLookups(readers)
+        self._lookups = lookups
 
     async def answer(self, request: Request) -> Response:
         """The response to a GET. Raises: Problem."""
@@ -84,10 +85,6 @@ class XRegistryReadHandler:
                 if (current_definitions := self._definitions_cache.current(self._readers.quick_view())) is definitions:
                     raise
                 definitions = current_definitions
-
-    def close(self) -> None:
-        """Closes the connections of the look-ups."""
-        self._lookups.close()
 
     async def offered_capabilities(self, request: Request) -> Response:
         """The capabilities that this server can offer.

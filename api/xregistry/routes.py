@@ -43,7 +43,13 @@ class XRegistryRoutes:
         self._definitions_cache = registry.definitions
         snapshots = Snapshots(registry.readers, self._definitions_cache, registry.store.clock)
         self._read_handler = XRegistryReadHandler(
-            registry.readers, self._definitions_cache, snapshots, self._streaming_pool, pagelimit, max_inlined
+            registry.readers,
+            registry.lookups,
+            self._definitions_cache,
+            snapshots,
+            self._streaming_pool,
+            pagelimit,
+            max_inlined,
         )
         self._canonical_links = canonical_links or CanonicalLinks(registry.readers)
         self._write_handler = XRegistryWriteHandler(registry.command_bus, registry.readers, self._definitions_cache)
@@ -73,7 +79,6 @@ class XRegistryRoutes:
     def close(self) -> None:
         """Waits for the responses in progress."""
         self._streaming_pool.close()
-        self._read_handler.close()
 
     def _options(self, request: Request) -> Response:
         methods = self.allow(request).encode()

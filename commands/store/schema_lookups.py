@@ -18,34 +18,49 @@ class SchemaLookups:
     again stays known until there is another event.
     """
 
-    def __init__(self, stored: SchemaIndex) -> None:
+    def __init__(self, stored: SchemaIndex, never_existed: Callable[[str], bool]) -> None:
+        """never_existed: whether an xid is known, without a query, to have had no event in any letter case."""
         self._stored = stored
+        self._never_existed = never_existed
         #: Writes what is appended.
         self.write: Callable[[], None] = _write_nothing
         #: What look-ups can ask for that finds an appended event.
         self._found: set[object] = set()
         self._is_unknown = self._has_references = False
         self._versions: dict[tuple[str, str], Sequence[SchemaVersion]] = {}
-        self._names: dict[str, Sequence[str]] = {}
+        self._by_id: dict[int, Sequence[SchemaVersion]] = {}
+        self._names: dict[str, Sequence[str]] = {}  # by the stream of the Resource
+
+    def prefetch(self, subjects: Collection[tuple[str, str]], ids: Collection[int]) -> None:
+        """Reads the versions of subjects, by Group and name, and those with ids, in a query each."""
+        if subjects:
+            self._versions |= self._after_writing(None).versions_of(subjects)
+        if ids:
+            self._by_id |= self._after_writing(None).by_ids(ids)
 
     def forget(self) -> None:
         """Forgets what is known, because there are other events."""
         self._versions.clear()
+        self._by_id.clear()
         self._names.clear()
 
     def add(self, event: EntityEvent) -> None:
         """Notes an event that is appended and not written."""
-        self.forget()
         if event.type != VERSIONS_TYPE:
             return
         facts, resource = facts_of(event.private), event.xid.partition("/versions/")[0]
         if event.revision > 1 or "id" not in facts:
             self._is_unknown = True  # which rows it ends is in the store only
+            self.forget()
             return
-        group = xids.segments(event.xid)[1].lower()
+        group, name = xids.segments(event.xid)[1], subject_name(resource, facts)
+        self._versions.pop((group, name), None)
+        self._by_id.pop(facts["id"], None)
+        self._names.pop(xids.stream(resource), None)
+        group = group.lower()
         self._found |= {
             group,
-            (group, subject_name(resource, facts)),
+            (group, name),
             xids.stream(resource),
             *(facts[name] for name in ("id", "key", "guid")),
         }
@@ -57,16 +72,23 @@ class SchemaLookups:
         self._is_unknown = self._has_references = False
 
     def versions(self, group: str, subject: str) -> Sequence[SchemaVersion]:
-        key = group.lower(), subject
-        if key not in self._versions:
-            self._versions[key] = self._after_writing(key).versions(group, subject)
-        return self._versions[key]
+        if (group, subject) not in self._versions:
+            self._versions[group, subject] = self._after_writing((group.lower(), subject)).versions(group, subject)
+        return self._versions[group, subject]
+
+    def versions_of(self, subjects: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], Sequence[SchemaVersion]]:
+        return {(group, subject): self.versions(group, subject) for group, subject in subjects}
 
     def by_key(self, key: str) -> Sequence[SchemaVersion]:
         return self._after_writing(key).by_key(key)
 
     def by_id(self, id: int) -> Sequence[SchemaVersion]:
-        return self._after_writing(id).by_id(id)
+        if id not in self._by_id:
+            self._by_id[id] = self._after_writing(id).by_id(id)
+        return self._by_id[id]
+
+    def by_ids(self, ids: Collection[int]) -> Mapping[int, Sequence[SchemaVersion]]:
+        return {id: self.by_id(id) for id in ids}
 
     def by_guid(self, guid: str) -> Sequence[SchemaVersion]:
         return self._after_writing(guid).by_guid(guid)
@@ -77,9 +99,12 @@ class SchemaLookups:
         return self._after_writing(None).referrers(group, subject, number, qualified)
 
     def names_at(self, resource: str) -> Sequence[str]:
-        if resource not in self._names:
-            self._names[resource] = self._after_writing(xids.stream(resource)).names_at(resource)
-        return self._names[resource]
+        if self._never_existed(resource):
+            return ()
+        stream = xids.stream(resource)
+        if stream not in self._names:
+            self._names[stream] = self._after_writing(stream).names_at(resource)
+        return self._names[stream]
 
     def has_versions(self, group: str) -> bool:
         return self._after_writing(group.lower()).has_versions(group)

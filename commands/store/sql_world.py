@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Connection
@@ -88,7 +89,8 @@ class SqlWorld:
         schemas: SchemaIndex | None = None,
     ) -> None:
         stored_schemas: SchemaIndex = schemas or NoSchemas()
-        self._schemas = SchemaLookups(stored_schemas)
+        self._stream_heads: dict[str, StreamHead] = {}
+        self._schemas = SchemaLookups(stored_schemas, partial(_never_existed, self._stream_heads))
         self.schema_ids = AssignedSchemaIds(stored_schemas)
         self._publications: Publications = published or NoPublications()
         self._connection = connection
@@ -102,7 +104,6 @@ class SqlWorld:
         self._model: Model | None = None
         self._model_hash: bytes | None = None
         self._definition_positions: dict[str, int] = {}
-        self._stream_heads: dict[str, StreamHead] = {}
         self._replaced_heads: dict[str, StreamHead | None] = {}  # since the last `release`
         self._has_pointers: bool | None = None
         self._xref_sources: dict[str, list[str]] = {}
@@ -193,6 +194,10 @@ class SqlWorld:
                 unknown.add(key)
         if unknown:
             self._load(unknown)
+
+    def prefetch_schemas(self, subjects: Collection[tuple[str, str]], ids: Collection[int]) -> None:
+        """Reads the versions of subjects, by Group and name, and those with ids, in a query each."""
+        self._schemas.prefetch(subjects, ids)
 
     def get(self, xid: str) -> Entity | None:
         return self.stream_head(xid).entity
@@ -436,6 +441,10 @@ class SqlWorld:
             event = self._mapper.event(topic, revision, decompress_state(state)) if hash else None
             head = self._stream_heads[key] = StreamHead(revision, require_bytes(hash), event, position)
         return head.entity
+
+
+def _never_existed(heads: Mapping[str, StreamHead], xid: str) -> bool:
+    return heads.get(xids.tree_key(xid)) is NO_STREAM_HEAD
 
 
 def _write_nothing() -> None:

@@ -5,7 +5,7 @@ Decisions use it inside the write lock, answers on a view of the read model.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -48,7 +48,13 @@ class SchemaRegistry:
         self.index = index
         self._find = find
         self._context_ids = context_ids
-        self._stored_versions = lru_cache(_KEPT_SUBJECTS)(index.versions)
+        self._prefetched: dict[tuple[str, str], Sequence[SchemaVersion]] = {}
+        self._read_versions = lru_cache(_KEPT_SUBJECTS)(index.versions)
+
+    def prefetch(self, subjects: Iterable[Subject]) -> None:
+        """Reads the versions of some subjects in one query."""
+        groups = ((self.group(subject.context), subject.name) for subject in subjects)
+        self._prefetched |= self.index.versions_of({(group, name) for group, name in groups if group is not None})
 
     def group(self, context: str) -> str | None:
         """The id of a context's Group; None if it does not exist."""
@@ -81,6 +87,10 @@ class SchemaRegistry:
         xid = self.resource(group, name)
         target = self.xref(xid) if xid is not None else None
         return self._versions_through(xid, name, target) if xid is not None and target is not None else versions
+
+    def _stored_versions(self, group: str, name: str) -> Sequence[SchemaVersion]:
+        prefetched = self._prefetched.get((group, name))
+        return prefetched if prefetched is not None else self._read_versions(group, name)
 
     def xref(self, resource: str) -> str | None:
         """The xid of the Resource that a Resource shows in its place; None if it shows itself, or does not exist."""

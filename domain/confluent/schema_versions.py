@@ -113,11 +113,17 @@ class SchemaIndex(SchemaIds, Protocol):
     def versions(self, group: str, subject: str) -> Sequence[SchemaVersion]:
         """The live and soft-deleted versions of a subject, by number."""
 
+    def versions_of(self, subjects: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], Sequence[SchemaVersion]]:
+        """`versions` of many subjects, by Group and name; of each of them."""
+
     def by_key(self, key: str) -> Sequence[SchemaVersion]:
         """The rows with a content, the newest first."""
 
     def by_id(self, id: int) -> Sequence[SchemaVersion]:
         """The rows with an id, the oldest first."""
+
+    def by_ids(self, ids: Collection[int]) -> Mapping[int, Sequence[SchemaVersion]]:
+        """`by_id` of many ids; of each of them."""
 
     def by_guid(self, guid: str) -> Sequence[SchemaVersion]:
         """The rows with a guid, the oldest first."""
@@ -144,11 +150,17 @@ class NoSchemas:
     def versions(self, group: str, subject: str) -> Sequence[SchemaVersion]:
         return ()
 
+    def versions_of(self, subjects: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], Sequence[SchemaVersion]]:
+        return dict.fromkeys(subjects, ())
+
     def by_key(self, key: str) -> Sequence[SchemaVersion]:
         return ()
 
     def by_id(self, id: int) -> Sequence[SchemaVersion]:
         return ()
+
+    def by_ids(self, ids: Collection[int]) -> Mapping[int, Sequence[SchemaVersion]]:
+        return dict.fromkeys(ids, ())
 
     def by_guid(self, guid: str) -> Sequence[SchemaVersion]:
         return ()

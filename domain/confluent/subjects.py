@@ -175,6 +175,13 @@ def group_xid(group: str) -> str:
     return xids.join(GROUPS, group)
 
 
+def candidate_xids(subject: Subject, context_ids: ContextIds) -> list[str]:
+    """The xids of the Groups that may stand for a subject's context, then of the Resources in the likeliest of them."""
+    groups = list(context_ids.candidates(subject.context))
+    resources = [resource_xid(groups[0], id) for id in candidate_ids(subject.name)] if groups and subject.name else []
+    return [*map(group_xid, groups), *resources]
+
+
 def resource_xid(group: str, resource: str) -> str:
     return xids.join(GROUPS, group, RESOURCES, resource)
 

@@ -132,11 +132,28 @@ class StoredSchemas:
         )
         return [one for one in found if one.is_listed and (one.group, one.subject) == (group, subject)]
 
+    def versions_of(self, subjects: Collection[tuple[str, str]]) -> dict[tuple[str, str], list[SchemaVersion]]:
+        found: dict[tuple[str, str], list[SchemaVersion]] = {subject: [] for subject in subjects}
+        condition = f"{self._db.in_list('v.subject_hash')} AND {{visible}} ORDER BY v.number, v.since"
+        for chunk in chunks(sorted(subject_hash("/".join(subject)) for subject in found)):
+            for one in self._all(condition, (self._db.list_parameter(chunk),)):
+                if one.is_listed and (one.group, one.subject) in found:
+                    found[one.group, one.subject].append(one)
+        return found
+
     def by_key(self, key: str) -> list[SchemaVersion]:
         return self._all("v.key = ? AND {visible} ORDER BY v.since DESC", (_key_text(key),))
 
     def by_id(self, id: int) -> list[SchemaVersion]:
         return self._all("v.id = ? AND {visible} ORDER BY v.since", (id,))
+
+    def by_ids(self, ids: Collection[int]) -> dict[int, list[SchemaVersion]]:
+        found: dict[int, list[SchemaVersion]] = {id: [] for id in ids}
+        for chunk in chunks(sorted(found)):
+            condition = f"{self._db.in_list('v.id')} AND {{visible}} ORDER BY v.since"
+            for one in self._all(condition, (self._db.list_parameter(chunk),)):
+                found[one.id].append(one)
+        return found
 
     def by_guid(self, guid: str) -> list[SchemaVersion]:
         return self._all("v.guid = ? AND {visible} ORDER BY v.since", (guid,))

@@ -29,27 +29,25 @@ _HEADERS: Final = (b"accept", b"content-type", b"confluent-accept-unknown-proper
 class AnswerCache:
     """The answers at one position of the log. Not thread-safe."""
 
-    def __init__(self, find_position: Callable[[], int]) -> None:
-        """find_position: returns the position of the registry as it is now."""
-        self._find_position = find_position
+    def __init__(self) -> None:
         self._position = -1
         self._answers: dict[Hashable, Response] = {}
         self._bytes = 0
 
     async def answer(
-        self, request: Request, content: bytes, answer_anew: Callable[[], Awaitable[Response]]
+        self, request: Request, content: bytes, position: int, answer_anew: Callable[[], Awaitable[Response]]
     ) -> Response:
-        """The answer to a request; a new one if the same was not asked at this position. content: of its body.
+        """The answer to a request; a new one if the same was not asked at this position.
 
+        content: of its body. position: of the registry as it was when the request was received, or later.
         Raises: what `answer_anew` raises.
         """
         if len(content) > MAX_ENTRY or any(name in request.query for name in _OTHER_PARAMS):
             return await answer_anew()
-        position = self._find_position()
-        if position != self._position:
+        if position > self._position:
             self._answers, self._position, self._bytes = {}, position, 0
         key = _key(request, content)
-        kept = self._answers.get(key)
+        kept = self._answers.get(key) if position == self._position else None
         if kept is not None:
             note_position(position)
             return Response(kept.status, [*kept.headers, request_id(request)], kept.body)

@@ -105,7 +105,13 @@ def _prepare(read: ConfluentRead) -> list[_Import | SchemaRegistryError]:
         raise SchemaRegistryError(422, 'The member "source" is missing')
     if not isinstance(subjects, list) or not all(isinstance(one, dict) for one in subjects):
         raise SchemaRegistryError(422, 'The member "subjects" has to be an array of objects')
+    read.view.prefetch_all(parse_subject(_name(one)) for one in subjects)
     return _with_check_results(read, [_prepare_subject(read, source, one) for one in subjects])
+
+
+def _name(members: Mapping[str, Any]) -> str:
+    """The subject as a body names it."""
+    return str(members.get("subject", ""))
 
 
 def _prepare_subject(read: ConfluentRead, source: str, members: Mapping[str, Any]) -> _Import | SchemaRegistryError:
@@ -250,7 +256,7 @@ def _is_copied(read: ConfluentRead, version: SchemaVersion, source: str) -> bool
 
 def _import_command(read: ConfluentRead, source: str, members: Mapping[str, Any]) -> ImportSubject:
     """Raises: SchemaRegistryError."""
-    scope, versions = parse_subject(str(members.get("subject", ""))), members.get("versions") or []
+    scope, versions = parse_subject(_name(members)), members.get("versions") or []
     if not isinstance(versions, list) or not all(isinstance(one, dict) for one in versions):
         raise SchemaRegistryError(422, 'The member "versions" has to be an array of objects')
     if versions and scope.is_context:

@@ -6,7 +6,7 @@ Rules CSR-101 to CSR-116, CSR-201, CSR-202, CSR-301, CSR-905 to CSR-910.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
@@ -47,7 +47,9 @@ from annals.domain.confluent.subjects import (
     parse_subject,
 )
 from annals.domain.errors.problems import NotFound, Problem
+from annals.domain.values import xid as xids
 from annals.projections.entities.query import View
+from annals.projections.log.answer_position import note_position
 
 Read = Callable[[ConfluentRead], Response]
 #: A request in a view.
@@ -177,7 +179,7 @@ class ConfluentRoutes:
         self._context_ids = ContextIds(settings.default_group)
         self._writer = ConfluentWriter(registry.command_bus)
         self._snapshots = Snapshots(registry.readers, registry.definitions, registry.store.clock)
-        self._cache = AnswerCache(lambda: registry.readers.quick_view().position())
+        self._cache = AnswerCache()
 
     async def answer(self, request: Request, receive: Receive) -> Response:
         """See `dispatch.Surface`; every refusal is an answer too."""
@@ -208,11 +210,28 @@ class ConfluentRoutes:
         has_body = method in ("POST", "PUT") and found.route.pattern != ""
         limit = self._settings.max_import if found.route.is_import else self._settings.max_body
         content = await read_content(request, receive, limit) if has_body else None
-        if not found.route.is_repeated:
-            return await self._answer_anew(request, found, content)
-        return await self._cache.answer(request, content or b"", lambda: self._answer_anew(request, found, content))
+        position = await self._find_position() if found.route.needs_model else 0
 
-    async def _answer_anew(self, request: Request, found: FoundRoute, content: bytes | None) -> Response:
+        def answer_anew() -> Awaitable[Response]:
+            return self._answer_anew(request, found, content, position)
+
+        if not found.route.is_repeated:
+            return await answer_anew()
+        return await self._cache.answer(request, content or b"", position, answer_anew)
+
+    async def _find_position(self) -> int:
+        """The position of the registry now. Raises: SchemaRegistryError, 404, if its model has no schemas (CSR-910)."""
+        definitions = self._registry.definitions
+        found = await self._registry.lookups.find(xids.REGISTRY, with_document=False)
+        is_known = found.definitions == definitions.definitions.positions
+        known = definitions.definitions if is_known else definitions.current(self._registry.readers.quick_view())
+        group = known.model.groups.get(GROUPS)
+        if group is None or RESOURCES not in group.resources:
+            raise status_error(404)
+        return found.position
+
+    async def _answer_anew(self, request: Request, found: FoundRoute, content: bytes | None, position: int) -> Response:
+        """position: of the registry, or an earlier one; the answer shows that one or a later one."""
         route, parts, context = found
         json_response(request, {})  # refuses an Accept that nothing fits before anything is changed
         method = "GET" if request.method == "HEAD" else request.method
@@ -220,19 +239,27 @@ class ConfluentRoutes:
         params = QueryParams(request)
         self._check_flags(params, is_write=write is not None)
         body = parse_object(request, content) if content is not None else {}
-        if route.needs_model:
-            self._check_model()
 
         def in_view(view: ConfluentView) -> ConfluentRead:
-            return ConfluentRead(request, parts, context, params, body, view)
+            read = ConfluentRead(request, parts, context, params, body, view)
+            if "subject" in parts:
+                view.prefetch(read.scope)
+            return read
+
+        def read_latest() -> ConfluentRead:
+            note_position(position)
+            return in_view(self._view_at(request, self._registry.readers.quick_view()))
 
         if write is not None:
-            return await write(self._writer, ConfluentWrite(request, params, lambda: in_view(self._view(request))))
+            return await write(self._writer, ConfluentWrite(request, params, read_latest))
         snapshot = await self._snapshot(params)
         if members is not None:
             response = await self._stream(request, members, in_view, snapshot)
         else:
-            response = await asyncio.to_thread(self._read_at, request, route.reads[method], in_view, snapshot)
+            read = route.reads[method]
+            response = await asyncio.to_thread(
+                lambda: read(read_latest()) if snapshot is None else self._read_at(request, read, in_view, snapshot)
+            )
         return response if snapshot is None else snapshot.add_headers(response, request)
 
     async def _snapshot(self, params: QueryParams) -> Snapshot | None:
@@ -261,20 +288,9 @@ class ConfluentRoutes:
         headers, body = await self._registry.streams.start(job)
         return Response(200, headers, body)
 
-    def _read_at(
-        self,
-        request: Request,
-        read: Read,
-        in_view: InView,
-        snapshot: Snapshot | None,
-    ) -> Response:
-        if snapshot is None:
-            return read(in_view(self._view(request)))
+    def _read_at(self, request: Request, read: Read, in_view: InView, snapshot: Snapshot) -> Response:
         with self._registry.readers.view() as view:
             return read(in_view(self._view_at(request, snapshot.view(view))))
-
-    def _view(self, request: Request) -> ConfluentView:
-        return self._view_at(request, self._registry.readers.latest_view())
 
     def _view_at(self, request: Request, view: View) -> ConfluentView:
         """A view as the caller of a request sees it. Raises: Problem for a caller who may read nothing."""
@@ -289,13 +305,6 @@ class ConfluentRoutes:
         if params.has(wrong):
             kind = "writes" if is_write else "reads"
             raise SchemaRegistryError(400, f'The parameter "{wrong}" is not for {kind}')
-
-    def _check_model(self) -> None:
-        """Raises: SchemaRegistryError, 404, for a registry whose model has no schemas (CSR-910)."""
-        model = self._registry.definitions.current(self._registry.readers.quick_view()).model
-        group = model.groups.get(GROUPS)
-        if group is None or RESOURCES not in group.resources:
-            raise status_error(404)
 
 
 @lru_cache(_KNOWN_PATHS)

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cached_property, lru_cache
+from functools import cached_property
+from itertools import chain
 from typing import Any, Final
 
 from annals.commands.documents.document_checker import DocumentChecker
@@ -31,8 +32,8 @@ from annals.domain.confluent.subjects import (
     RESOURCES,
     ContextIds,
     EntityMembers,
-    FindEntity,
     Subject,
+    candidate_xids,
     group_xid,
     sort_key,
 )
@@ -75,6 +76,18 @@ class ConfluentView:
             for row in self.view.subtree(f"/{GROUPS}", [GROUPS])
         }
         return {context: found[context] for context in sorted(found, key=lambda one: (one != DEFAULT_CONTEXT, one))}
+
+    def prefetch(self, subject: Subject) -> None:
+        """Reads together the entities that look-ups about a subject ask for one by one."""
+        if subject.is_registrable:
+            self._find.prefetch([xids.REGISTRY, *candidate_xids(subject, self.context_ids)])
+
+    def prefetch_all(self, subjects: Iterable[Subject]) -> None:
+        """Reads in a few queries what look-ups about some subjects ask for, their versions included."""
+        for batch in split_batches(one for one in subjects if one.is_registrable):
+            xid_lists = (candidate_xids(subject, self.context_ids) for subject in batch)
+            self._find.prefetch([*dict.fromkeys(chain([xids.REGISTRY], *xid_lists))])
+            self.registry.prefetch(batch)
 
     def versions(self, subject: Subject) -> list[SchemaVersion]:
         """The live and soft-deleted versions of a subject, by number."""
@@ -323,16 +336,35 @@ class ConfluentView:
         ]
 
     @cached_property
-    def _find(self) -> FindEntity:
-        """Finds entities, and keeps the last ones: all versions of a list ask for their Groups."""
+    def _find(self) -> _KnownEntities:
+        return _KnownEntities(self.view)
 
-        def find(xid: str) -> EntityMembers | None:
-            row = self.view.entity(xid)
-            if row is None:
-                return None
-            return EntityMembers(loads_trusted(row.attributes), loads_trusted(row.private))
 
-        return lru_cache(_KEPT_ENTITIES)(find)
+class _KnownEntities:
+    """Finds entities as `FindEntity`, and keeps them: all versions of a list ask for their Groups."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._known: dict[str, EntityMembers | None] = {}
+        self._prefetched: dict[str, EntityMembers | None] = {}
+
+    def __call__(self, xid: str) -> EntityMembers | None:
+        if xid in self._prefetched:
+            return self._prefetched[xid]
+        if xid not in self._known:
+            if len(self._known) >= _KEPT_ENTITIES:
+                self._known.clear()
+            self._known[xid] = _members(self._view.entity(xid))
+        return self._known[xid]
+
+    def prefetch(self, xids: Sequence[str]) -> None:
+        """Reads some entities in one query."""
+        rows = {row.xid: row for row in self._view.entities(xids)}
+        self._prefetched |= {xid: _members(rows.get(xid)) for xid in xids}
+
+
+def _members(row: EntityRow | None) -> EntityMembers | None:
+    return EntityMembers(loads_trusted(row.attributes), loads_trusted(row.private)) if row is not None else None
 
 
 def _decode(content: bytes) -> str:

@@ -28,7 +28,7 @@ from annals.domain.confluent.commands import (
 from annals.domain.confluent.errors import SchemaRegistryError, invalid_schema, invalid_subject
 from annals.domain.confluent.metadata_rules import check_rule_set
 from annals.domain.confluent.schema_types import PROTOBUF
-from annals.domain.confluent.schema_versions import SchemaVersion
+from annals.domain.confluent.schema_versions import SchemaVersion, schema_version
 from annals.domain.confluent.settings import IMPORT, LEVEL, effective_mode, is_of_registry
 from annals.domain.confluent.subjects import Subject, group_xid
 from annals.domain.decisions.checks.document_checks import CheckResults
@@ -208,10 +208,7 @@ def _prepare_registration(read: ConfluentRead) -> Prepared | Response:
 
     def build_answer(transaction: WriteTransaction, recorded: Recorded) -> dict[str, Any]:
         written = _written(read, transaction)
-        versions = written.view.registry.versions_in(xids.entity_id(command.xid), subject.name)
-        version = next((one for one in versions if one.xid in recorded.processed and one.is_live), None)
-        if version is None:
-            raise invalid_schema("The text is not a schema of this type")
+        version = _added_version(recorded) or _known_version(written, command, recorded)
         if schema.type == PROTOBUF and schema.text:
             return _members(written, version, schema.text)
         text = transaction.world.document(version.document).decode("utf-8", "replace")
@@ -237,6 +234,21 @@ def _known_or_checked(read: ConfluentRead, command: RegisterSchema) -> SchemaVer
     resource = view.view.entity(versions[0].resource) if versions else None
     format = loads_trusted(resource.attributes).get("format") if resource is not None else None
     return view.results_for_new(candidates, schema.text, format)
+
+
+def _added_version(recorded: Recorded) -> SchemaVersion | None:
+    """The version that a registration has added; None if it has changed nothing."""
+    events = (one for one in recorded.events if one[1].xid in recorded.processed)
+    return next((schema_version(event, position) for position, event in events), None)
+
+
+def _known_version(read: ConfluentRead, command: RegisterSchema, recorded: Recorded) -> SchemaVersion:
+    """The version that a registration has found. Raises: SchemaRegistryError."""
+    versions = read.view.registry.versions_in(xids.entity_id(command.xid), command.subject.name)
+    version = next((one for one in versions if one.xid in recorded.processed and one.is_live), None)
+    if version is None:
+        raise invalid_schema("The text is not a schema of this type")
+    return version
 
 
 def _written(read: ConfluentRead, transaction: WriteTransaction) -> ConfluentRead:

@@ -38,7 +38,7 @@ from annals.domain.decisions.confluent.subject_resource import (
     subject_resource,
 )
 from annals.domain.decisions.confluent.subject_settings import set_resource_settings, store_settings
-from annals.domain.decisions.confluent.world_entities import entity_finder
+from annals.domain.decisions.confluent.world_entities import entity_finder, subject_xids
 from annals.domain.values import timestamps
 from annals.domain.values import xid as xids
 from annals.domain.values.json_text import dumps
@@ -53,6 +53,7 @@ def import_subject(changes: ChangeSet, command: ImportSubject) -> None:
     registry = SchemaRegistry(changes.world.schemas, entity_finder(changes.world), command.context_ids)
     if command.versions and not command.subject.is_registrable:
         raise invalid_subject(command.subject.qualified)
+    changes.world.prefetch(subject_xids(changes.world, command))
     missing = _missing_versions(changes, registry, command)
     here, there = registry.settings(command.subject), copied_settings(command)
     settings = ScopeSettings(here.config or there.config, here.mode or there.mode)

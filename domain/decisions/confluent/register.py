@@ -56,7 +56,7 @@ from annals.domain.decisions.confluent.subject_resource import (
     set_common_format,
     subject_resource,
 )
-from annals.domain.decisions.confluent.world_entities import entity_finder
+from annals.domain.decisions.confluent.world_entities import entity_finder, subject_xids
 from annals.domain.values import xid as xids
 
 
@@ -86,6 +86,7 @@ class _Registration:
         self._changes, self._command = changes, command
         self._group = xids.entity_id(command.xid)
         self._registry = SchemaRegistry(changes.world.schemas, entity_finder(changes.world), command.context_ids)
+        changes.world.prefetch(subject_xids(changes.world, command))
         self._versions = self._registry.versions_in(self._group, command.subject.name)
         self._live = [version for version in self._versions if version.is_live]
         self._config = effective_config(command.subject, self._registry.settings, command.default_level)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from annals.domain.confluent.subjects import EntityMembers, FindEntity
+from annals.domain.confluent.commands import RegisterSchema
+from annals.domain.confluent.import_commands import ImportSubject
+from annals.domain.confluent.subjects import EntityMembers, FindEntity, candidate_xids
 from annals.domain.decisions.world import World
+from annals.domain.values import xid as xids
 
 
 def entity_finder(world: World) -> FindEntity:
@@ -14,3 +17,13 @@ def entity_finder(world: World) -> FindEntity:
         return EntityMembers(entity.attributes, entity.private, entity.xid == xid) if entity is not None else None
 
     return find
+
+
+def subject_xids(world: World, command: RegisterSchema | ImportSubject) -> list[str]:
+    """What a command that adds versions to a subject reads: its Resource, or those that may be it, and two Versions."""
+    subject = command.subject
+    versions = world.schemas.versions(xids.entity_id(command.xid), subject.name) if subject.name else ()
+    if not versions:
+        return candidate_xids(subject, command.context_ids)
+    latest = versions[-1]
+    return [latest.resource, latest.xid, f"{latest.resource}/versions/{latest.number + 1}"]

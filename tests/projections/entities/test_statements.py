@@ -16,25 +16,22 @@ from annals.commands.store.database import sql
 from annals.commands.store.log import Store
 from annals.commands.store.write_transaction import Recorded
 from annals.domain.confluent.commands import RegisterSchema, SchemaRequest
-from annals.domain.confluent.subjects import ContextIds, parse_subject
-from annals.domain.decisions.checks.document_checks import (
-    CheckResults,
-    ChecksRequired,
-    FormatCheck,
-    parse_document,
-    run_check,
-)
+from annals.domain.confluent.import_commands import ImportedVersion, ImportSubject
+from annals.domain.confluent.subjects import ContextIds, Subject
+from annals.domain.decisions.checks.document_checks import ChecksRequired
 from annals.domain.decisions.commands import WriteMethod, WriteTree
 from annals.domain.model.builtin import default_source
 from annals.projections.database.drivers import SqliteDatabase
 from annals.projections.entities.apply import EntityProjection
 from annals.projections.entities.schema_versions import open_schemas
+from tests.support.checked_batches import run_checks, with_check_results
 from tests.support.registries.in_process import create
 
 #: Three statements read, and the others write: on SQLite one for each table, on PostgreSQL one for all.
 MOST = {"sqlite": 9, "postgresql": 4}
 #: On SQLite the documents and the schemas. The first batch asks for the highest id as well.
 MOST_OF_SCHEMAS = 2
+_DEFAULT = "/schemagroups/default"
 
 
 @pytest.fixture
@@ -103,7 +100,7 @@ def test_schemas_share_statements(store_url: str, monkeypatch: pytest.MonkeyPatc
             batch = [_schema(f"s{number}", round, number % 3) for number in range(commands)]
             required = [outcome for outcome in handle(batch, store, []) if isinstance(outcome, ChecksRequired)]
             checked = [
-                replace(pending, check_results=_results(each)) for pending, each in zip(batch, required, strict=True)
+                replace(pending, check_results=run_checks(each)) for pending, each in zip(batch, required, strict=True)
             ]
             del seen[:]
             outcomes = handle(checked, store, [EntityProjection()])
@@ -115,33 +112,38 @@ def test_schemas_share_statements(store_url: str, monkeypatch: pytest.MonkeyPatc
     assert ids == set(range(1, 2 * min(3, commands) + 1))
 
 
-def test_registrations_share_writes(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """CSR-516: what a registration looks up does not write what those before it in the batch have appended."""
+@pytest.mark.parametrize("imports", [False, True])
+def test_new_subjects_share_statements(store_url: str, monkeypatch: pytest.MonkeyPatch, imports: bool) -> None:
+    """CSR-516, CSR-1003: what the commands of a batch look up is read at once, and what they append is written at once.
+
+    imports: whether they bring their ids.
+    """
     create(store_url, default_source())
     with closing(Store(store_url, open_schemas=open_schemas)) as store:
         seen = noted_statements(store, monkeypatch)
-        writes: list[int] = []
-        for subjects in (["a0"], [f"b{number}" for number in range(20)]):
-            batch = [_registration(subject) for subject in subjects]
-            for _ in range(3):  # the answers to checks of documents come in turns
-                del seen[:]
-                outcomes = handle(batch, store, [EntityProjection()])
-                batch = [
-                    replace(each, check_results={**(each.check_results or {}), **_results(outcome)})
-                    if isinstance(outcome, ChecksRequired)
-                    else each
-                    for each, outcome in zip(batch, outcomes, strict=True)
-                ]
-                if all(isinstance(outcome, Recorded) for outcome in outcomes):
-                    break
+        counts: list[int] = []
+        for first, subjects in ((1, 1), (2, 2), (4, 20)):  # the first command of a process reads more
+            numbers = range(first, first + subjects)
+            batch = [_imported(number) if imports else _registration(number) for number in numbers]
+            checked = with_check_results(store, batch)
+            del seen[:]
+            outcomes = handle(checked, store, [EntityProjection()])
             assert all(isinstance(outcome, Recorded) for outcome in outcomes), outcomes
-            writes.append(sum("SELECT" not in statement[:6] for statement in seen))
-    assert writes[0] == writes[1]
+            counts.append(len(seen))
+    assert counts[1] == counts[2], "\n".join(seen)
 
 
-def _registration(subject: str) -> PendingCommand:
-    schema = SchemaRequest(f'{{"type": "fixed", "name": "{subject}", "size": 4}}', "AVRO")
-    return PendingCommand(RegisterSchema("/schemagroups/default", parse_subject(subject), schema, ContextIds()))
+def _registration(number: int) -> PendingCommand:
+    return PendingCommand(RegisterSchema(_DEFAULT, Subject(".", f"s{number}"), _fixed(number), ContextIds()))
+
+
+def _imported(number: int) -> PendingCommand:
+    version = ImportedVersion(1, 100 + number, _fixed(number))
+    return PendingCommand(ImportSubject(_DEFAULT, Subject(".", f"s{number}"), ContextIds(), "elsewhere", (version,)))
+
+
+def _fixed(number: int) -> SchemaRequest:
+    return SchemaRequest(f'{{"type": "fixed", "name": "f{number}", "size": 4}}', "AVRO")
 
 
 def _schema(id: str, round: int, number: int) -> PendingCommand:
@@ -149,13 +151,6 @@ def _schema(id: str, round: int, number: int) -> PendingCommand:
     text = f'{{"type": "fixed", "name": "n{round}", "size": {number + 1}}}'.encode()
     path = f"/schemagroups/g/schemas/{id}x{round}"
     return PendingCommand(WriteTree(path, attributes, WriteMethod.PUT, document=text))
-
-
-def _results(required: ChecksRequired) -> CheckResults:
-    def parse(document: FormatCheck) -> object:
-        return parse_document(document, required.documents[document.sha256 or ""])
-
-    return {check: run_check(check, parse) for check in required.checks}
 
 
 def test_refused_commands_take_no_statements(store: Store, statements: list[str]) -> None:

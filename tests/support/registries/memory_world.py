@@ -184,11 +184,17 @@ class MemorySchemas:
         found = [row for row in self._rows if row.is_listed and (row.group, row.subject) == (group, subject)]
         return sorted(found, key=lambda row: row.number)
 
+    def versions_of(self, subjects: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], Sequence[SchemaVersion]]:
+        return {subject: self.versions(*subject) for subject in subjects}
+
     def by_key(self, key: str) -> Sequence[SchemaVersion]:
         return sorted((row for row in self._rows if row.key == key), key=lambda row: -row.since)
 
     def by_id(self, id: int) -> Sequence[SchemaVersion]:
         return sorted((row for row in self._rows if row.id == id), key=lambda row: row.since)
+
+    def by_ids(self, ids: Collection[int]) -> Mapping[int, Sequence[SchemaVersion]]:
+        return {id: self.by_id(id) for id in ids}
 
     def by_guid(self, guid: str) -> Sequence[SchemaVersion]:
         return sorted((row for row in self._rows if row.guid == guid), key=lambda row: row.since)

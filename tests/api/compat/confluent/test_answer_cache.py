@@ -51,9 +51,9 @@ def test_requests_that_are_sent_again_read_the_position_alone(api: Api, monkeypa
     def refuse(*_: object) -> None:
         raise AssertionError("the registry was read")
 
-    for name in ("_view", "_read_at", "_check_model"):
+    for name in ("_answer_anew", "_view_at", "_read_at"):
         monkeypatch.setattr(routes.ConfluentRoutes, name, refuse)
-    for name in ("entity", "document"):
+    for name in ("entity", "entities", "document"):
         monkeypatch.setattr(View, name, refuse)
     for request, answer in zip(requests, answers, strict=True):
         again = send(api, *request, x_request_id="again")

@@ -45,5 +45,5 @@ def test_a_new_subject_is_decided_once(store_url: str, monkeypatch: pytest.Monke
         monkeypatch.setattr(CheckScheduler, "retry", counted_retry)
         api.done("POST", f"{BASE}/subjects/s/versions", BODIES[name])
     assert seen["retries"] == 0
-    # For the request, for the decision, of names at the Resource's id, and for the answer.
-    assert seen["look-ups"] <= 4
+    # For the request, and for the decision.
+    assert seen["look-ups"] <= 2

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from annals.api.xregistry.entity_lookups import EntityLookups
+from annals.api.registry.entity_lookups import EntityLookups
 from annals.projections.entities.query import FoundEntity, ViewPool
 from annals.projections.entities.sent_lookups import SentLookups
 from tests.support.registries.in_process import create, serving
