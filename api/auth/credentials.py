@@ -32,13 +32,15 @@ class RequestCredential:
     """What a request proves its caller with.
 
     secret: the token, the password, the cookie, or a certificate as base64 of its DER. name: of Basic; else empty.
-    is_token_too: whether the password of Basic may be a bearer token, as in Confluent's API.
+    is_token_too: whether the password of Basic may be a bearer token, as in Confluent's API. is_use: whether a request
+    with it uses its session, which otherwise ends after a time without use.
     """
 
     scheme: Scheme
     secret: str = field(repr=False)
     name: str = ""
     is_token_too: bool = False
+    is_use: bool = True
 
     @property
     def token(self) -> str | None:
@@ -60,6 +62,7 @@ class InvalidCredential(Exception):
 
 _AUTHORIZATION: Final = re.compile(r"([!#$%&'*+\-.^_`|~0-9A-Za-z]+) +(\S+) *\Z")
 _TOKEN: Final = re.compile(r"[A-Za-z0-9._~+/\-]+=*\Z")
+_EVENT_STREAM: Final = "text/event-stream"
 _CERTIFICATE_HEADER: Final = re.compile(r":([A-Za-z0-9+/]+={0,2}):\Z")
 
 
@@ -76,10 +79,15 @@ def find_credential(
     if values:
         return _parse_authorization(values[0].decode("latin-1"), is_token_too)
     if Scheme.SESSION in schemes and (cookie := session_cookie(request)) is not None:
-        return RequestCredential(Scheme.SESSION, cookie)
+        return RequestCredential(Scheme.SESSION, cookie, is_use=not _follows_a_feed(request))
     if Scheme.CERTIFICATE in schemes and (certificate := _client_certificate(request, proxies)) is not None:
         return RequestCredential(Scheme.CERTIFICATE, certificate)
     return None
+
+
+def _follows_a_feed(request: Request) -> bool:
+    """Whether a request asks for a stream of events, which an open page reads without anybody in front of it."""
+    return request.method == "GET" and _EVENT_STREAM in (request.header(b"accept") or "")
 
 
 def _parse_authorization(header: str, is_token_too: bool) -> RequestCredential:

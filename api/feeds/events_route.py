@@ -44,5 +44,8 @@ class EventFeedRoutes:
         feed_params = parse_feed_params(request, SELECTION_PARAMS)
         message_tests = [lambda message: may_see(message.xid)] if may_see else []
         families = selected_families(feed_params.values, self._families)
-        source = EventFeedSource(self._feeds.log, parse_selection(feed_params.values, *message_tests), families)
+        selected = tuple(sorted((name, tuple(values)) for name, values in feed_params.values.items()))
+        source = EventFeedSource(
+            self._feeds.log, parse_selection(feed_params.values, *message_tests), families, (EVENTS, selected, may_see)
+        )
         return await self._feeds.answer(request, receive, feed_params, feed_format, source)

@@ -40,9 +40,16 @@ class EventFeedSource:
     """CloudEvents of some families: a position has several, and the reader selects some of them."""
 
     limits_by_count: Final = True
-    share_key: Final = None
 
-    def __init__(self, open_log: OpenLog, selection: EventSelection, families: Sequence[EventFamily]) -> None:
+    def __init__(
+        self,
+        open_log: OpenLog,
+        selection: EventSelection,
+        families: Sequence[EventFamily],
+        share_key: Hashable | None = None,
+    ) -> None:
+        """share_key: equal for readers that select and see the same events; None if it is not known."""
+        self.share_key: Hashable | None = share_key
         self._open_log = open_log
         self._selection = selection
         self._test = selection.accepts if selection.tests else None

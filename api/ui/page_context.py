@@ -17,7 +17,7 @@ from annals.api.ui.page_route import PageRoute, RouteTable
 from annals.api.ui.redirect import redirect
 from annals.api.ui.sign_in.local_paths import HOME, below_root
 from annals.domain.access.roles import Caller
-from annals.domain.errors.problems import BadRequest
+from annals.domain.errors.problems import BadRequest, Problem
 from annals.domain.values.json_text import Json
 
 #: Characters of a path that a URL has as they are.
@@ -62,6 +62,7 @@ class PageContext:
         self.own_api = own_api
         self.asked = request  # the last request to the API, which problems are about
         self.raw_json: str | None = None  # path and query of what the page shows, for the link "Raw JSON"
+        self.first_head: Mapping[str, Any] | None = None  # the head of the log before the page was read
         self.warnings = warnings
         self._renderer = renderer
 
@@ -74,6 +75,19 @@ class PageContext:
     def asof(self) -> str | None:
         """The moment that the page shows; None for the present. Raises: BadRequest if it appears twice."""
         return single_value(self.params, "asof") or None
+
+    @property
+    def follows_changes(self) -> bool:
+        """Whether the page shows the present, and says that there are newer changes. Raises: BadRequest."""
+        return self.route.follows_changes and self.asof is None
+
+    async def read_head(self) -> Mapping[str, Any] | None:
+        """The head of the log; None if the caller may not know it."""
+        try:
+            found: Mapping[str, Any] = (await self.own_api.get(self.request, "/-/log/head")).json
+        except Problem:
+            return None
+        return found
 
     @property
     def path(self) -> str:

@@ -25,7 +25,8 @@ class PageRoute:
     makes the page. navigation: the link of the navigation that the page is at or below. methods: that it takes.
     takes_asof: whether it shows the past; a page that does not says that it shows the present. writes_with_asof:
     whether its form is about a past moment. keeps_form: whether it shows a form again that a sign-in has kept,
-    see `Form.kept`. needs_admin: whether other callers get 403.
+    see `Form.kept`. needs_admin: whether other callers get 403. follows_changes: whether it says that there are newer
+    changes.
     """
 
     template: str
@@ -36,6 +37,7 @@ class PageRoute:
     writes_with_asof: bool = False
     needs_admin: bool = False
     keeps_form: bool = False
+    follows_changes: bool = False
 
     @property
     def segments(self) -> tuple[str, ...]:

@@ -49,7 +49,7 @@ class Pages:
 
         Raises: TooLarge for one beyond 1 MB. A page that answers a form may be larger, because it repeats the input.
         """
-        frame = await build_frame(page, can_sign_in=self._can_sign_in)
+        frame = await build_frame(page, can_sign_in=self._can_sign_in, follows_changes=status == 200)
         response = self._render(page.request, template, status, {"page": page, **values}, frame, title, page.link)
         if page.request.method != "POST" and isinstance(response.body, bytes) and len(response.body) > MAX_PAGE:
             raise TooLarge()

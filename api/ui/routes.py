@@ -38,10 +38,10 @@ _GRANTS: Final = "Grants"
 _TRANSFER: Final = "Import and export"
 PAGES: Final = RouteTable.build(
     (
-        PageRoute("", overview_page, "Overview"),
+        PageRoute("", overview_page, "Overview", follows_changes=True),
         PageRoute("search", search_page, "Search", takes_asof=False),
-        PageRoute("explore/", root_page, "Explore"),
-        PageRoute("explore/{xid:path}", explore_page, "Explore"),
+        PageRoute("explore/", root_page, "Explore", follows_changes=True),
+        PageRoute("explore/{xid:path}", explore_page, "Explore", follows_changes=True),
         PageRoute("compare/", compare_page, "Explore"),
         PageRoute("compare/{xid:path}", compare_page, "Explore"),
         PageRoute("new/{xid:path}", new_page, "Explore", WITH_FORM, takes_asof=False, keeps_form=True),
@@ -73,7 +73,7 @@ PAGES: Final = RouteTable.build(
         PageRoute("grants", grants_page, _GRANTS, WITH_FORM),
         PageRoute("grants/{id}/revoke", revoke_grant_page, _GRANTS, WITH_FORM, takes_asof=False),
         PageRoute("confluent", subjects_page, "Explore"),
-        PageRoute("timeline", timeline_page, "Timeline"),
+        PageRoute("timeline", timeline_page, "Timeline", follows_changes=True),
         PageRoute("interactions/{id}", interaction_page, "Timeline"),
     )
 )

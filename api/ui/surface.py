@@ -119,6 +119,8 @@ async def _answer_page(page: PageContext) -> Response:
         return await page.route.answer(page)
     try:
         async with asyncio.timeout(PAGE_SECONDS):
+            if page.follows_changes:
+                page.first_head = await page.read_head()
             return await page.route.answer(page)
     except TimeoutError:
         raise TookTooLong(error_detail=_NARROWER) from None

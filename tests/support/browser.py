@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +20,8 @@ from tests.support.left_out import leave_out
 _AXE: Final = "axe-core@4.11.0"
 #: The impacts of axe-core that a page must not have (UI-21).
 _SERIOUS: Final = ("serious", "critical")
+#: URLs of the feed that pages of the present read.
+FEED: Final = re.compile(r"/-/events\?subject=")
 NARROW: Final = 360
 WIDE: Final = 1280
 
@@ -45,6 +48,7 @@ class Walk:
     """Pages of one registry in a browser. complaints: errors of the console, reports of CSP, requests elsewhere.
 
     provider: URL of a server that the pages send people to; what its own pages do does not count. Empty for none.
+    follows: whether pages read the feed of newer changes, so that they are never without a request.
     """
 
     context: BrowserContext
@@ -52,10 +56,11 @@ class Walk:
     page: Page
     complaints: list[str] = field(default_factory=list)
     provider: str = ""
+    follows: bool = False
 
     def go(self, path: str) -> Page:
         """Shows a page. path: below the registry's root."""
-        self.page.goto(self.url + path, wait_until="networkidle")
+        self.page.goto(self.url + path, wait_until="load" if self.follows else "networkidle")
         return self.page
 
     def axe(self, script: str) -> list[str]:
@@ -94,14 +99,16 @@ def check_look(walk: Walk, axe: str, path: str) -> None:
 
 
 @contextmanager
-def walking(browser: Browser, url: str, provider: str = "", **options: Any) -> Iterator[Walk]:
-    """A walk in a browser context of its own. provider: see `Walk`. options: of the context.
+def walking(browser: Browser, url: str, provider: str = "", *, follows: bool = False, **options: Any) -> Iterator[Walk]:
+    """A walk in a browser context of its own. provider, follows: see `Walk`. options: of the context.
 
     An option is for example `java_script_enabled`.
     """
     context = browser.new_context(**options)
+    if not follows:
+        context.route(FEED, lambda route: route.fulfill(status=204))
     page = context.new_page()
-    walk = Walk(context, url, page, provider=provider)
+    walk = Walk(context, url, page, provider=provider, follows=follows)
     page.on("console", lambda message: _note_console(walk, message))
     page.on("pageerror", lambda error: walk.complaints.append(f"error of a script: {error}"))
     page.on("request", lambda request: _note_request(walk, request))

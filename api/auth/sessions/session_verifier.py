@@ -27,7 +27,7 @@ class SessionVerifier:
         """See `CredentialVerifier`. A session has the roles that its credential has now."""
         if credential.scheme is not Scheme.SESSION:
             return None
-        return await self._sessions.identify(credential.secret, self._list_identities)
+        return await self._sessions.identify(credential.secret, self._list_identities, is_use=credential.is_use)
 
     def listed(self) -> tuple[Identity, ...]:
         """See `CredentialVerifier`: the authenticators of their credentials list the callers."""

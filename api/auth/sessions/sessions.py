@@ -119,11 +119,17 @@ class Sessions:
         """Whether the `state` of a sign-in at a provider is used for the first time. ends: when it expires."""
         return await asyncio.to_thread(self._store.use_state, _hash(state), ends, int(self._clock()))
 
-    async def identify(self, cookie: str, list_identities: Callable[[str], Sequence[Identity] | None]) -> Identity:
+    async def identify(
+        self,
+        cookie: str,
+        list_identities: Callable[[str], Sequence[Identity] | None],
+        *,
+        is_use: bool = True,
+    ) -> Identity:
         """Who the session of a cookie belongs to.
 
         list_identities: returns the credentials in force of an authenticator, by its name; None if it has no list. It
-        may block. Raises: InvalidCredential.
+        may block. is_use: whether the idle limit begins again. Raises: InvalidCredential.
         """
         id = verified(self.key, _PURPOSE, cookie)  # without a look-up for what is no cookie of this server
         if id is None:
@@ -133,7 +139,7 @@ class Sessions:
         if row is None or row.ends <= now or row.used + self._settings.idle <= now:
             raise InvalidCredential("the session has ended", "expired")
         current = await self._current_identity(row, now, list_identities)
-        if now - row.used >= self._use_seconds:
+        if is_use and now - row.used >= self._use_seconds:
             await self._note_use(row.hash, now)
         origin = f"a session that began by {row.authenticator}"
         return Identity(current.caller, "session", row.ends, origin, current.key, current.claims)

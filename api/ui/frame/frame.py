@@ -12,6 +12,7 @@ from annals.api.http.request import Request
 from annals.api.http.session_cookie import session_cookie
 from annals.api.ui.frame.asof_form import AsofForm, build_asof_form
 from annals.api.ui.frame.navigation import PageLink, breadcrumbs, navigation_links
+from annals.api.ui.frame.newer_changes import NewerChanges, newer_changes
 from annals.api.ui.own_api import ApiAnswer
 from annals.api.ui.page_context import PageContext
 from annals.api.ui.page_route import RouteTable
@@ -51,6 +52,7 @@ class Frame:
 
     head: the last position of the log; None if the caller may not know it. asof: None where a page shows the present
     alone. raw_url: the API's URL of what the page shows. saved: of the write that led to the page.
+    newer: what the page follows to say how many changes are newer; None if it does not.
     """
 
     registryid: str
@@ -64,6 +66,7 @@ class Frame:
     raw_url: str = ""
     curl: str = ""
     saved: SavedChange | None = None
+    newer: NewerChanges | None = None
 
 
 def bare_frame(request: Request, table: RouteTable, *, can_sign_in: bool) -> Frame:
@@ -76,12 +79,10 @@ def bare_frame(request: Request, table: RouteTable, *, can_sign_in: bool) -> Fra
     return Frame(_NO_ID, navigation_links(table, link, "", None), account, raw_url=f"{request.base}/-/")
 
 
-async def build_frame(page: PageContext, *, can_sign_in: bool) -> Frame:
-    """The frame of a page. What the caller may not read is left out."""
+async def build_frame(page: PageContext, *, can_sign_in: bool, follows_changes: bool = False) -> Frame:
+    """The frame of a page. What the caller may not read is left out. follows_changes: if the page is one that can."""
     account = _account(page, can_sign_in)
-    registry, head = await asyncio.gather(
-        _unless_refused(page.own_api.get(page.request, "/")), _unless_refused(page.own_api.get(page.request, _HEAD))
-    )
+    registry, head = await asyncio.gather(_unless_refused(page.own_api.get(page.request, "/")), _head(page))
     head_position = head["position"] if head else None
     raw_url = page.api_url(page.raw_json or "/-/")
     is_below_explore = page.path.startswith("explore/")
@@ -96,6 +97,7 @@ async def build_frame(page: PageContext, *, can_sign_in: bool) -> Frame:
         raw_url=raw_url,
         curl=curl_line(raw_url, has_credential=bool(account.name)),
         saved=await _saved_change(page),
+        newer=newer_changes(page) if follows_changes else None,
     )
 
 
@@ -131,6 +133,10 @@ async def _asof_form(page: PageContext, head: Any) -> AsofForm:
         asof = {"asof": page.asof}
         moment = await _unless_refused(page.own_api.get(page.request, _HEAD, asof)) or head
     return build_asof_form(page.request, moment["position"], moment.get("time", ""), head["position"], page.asof or "")
+
+
+async def _head(page: PageContext) -> Any:
+    return page.first_head or await page.read_head()
 
 
 async def _saved_change(page: PageContext) -> SavedChange | None:

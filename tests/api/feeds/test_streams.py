@@ -13,9 +13,9 @@ import pytest
 from annals.api.feeds import feeds
 from annals.api.feeds.formats import PositionLines
 from annals.api.feeds.reader import FeedReader
-from annals.api.feeds.sources import LogFeedSource
+from annals.api.feeds.sources import EventFeedSource, LogFeedSource
 from annals.api.registry.log_head_watcher import MIN_POLL_SECONDS, POLL_SECONDS, LogHeadWatcher
-from tests.api.feeds.streams import Sent, reading
+from tests.api.feeds.streams import Sent, Stream, reading
 from tests.support.registries.in_process import Api, create, serving
 
 
@@ -264,3 +264,38 @@ def test_readers_with_documents_do_not_affect_others(store_url: str) -> None:
 
     with serving(store_url) as api:
         api.runner.run(follow(api))
+
+
+def test_readers_of_equal_events_share_them(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # EV-79: many open pages cost about one; who selects or sees something else gets that
+    create(store_url)
+    looks: list[int] = []
+    groups = EventFeedSource.groups
+
+    def counted(self: EventFeedSource, after: int, end: int) -> Iterator[PositionLines]:
+        looks.append(after)
+        return groups(self, after, end)
+
+    monkeypatch.setattr(EventFeedSource, "groups", counted)
+    tokens = {"read": {"name": "r", "role": "writer"}, "part": {"name": "p", "groups": {"/dirs/d1": "reader"}}}
+
+    async def follow(api: Api) -> None:
+        read, part = ({"authorization": f"Bearer {token}"} for token in tokens)
+        async with AsyncExitStack() as stack:
+
+            async def opened(path: str, headers: dict[str, str]) -> Stream:
+                return await stack.enter_async_context(reading(api, path, **headers))
+
+            same = [await opened("/-/events?subject=/&after=3", read) for _ in range(10)]
+            below = await opened("/-/events?subject=/dirs/d2&after=3", read)
+            limited = await opened("/-/events?subject=/&after=3", part)
+            for number in range(20):
+                await api.client.put(f"/dirs/d{number}", json={}, headers=read)
+            found = [await stream.until(40) for stream in same]
+            assert all(each == found[0] for each in found)
+            assert event_summaries(await below.until(1)) == [("9", "group.created", "/dirs/d2")]
+            assert event_summaries(await limited.until(1)) == [("7", "group.created", "/dirs/d1")]
+
+    with serving(store_url, tokens=json.dumps(tokens)) as api:
+        api.runner.run(follow(api))
+    assert len(looks) < 150  # 12 readers of 20 commits each would be 240

@@ -6,6 +6,7 @@ import json
 import re
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -13,6 +14,7 @@ from urllib.parse import urlencode
 import httpx
 import pytest
 from argon2 import PasswordHasher
+from sqlalchemy import create_engine
 
 from annals.api.ui.sign_in.local_paths import local_path
 from annals.domain.model import spec_attributes
@@ -86,6 +88,26 @@ def test_who_signs_in(api: Api, fields: dict[str, str], name: str, role: str) ->
     known = whoami(api, cookie_of(answer))
     assert (known["name"], known["role"], known["authenticator"]) == (name, role, "session")
     assert name in api.send("GET", "/ui/", cookie=cookie_of(answer)).text
+
+
+def test_an_open_page_does_not_keep_a_session(api: Api, store_url: str) -> None:
+    """ACC-55: the stream that a page reads is no request of a person, so the idle limit goes on."""
+    cookie = cookie_of(post(api, "/ui/login", token="t1"))
+
+    def idle(seconds: int) -> int:
+        """For how long the session has not been used, after so many seconds more."""
+        with closing(create_engine(store_url).connect()) as connection, connection.begin():
+            connection.exec_driver_sql(f"UPDATE session SET used = used - {seconds}")
+            return int(time.time()) - int(connection.exec_driver_sql("SELECT used FROM session").scalar_one())
+
+    api.client.cookies.clear()
+    assert api.send("PUT", "/dirs/d1", {}, authorization="Bearer t1").status_code == 201
+    assert idle(300) >= 300
+    opened = api.send("GET", "/-/events?limit=1", cookie=cookie, accept="text/event-stream")
+    assert opened.status_code == 200 and idle(0) >= 300
+    assert api.send("GET", "/-/whoami", cookie=cookie).status_code == 200 and idle(0) < 100
+    idle(1000)
+    assert api.send("GET", "/-/events", cookie=cookie, accept="text/event-stream").status_code == 401
 
 
 def test_a_jwt_ends_its_session(api: Api) -> None:
