@@ -19,11 +19,12 @@ from annals.api.access.collections import (
     moment_of,
     read_document,
     recorded_headers,
-    single_params,
     submit,
 )
+from annals.api.http.id_pages import PAGE_PARAMS, parse_id_page
 from annals.api.http.methods import Handler
 from annals.api.http.problem_response import root_link
+from annals.api.http.query_params import query_params, single_value
 from annals.api.http.request import Request
 from annals.api.http.response import Response
 from annals.domain.access.access_documents import GRANT_MEMBERS, parse_grant_document
@@ -56,16 +57,19 @@ class GrantRoutes:
         return await answer_by_method(request, receive, self._handlers.get(len(subpath)), subpath)
 
     async def _list(self, request: Request, receive: Receive) -> Response:
-        wanted = single_params(request, ASOF, _AT, _SUBJECT)
+        parameters = query_params(request, (ASOF, _AT, _SUBJECT, *PAGE_PARAMS))
+        page = parse_id_page(parameters)
+        wanted = {name: single_value(parameters, name) for name in (ASOF, _AT, _SUBJECT)}
 
         def read() -> Response:
             moment = moment_of(self._context, wanted[ASOF], request)
-            documents = [
-                grant_document(entity)
-                for entity in listed_entities(moment, request.caller, COLLECTION, places_of_grant)
+            found = (
+                entity
+                for entity in listed_entities(moment, request.caller, COLLECTION, places_of_grant, page.after)
                 if all(wanted[name] in (None, entity.attributes[name]) for name in (_AT, _SUBJECT))
-            ]
-            return answer_json(request, 200, documents, moment.headers)
+            )
+            grants, links = page.take(request, found)
+            return answer_json(request, 200, list(map(grant_document, grants)), [*links, *moment.headers])
 
         return await asyncio.to_thread(read)
 

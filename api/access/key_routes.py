@@ -20,11 +20,12 @@ from annals.api.access.collections import (
     moment_of,
     read_document,
     recorded_headers,
-    single_params,
     submit,
 )
+from annals.api.http.id_pages import PAGE_PARAMS, parse_id_page
 from annals.api.http.methods import Handler
 from annals.api.http.problem_response import root_link
+from annals.api.http.query_params import query_params, single_value
 from annals.api.http.request import Request
 from annals.api.http.response import Response
 from annals.domain.access.access_documents import KEY_MEMBERS, parse_key_document, parse_rotation
@@ -61,12 +62,16 @@ class KeyRoutes:
         return await answer_by_method(request, receive, handlers, subpath)
 
     async def _list(self, request: Request, receive: Receive) -> Response:
+        parameters = query_params(request, (ASOF, *PAGE_PARAMS))
+        page = parse_id_page(parameters)
+
         def read() -> Response:
-            moment = moment_of(self._context, single_params(request, ASOF)[ASOF], request)
-            found = listed_entities(moment, request.caller, COLLECTION, places_of_key)
-            uses = self._uses([entity.id for entity in found]) if not moment.is_past else {}
-            documents = [key_document(entity, uses.get(entity.id)) for entity in found]
-            return answer_json(request, 200, documents, moment.headers)
+            moment = moment_of(self._context, single_value(parameters, ASOF), request)
+            found = listed_entities(moment, request.caller, COLLECTION, places_of_key, page.after)
+            keys, links = page.take(request, found)
+            uses = self._uses([key.id for key in keys]) if not moment.is_past else {}
+            documents = [key_document(key, uses.get(key.id)) for key in keys]
+            return answer_json(request, 200, documents, [*links, *moment.headers])
 
         return await asyncio.to_thread(read)
 

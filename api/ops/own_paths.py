@@ -12,6 +12,7 @@ from annals.api.compat.confluent.subjects_route import MAX_LIMIT as SUBJECT_LIMI
 from annals.api.compat.descriptions import DESCRIPTIONS
 from annals.api.feeds.formats import PAGE_SIZE
 from annals.api.feeds.request_params import MAX_LIMIT, MAX_WAIT
+from annals.api.http import id_pages
 from annals.api.messaging.references.request_params import MAX_DEPTH
 from annals.api.openapi.named_schemas import NamedSchemas
 from annals.api.openapi.path_files import load_paths
@@ -82,6 +83,7 @@ _VALUES: Final[Mapping[str, Any]] = {
     "FILTER_DIALECTS": {name: {} for name in filters.DIALECTS},
     "HASH_CUTS": MAX_PARTS - 1,
     "HASH_PARTS": MAX_PARTS,
+    "ID_PAGE_LIMIT": id_pages.MAX_LIMIT,
     "IMPORT_DIALECTS": list(IMPORT_DIALECTS),
     "LEGACY_APIS": [*(family.name for family in LEGACY_APIS), "confluent"],
     "LINK_DIALECTS": list(MODES),

@@ -10,6 +10,7 @@ from typing import Any, Final
 from starlette.types import Receive
 
 from annals.api.auth.callers import Authenticator
+from annals.api.http.id_pages import PAGE_PARAMS, parse_id_page
 from annals.api.http.json_bodies import json_response, parse_required_json
 from annals.api.http.limits import read_body
 from annals.api.http.methods import Handler, answer_by_method
@@ -85,10 +86,13 @@ class LinksRoutes:
         return {"POST": self._receive_handler.answer} if len(subpath) == 2 and subpath[1] == _LOG else None
 
     async def _list(self, request: Request, receive: Receive) -> Response:
-        query_params(request, ())
-        return await asyncio.to_thread(
-            lambda: _json_response(request, 200, [self._link_with_status(link) for link in self._all_links()])
-        )
+        page = parse_id_page(query_params(request, PAGE_PARAMS))
+
+        def read() -> Response:
+            links, headers = page.take(request, self._registry.readers.latest_view().links.all(page.after))
+            return _json_response(request, 200, [self._link_with_status(link) for link in links], headers)
+
+        return await asyncio.to_thread(read)
 
     async def _read_link(self, request: Request, receive: Receive) -> Response:
         query_params(request, ())
@@ -196,9 +200,6 @@ class LinksRoutes:
 
     def _link_with_status(self, link: Link) -> dict[str, Any]:
         return {**link_document(link), "status": link_status_document(link, self._context.replication.progress(link))}
-
-    def _all_links(self) -> list[Link]:
-        return list(self._registry.readers.latest_view().links.all())
 
     def _quick_view(self) -> Any:
         return self._registry.readers.quick_view()

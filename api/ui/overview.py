@@ -105,7 +105,7 @@ async def _findings(page: PageContext) -> list[tuple[str, str]] | None:
 async def _inactive(page: PageContext) -> list[tuple[str, str, str]]:
     """Subscriptions and links that are not active: what it is, its state, and its page."""
     subscriptions = await _unless_refused(page, "/subscriptions", _MAX_LISTED) or []
-    links = await _unless_refused(page, "/-/links", None) or [] if page.caller.is_admin else []
+    links = await _unless_refused(page, "/-/links", _MAX_LISTED) or [] if page.caller.is_admin else []
     found = [("subscriptions", "Subscription", each) for each in _members(subscriptions)]
     found += [("links", "Link", each) for each in _members(links)]
     return [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 from urllib.parse import quote
 
 from starlette.types import Receive
@@ -34,6 +34,15 @@ class PageRenderer(Protocol):
     async def render_page(
         self, page: PageContext, template: str, title: str, status: int, values: Mapping[str, Any]
     ) -> Response: ...
+
+
+class ForwardPages(NamedTuple):
+    """The links of the navigation "Pages" of a list that goes forward only; None at the ends."""
+
+    first: str | None
+    previous: None
+    next: str | None
+    last: None
 
 
 class PageContext:
@@ -118,6 +127,18 @@ class PageContext:
             self.raw_json = url_path(path) + (f"?{query_text(query)}" if query_text(query) else "")
         self.asked = self.request.with_path(url_path(path))
         return await self.own_api.get(self.request, url_path(path), query)
+
+    async def get_list(self, path: str) -> tuple[list[Any], ForwardPages]:
+        """The members of a page of a list of the API that goes forward by `after`, and the links to other pages.
+
+        Raises: Problem; see `get`.
+        """
+        after, limit = self.param("after") or None, self.param("limit") or None
+        answer = await self.get(path, {"limit": str(self.limit), "after": after})
+        following = answer.link("next")
+        first = self.link(self.path, limit=limit) if after else None
+        next = self.link(self.path, limit=limit, after=following.query["after"]) if following else None
+        return answer.json, ForwardPages(first, None, next, None)
 
     async def first_lines(self, path: str, query: Query, count: int) -> AsyncGenerator[Any, None]:
         """The values of the first lines of an answer in NDJSON, of which no more is read. See `get`."""

@@ -24,9 +24,9 @@ class StoredLinks:
         entity = self._entities.get(id)
         return Link.from_entity(entity, entity.position) if entity is not None else None
 
-    def all(self) -> Iterator[Link]:
-        """The live links, by id; a link whose event is damaged is reported and skipped."""
-        return (Link.from_entity(entity, entity.position) for entity in self._entities.all())
+    def all(self, after: str = "") -> Iterator[Link]:
+        """The live links, by id; a link whose event is damaged is reported and skipped. after: an id before them."""
+        return (Link.from_entity(entity, entity.position) for entity in self._entities.all(after))
 
     def reveal(self, vault: Vault, link: Link) -> Mapping[str, str]:
         """A link's secret values by name. Raises: LookupError when one is destroyed or no key decrypts it."""

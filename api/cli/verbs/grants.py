@@ -58,7 +58,7 @@ def add(
 def list_(as_json: AsJson = False, database: Database = None) -> None:
     """Print all grants: id, subject, role, place, expiry, note."""
     with _open_client(database) as client:
-        found = client.request("GET", COLLECTION)
+        found = list(client.members(COLLECTION))
     if as_json:
         for grant in found:
             print_json(dumps(grant))

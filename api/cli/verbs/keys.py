@@ -66,7 +66,7 @@ def add(
 def list_(as_json: AsJson = False, database: Database = None) -> None:
     """Print all keys: id, name, expiry, last use, roles."""
     with _open_client(database) as client:
-        found = client.request("GET", COLLECTION)
+        found = list(client.members(COLLECTION))
     if as_json:
         for key in found:
             print_json(dumps(key))

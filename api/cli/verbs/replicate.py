@@ -113,7 +113,7 @@ def add(
 def list_(as_json: AsJson = False, database: Database = None) -> None:
     """Print all links: id, state, dialect, mode and URL."""
     with _open_client(database) as client:
-        links = client.request("GET", COLLECTION)
+        links = list(client.members(COLLECTION))
     if as_json:
         _print_lines(links)
         return
@@ -148,7 +148,7 @@ def status(
     from annals.api.cli.link_check import LinkCheck, check_link
 
     with _open_client(database) as client:
-        link_ids = [id] if id is not None else [item["id"] for item in client.request("GET", COLLECTION)]
+        link_ids = [id] if id is not None else [item["id"] for item in client.members(COLLECTION)]
         link_checks = [
             check_link(client, item) if check else LinkCheck(client.request("GET", _link_path(item)), None)
             for item in link_ids

@@ -30,8 +30,8 @@ async def grants_page(page: PageContext) -> Response:
             raise
         except Problem as problem:
             form, status = form.refused(page, problem), problem.status
-    rows = (await page.get(_GRANTS)).json
-    return await page.render("access/grants.html", "Grants", status, rows=rows, form=form)
+    rows, pages = await page.get_list(_GRANTS)
+    return await page.render("access/grants.html", "Grants", status, rows=rows, pages=pages, form=form)
 
 
 async def revoke_grant_page(page: PageContext) -> Response:

@@ -47,7 +47,7 @@ async def keys_page(page: PageContext) -> Response:
         else:
             return with_new_key(page.saved(_PATH, answer), page.request, answer.json["key"])
     try:
-        keys = (await page.get(_KEYS)).json
+        keys, pages = await page.get_list(_KEYS)
     except NotAvailable:
         return await page.render("access/no_keys.html", "API keys")
     new_key = read_new_key(page.request)
@@ -56,9 +56,10 @@ async def keys_page(page: PageContext) -> Response:
         "API keys",
         status,
         rows=[_row(each) for each in keys],
+        pages=pages,
         form=form,
         new_key=new_key,
-        new_name=next((each["name"] for each in keys if new_key and each["id"] == new_key.id), ""),
+        new_name=await _name(page, new_key.id) if new_key else "",
     )
     return without_new_key(response, page.request) if new_key else response
 
@@ -97,6 +98,15 @@ async def revoke_key_page(page: PageContext) -> Response:
         is_dangerous=True,
     )
     return await confirm_page(page, confirmation)
+
+
+async def _name(page: PageContext, id: str) -> str:
+    """The name of a new key; empty if it is not there any more, or not the caller's."""
+    try:
+        name: str = (await page.get(f"{_KEYS}/{id}")).json["name"]
+    except Problem:
+        return ""
+    return name
 
 
 async def _read_key(page: PageContext) -> Mapping[str, Any]:

@@ -40,8 +40,9 @@ class LinkRow(NamedTuple):
 
 async def links_page(page: PageContext) -> Response:
     """The list of links. Raises: Forbidden."""
-    rows = [_row(page, each) for each in (await page.get("/-/links")).json]
-    return await page.render("replication/links.html", "Replication", rows=rows, command=_COMMAND)
+    found, pages = await page.get_list("/-/links")
+    rows = [_row(page, each) for each in found]
+    return await page.render("replication/links.html", "Replication", rows=rows, pages=pages, command=_COMMAND)
 
 
 async def link_page(page: PageContext) -> Response:

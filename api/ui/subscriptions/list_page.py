@@ -26,15 +26,12 @@ class SubscriptionRow(NamedTuple):
 
 async def list_page(page: PageContext) -> Response:
     """The page."""
-    answer = await page.get("/subscriptions", {"limit": str(page.limit), "after": page.param("after") or None})
-    following = answer.link("next")
-    first_url = page.link("subscriptions") if page.param("after") else None
-    next_url = page.link("subscriptions", after=following.query["after"]) if following else None
+    found, pages = await page.get_list("/subscriptions")
     return await page.render(
         "subscriptions/list.html",
         "Subscriptions",
-        rows=[_row(page, each) for each in answer.json],
-        pages={"first": first_url, "previous": None, "next": next_url, "last": None},
+        rows=[_row(page, each) for each in found],
+        pages=pages,
         create_url=page.link("subscriptions/new") if page.caller.writes_somewhere else "",
         curl=f"curl {shell_quoted(page.api_url('/subscriptions'))} -H 'Content-Type: application/json' -d '{_EXAMPLE}'",
     )

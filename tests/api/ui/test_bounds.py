@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from annals.api.ui.explore.document_region import MAX_NUMBERED, describe_document
 from annals.api.ui.explore.highlight import highlight
 from annals.api.ui.html_size import MAX_PAGE, MAX_PART, count_within, cut_text, html_size
 from annals.api.ui.json_layout import break_json, is_json
@@ -87,3 +88,13 @@ def test_a_conflict_does_not_repeat_documents(api: Api) -> None:
     merged = {**fields, **dict(hidden), "action": "merged", "pick document": "theirs"}
     assert api.send("POST", f"/ui/edit{path}", urlencode(merged).encode(), **FORM).status_code == 303
     assert api.send("GET", path).content == theirs and api.get(f"{path}$details")["name"] == "named"
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [("a", "1"), ("a\n", "1"), ("a\r\nb\rc\n\n", "1\n2\n3\n4"), ("\n" * MAX_NUMBERED, None), ("a\n" * 20_001, "")],
+)
+def test_lines_are_numbered(text: str, numbers: str | None) -> None:
+    """UI-18, UI-74: as a browser breaks them, as long as a page has room for the numbers."""
+    shown = describe_document(text.encode(), "text/plain", "")["numbers"]
+    assert shown == numbers if numbers is not None else shown.endswith(f"\n{MAX_NUMBERED}")

@@ -1,0 +1,60 @@
+"""Pages of the lists of entities outside the registry's tree, such as `/-/keys`: in the order of their ids (PAG-7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Final, NamedTuple, Protocol, TypeVar
+
+from annals.api.http.asof import escape_link_url
+from annals.api.http.query_params import QueryParams, invalid_param, query_without, single_value
+from annals.api.http.request import Request
+from annals.api.http.response import Headers
+from annals.domain.replication.link_document import ID
+
+#: The number of members of a page, if the client asks for no other number, and the largest.
+MAX_LIMIT: Final = 1000
+_LIMIT: Final = "limit"
+_AFTER: Final = "after"
+PAGE_PARAMS: Final = (_LIMIT, _AFTER)
+
+
+class HasId(Protocol):
+    """A member of such a list."""
+
+    @property
+    def id(self) -> str: ...
+
+
+T = TypeVar("T", bound=HasId)
+
+
+class IdPage(NamedTuple):
+    """A page that a client asks for. after: the id behind which it begins; empty for the first page."""
+
+    limit: int
+    after: str
+
+    def take(self, request: Request, following: Iterator[T]) -> tuple[list[T], Headers]:
+        """The members of the page, and the link to the next one if there is one. following: all members behind `after`.
+
+        It reads one member beyond the page.
+        """
+        found = list(islice(following, self.limit + 1))
+        shown = found[: self.limit]
+        return shown, [_next_link(request, shown[-1].id)] if len(found) > self.limit else []
+
+
+def parse_id_page(parameters: QueryParams) -> IdPage:
+    """The page that the parameters ask for. Raises: BadRequest."""
+    limit, after = (single_value(parameters, name) for name in PAGE_PARAMS)
+    if limit is not None and not (limit.isascii() and limit.isdecimal() and len(limit) < 5 and 0 < int(limit) <= MAX_LIMIT):
+        raise invalid_param(_LIMIT, f"{limit!r} is not a number from 1 to {MAX_LIMIT}")
+    if after is not None and not ID.match(after):
+        raise invalid_param(_AFTER, f"{after!r} is not the id of a member")
+    return IdPage(int(limit) if limit is not None else MAX_LIMIT, after or "")
+
+
+def _next_link(request: Request, last: str) -> tuple[bytes, bytes]:
+    query = "&".join(filter(None, (query_without(request, _AFTER), f"{_AFTER}={last}")))
+    return b"link", f"<{escape_link_url(f'{request.base}{request.path}?{query}')}>;rel=next".encode("latin-1")

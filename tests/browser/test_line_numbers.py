@@ -1,0 +1,160 @@
+"""Line numbers beside documents: those that are read, and those in editors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from tests.support.browser import NARROW, WIDE, Walk, axe_script, walking
+from tests.support.registries.sample import HOSTILE, fill
+from tests.support.serving import serving
+
+pytestmark = [pytest.mark.uses("Chromium"), pytest.mark.timeout(120)]
+
+SCHEMAS: Final = "schemagroups/sensors/schemas"
+_MESSAGE: Final = "message Reading%d {\n  string id = 1; // " + HOSTILE + "\n  double t = 2;\n}\n"
+#: Documents of 40 messages, of which the lines of one are longer than any window.
+PROTO: Final = 'syntax = "proto3";\n' + "".join(_MESSAGE % number for number in range(40))
+#: The documents of each language with a text that is coloured in it.
+LANGUAGES: Final = {
+    "proto": ("Protobuf/3", "text/plain", PROTO, "message"),
+    "tree": ("Other/2", "application/xml", f'<?xml version="1.0"?>\r\n<a b="{"x" * 900}">\r\n</a>', "<a"),
+    "query": ("GraphQL/2021", "application/graphql", "# all\ntype Query {\n  a: Int\n}\n", "type"),
+    "object": ("Other/1", "application/json", '{"a": 1,\n"b": 2}', '"a"'),
+}
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    home: Path = tmp_path_factory.mktemp("lines")
+    with serving(f"sqlite:///{home / 'annals.db'}", home) as served:
+        fill(served.url)
+        for name, (format, media_type, text, _) in LANGUAGES.items():
+            headers = {"content-type": media_type, "xRegistry-format": format}
+            httpx.put(f"{served.url}/{SCHEMAS}/{name}", content=text, headers=headers).raise_for_status()
+        yield served.url
+
+
+@pytest.fixture
+def walk(browser: Browser, url: str) -> Iterator[Walk]:
+    with walking(browser, url) as walk:
+        yield walk
+
+
+def editor(page: Page) -> Locator:
+    return page.get_by_role("textbox", name="Document", exact=True)
+
+
+def numbers(page: Page) -> list[int]:
+    """Those that are drawn beside the editor."""
+    page.wait_for_timeout(100)
+    return [int(each) for each in page.locator(".gutter").inner_text().split()]
+
+
+@pytest.mark.parametrize("name", LANGUAGES)
+def test_documents_to_read(browser: Browser, url: str, has_scripts: bool, name: str) -> None:
+    """UI-13, UI-29, UI-74: a number for each line, and colours; neither is part of the text."""
+    _, _, text, coloured = LANGUAGES[name]
+    with walking(browser, url, java_script_enabled=has_scripts) as walk:
+        page = walk.go(f"/ui/explore/{SCHEMAS}/{name}")
+        shown = page.locator("#document-text")
+        lines = text.splitlines()
+        assert page.locator(".numbers").inner_text().split() == [str(number + 1) for number in range(len(lines))]
+        assert shown.inner_text().splitlines() == lines
+        assert shown.locator("span[class^=hl-]", has_text=coloured).first.is_visible()
+        heights = [part.bounding_box() for part in (page.locator(".numbers"), shown)]
+        assert heights[0] and heights[1] and heights[0]["height"] >= heights[1]["height"]
+        assert coloured not in page.locator(".numbers").inner_text()
+        assert "hl-" not in (page.get_by_role("group", name="Text of the document").get_attribute("aria-label") or "")
+        assert walk.overflow == 0 and walk.complaints == []
+
+
+def test_an_editor_numbers_its_lines(walk: Walk) -> None:
+    """Numbers follow what is typed and scrolled; the editor stays a plain one, whose lines are not wrapped."""
+    page = walk.go(f"/ui/edit/{SCHEMAS}/proto")
+    expect(editor(page)).to_have_value(PROTO)
+    assert numbers(page)[:3] == [1, 2, 3] and len(numbers(page)) < 40
+    height = float(editor(page).evaluate("each => parseFloat(getComputedStyle(each).lineHeight)"))
+    editor(page).evaluate("(each, top) => { each.scrollTop = top; }", 60 * height)
+    shown = numbers(page)
+    assert shown[0] == 60 and shown[1] == 61
+    top = page.locator(".gutter div").bounding_box()
+    box, padding = editor(page).bounding_box(), 4
+    assert top and box and abs(top["y"] + height - box["y"] - padding) < 1.5, "line 61 is at the top of the text"
+    editor(page).evaluate("each => { each.scrollTop = each.scrollHeight; }")
+    assert numbers(page)[-1] == PROTO.count("\n") + 1
+    editor(page).fill("a\n" + "b" * 3000)
+    assert numbers(page) == [1, 2]
+    editor(page).press("End")
+    editor(page).press("Enter")
+    assert numbers(page) == [1, 2, 3]
+    editor(page).press("Control+z")
+    assert numbers(page) == [1, 2]
+    editor(page).fill("")
+    assert numbers(page) == [1]
+    assert page.locator(".gutter").get_attribute("aria-hidden") == "true"
+    assert walk.overflow == 0 and walk.complaints == []
+
+
+def test_the_keyboard_passes_the_numbers(walk: Walk) -> None:
+    """UI-20: they take no focus, and a label leads to the editor."""
+    page = walk.go(f"/ui/edit/{SCHEMAS}/proto")
+    page.get_by_label("schemaurl", exact=True).focus()
+    page.keyboard.press("Tab")
+    expect(editor(page)).to_be_focused()
+    page.keyboard.press("Tab")
+    expect(page.get_by_label("Document file", exact=True)).to_be_focused()
+
+
+def test_a_document_of_a_megabyte(walk: Walk) -> None:
+    """UI-18: a few numbers are drawn, whatever the length, and within a frame or two."""
+    page = walk.go(f"/ui/edit/{SCHEMAS}/proto")
+    took = editor(page).evaluate(
+        "each => { each.value = 'x\\n'.repeat(500000); const began = performance.now();"
+        " each.dispatchEvent(new Event('input')); return performance.now() - began; }"
+    )
+    assert took < 100
+    assert len(numbers(page)) < 60
+    editor(page).evaluate("each => { each.scrollTop = each.scrollHeight; }")
+    assert numbers(page)[-1] == 500_001 and len(numbers(page)) < 60
+
+
+def test_the_model_has_numbers(walk: Walk) -> None:
+    page = walk.go("/ui/model")
+    text = page.get_by_role("textbox", name="Model source", exact=True)
+    text.evaluate("each => { each.scrollTop = each.scrollHeight; }")
+    assert numbers(page)[-1] == text.input_value().count("\n") + 1
+
+
+def test_an_editor_without_scripts(browser: Browser, url: str) -> None:
+    """UI-13: it has no numbers, and works."""
+    with walking(browser, url, java_script_enabled=False) as walk:
+        page = walk.go(f"/ui/edit/{SCHEMAS}/proto")
+        expect(editor(page)).to_have_value(PROTO)
+        expect(page.locator(".gutter")).to_have_count(0)
+
+
+LOOKS: Final[list[dict[str, Any]]] = [
+    {"color_scheme": "light"},
+    {"color_scheme": "dark"},
+    {"color_scheme": "dark", "forced_colors": "active"},
+]
+
+
+@pytest.mark.parametrize("width", [NARROW, WIDE])
+@pytest.mark.parametrize("look", LOOKS, ids=lambda look: "-".join(look.values()))
+def test_looks(browser: Browser, url: str, look: dict[str, Any], width: int) -> None:
+    """UI-21, UI-22: colours have contrast in both themes, with the colours of the system, and printed."""
+    with walking(browser, url, viewport={"width": width, "height": 800}, **look) as walk:
+        for path in (*(f"explore/{SCHEMAS}/{name}" for name in LANGUAGES), f"edit/{SCHEMAS}/proto", "model"):
+            page = walk.go(f"/ui/{path}")
+            assert (walk.axe(axe_script()), walk.overflow, walk.complaints) == ([], 0, []), path
+        page = walk.go(f"/ui/explore/{SCHEMAS}/proto")
+        page.emulate_media(media="print")
+        box, text = page.locator(".document").bounding_box(), page.locator("#document-text").bounding_box()
+        assert box and text and box["height"] >= text["height"], "all of it is printed"
