@@ -48,7 +48,9 @@ class IdPage(NamedTuple):
 def parse_id_page(parameters: QueryParams) -> IdPage:
     """The page that the parameters ask for. Raises: BadRequest."""
     limit, after = (single_value(parameters, name) for name in PAGE_PARAMS)
-    if limit is not None and not (limit.isascii() and limit.isdecimal() and len(limit) < 5 and 0 < int(limit) <= MAX_LIMIT):
+    if limit is not None and not (
+        limit.isascii() and limit.isdecimal() and len(limit) < 5 and 0 < int(limit) <= MAX_LIMIT
+    ):
         raise invalid_param(_LIMIT, f"{limit!r} is not a number from 1 to {MAX_LIMIT}")
     if after is not None and not ID.match(after):
         raise invalid_param(_AFTER, f"{after!r} is not the id of a member")

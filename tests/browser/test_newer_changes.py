@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, Locator, Page, Request, expect
+from playwright.sync_api import Browser, Locator, Page, Request, Route, expect
 
 from tests.browser.conftest import ADMIN, WRITER
 from tests.support.browser import FEED, NARROW, WIDE, Walk, axe_script, walking
@@ -41,7 +41,7 @@ def change(url: str, path: str = GROUP, **attributes: Any) -> None:
 
 def follow(walk: Walk, path: str) -> Page:
     """A page that has begun to read the feed."""
-    with walk.page.expect_response(lambda answer: FEED.search(answer.url)):
+    with walk.page.expect_response(FEED):
         return walk.go(f"/ui/{path}")
 
 
@@ -115,7 +115,12 @@ def test_other_pages_follow_nothing(following: Walk, path: str) -> None:
 def test_a_change_while_the_page_is_read_counts(following: Walk) -> None:
     """The position is that before the page was read, so nothing is missed between the page and its stream."""
     page = following.page
-    page.route(FEED, lambda route: (change(following.url), route.continue_()))
+
+    def change_first(route: Route) -> None:
+        change(following.url)
+        route.continue_()
+
+    page.route(FEED, change_first)
     following.go(f"/ui/explore{GROUP}")
     expect(newer(page)).to_have_text("1 newer changes Show")
 
@@ -125,7 +130,7 @@ def test_a_hidden_page_reads_nothing(following: Walk) -> None:
     page = follow(following, "")
     change(following.url)
     expect(newer(page)).to_have_text("1 newer changes Show")
-    with page.expect_event("requestfailed", lambda request: FEED.search(request.url)):
+    with page.expect_event("requestfailed", lambda request: bool(FEED.search(request.url))):
         set_hidden(page, True)
     change(following.url)
     page.wait_for_timeout(1500)
@@ -151,7 +156,7 @@ def test_a_refusal_ends_it(following: Walk, status: int, is_asked_again: bool) -
     asked = list[Request]()
     page = following.page
 
-    def refuse(route: Any) -> None:
+    def refuse(route: Route) -> None:
         asked.append(route.request)
         route.fulfill(status=status) if len(asked) == 1 else route.continue_()
 
@@ -185,7 +190,7 @@ def test_very_many_changes_end_the_stream(following: Walk) -> None:
     """A page counts a thousand events or a hundred changes, and then leaves the server alone."""
     page = follow(following, "explore/schemagroups")
     many = {f"schema{number}": {"format": "x"} for number in range(600)}
-    with page.expect_event("requestfailed", lambda request: FEED.search(request.url)):
+    with page.expect_event("requestfailed", lambda request: bool(FEED.search(request.url))):
         httpx.post(f"{following.url}/schemagroups/sensors/schemas", json=many).raise_for_status()
     expect(newer(page)).to_have_text("1 or more newer changes Show")
 
@@ -195,7 +200,7 @@ def test_rights_hold_for_the_feed(browser: Browser, admin_url: str) -> None:
     with walking(browser, admin_url, follows=True) as walk:
         page = walk.go("/ui/login?next=/ui/explore/")
         page.get_by_label("Token or API key").fill(WRITER["Authorization"].removeprefix("Bearer "))
-        with page.expect_response(lambda answer: FEED.search(answer.url)) as answer:
+        with page.expect_response(FEED) as answer:
             page.get_by_role("button", name="Use token", exact=True).click()
         assert answer.value.status == 200
         httpx.patch(f"{admin_url}{GROUP}", json={"name": "x"}, headers=ADMIN).raise_for_status()

@@ -41,7 +41,8 @@ async def read_document(page: PageContext, entity: EntityView) -> Mapping[str, A
 def describe_document(body: bytes, media_type: str, format: str) -> dict[str, Any]:
     """Size, hash and text of a document. html: the text with marks; empty for one that is only offered for download.
 
-    numbers: those of its lines; empty for too many. left_out: the number of characters that are not shown. binary: the first bytes in hexadecimal; empty for text.
+    numbers: those of its lines; empty for too many. left_out: the number of characters that are not shown. binary: the
+    first bytes in hexadecimal; empty for text.
     """
     hash = hashlib.sha256(body).hexdigest()
     shown: dict[str, Any] = {"size": len(body), "sha256": hash, "html": "", "numbers": "", "left_out": 0, "binary": ""}

@@ -30,6 +30,7 @@ function number(box, editor) {
     const text = editor.value;
     count = 1;
     for (let at = text.indexOf("\n"); at >= 0; at = text.indexOf("\n", at + 1)) count += 1;
+    editor.classList.toggle("wrapped", count === 1); // much JSON is one long line
     update();
   }
 

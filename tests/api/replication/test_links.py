@@ -9,6 +9,12 @@ from typing import Any, Final
 
 import pytest
 
+from annals.commands.store.log import Store
+from annals.domain.decisions.commands import WriteMethod, WriteTree
+from annals.domain.decisions.world import Decision
+from annals.domain.registry.events import EntityCreated
+from annals.domain.replication.link import COLLECTION, TYPE
+from annals.domain.replication.link_document import parse_link
 from tests.api.subscriptions.test_secrets import everything_kept
 from tests.support.registries.in_process import BASE, Api, create, serving
 from tests.support.subscribing import KEY, TOKENS, bearer
@@ -54,6 +60,33 @@ def test_create_update_and_delete_a_link(api: Api) -> None:
     assert api.send("DELETE", "/-/links/p", **ROOT).status_code == 204
     assert api.send("GET", "/-/links/p", **ROOT).status_code == 404
     assert api.done("PUT", "/-/links/p", BODY, **ROOT).status_code == 201
+
+
+def test_a_thousand_links(store_url: str) -> None:
+    # LEG-901, PAG-7: pages by id, each link once, also of a list without a limit
+    create(store_url)
+    store = Store(store_url, new_id=lambda: "many")
+    attributes = parse_link({**BODY, "enabled": False}).attributes
+    with store.writing() as tx:
+        context = tx.context()
+        facts = {"xregcorrelationid": context.xregcorrelationid, "time": context.now}
+        made = tuple(
+            EntityCreated(xid=f"{COLLECTION}/l{n}", type=TYPE, revision=1, epoch=1, attributes=attributes, **facts)
+            for n in range(1001)
+        )
+        tx.append(Decision(made, {}), context, WriteTree("/", {}, WriteMethod.PUT))
+    store.close()
+    with serving(store_url, tokens=TOKENS, master_key=KEY) as api:
+        for query, sizes in (("", [1000, 1]), ("?limit=400", [400, 400, 201])):
+            pages, url = list[list[str]](), f"/-/links{query}"
+            while url:
+                answer = api.done("GET", url, **ROOT)
+                pages.append([link["id"] for link in answer.json()])
+                url = answer.links["next"]["url"].removeprefix(BASE) if "next" in answer.links else ""
+            assert [len(page) for page in pages] == sizes
+            assert [id for page in pages for id in page] == sorted(f"l{n}" for n in range(1001))
+        for bad in ("limit=0", "limit=1001", "after=%2F", "asof=1"):
+            assert api.send("GET", f"/-/links?{bad}", **ROOT).status_code == 400
 
 
 def test_actions_on_a_link(api: Api) -> None:
