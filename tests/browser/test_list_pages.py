@@ -18,7 +18,7 @@ from tests.support.serving import serving
 
 pytestmark = [pytest.mark.uses("Chromium"), pytest.mark.timeout(180)]
 
-#: The number of members of each name. Links are few, because each is compared with all others.
+#: The number of members of each list. Links are few, because each is compared with all others.
 COUNTS: Final = {"keys": 120, "grants": 1001, "links": 60}
 TABLES: Final = {"keys": "API keys", "grants": "Grants", "links": "Links"}
 #: One of them, with what would be an element of HTML.
@@ -35,7 +35,7 @@ def body(name: str, number: int) -> dict[str, Any]:
             return {"id": f"g{number:04}", "subject": subject, "role": "reader", "at": f"/schemagroups/g{number}"}
         case _:
             scope = {"groups": [f"/schemagroups/copy{number}"]}
-            return {"id": f"l{number:02}", "url": "https://93.184.216.34/r", "scope": scope, "enabled": False}
+            return {"id": f"l{number:02}", "url": f"https://93.184.216.34/r{number}", "scope": scope, "enabled": False}
 
 
 @pytest.fixture(scope="module")
