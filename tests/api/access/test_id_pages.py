@@ -63,11 +63,13 @@ def walk(api: AccessApi, url: str) -> list[list[str]]:
 
 
 def test_a_thousand_members(api: AccessApi, path: str) -> None:
-    """PAG-2, PAG-3, PAG-6, PAG-7: a list without `limit` has a thousand; the links lead to all, each once."""
+    """PAG-2, PAG-3, PAG-6, PAG-7, UI-18: without `limit` it has a thousand; the links lead to all, each once."""
     whole = walk(api, path)
     assert [len(page) for page in whole] == [1000, 1]
     everything = [id for page in whole for id in page]
     assert everything == sorted(everything, key=str.lower) and len(set(everything)) == COUNT
+    page = api.send("GET", path.replace("/-/", "/ui/"))
+    assert page.status_code == 200 and len(page.content) < 150_000 and page.text.count('<th scope="row">') == 50
     small = walk(api, f"{path}?limit=300")
     assert [len(page) for page in small] == [300, 300, 300, 101]
     assert [id for page in small for id in page] == everything
