@@ -70,6 +70,8 @@ def test_a_thousand_members(api: AccessApi, path: str) -> None:
     assert everything == sorted(everything, key=str.lower) and len(set(everything)) == COUNT
     page = api.send("GET", path.replace("/-/", "/ui/"))
     assert page.status_code == 200 and len(page.content) < 150_000 and page.text.count('<th scope="row">') == 50
+    beyond_all = api.send("GET", f"{path.replace('/-/', '/ui/')}?after=zzzzzzzzzzzzzz").text
+    assert "There are no more." in beyond_all and ">First</a>" in beyond_all
     small = walk(api, f"{path}?limit=300")
     assert [len(page) for page in small] == [300, 300, 300, 101]
     assert [id for page in small for id in page] == everything
