@@ -161,7 +161,8 @@ class Authenticator:
                 error.authenticator = error.authenticator or verifier.name
                 raise
             if identity is not None:
-                return identity
+                caller = replace(identity.caller, authenticator=identity.authenticator or "", keyid=identity.key or "")
+                return replace(identity, caller=caller)
         raise InvalidCredential(f"no authenticator that is on knows this {credential.scheme} credential", "unknown")
 
     async def _with_grants(self, identity: Identity) -> Identity:

@@ -42,7 +42,7 @@ _REVISION_COLUMNS: Final = (
         Column(),
         Column(style="magenta"),
     ),
-    *(Column(style="dim"), Column()),
+    *(Column(style="dim"), Column(), Column(style="magenta")),
 )
 _DIFFERENCE_COLUMNS: Final = (
     Column(8, CHANGE_STYLES),
@@ -184,6 +184,7 @@ def _revision_row(revision: Revision) -> tuple[object, ...]:
             interaction_record.caller,
         ),
         *(interaction_record.xregcorrelationid, " ".join(event.changed)),
+        " ".join(interaction_record.credential.values()),
     )
 
 
