@@ -80,7 +80,7 @@ class Authenticator:
         else:
             caller = (await self.identify(request, is_token_too=is_token_too)).caller
             if caller is self._anonymous.caller and caller.role is None:
-                raise Unauthorized(error_detail=_NO_CREDENTIAL)
+                raise self._missing_credential(request)
         CURRENT_CALLER.set(caller)
         if self._rates is not None:
             is_anonymous = caller is self._anonymous.caller
@@ -135,6 +135,11 @@ class Authenticator:
             known_name = name if name and self.callers_named(name) else None
             self._denials.add_failure(request, error.authenticator, error.reason, str(error), known_name)
         return Unauthorized(error_detail="the one that was sent is not valid")
+
+    def _missing_credential(self, request: Request) -> Unauthorized:
+        if self._denials is not None:
+            self._denials.add_missing(request)
+        return Unauthorized(error_detail=_NO_CREDENTIAL)
 
     def check_attempts(self, request: Request, name: str = "") -> None:
         """Checks that not too many credentials from the address of a request, or with a name, were bad.
@@ -214,7 +219,7 @@ class Authenticator:
         """
         caller = CURRENT_CALLER.get()
         if self._verifiers and isinstance(problem, Forbidden) and caller is self._anonymous.caller:
-            return Unauthorized(error_detail=_NO_CREDENTIAL)
+            return self._missing_credential(request)
         if self._denials is not None:
             self._denials.add(request, problem)
         return problem
