@@ -35,7 +35,7 @@ _CHALLENGE: Final = b"www-authenticate"
 _BEARER_CHALLENGE: Final = (_CHALLENGE, b'Bearer realm="annals"')
 _INVALID_TOKEN_CHALLENGE: Final = (_CHALLENGE, b'Bearer realm="annals", error="invalid_token"')
 #: Where the server takes neither tokens nor passwords from `Authorization`; a 401 must have a challenge (RFC 9110).
-_COOKIE_CHALLENGE: Final = (_CHALLENGE, b'Cookie realm="annals"')
+COOKIE_CHALLENGE: Final = (_CHALLENGE, b'Cookie realm="annals"')
 _BASIC_CHALLENGE: Final = (_CHALLENGE, b'Basic realm="annals", charset="UTF-8"')
 _NO_CREDENTIAL: Final = "the request has none"
 _NO_PROXIES: Final = TrustedProxies(None)
@@ -210,7 +210,7 @@ class Authenticator:
         has_basic = Scheme.BASIC in self._schemes or (is_token_too and Scheme.BEARER in self._schemes)
         if has_basic and request.header(b"sec-fetch-mode") is None:
             headers.append(_BASIC_CHALLENGE)
-        return headers or [_COOKIE_CHALLENGE]
+        return headers or [COOKIE_CHALLENGE]
 
     def refusal(self, problem: Problem, request: Request) -> Problem:
         """The problem to answer with: an anonymous caller who is not allowed something needs a credential.
