@@ -11,10 +11,11 @@ import pytest
 from annals.projections.log.table_rows import LogTableRow
 from annals.projections.segments.columns import LOG_FILE_SCHEMA, log_rows, write_table
 
-ROW = LogTableRow(
+VALUES: Any = (
     *(1, "/", 1, "EntityCreated:1", "{}", 1, 1, "id", "2026-01-01T00:00:00.000000Z"),
     *("ada", "CreateRegistry", "http://h", b"chain", b"statehash", "salt", "keys", "k7m2q9w4x8yz"),
 )
+ROW = LogTableRow(*VALUES)
 
 
 def written(columns: int) -> Any:
@@ -29,8 +30,9 @@ def written(columns: int) -> Any:
 def test_columns_of_each_version(missing: int) -> None:
     # ACC-115: rows of version 2 lack the credential, those of version 1 the salt as well; both are empty then
     columns = len(ROW) - missing
-    assert [*log_rows(written(columns))] == [LogTableRow(*ROW[:columns])]
-    assert LogTableRow(*ROW[:columns])[columns:] == ("",) * missing
+    stored: Any = ROW[:columns]
+    assert [*log_rows(written(columns))] == [LogTableRow(*stored)]
+    assert LogTableRow(*stored)[columns:] == ("",) * missing
 
 
 @pytest.mark.parametrize("missing", [1, 4])
