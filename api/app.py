@@ -13,6 +13,7 @@ from starlette.applications import Starlette
 
 from annals.api.access.access_routes import ACCESS, AccessRoutes
 from annals.api.access.collections import AccessContext
+from annals.api.access.denial_routes import DENIALS, DenialRoutes
 from annals.api.access.grant_routes import GRANTS, GrantRoutes
 from annals.api.access.key_routes import KEYS, KeyRoutes
 from annals.api.audit.counts import COUNTS, counts_table
@@ -102,6 +103,7 @@ from annals.commands.store.database.write_turns import WriteTurns
 from annals.commands.store.secrets import Vault
 from annals.domain.access.roles import Caller
 from annals.domain.confluent.subjects import ContextIds
+from annals.projections.access.denied_writes import DeniedWrites
 from annals.projections.access.key_uses import KeyUses
 from annals.projections.access.stored_access import StoredAccess
 from annals.projections.events.event_families import EventFamily
@@ -183,9 +185,11 @@ def create_app(
     proxies, cors, upkeep = TrustedProxies(settings.trusted_proxies), Cors(settings.cors_origins), Upkeep()
     metrics, log_head_watcher = ServerMetrics(OWN_NAMES), LogHeadWatcher()
     routes = RouteTemplates((*PATH_TEMPLATES, *UI_PATHS, *(f"/{name}" for name in ROOT_ALIASES)))
-    denials = DenialLog(
-        metrics.registry, proxies, routes, partial(_compat_groups, ContextIds(settings.confluent_group))
-    )
+    denied_writes = DeniedWrites(settings.database, settings.denials_kept) if settings.denials_kept else None
+    find_groups = partial(_compat_groups, ContextIds(settings.confluent_group))
+    denials = DenialLog(metrics.registry, proxies, routes, find_groups, denied_writes)
+    if denied_writes:
+        upkeep.repeat(denied_writes.write_due)
     stored_access, key_uses = StoredAccess(clock or utc_now), KeyUses(settings.database) if settings.api_keys else None
     provider = build_provider(settings)
     sessions = build_sessions(settings, provider) if settings.auth.has_authenticator and not caller else None
@@ -219,7 +223,7 @@ def create_app(
         closing.callback(registry.close)
         archive_monitor = ArchiveMonitor(registry.store)
         closing.push_async_callback(asyncio.to_thread, archive_monitor.close)
-        beside_log: list[Sessions | KeyUses] = [part for part in (sessions, key_uses) if part]
+        beside_log: list[_StateBesideLog] = [part for part in (sessions, key_uses, denied_writes) if part]
         for part in beside_log:
             await asyncio.to_thread(part.open)
             closing.push_async_callback(asyncio.to_thread, part.close)
@@ -263,6 +267,7 @@ def create_app(
         own_mounts = {
             **_server_mounts(registry, metrics, archive_monitor),
             SETTINGS: Mount(SettingsRoutes(settings), is_leaf=True),
+            DENIALS: Mount(DenialRoutes(denied_writes), is_leaf=True),
             SUBJECTS: Mount(
                 SubjectsRoutes(registry, ContextIds(settings.confluent_group), settings.confluent_compatibility),
                 is_leaf=True,
@@ -400,6 +405,13 @@ def _compat_groups(context_ids: ContextIds, request: Request) -> Collection[str]
         return groups_of_path(request.raw_path, context_ids)
     group = group_of_path(request.raw_path)
     return (group,) if group else ()
+
+
+class _StateBesideLog(Protocol):
+    """State in tables beside the log."""
+
+    def open(self) -> None: ...
+    def close(self) -> None: ...
 
 
 class _BackgroundService(CommitListener, Protocol):

@@ -117,6 +117,8 @@ def _interaction(foreign: ForeignInteraction, log_end: int, events: int) -> Inte
         registry_url=storable_text(foreign.registry_url),
         chain=hashes.EMPTY_HASH,
         state=hashes.EMPTY_HASH,
+        authenticator=storable_text(foreign.authenticator),
+        keyid=storable_text(foreign.keyid),
     )
 
 

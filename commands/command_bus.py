@@ -150,7 +150,9 @@ def _decide_and_append(transaction: WriteTransaction, pending: PendingCommand, r
         link=caller.link,
         administers=caller.administers,
     )
-    context = replace(context, report_phase=pending.report_phase) if pending.report_phase else context
+    context = replace(
+        context, report_phase=pending.report_phase, authenticator=caller.authenticator, keyid=caller.keyid
+    )
     transaction.world.known_results = pending.check_results or {}
     decision = decide(pending.command, transaction.world, context)
     if isinstance(pending.command, Restore):

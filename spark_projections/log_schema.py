@@ -23,14 +23,18 @@ _SPARK_TYPES: Final[dict[type, DataType]] = {int: LongType(), str: StringType(),
 LOG_SCHEMA: Final = StructType(
     [StructField(name, _SPARK_TYPES[kind]) for name, kind in get_type_hints(LogTableRow).items()]
 )
+#: Columns that rows of the first version of the table lack.
+_LATER_COLUMNS: Final = tuple(LogTableRow._field_defaults)
 #: The schema of its Arrow batches.
 ARROW_SCHEMA: Final = arrow_schema(LogTableRow)
 
 
-def with_salt(log: DataFrame) -> DataFrame:
-    """The log with an empty salt in rows that were written before salts existed."""
-    # Not `coalesce`: it would make this the only column that is not nullable.
-    return log.withColumn("salt", f.when(f.col("salt").isNull(), f.lit("")).otherwise(f.col("salt")))
+def fill_later_columns(log: DataFrame) -> DataFrame:
+    """The log with empty texts in the columns that did not exist when a row was written. They may be missing."""
+    stored = {name: f.col(name) if name in log.columns else f.lit(None).cast("string") for name in _LATER_COLUMNS}
+    # Not `coalesce`: it would make these the only columns that are not nullable.
+    filled = {name: f.when(column.isNull(), f.lit("")).otherwise(column) for name, column in stored.items()}
+    return log.withColumns(filled).select(*LOG_SCHEMA.names)
 
 
 class LogHead(NamedTuple):

@@ -39,7 +39,7 @@ def revision_table(images: Iterable[str] = ()) -> TableLayout[Revision]:
     def rows(revision: Revision) -> Iterator[JsonMembers]:
         yield members(revision) | {"changed": " ".join(revision.event.changed)}
 
-    return TableLayout((*_REVISION_COLUMNS, *IMAGES), members, rows)
+    return TableLayout((*_REVISION_COLUMNS, *IMAGES, *_CREDENTIAL_COLUMNS), members, rows)
 
 
 def _revision_members(revision: Revision) -> JsonMembers:
@@ -55,6 +55,7 @@ def _revision_members(revision: Revision) -> JsonMembers:
         "epoch": event.epoch,
         "changed": event.changed,
         "caller": interaction.caller,
+        **interaction.credential,
         "command": interaction.command,
         "xregcorrelationid": interaction.xregcorrelationid,
         "last": interaction.last,
@@ -71,6 +72,7 @@ _REVISION_COLUMNS: Final = (
     *("position", "time", "xid", "type", "revision", "action", "reason", "epoch", "changed"),
     *("caller", "command", "xregcorrelationid", "last"),
 )
+_CREDENTIAL_COLUMNS: Final = ("authenticator", "keyid")
 
 
 def interaction_members(interaction: Interaction, *, with_hashes: bool = True) -> JsonMembers:
@@ -82,6 +84,7 @@ def interaction_members(interaction: Interaction, *, with_hashes: bool = True) -
         "last": interaction.last,
         "time": interaction.time,
         "caller": interaction.caller,
+        **interaction.credential,
         "command": interaction.command,
         "registryurl": interaction.registry_url,
         **hashes,
@@ -103,7 +106,10 @@ def interaction_table(
         row = members(interaction)
         yield row | ({"xids": " ".join(row["xids"])} if "xids" in row else {})
 
-    columns = ("xregcorrelationid", "first", "last", "time", "caller", "command", "registryurl", "chain", "state")
+    columns = (
+        *("xregcorrelationid", "first", "last", "time", "caller", "command", "registryurl", "chain", "state"),
+        *_CREDENTIAL_COLUMNS,
+    )
     return TableLayout((*columns, "xids") if find_xids else columns, members, rows)
 
 

@@ -35,7 +35,7 @@ _CHALLENGE: Final = b"www-authenticate"
 _BEARER_CHALLENGE: Final = (_CHALLENGE, b'Bearer realm="annals"')
 _INVALID_TOKEN_CHALLENGE: Final = (_CHALLENGE, b'Bearer realm="annals", error="invalid_token"')
 #: Where the server takes neither tokens nor passwords from `Authorization`; a 401 must have a challenge (RFC 9110).
-_COOKIE_CHALLENGE: Final = (_CHALLENGE, b'Cookie realm="annals"')
+COOKIE_CHALLENGE: Final = (_CHALLENGE, b'Cookie realm="annals"')
 _BASIC_CHALLENGE: Final = (_CHALLENGE, b'Basic realm="annals", charset="UTF-8"')
 _NO_CREDENTIAL: Final = "the request has none"
 _NO_PROXIES: Final = TrustedProxies(None)
@@ -80,7 +80,7 @@ class Authenticator:
         else:
             caller = (await self.identify(request, is_token_too=is_token_too)).caller
             if caller is self._anonymous.caller and caller.role is None:
-                raise Unauthorized(error_detail=_NO_CREDENTIAL)
+                raise self._missing_credential(request)
         CURRENT_CALLER.set(caller)
         if self._rates is not None:
             is_anonymous = caller is self._anonymous.caller
@@ -136,6 +136,11 @@ class Authenticator:
             self._denials.add_failure(request, error.authenticator, error.reason, str(error), known_name)
         return Unauthorized(error_detail="the one that was sent is not valid")
 
+    def _missing_credential(self, request: Request) -> Unauthorized:
+        if self._denials is not None:
+            self._denials.add_missing(request)
+        return Unauthorized(error_detail=_NO_CREDENTIAL)
+
     def check_attempts(self, request: Request, name: str = "") -> None:
         """Checks that not too many credentials from the address of a request, or with a name, were bad.
 
@@ -161,7 +166,8 @@ class Authenticator:
                 error.authenticator = error.authenticator or verifier.name
                 raise
             if identity is not None:
-                return identity
+                caller = replace(identity.caller, authenticator=identity.authenticator or "", keyid=identity.key or "")
+                return replace(identity, caller=caller)
         raise InvalidCredential(f"no authenticator that is on knows this {credential.scheme} credential", "unknown")
 
     async def _with_grants(self, identity: Identity) -> Identity:
@@ -204,7 +210,7 @@ class Authenticator:
         has_basic = Scheme.BASIC in self._schemes or (is_token_too and Scheme.BEARER in self._schemes)
         if has_basic and request.header(b"sec-fetch-mode") is None:
             headers.append(_BASIC_CHALLENGE)
-        return headers or [_COOKIE_CHALLENGE]
+        return headers or [COOKIE_CHALLENGE]
 
     def refusal(self, problem: Problem, request: Request) -> Problem:
         """The problem to answer with: an anonymous caller who is not allowed something needs a credential.
@@ -213,7 +219,7 @@ class Authenticator:
         """
         caller = CURRENT_CALLER.get()
         if self._verifiers and isinstance(problem, Forbidden) and caller is self._anonymous.caller:
-            return Unauthorized(error_detail=_NO_CREDENTIAL)
+            return self._missing_credential(request)
         if self._denials is not None:
             self._denials.add(request, problem)
         return problem

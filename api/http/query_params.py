@@ -41,6 +41,15 @@ def single_value(parameters: QueryParams, name: str) -> str | None:
     return values[0] if values else None
 
 
+def parse_number(name: str, value: str | None, minimum: int, maximum: int) -> int | None:
+    """The value of a parameter as a number; None for none. Raises: BadRequest."""
+    if value is None:
+        return None
+    if not (value.isascii() and value.isdecimal() and len(value) < 20 and minimum <= int(value) <= maximum):
+        raise invalid_param(name, f"{value!r} is not a number from {minimum} to {maximum}")
+    return int(value)
+
+
 def is_switched_on(parameters: QueryParams, name: str) -> bool:
     """Whether a parameter without a required value is present and not `false`. Raises: BadRequest."""
     value = single_value(parameters, name)

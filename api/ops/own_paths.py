@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from annals.api.access.denial_routes import MAX_LIMIT as DENIAL_LIMIT
 from annals.api.audit.request_params import MAX_LIMIT as AUDIT_LIMIT
 from annals.api.audit.request_params import MAX_XIDS
 from annals.api.audit.tree_hash_params import MAX_PARTS
@@ -76,6 +77,7 @@ _VALUES: Final[Mapping[str, Any]] = {
     "COMPATIBILITIES": [*COMPATIBILITIES, None],
     "DEAD_LETTER_LIMIT": dead_letters.MAX_LIMIT,
     "DEFAULT_EVENT_FAMILY": XREGISTRY,
+    "DENIAL_LIMIT": DENIAL_LIMIT,
     "EVENT_FAMILIES": list(FAMILIES),
     "FEED_LIMIT": MAX_LIMIT,
     "FEED_MAX_WAIT": MAX_WAIT,

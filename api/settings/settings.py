@@ -340,6 +340,12 @@ class Settings(BaseSettings):
         description="maximum number of reads of one caller, or of one address without a credential, a second",
     )
     rate_writes: float | None = Field(None, gt=0, description="the same for requests with methods that write")
+    denials_kept: int = Field(
+        0,
+        ge=0,
+        le=1_000_000,
+        description="maximum number of refused writes that `/-/denials` lists, of which the oldest go; 0 keeps none",
+    )
     ui: bool = Field(True, description="whether the server has pages for people in browsers, below `/ui/`")
     event_changes: bool = Field(True, description="whether events list the changed attributes, in `data`")
     domain_validation: DomainValidation = Field(

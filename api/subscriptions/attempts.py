@@ -7,7 +7,7 @@ from typing import Final
 
 from starlette.types import Receive
 
-from annals.api.http.query_params import invalid_param, query_params, single_value
+from annals.api.http.query_params import parse_number, query_params, single_value
 from annals.api.http.request import Request
 from annals.api.http.response import Response
 from annals.api.subscriptions.context import SubscriptionApiContext, find_subscription, subscription_xid
@@ -31,8 +31,8 @@ class AttemptsHandler:
 
     def _list_page(self, request: Request) -> Response:
         parameters = query_params(request, ("after", "limit"))
-        limit = _parse_number("limit", single_value(parameters, "limit"), MAX_LIMIT) or DEFAULT_LIMIT
-        before = _parse_number("after", single_value(parameters, "after"), _MAX_NUMBER)
+        limit = parse_number("limit", single_value(parameters, "limit"), 1, MAX_LIMIT) or DEFAULT_LIMIT
+        before = parse_number("after", single_value(parameters, "after"), 1, _MAX_NUMBER)
         subscription = find_subscription(
             self._context.registry.readers.latest_view(), request.segments[1], request.caller
         )
@@ -41,14 +41,6 @@ class AttemptsHandler:
         links = [_next_link(request, limit, attempts[limit - 1]["number"])] if len(attempts) > limit else []
         document = {"attempts": attempts[:limit], "hours": deliveries.hours(subscription.id)}
         return json_response(request, 200, document, [(b"cache-control", b"no-store"), *links])
-
-
-def _parse_number(name: str, value: str | None, maximum: int) -> int | None:
-    if value is None:
-        return None
-    if not (value.isascii() and value.isdecimal() and len(value) < 20 and 0 < int(value) <= maximum):
-        raise invalid_param(name, f"{value!r} is not a number from 1 to {maximum}")
-    return int(value)
 
 
 def _next_link(request: Request, limit: int, number: int) -> tuple[bytes, bytes]:

@@ -13,7 +13,7 @@ from starlette.types import Receive
 
 from annals.api.http import conditional
 from annals.api.http.asof import url_without_asof
-from annals.api.http.query_params import invalid_param, query_params, single_value
+from annals.api.http.query_params import parse_number, query_params, single_value
 from annals.api.http.request import Request
 from annals.api.http.response import Headers, Response
 from annals.api.subscriptions.context import SubscriptionApiContext, can_see, find_subscription
@@ -83,9 +83,9 @@ class SubscriptionReadHandler:
     def _list_page(self, request: Request) -> Response:
         parameters = query_params(request, _PARAMETERS)
         values = {name: single_value(parameters, name) for name in _PARAMETERS}
-        limit = _parse_number("limit", values["limit"], 1, MAX_LIMIT)
+        limit = parse_number("limit", values["limit"], 1, MAX_LIMIT)
         snapshot = self._snapshot(request, values[_ASOF])
-        after_position = _parse_number("after", values["after"], 0, (1 << 63) - 1) or 0
+        after_position = parse_number("after", values["after"], 0, (1 << 63) - 1) or 0
         entries = list(
             islice(
                 self._matching_subscriptions(snapshot, request.caller, values, after_position),
@@ -127,14 +127,6 @@ class SubscriptionReadHandler:
 
 def _memento_header(time: str) -> tuple[bytes, bytes]:
     return b"memento-datetime", format_datetime(parse_time(time), usegmt=True).encode()
-
-
-def _parse_number(name: str, value: str | None, minimum: int, maximum: int) -> int | None:
-    if value is None:
-        return None
-    if not (value.isascii() and value.isdecimal() and len(value) < 20 and minimum <= int(value) <= maximum):
-        raise invalid_param(name, f"{value!r} is not a number from {minimum} to {maximum}")
-    return int(value)
 
 
 def _next_link(request: Request, values: Mapping[str, str | None], after_position: int) -> tuple[bytes, bytes]:

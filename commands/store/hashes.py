@@ -36,6 +36,8 @@ class Interaction(NamedTuple):
     chain: hash over the previous chain hash and everything that this interaction recorded, including these columns.
     state: the sum modulo 2^256 of the hashes of all entities that are live after it, without those outside the tree.
     salt: random text that hides the caller's name in the chain hash; empty where the chain hash is of version 1.
+    authenticator, keyid: what proved who the caller is, and the id of the API key if it was one; empty where it had no
+    credential, or where the program that wrote the interaction did not keep them.
     """
 
     last: int
@@ -49,6 +51,14 @@ class Interaction(NamedTuple):
     chain: bytes
     state: bytes
     salt: str = ""
+    authenticator: str = ""
+    keyid: str = ""
+
+    @property
+    def credential(self) -> dict[str, str]:
+        """`authenticator` and `keyid`, each if there is one."""
+        members = {"authenticator": self.authenticator, "keyid": self.keyid}
+        return {name: value for name, value in members.items() if value}
 
 
 #: The last interaction of an empty log.
@@ -76,8 +86,8 @@ class ChainHasher:
     """Computes an interaction's chain hash from the previous one, its columns, its events and its state hash.
 
     Version 1 covers the bytes of events and the caller's name. Version 2 covers the hash of each image and a salted
-    hash of the name. An image or a name can therefore be destroyed and its hash kept, without breaking the proof of the
-    rest. The hasher ignores the `chain` and `state` of the interaction itself.
+    hash of the name and the credential. An image or a name can therefore be destroyed and its hash kept, without
+    breaking the proof of the rest. The hasher ignores the `chain` and `state` of the interaction itself.
     """
 
     def __init__(self, previous: bytes, interaction: Interaction) -> None:
@@ -86,9 +96,10 @@ class ChainHasher:
         last, first, id, folded, time, caller, command, registry_url, *_ = interaction
         if self._is_salted:
             self._hash_part(dumps((2, last, first, id, folded, time, command, registry_url)))
-            self._hash_part(caller_hash(interaction.salt, caller))
+            self._hash_part(caller_hash(interaction))
         else:
-            self._hash_part(dumps((last, first, id, folded, time, caller, command, registry_url)))
+            facts = (last, first, id, folded, time, caller, command, registry_url)
+            self._hash_part(dumps((*facts, *_known_credential(interaction))))
 
     def add(self, row: LogRow, hash: bytes = b"") -> None:
         """Adds the interaction's next event. hash: of its image, if already known."""
@@ -111,9 +122,13 @@ class ChainHasher:
         self._digest.update(part)
 
 
-def caller_hash(salt: str, caller: str) -> bytes:
-    """The hash that replaces a caller's name in a chain hash of version 2."""
-    return sha256(dumps((salt, caller))).digest()
+def caller_hash(interaction: Interaction) -> bytes:
+    """The hash that replaces a caller's name and credential in a chain hash of version 2."""
+    return sha256(dumps((interaction.salt, interaction.caller, *_known_credential(interaction)))).digest()
+
+
+def _known_credential(interaction: Interaction) -> tuple[str, ...]:
+    return (interaction.authenticator, interaction.keyid) if interaction.credential else ()
 
 
 def _int_of_digest(digest: bytes) -> int:

@@ -302,6 +302,8 @@ class WriteTransaction:
             chain=hashes.EMPTY_HASH,
             state=hashes.EMPTY_HASH,
             salt=self.store.new_salt(),
+            authenticator=context.authenticator,
+            keyid=context.keyid,
         )
 
 

@@ -44,9 +44,9 @@ def unchecked_row(row_type: type[T], row: Iterable[Any]) -> T:
     """A row as a named tuple of numbers, texts and bytes.
 
     SQLite accepts values of any type in any column. A value of the wrong type is replaced by one that no intact row
-    has. Comparing and hashing then find it, like any other change.
+    has. Comparing and hashing then find it, like any other change. Last members with a default may be missing.
     """
-    return row_type(*(_checked_member(value, type) for value, type in zip(row, _field_types(row_type), strict=True)))
+    return row_type(*(_checked_member(value, type) for value, type in zip(row, _field_types(row_type), strict=False)))
 
 
 def storage_faults(connection: Connection, log_end: int) -> Iterator[tuple[int, str]]:

@@ -33,7 +33,7 @@ from annals.domain.values import xid as xids
 #: Called with the position reached and the last position.
 ProgressCallback = Callable[[int, int], None]
 
-_SELECT_INTERACTION: Final = f"SELECT {', '.join(Interaction._fields)} FROM interaction"
+_SELECT_INTERACTION: Final = "SELECT * FROM interaction"  # an older store lacks the last columns
 _INTERACTIONS: Final = f"{_SELECT_INTERACTION} WHERE last > ? ORDER BY last LIMIT ?"
 _LAST_INTERACTION: Final = f"{_SELECT_INTERACTION} ORDER BY last DESC LIMIT 1"
 _EVENTS: Final = (

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from sqlalchemy import Inspector
 
+from annals.projections.access.denied_writes import DeniedWrites
 from annals.projections.access.key_uses import KeyUses
 from annals.projections.sessions.session_store import SessionStore
 from docs.generate.application import running_registry
@@ -66,6 +67,7 @@ _GROUPS: Final[dict[str, dict[str, str]]] = {
         "delivery_lease": "Which process delivers for which subscription.",
     },
     "The state of API keys": {"key_use": "When and from where each API key was last used."},
+    "Refused requests": {"denied_write": "The last writes that were refused, for `/-/denials`."},
     "Sessions of browsers": {
         "session": "Each session by the hash of its id, with its caller and its times, and the encrypted refresh token "
         "of its provider.",
@@ -87,6 +89,7 @@ def text() -> str:
     """The whole page. Raises: ValueError for a table without a meaning, or a meaning without a table."""
     with running_registry() as registry:
         KeyUses(registry.database).open()  # only servers that accept keys make it
+        DeniedWrites(registry.database, 1).open()  # only servers that keep some make it
         SessionStore(registry.database).open()  # only servers with an authenticator make its tables
         found = registry.tables()
         explained = {name for group in _GROUPS.values() for name in group}

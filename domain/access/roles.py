@@ -36,13 +36,16 @@ class Caller:
 
     groups: additional roles by `places`, in lower case.
 
-    link: id of the replication link that acts; empty for all other callers.
+    link: id of the replication link that acts; empty for all other callers. authenticator, keyid: what proved who it
+    is, and the id of the API key if it was one; empty for a caller without a credential. They give no rights.
     """
 
     name: str
     role: Role | None = None
     groups: Mapping[str, Role] = field(default_factory=dict)
     link: str = ""
+    authenticator: str = ""
+    keyid: str = ""
 
     def role_at(self, xid: str) -> Role | None:
         """The role at an entity or collection: the highest of the general role and those of its Group."""

@@ -14,7 +14,8 @@ class ForeignInteraction:
     """One interaction as its registry recorded it.
 
     last: position of its last event there. state: the state hash there after it. events: in log order; their revisions
-    and births are those of the other log. documents: bytes that events refer to, by SHA-256 in hex.
+    and births are those of the other log. documents: bytes that events refer to, by SHA-256 in hex. authenticator,
+    keyid: empty where the other log does not say.
     """
 
     last: int
@@ -26,3 +27,5 @@ class ForeignInteraction:
     state: bytes
     events: tuple[EntityEvent, ...]
     documents: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+    authenticator: str = ""
+    keyid: str = ""

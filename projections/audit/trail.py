@@ -22,7 +22,6 @@ from annals.projections.log.reader import stored_event, stored_interaction
 #: The number of rows held in memory at once.
 BATCH: Final = 100
 
-_INTERACTION_COLUMNS: Final = ", ".join(Interaction._fields)
 _EVENT_WIDTH: Final = len(LogRow._fields)
 _EVENT_COLUMNS: Final = ", ".join(f"l.{name}" for name in LogRow._fields)
 _PREVIOUS_COLUMNS: Final = ", ".join(f"b.{name}" for name in LogRow._fields)
@@ -33,7 +32,7 @@ _WITH_PREVIOUS: Final = (
     f"SELECT {_EVENT_COLUMNS}, {_INTERACTION_END}, {_PREVIOUS_COLUMNS}"
     " FROM log l LEFT JOIN log b ON b.stream = l.stream AND b.revision = l.revision - 1 WHERE "
 )
-_SELECT_INTERACTIONS: Final = f"SELECT {_INTERACTION_COLUMNS} FROM interaction WHERE "
+_SELECT_INTERACTIONS: Final = "SELECT * FROM interaction WHERE "
 
 _REVISION_AT: Final = (
     "SELECT revision + ? - position FROM log WHERE position IN (?, ?) AND stream = ? ORDER BY position LIMIT 1"

@@ -71,6 +71,7 @@ def document_line(sha256: str, content: bytes) -> bytes:
 def interaction_line(interaction: Interaction, with_hashes: bool = True) -> bytes:
     """An interaction as JSON: its columns under the API's names, the correlation id unfolded, and hashes in hex."""
     members = {member_name: getattr(interaction, name) for member_name, name in _INTERACTION_MEMBERS.items()}
+    members |= interaction.credential
     if not with_hashes:
         return dumps(members)
     salt = {"salt": interaction.salt} if interaction.salt else {}

@@ -21,7 +21,7 @@ from annals.domain.values import xid as xids
 from annals.projections.database.drivers import Database
 from annals.projections.log.documents import document_bytes
 
-_INTERACTION_COLUMNS: Final = ", ".join(Interaction._fields)
+_INTERACTION_COLUMNS: Final = "*"  # in the order of `Interaction`; an older store lacks the last ones
 _EVENT_COLUMNS: Final = ", ".join(LogRow._fields)
 _LAST_INTERACTION: Final = f"SELECT {_INTERACTION_COLUMNS} FROM interaction ORDER BY last DESC LIMIT 1"
 _BY_CORRELATION_ID: Final = f"SELECT {_INTERACTION_COLUMNS} FROM interaction WHERE folded = ?"
@@ -79,8 +79,10 @@ _LOOKUP_SIZE: Final = 250
 #: Beyond the end of any log.
 _MAX_POSITION: Final = 2**62
 #: Types of the columns, without those of bytes.
-_INTERACTION_TYPES: Final = (int, int, str, str, str, str, str, str, str)
+_INTERACTION_TYPES: Final = (int, int, *[str] * 9)
 _LOG_ROW_TYPES: Final = (int, str, int, str)
+#: The column of the chain hash, which that of the state hash follows.
+_CHAIN_INDEX: Final = Interaction._fields.index("chain")
 
 _POSITION_TEXT: Final = re.compile(r"[0-9]{1,19}\Z")
 _TIME_START: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ]")
@@ -91,11 +93,12 @@ def stored_interaction(row: Sequence[Any]) -> Interaction:
 
     Raises: UnreadableEvent for a value of another type than its column's, which SQLite can store as well.
     """
-    *columns, chain, state, salt = row
-    is_valid = tuple(map(type, (*columns, salt))) == _INTERACTION_TYPES and columns[1] <= columns[0] < _MAX_POSITION
-    if not is_valid or not _TIME_START.match(columns[4]):
+    found = Interaction(*row)
+    types = tuple(map(type, (*found[:_CHAIN_INDEX], *found[_CHAIN_INDEX + 2 :])))
+    is_valid = types == _INTERACTION_TYPES and found.first <= found.last < _MAX_POSITION
+    if not is_valid or not _TIME_START.match(found.time):
         raise UnreadableEvent(f"an interaction cannot be read: {row[:3]!r}")
-    return Interaction._make((*columns, require_bytes(chain), require_bytes(state), salt))
+    return found._replace(chain=require_bytes(found.chain), state=require_bytes(found.state))
 
 
 def stored_event(row: Sequence[Any], read_state: StateReader) -> LogRow:

@@ -24,9 +24,10 @@ from annals.commands.store.mapper import stored_state as stored
 from annals.domain.registry.events import EntityEvent
 
 #: The version of this table. It changes with the columns, and readers refuse a version that they do not know.
-SCHEMA_VERSION: Final = 2
-#: The readable versions: rows of version 1 lack `salt`, which was always empty.
-KNOWN_VERSIONS: Final = (1, SCHEMA_VERSION)
+SCHEMA_VERSION: Final = 3
+#: The readable versions: rows of version 2 lack `authenticator` and `keyid`, those of version 1 also `salt`. What is
+#: missing is empty.
+KNOWN_VERSIONS: Final = (1, 2, SCHEMA_VERSION)
 
 _MAPPER: Final = EventMapper()
 
@@ -39,7 +40,8 @@ class LogTableRow(NamedTuple):
     after the event. first, last: positions of the interaction's events. time: RFC 3339 in UTC with microseconds.
     caller, command, registry_url: who sent which command to which registry. chain, statehash: SHA-256 of the
     interaction.
-    salt: hides the caller in the chain hash; empty if that is of version 1.
+    salt: hides the caller in the chain hash; empty if that is of version 1. authenticator, keyid: what proved who the
+    caller is, and the id of the API key if it was one; each may be empty.
     """
 
     position: int
@@ -57,6 +59,8 @@ class LogTableRow(NamedTuple):
     chain: bytes
     statehash: bytes
     salt: str = ""
+    authenticator: str = ""
+    keyid: str = ""
 
 
 def table_rows(interaction: Interaction, events: Iterable[LogRow]) -> Iterator[LogTableRow]:
@@ -78,6 +82,8 @@ def table_rows(interaction: Interaction, events: Iterable[LogRow]) -> Iterator[L
             chain=interaction.chain,
             statehash=interaction.state,
             salt=interaction.salt,
+            authenticator=interaction.authenticator,
+            keyid=interaction.keyid,
         )
 
 
@@ -123,6 +129,8 @@ def interaction_of(row: LogTableRow) -> Interaction:
         chain=row.chain,
         state=row.statehash,
         salt=row.salt,
+        authenticator=row.authenticator,
+        keyid=row.keyid,
     )
 
 

@@ -33,8 +33,8 @@ def _arrow_schema(row: type[tuple[Any, ...]]) -> Any:
 
 LOG_FILE_SCHEMA: Final = _arrow_schema(LogTableRow)
 DOCUMENT_FILE_SCHEMA: Final = _arrow_schema(DocumentRow)
-#: The schema of events before salts were added.
-_UNSALTED_SCHEMA: Final = LOG_FILE_SCHEMA.remove(LOG_FILE_SCHEMA.get_field_index("salt"))
+#: The schemas of events that older programs wrote, without the last columns; see `KNOWN_VERSIONS`.
+_OLDER_LOG_SCHEMAS: Final = tuple(pa.schema(list(LOG_FILE_SCHEMA)[:-missing]) for missing in (2, 3))
 
 
 def write_table(
@@ -79,10 +79,8 @@ def document_hashes(file: Any) -> Iterator[str]:
 
 def _read_rows(file: Any, schema: Any, size: int, columns: list[str] | None = None) -> Iterator[tuple[Any, ...]]:
     with pq.ParquetFile(file, pre_buffer=False) as table:
-        if not (
-            table.schema_arrow.equals(schema)
-            or (schema is LOG_FILE_SCHEMA and table.schema_arrow.equals(_UNSALTED_SCHEMA))
-        ):
+        known_schemas = (schema, *_OLDER_LOG_SCHEMAS) if schema is LOG_FILE_SCHEMA else (schema,)
+        if not any(map(table.schema_arrow.equals, known_schemas)):
             raise ValueError("its columns are not those of a segment")
         for batch in table.iter_batches(batch_size=size, columns=columns, use_threads=False):
             yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)

@@ -37,6 +37,7 @@ def interactions(log: DataFrame) -> DataFrame:
         (f.col("last") - f.col("first") + 1).alias("events"),
         f.col("time").cast("timestamp").alias("time"),
         *("caller", "command", "xregcorrelationid", "registry_url", "chain", "statehash"),
+        *("authenticator", "keyid"),
     )
 
 

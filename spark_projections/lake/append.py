@@ -21,7 +21,7 @@ from annals.spark_projections.lake.rows import REMOVED, ROWS, LogPart, document_
 from annals.spark_projections.lake.source import LogSource
 from annals.spark_projections.lake.tables import ALL_TABLES, DOCUMENTS, LOG, TABLES
 from annals.spark_projections.lake.writer_lock import writer_lock
-from annals.spark_projections.log_schema import LOG_SCHEMA, LogHead
+from annals.spark_projections.log_schema import LogHead, fill_later_columns
 from annals.spark_projections.verify_log import LOG_START, verify_log
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Lake:
 
     def log(self, after: int, end: int) -> DataFrame:
         """The events between two positions, as a log has them."""
-        return self.table(LOG).read().where(f.col("position").between(after + 1, end)).select(*LOG_SCHEMA.names)
+        return fill_later_columns(self.table(LOG).read().where(f.col("position").between(after + 1, end)))
 
     def time_of(self, position: int) -> str:
         """The time of the interaction that ends at a position of the table `log`; empty for 0."""

@@ -56,6 +56,12 @@ _TYPE: Final = LakeColumn("type", "string", "type of the entity, such as `schema
 _GROUP: Final = LakeColumn("groupxid", "string", "the Group that the entity is or belongs to; null for the registry")
 _RESOURCE: Final = LakeColumn("resourcexid", "string", "the Resource that it is or belongs to; null above Resources")
 _CALLER: Final = LakeColumn("caller", "string", "who sent the request")
+_CREDENTIAL: Final = (
+    LakeColumn(
+        "authenticator", "string", "what proved who the caller is; empty if nothing did, and empty or null if not known"
+    ),
+    LakeColumn("keyid", "string", "id of the API key, likewise"),
+)
 _COMMAND: Final = LakeColumn("command", "string", "the command, such as `WriteTree PUT /schemagroups/g`")
 _CORRELATION: Final = LakeColumn("xregcorrelationid", "string", "id of the interaction")
 _TAKEN: Final = (
@@ -100,6 +106,7 @@ _LOG: Final = LakeTable(
         LakeColumn("statehash", "binary", "sum of the hashes of all live entities after the interaction"),
         LakeColumn("salt", "string", "hides the caller in the chain hash"),
         _MONTH,
+        *_CREDENTIAL,
     ),
     partition="month",
     sort=("position",),
@@ -117,6 +124,7 @@ _INTERACTIONS: Final = LakeTable(
         LakeColumn("chain", "binary", "chain hash after it"),
         LakeColumn("statehash", "binary", "state hash after it"),
         _MONTH,
+        *_CREDENTIAL,
     ),
     partition="month",
     sort=("last",),

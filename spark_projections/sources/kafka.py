@@ -11,7 +11,7 @@ from pyspark.sql import functions as f
 from annals.projections.kafka.log_topic import DOCUMENT, SCHEMA
 from annals.projections.kafka.records import POSITION
 from annals.projections.log.table_rows import KNOWN_VERSIONS
-from annals.spark_projections.log_schema import LOG_SCHEMA, with_salt
+from annals.spark_projections.log_schema import LOG_SCHEMA, fill_later_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -109,7 +109,7 @@ def _parse_rows(records: DataFrame) -> DataFrame:
     row = f.from_json(f.col("value").cast("string"), LOG_SCHEMA, {"mode": "FAILFAST"})
     version_error = f.raise_error(f.lit(f"a record does not have the columns of the schemas {KNOWN_VERSIONS}"))
     checked_row = f.when(version.isin(*map(str, KNOWN_VERSIONS)), row).otherwise(version_error)
-    return with_salt(records.select(checked_row.alias("row")).select("row.*"))
+    return fill_later_columns(records.select(checked_row.alias("row")).select("row.*"))
 
 
 def _log_ends(log: DataFrame, after: int) -> tuple[int | None, int | None]:

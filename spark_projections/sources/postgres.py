@@ -25,17 +25,21 @@ FETCH_SIZE: Final = 1000
 
 _DEFAULT_PORT: Final = 5432
 _LOG_END: Final = (
-    "(SELECT coalesce(max(last), 0) AS last, (SELECT value FROM store WHERE key = 'archive') AS archive"
-    " FROM interaction{until}) AS ended"
+    "(SELECT coalesce(max(last), 0) AS last, (SELECT value FROM store WHERE key = 'archive') AS archive,"
+    " (SELECT value FROM store WHERE key = 'schema') AS schema FROM interaction{until}) AS ended"
 )
 _ARCHIVE_END: Final = "(SELECT coalesce(max(last), 0) AS last FROM archived_segment) AS archived"
 # A lateral look-up by key per event: a join by range would compare every pair.
 _LOG_ROWS: Final = """(
 SELECT log.position, log.stream, log.revision, log.topic, log.state,
   i.first, i.last, i.xregcorrelationid, i.time, i.caller, i.command, i.registry_url, i.chain, i.state AS statehash,
-  i.salt
+  i.salt, {credential}
 FROM log CROSS JOIN LATERAL (SELECT * FROM interaction WHERE last >= log.position ORDER BY last LIMIT 1) AS i
 WHERE log.position > {after} AND log.position <= {last}) AS rows"""
+#: The columns that a store has from a schema on, and what takes their place in an older one.
+_CREDENTIAL_SCHEMA: Final = 8
+_CREDENTIAL: Final = "i.authenticator, i.keyid"
+_NO_CREDENTIAL: Final = "'' AS authenticator, '' AS keyid"
 _DOCUMENTS: Final = "SELECT sha256, bytes FROM document"
 
 
@@ -50,14 +54,18 @@ def read(
     """
     reader = _reader(spark, database)
     end_condition = "" if asof is None else f" WHERE last <= {int(asof)}"
-    log_end, archive = reader.option("dbtable", _LOG_END.format(until=end_condition)).load().collect()[0]
+    log_end, archive, schema = reader.option("dbtable", _LOG_END.format(until=end_condition)).load().collect()[0]
     if archive is not None and after < reader.option("dbtable", _ARCHIVE_END).load().collect()[0]["last"]:
         raise ValueError(
             f"a part of the log is in the archive {archive}, which this source does not read: read segments, which"
             " `annals segments write` writes, or the registry over HTTP"
         )
     read_options: dict[str, str | int] = {
-        "dbtable": _LOG_ROWS.format(after=int(after), last=log_end),
+        "dbtable": _LOG_ROWS.format(
+            after=int(after),
+            last=log_end,
+            credential=_CREDENTIAL if int(schema) >= _CREDENTIAL_SCHEMA else _NO_CREDENTIAL,
+        ),
         "partitionColumn": "position",
         "lowerBound": after + 1,
         "upperBound": max(after, log_end) + 1,

@@ -11,7 +11,7 @@ from annals.projections.segments.folder import open_folder
 from annals.projections.segments.manifest import ManifestEntry, UnreadableManifestEntry
 from annals.projections.segments.verify_files import compare_files, verify_manifest
 from annals.spark_projections.hadoop_paths import spark_uri
-from annals.spark_projections.log_schema import LOG_SCHEMA, with_salt
+from annals.spark_projections.log_schema import LOG_SCHEMA, fill_later_columns
 from annals.spark_projections.verify_log import UnverifiedLog, file_name_column
 
 if TYPE_CHECKING:
@@ -62,12 +62,14 @@ def stream(spark: SparkSession, folder: str) -> DataFrame:
     interaction may be split over several micro-batches, and files may arrive in any order.
     """
     files = spark.readStream.schema(LOG_SCHEMA).option("pathGlobFilter", "*.parquet")
-    return with_salt(files.parquet(f"{spark_uri(folder)}/log"))
+    return fill_later_columns(files.parquet(f"{spark_uri(folder)}/log"))
 
 
 def _read_entries(spark: SparkSession, folder: str, entries: Sequence[ManifestEntry]) -> DataFrame:
     paths = [f"{spark_uri(folder)}/{entry.log.path}" for entry in entries]
-    return with_salt(spark.read.schema(LOG_SCHEMA).parquet(*paths)) if paths else spark.createDataFrame([], LOG_SCHEMA)
+    if not paths:
+        return spark.createDataFrame([], LOG_SCHEMA)
+    return fill_later_columns(spark.read.schema(LOG_SCHEMA).parquet(*paths))
 
 
 def _file_hashes(spark: SparkSession, folder: str) -> dict[str, tuple[str, int]]:

@@ -15,8 +15,8 @@ from annals.commands.store.database.engine import open_engine
 from tests.data import OURS
 
 #: The schemas of which there is a store. Each has two imports: a model with two files of two kinds, then changes.
-#: Those of schemas 4 to 6 are the one of schema 3 after `annals upgrade --quick`.
-OLD_SCHEMAS = ("2", "3", "4", "5", "6")
+#: Those of schemas 4 to 7 are the one of schema 3 after `annals upgrade --quick`.
+OLD_SCHEMAS = ("2", "3", "4", "5", "6", "7")
 #: The chain hash of its log, which the program that wrote it has computed.
 CHAINS = {
     "2": "f1b74df16ef9e8c1fb7baa7a4fe0d11a45b46889aecde08a6087b595aa3b7ef4",
@@ -24,6 +24,7 @@ CHAINS = {
     "4": "c2650bf7d74aadcf594ac83ba9ce4b5b1fd5d787ab0ebb232bd33b2975ffb083",
     "5": "c2650bf7d74aadcf594ac83ba9ce4b5b1fd5d787ab0ebb232bd33b2975ffb083",
     "6": "c2650bf7d74aadcf594ac83ba9ce4b5b1fd5d787ab0ebb232bd33b2975ffb083",
+    "7": "c2650bf7d74aadcf594ac83ba9ce4b5b1fd5d787ab0ebb232bd33b2975ffb083",
 }
 #: Events of each log.
 EVENTS = 17

@@ -44,6 +44,8 @@ def log_rows(engine: Engine) -> list[LogTableRow]:
         of.chain,
         of.state,
         of.salt,
+        of.authenticator,
+        of.keyid,
     )
     joined = select(log.position, log.stream, log.revision, log.topic, log.state, *facts).where(
         log.position >= of.first, log.position <= of.last
@@ -52,7 +54,7 @@ def log_rows(engine: Engine) -> list[LogTableRow]:
         found = connection.execute(joined.order_by(log.position)).all()
     return [
         LogTableRow._make(
-            (*row[:4], decompress_state(row[4]).decode(), *row[5:-3], bytes(row[-3]), bytes(row[-2]), row[-1])
+            (*row[:4], decompress_state(row[4]).decode(), *row[5:-5], bytes(row[-5]), bytes(row[-4]), *row[-3:])
         )
         for row in found
     ]

@@ -1,4 +1,7 @@
-"""Counts and logs requests that are refused because of who sends them, or from where (ACC-111, ACC-112)."""
+"""Counts and logs requests that are refused because of who sends them, or from where (ACC-111, ACC-112).
+
+Refused writes are kept as well, if the server has a table for them (ACC-116).
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from annals.api.http.access_log.route_templates import RouteTemplates
 from annals.api.http.connections.trusted_proxies import TrustedProxies
 from annals.api.http.problem_response import COMPAT, OWN_PREFIX, SUBSCRIPTIONS
 from annals.api.http.request import Request
+from annals.commands.store.clock import format_time, utc_now
 from annals.domain.access.roles import Caller, group_of
 from annals.domain.errors.http_errors import (
     CrossOrigin,
@@ -24,12 +28,16 @@ from annals.domain.errors.http_errors import (
     TooManyRequests,
 )
 from annals.domain.errors.problems import Problem
+from annals.projections.access.denied_writes import DeniedWrite, DeniedWrites
 
 _LOG: Final = logging.getLogger("annals.denials")
 
 #: Lines per second and reason; the next line says how many more there were.
 MAX_LINES_PER_SECOND: Final = 10
 _MAX_CHARACTERS: Final = 300
+_MAX_METHOD_CHARACTERS: Final = 20
+#: The statuses of refused writes that are kept.
+_KEPT_STATUSES: Final = frozenset((401, 403, 404, 429))
 #: The kinds of denials by problem.
 _KINDS: Final[Mapping[type[Problem], str]] = {
     Forbidden: "forbidden",
@@ -61,10 +69,30 @@ def _groups_of_path(request: Request) -> Collection[str]:
     return (group,) if group else ()
 
 
-class DenialLog:
-    """The denials of one process. No label and no line has a credential.
+class _RateByReason:
+    """Admits at most MAX_LINES_PER_SECOND denials in one second for the same reason."""
 
-    find_compat_groups: for paths of the legacy APIs.
+    def __init__(self) -> None:
+        #: By reason: a second, those admitted in it, and the denials since the last one that was admitted.
+        self._counts: dict[str, tuple[int, int, int]] = {}
+
+    def admit(self, reason: str) -> int | None:
+        """How many denials were not admitted before this one; None if this one is not either."""
+        now = int(time.monotonic())
+        second, admitted, left_out = self._counts.get(reason, (now, 0, 0))
+        if second != now:
+            admitted = 0
+        if admitted >= MAX_LINES_PER_SECOND:
+            self._counts[reason] = now, admitted, left_out + 1
+            return None
+        self._counts[reason] = now, admitted + 1, 0
+        return left_out
+
+
+class DenialLog:
+    """The denials of one process. No label, no line and no row has a credential.
+
+    find_compat_groups: for paths of the legacy APIs. denied_writes: where refused writes are kept; None for nowhere.
     """
 
     def __init__(
@@ -73,6 +101,7 @@ class DenialLog:
         proxies: TrustedProxies,
         routes: RouteTemplates,
         find_compat_groups: FindGroups = _no_groups,
+        denied_writes: DeniedWrites | None = None,
     ) -> None:
         self._find_compat_groups = find_compat_groups
         self._proxies = proxies
@@ -81,8 +110,8 @@ class DenialLog:
             "annals_auth_failures", "Credentials refused.", ("authenticator", "reason"), registry=registry
         )
         self._denials = Counter("annals_denied", "Requests denied, by why.", ("kind",), registry=registry)
-        #: By reason: a second, its lines, and the denials since the last line that has been written.
-        self._lines: dict[str, tuple[int, int, int]] = {}
+        self._lines, self._rows = _RateByReason(), _RateByReason()
+        self._denied_writes = denied_writes
 
     def add_failure(
         self, request: Request, authenticator: str, reason: str, message: str, known_name: str | None
@@ -92,7 +121,13 @@ class DenialLog:
         message: why; it quotes nothing of the credential. known_name: of the caller that was claimed, if one has it.
         """
         self._failures.labels(authenticator or "unknown", reason).inc()
-        self._write(request, f"{authenticator or 'credential'}: {reason}", known_name, message)
+        shown_reason = f"{authenticator or 'credential'}: {reason}"
+        self._write(request, shown_reason, known_name, message)
+        self._keep(request, 401, shown_reason, Caller(known_name or "", authenticator=authenticator))
+
+    def add_missing(self, request: Request) -> None:
+        """Keeps a write that needs a credential and has none. Neither counted nor logged: browsers begin like that."""
+        self._keep(request, 401, "no credential", None)
 
     def add(self, request: Request, problem: Problem) -> None:
         """Counts and logs a request, if the problem is a denial."""
@@ -101,9 +136,9 @@ class DenialLog:
         if kind is None:
             return
         self._denials.labels(kind).inc()
-        self._write(
-            request, "hidden" if kind == "hidden" else problem.name, caller.name if caller is not None else None
-        )
+        reason = "hidden" if kind == "hidden" else problem.name
+        self._write(request, reason, caller.name if caller is not None else None)
+        self._keep(request, problem.status, reason, caller)
 
     def _is_hidden(self, request: Request, problem: Problem, caller: Caller | None) -> bool:
         """Whether a read has no answer because its caller does not see the Group.
@@ -120,7 +155,7 @@ class DenialLog:
         return bool(groups) and not any(map(caller.can_read, groups))
 
     def _write(self, request: Request, reason: str, caller: str | None, message: str | None = None) -> None:
-        left_out = self._admit(reason)
+        left_out = self._lines.admit(reason)
         if left_out is None:
             return
         fields: dict[str, object] = {
@@ -137,14 +172,17 @@ class DenialLog:
         fields.update({name: value for name, value in more.items() if value is not None})
         _LOG.warning("request denied", extra=fields)
 
-    def _admit(self, reason: str) -> int | None:
-        """How many denials had no line before this one; None if this one has none either."""
-        now = int(time.monotonic())
-        second, lines, left_out = self._lines.get(reason, (now, 0, 0))
-        if second != now:
-            lines = 0
-        if lines >= MAX_LINES_PER_SECOND:
-            self._lines[reason] = now, lines, left_out + 1
-            return None
-        self._lines[reason] = now, lines + 1, 0
-        return left_out
+    def _keep(self, request: Request, status: int, reason: str, caller: Caller | None) -> None:
+        if self._denied_writes is None or request.is_read or status not in _KEPT_STATUSES:
+            return
+        left_out = self._rows.admit(reason)
+        if left_out is None:
+            return
+        name, authenticator, keyid = (caller.name, caller.authenticator, caller.keyid) if caller else ("", "", "")
+        address, path = self._proxies.client_address(request.scope), self._routes.describe(request)[1]
+        method = request.method[:_MAX_METHOD_CHARACTERS]
+        self._denied_writes.note(
+            DeniedWrite(
+                format_time(utc_now()), address, method, path, status, reason, name, authenticator, keyid, left_out
+            )
+        )

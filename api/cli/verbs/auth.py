@@ -1,18 +1,22 @@
-"""`annals auth`: checks credentials by the settings of the server, and signs the command line in to servers."""
+"""`annals auth`: checks credentials by the settings of the server, and signs the command line in to servers.
+
+It also prints the writes that a server has refused.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from annals.api.cli.options import load_settings, require_store
+from annals.api.cli.options import Database, load_settings, require_store
 from annals.api.cli.outcome import InvalidInput, StoreError, UsageError
-from annals.api.cli.tables import printable_text
+from annals.api.cli.tables import Column, print_json, print_rows, printable_text
 
 if TYPE_CHECKING:
     from annals.api.auth.credentials import RequestCredential
@@ -21,6 +25,8 @@ if TYPE_CHECKING:
     from annals.projections.access.stored_access import StoredAccess
 
 auth: Final = typer.Typer(help="Check credentials by the settings of the server, and sign in to servers.")
+
+_DENIAL_COLUMNS: Final = (Column(27, "dim"), Column(3), Column(20, "bold"), Column(6), *[Column()] * 4)
 
 #: Seconds for the question who the server takes a new token for.
 _WHOAMI_SECONDS: Final = 30.0
@@ -114,6 +120,40 @@ def logout(url: ServerUrl) -> None:
         if sign_ins.pop(origin, None) is None:
             raise InvalidInput(f"there is no sign-in to {origin}.")
     typer.echo(f"signed out of {origin}")
+
+
+@auth.command()
+def denials(
+    limit: Annotated[int, typer.Option("--limit", min=1, help="The maximum number of denials.")] = 100,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object per line, as the HTTP API does.")
+    ] = False,
+    database: Database = None,
+) -> None:
+    """Print the last refused writes: time, status, reason, method, path, address, caller, id of the API key.
+
+    Servers keep as many as ANNALS_DENIALS_KEPT says, which are none by default. The newest are first.
+
+    Example: annals auth denials --limit 20
+    """
+    from annals.api.access.denial_routes import denial_document
+    from annals.domain.values.json_text import dumps
+    from annals.projections.access.denied_writes import DeniedWrites
+
+    with closing(DeniedWrites(require_store(load_settings(database=database)).database)) as denied_writes:
+        denied_writes.open()
+        found = denied_writes.read(limit)
+    if as_json:
+        for each in found:
+            print_json(dumps(denial_document(*each)))
+        return
+    print_rows(
+        _DENIAL_COLUMNS,
+        (
+            (row.time, row.status, row.reason, row.method, row.path, row.address, row.caller, row.keyid)
+            for _, row in found
+        ),
+    )
 
 
 def _safe_origin(url: str) -> str:

@@ -42,7 +42,7 @@ _REVISION_COLUMNS: Final = (
         Column(),
         Column(style="magenta"),
     ),
-    *(Column(style="dim"), Column()),
+    *(Column(style="dim"), Column(), Column(style="magenta")),
 )
 _DIFFERENCE_COLUMNS: Final = (
     Column(8, CHANGE_STYLES),
@@ -66,8 +66,8 @@ def history(
 ) -> None:
     """Print every revision of an entity: position, time, action, xid, epoch, caller, correlation id, what changed.
 
-    A deleted entity keeps its history. If it is created again, the history continues. Moments are positions, times or
-    correlation ids.
+    Last come the authenticator of the caller and the id of its API key, as far as there are any. A deleted entity keeps
+    its history. If it is created again, the history continues. Moments are positions, times or correlation ids.
 
     Example: annals log history /schemagroups/weather --below --from 2026-01-31T00:00:00Z
     """
@@ -184,6 +184,7 @@ def _revision_row(revision: Revision) -> tuple[object, ...]:
             interaction_record.caller,
         ),
         *(interaction_record.xregcorrelationid, " ".join(event.changed)),
+        " ".join(interaction_record.credential.values()),
     )
 
 

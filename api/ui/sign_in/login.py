@@ -9,7 +9,7 @@ from typing import Final
 
 from starlette.types import Receive
 
-from annals.api.auth.callers import Authenticator
+from annals.api.auth.callers import COOKIE_CHALLENGE, Authenticator
 from annals.api.auth.credentials import InvalidCredential, RequestCredential, Scheme
 from annals.api.auth.identity import Identity
 from annals.api.auth.oidc.provider import OidcProvider
@@ -103,7 +103,7 @@ class LoginRoutes:
         message: why the last one was refused. kept: the fields of a form that goes on to `next` after the sign-in.
         """
         names = self._authenticator.names
-        return self._pages.render_bare(
+        page = self._pages.render_bare(
             request,
             "sign_in/login.html",
             "Sign in",
@@ -117,6 +117,9 @@ class LoginRoutes:
             takes_passwords="basic" in names,
             takes_tokens=not {"keys", "tokens", "jwt"}.isdisjoint(names),
         )
+        # A 401 must have a challenge (RFC 9110, 11.6.1). That of the cookie is one that no browser opens a dialog for,
+        # as it would for Basic; the form on the page asks for the credential.
+        return replace(page, headers=[*page.headers, COOKIE_CHALLENGE]) if status == 401 else page
 
     async def take_form(self, request: Request, receive: Receive) -> Response:
         """Signs in by a name and a password, or by a token or API key. Raises: TooManyAttempts and as `read_upload`."""

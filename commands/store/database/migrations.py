@@ -50,9 +50,19 @@ class UnusableSchema(RuntimeError):
     """This program cannot use a store with its schema."""
 
 
+def _add_to_interactions(connection: Connection, *names: str) -> None:
+    present = {column["name"] for column in inspect(connection).get_columns("interaction")}
+    for name in names:
+        if name not in present:
+            sql.run(connection, f"ALTER TABLE interaction ADD COLUMN {name} TEXT NOT NULL DEFAULT ''")
+
+
 def _add_salts(connection: Connection) -> None:
-    if "salt" not in {column["name"] for column in inspect(connection).get_columns("interaction")}:
-        sql.run(connection, "ALTER TABLE interaction ADD COLUMN salt TEXT NOT NULL DEFAULT ''")
+    _add_to_interactions(connection, "salt")
+
+
+def _add_credentials(connection: Connection) -> None:
+    _add_to_interactions(connection, "authenticator", "keyid")
 
 
 def _note_plain_states(connection: Connection) -> None:
@@ -93,8 +103,9 @@ STEPS: Final = (
     # a damaged one.
     UpgradeStep("6", "an archive for old parts of the log", lambda connection: None),
     UpgradeStep("7", "ids of schemas for Confluent's clients", _note_schemas_without_ids),
+    UpgradeStep("8", "the authenticator and the API key of each interaction", _add_credentials),
 )
-#: The first schema from which steps lead on, and the first with the tables of today, which can be read before a step.
+#: The first schema from which steps lead on, and the first whose tables can be read before a step.
 _FIRST_SCHEMA: Final = 2
 _FIRST_READABLE: Final = 3
 

@@ -23,7 +23,7 @@ from sqlalchemy import (
 
 METADATA: Final = MetaData()
 #: Stored in `store` under `schema`; the program refuses a store with another value.
-SCHEMA: Final = "7"
+SCHEMA: Final = "8"
 
 # Only a column declared INTEGER is SQLite's own row number, which saves an index.
 _POSITION = BigInteger().with_variant(Integer, "sqlite")
@@ -64,7 +64,8 @@ head: Final = Table(
 )
 
 #: One row for each interaction that recorded something. folded: the correlation id case-folded. time: RFC 3339 in UTC
-#: with six digits, so that text order is time order. chain, state, salt: see `annals.commands.store.hashes`.
+#: with six digits, so that text order is time order. chain, state, salt, authenticator, keyid: see
+#: `annals.commands.store.hashes`. The table of an older store has its columns in the same order, without the last ones.
 interaction: Final = Table(
     "interaction",
     METADATA,
@@ -79,6 +80,8 @@ interaction: Final = Table(
     Column("chain", LargeBinary, nullable=False),
     Column("state", LargeBinary, nullable=False),
     Column("salt", TEXT, nullable=False, server_default=""),
+    Column("authenticator", TEXT, nullable=False, server_default=""),
+    Column("keyid", TEXT, nullable=False, server_default=""),
 )
 
 #: Each document once. sha256: of its bytes, lower-case hex. bytes: compressed if that is shorter, see

@@ -127,4 +127,6 @@ def foreign_interaction(
         state=state,
         events=tuple(events),
         documents=documents,
+        authenticator=members.get("authenticator", ""),
+        keyid=members.get("keyid", ""),
     )

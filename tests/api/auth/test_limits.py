@@ -321,6 +321,7 @@ def test_credentials_are_nowhere(
         "basic_file": str(tmp_path / "passwords.json"),
         "jwt_keys": str(tmp_path / "jwks.json"),
         "tokens": tokens,
+        "denials_kept": 1000,
     }
     with serving(sqlite_url, **options) as api:
         shown = []

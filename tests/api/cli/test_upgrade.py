@@ -24,7 +24,8 @@ def test_an_old_store_is_upgraded(annals: Annals, store_url: str, schema: str) -
     assert (upgraded.code, upgraded.err) == (0, "")
     lines = upgraded.out.splitlines()
     assert lines[0].startswith(f"schema {int(schema) + 1}: ")
-    assert f"read model: rebuilt from {EVENTS} events" in lines
+    has_current_read_model = schema == OLD_SCHEMAS[-1] and store_url.startswith("sqlite")
+    assert (f"read model: rebuilt from {EVENTS} events" in lines) is not has_current_read_model
     assert [line for line in lines if line.startswith(f"log: {EVENTS} events compressed from ")]
     assert lines[-1] == f"The store has schema {SCHEMA}."
     verified = annals("log", "verify", "--database", store_url)

@@ -129,9 +129,13 @@ def test_a_jwt_ends_its_session(api: Api) -> None:
     ],
 )
 def test_who_does_not(api: Api, fields: dict[str, str], status: int) -> None:
-    """ACC-32, ACC-59: the page does not say which part was wrong, and repeats nothing of it."""
+    """ACC-18, ACC-32, ACC-59: the page does not say which part was wrong, and repeats nothing of it.
+
+    A 401 has the challenge of the cookie alone, because a browser would open a dialog for Basic.
+    """
     answer = post(api, "/ui/login", **fields)
     assert answer.status_code == status and "set-cookie" not in answer.headers
+    assert answer.headers.get_list("www-authenticate") == (['Cookie realm="annals"'] if status == 401 else [])
     assert "wrong" not in answer.text and "nobody" not in answer.text
     assert answer.headers["content-type"].startswith("text/html")
 

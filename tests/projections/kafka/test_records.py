@@ -75,12 +75,13 @@ def test_a_record_of_the_log() -> None:  # EV-79: the row as it is, its interact
     stored = row(5, GIVEN[0])
     (found,) = [each for each in made(GIVEN[0]) if each.topic == LOG]
     assert found.key == b"/"
-    assert dict(found.headers) == {"content-type": b"application/json", "annals_schema": b"2", **facts(5, 5)}
+    assert dict(found.headers) == {"content-type": b"application/json", "annals_schema": b"3", **facts(5, 5)}
     nothing = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
     assert json.loads(found.value or b"") == {
         **{"position": 5, "stream": "/", "revision": 1, "topic": stored.topic, "state": stored.state.decode()},
         **{"first": 5, "last": 9, "xregcorrelationid": "c", "time": NOON, "caller": "", "command": ""},
         **{"registry_url": "https://registry.example", "chain": nothing, "statehash": nothing, "salt": ""},
+        **{"authenticator": "", "keyid": ""},
     }
 
 

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
 from zstandard import FRAME_HEADER
 
 from annals.commands.store.log import Store
 from annals.projections.segments.archive import archive_status
 from annals.projections.segments.folder import open_folder
 from annals.projections.segments.write import SegmentSize, append_segments
-from annals.spark_projections.log_schema import LOG_SCHEMA
+from annals.spark_projections.log_schema import LOG_SCHEMA, fill_later_columns
 from annals.spark_projections.sources import postgres, segments
 from tests.spark_projections.conftest import require_connector
 from tests.spark_projections.served_registry import ServedLog, by_position, collect_rows, served_log, write_changes
@@ -34,6 +35,23 @@ def test_segments_are_the_log(spark: SparkSession, registry: ServedLog, tmp_path
     assert written.segments > 3
 
 
+def test_rows_without_the_last_columns(spark: SparkSession, registry: ServedLog) -> None:
+    # ACC-115: what an older program wrote has empty texts in their place, whether they are null or missing
+    rows = registry.rows()
+    older = spark.createDataFrame([tuple(row) for row in rows], LOG_SCHEMA).drop("authenticator", "keyid")
+    for log in (older, older.withColumn("keyid", f.lit(None).cast("string"))):
+        assert fill_later_columns(log).schema == LOG_SCHEMA
+        assert collect_rows(fill_later_columns(log)) == rows
+
+
+def take_credentials_away(postgres_url: str) -> None:
+    """Makes a store one of schema 7."""
+    with closing(Store(postgres_url)) as store, store.engine.begin() as connection:
+        for column in ("authenticator", "keyid"):
+            connection.exec_driver_sql(f"ALTER TABLE interaction DROP COLUMN {column}")
+        connection.exec_driver_sql("UPDATE store SET value = '7' WHERE key = 'schema'")
+
+
 def test_the_database_is_the_log(spark: SparkSession, postgres_url: str, tmp_path: Path, connectors: list[str]) -> None:
     # EV-79: each event once, however many tasks share the work
     require_connector(connectors, "postgres")
@@ -45,6 +63,8 @@ def test_the_database_is_the_log(spark: SparkSession, postgres_url: str, tmp_pat
             assert log.rdd.getNumPartitions() == -(-rows[-1].last // size) if asof is None else True
             assert collect_rows(log) == [row for row in rows if asof is None or row.last <= asof]
         assert all(state.startswith(FRAME_HEADER) for state in stored_states(postgres_url))
+        take_credentials_away(postgres_url)
+        assert collect_rows(postgres.read(spark, postgres_url)) == rows
         # A query without states neither reads nor decompresses them, and its conditions are the database's.
         plan = log.where("position > 7").select("stream")._jdf.queryExecution().executedPlan().toString()
         assert "ReadSchema: struct<stream:string>" in plan and "ArrowEvalPython" not in plan

@@ -55,7 +55,7 @@ from tests.support.stores import schema_of
 
 Json = Any
 
-ROOT: Final = Caller("root", Role.ADMIN)
+ROOT: Final = Caller("root", Role.ADMIN, authenticator="keys", keyid="b2c4d6f8h2j4")
 LINES: Final = {"accept": "application/x-ndjson"}
 _NEXT: Final = re.compile(r"<([^>]*)>;rel=next")
 #: Where an entity was created in this log.
@@ -273,7 +273,7 @@ def tree_interactions(recorded: Iterator[tuple[Interaction, list[EntityEvent]]])
     """The interactions of the tree by id, in order, without the values that differ between logs."""
     return {
         facts.xregcorrelationid: (
-            (facts.time, facts.caller, facts.command, facts.registry_url, facts.state),
+            (facts.time, facts.caller, facts.credential, facts.command, facts.registry_url, facts.state),
             [event.model_dump(exclude={"revision", "born"}) for event in events],
         )
         for facts, events in recorded
