@@ -9,7 +9,7 @@ from typing import Any, Final
 from annals.api.ui.explore.entity_view import find_place
 from annals.api.ui.page_context import MAX_ROWS, PageContext
 from annals.api.ui.registry_model import VERSIONS, ModelPlace
-from annals.domain.errors.problems import Problem
+from annals.domain.errors.problems import BadRequest, Problem
 
 LEFT: Final = "left"
 RIGHT: Final = "right"
@@ -124,6 +124,8 @@ async def _version(page: PageContext, place: ModelPlace, versionid: str, asof: s
     details = "$details" if place.has_document else ""
     path = f"{place.xid}/{VERSIONS}/{versionid}{details}" if versionid else place.api_path
     found: Mapping[str, Any] = (await page.get(path, {"asof": asof}, with_asof=False)).json
+    if "versionid" not in found:
+        raise BadRequest(error_detail=f"{place.xid} shows no Versions, because its xref has no target")
     return found
 
 

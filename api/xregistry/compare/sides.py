@@ -108,7 +108,10 @@ class SideReader:
         row = view.resolved_entity(self._target.xid)
         if row is None:
             raise problems.NotFound(self._target.xid)
-        return str(loads(row.attributes)["versionid"])
+        versionid: str | None = loads(row.attributes).get("versionid")
+        if versionid is None:
+            raise BadRequest(error_detail=f"{self._target.xid} shows no Versions, because its xref has no target")
+        return versionid
 
     def _side(self, version: _VersionThen) -> ComparedSide:
         """A Version as a side. Raises: BadRequest for a document that cannot be compared."""

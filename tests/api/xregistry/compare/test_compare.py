@@ -48,7 +48,8 @@ def schemas(shared_store_url: str) -> Iterator[Api]:
             "PUT", "/schemagroups/g/schemas/far$details", {"format": "Avro/1.11", "schemaurl": "http://127.0.0.1:1/"}
         )
         api.done("PUT", "/schemagroups/g/schemas/json$details", {"format": "JsonSchema/draft-07", "schema": {}})
-        api.done("PUT", "/schemagroups/g/schemas/ref$details", {"meta": {"xref": SCHEMA}})
+        for id, target in (("ref", SCHEMA), ("dangling", f"{SCHEMA}x")):
+            api.done("PUT", f"/schemagroups/g/schemas/{id}$details", {"meta": {"xref": target}})
         yield api
 
 
@@ -172,6 +173,8 @@ REFUSED = [
     ("GET", "/-/compare/schemagroups/g/schemas/none", 404, "none"),
     ("GET", "/-/compare/schemagroups/g/schemas/text", 400, "Own/1"),
     ("GET", "/-/compare/schemagroups/g/schemas/far", 400, "elsewhere"),
+    ("GET", "/-/compare/schemagroups/g/schemas/dangling", 400, "its xref has no target"),
+    ("GET", "/ui/compare/schemagroups/g/schemas/dangling", 400, "its xref has no target"),
     ("POST", f"{COMPARE}?right=v1", 400, "right"),
     ("POST", f"{COMPARE}?rightformat=JsonSchema/draft-07", 400, "cannot be compared"),
     ("POST", COMPARE, 400, "the right document cannot be compared"),
