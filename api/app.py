@@ -137,6 +137,7 @@ OWN_NAMES: Final = frozenset(
     CHECK,
     FINDINGS,
     SEARCH,
+    DENIALS,
     PREVIEWS,
     COMPAT_OPENAPI,
     HASH,
