@@ -42,7 +42,9 @@ def test_a_key_is_shown_once(api: AccessApi) -> None:
         assert key not in api.send("GET", path).text  # ACC-113
     [line] = [line for line in api.send("GET", "/-/log").text.splitlines() if f"/-/keys/{created['id']}" in line]
     assert "ada" in api.send("GET", "/-/interactions").text and "ci" in line
-    assert created["id"] not in api.send("GET", "/-/log", by="writer").text  # ACC-44
+    seen_by_writer = api.send("GET", "/-/log", by="writer").text
+    assert f"/-/keys/{created['id']}" not in seen_by_writer  # ACC-44
+    assert f'"keyid":"{created["id"]}"' in seen_by_writer  # ACC-115: with what the key has written
 
 
 @pytest.mark.parametrize(
