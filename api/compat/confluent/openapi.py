@@ -121,16 +121,23 @@ def _operation(route: Route, method: str) -> Schema:
     is_write = method in route.writes
     suffix = "" if method == "GET" or len(route.handlers) == 1 else f"_{method.lower()}"
     body = _body_of(route.pattern) if method in ("POST", "PUT") and route.pattern else None
-    success = "204" if route.pattern == "contexts/{context}" else "200"
-    answer: Schema = {"description": "The answer."}
-    if success == "200":
-        answer["content"] = {media_type: {"schema": _answer_of(route.pattern)} for media_type in MEDIA_TYPES}
+    answers: dict[str, Schema] = {}
+    schema: Schema | None = None if route.pattern == "contexts/{context}" else _answer_of(route.pattern)
+    if schema is None:
+        answers["204"] = {"description": "The answer."}
+    if is_write:
+        schema = {"anyOf": [schema, _EVENTS]} if schema is not None else _EVENTS
+    if schema is not None:
+        answers["200"] = {
+            "description": f"The answer{'; with dryrun, the events that it would append' if is_write else ''}.",
+            "content": {media_type: {"schema": schema} for media_type in MEDIA_TYPES},
+        }
     return {
         "operationId": f"{handler.__name__}_{route.pattern.replace('/', '_').translate(_NO_BRACES)}{suffix}".strip("_"),
         "parameters": list(_query_parameters(is_write=is_write)),
         **({"requestBody": {"required": True, "content": {MEDIA_TYPES[0]: {"schema": body}}}} if body else {}),
         "responses": {
-            success: answer,
+            **answers,
             "default": {
                 "description": "The request is refused; the first three digits of the code are the status.",
                 "content": {
@@ -141,6 +148,8 @@ def _operation(route: Route, method: str) -> Schema:
     }
 
 
+#: What a dry run answers.
+_EVENTS: Final[Schema] = {"type": "array", "items": {"type": "object"}}
 _NO_BRACES: Final = str.maketrans("", "", "{}")
 
 
