@@ -139,8 +139,9 @@ def _is_of_provider(walk: Walk, url: str) -> bool:
 
 
 def click(page: Page, role: Literal["button", "link"], name: str) -> None:
-    """Presses a button or follows a link."""
+    """Presses a button or follows a link, and waits for the page that comes: its scripts change what it shows."""
     page.get_by_role(role, name=name, exact=True).click()
+    page.wait_for_load_state()
 
 
 def fill_in(page: Page, **values: str) -> None:
