@@ -16,7 +16,6 @@ from annals.commands.store.database import sql
 from annals.commands.store.log import Store
 from annals.domain.decisions.checks.document_checks import CheckResults, ChecksRequired
 from annals.domain.decisions.checks.expected_checks import expected_checks
-from annals.domain.decisions.commands import WriteTree
 from annals.domain.decisions.phases import ReportPhase
 
 #: The maximum number of decisions for a command. It is decided again when its checks are done; the registry may have
@@ -57,7 +56,7 @@ class CheckScheduler:
         A waiting command goes to `requeue` when its results are there.
         """
         model = self._store.last_model
-        if pending.check_results is not None or model is None or not isinstance(pending.command, WriteTree):
+        if pending.check_results is not None or model is None:
             return pending
         document_checks, documents = expected_checks(pending.command, model)
         results = self._checker.quick_results(document_checks, documents)

@@ -145,6 +145,11 @@ class FormattedText(NamedTuple):
 SchemaCheck = ContentCheck | SchemaComparison | SameTextCheck | FormattedText
 
 
+def content_check(document: SchemaDocument, extras: Mapping[str, Any], *, normalizes: bool = False) -> ContentCheck:
+    """The check that finds the content of a document. extras: its references, metadata and rule set, as facts."""
+    return ContentCheck(document, dumps(extras).decode(), normalizes)
+
+
 def is_cheap(check: SchemaCheck) -> bool:
     """Whether a check of small texts costs no more than a request to a process."""
     types = {schema.type for schema in check.schemas}

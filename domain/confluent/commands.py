@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 from annals.domain.confluent.schema_versions import NamedReference
 from annals.domain.confluent.subjects import ContextIds, Subject
@@ -29,6 +29,16 @@ class SchemaRequest:
     rule_set: Mapping[str, Json] | None = None
     id: int | None = None
     version: int | None = None
+
+    @property
+    def extras(self) -> dict[str, Any]:
+        """The references, metadata and rule set, those that it has, as facts."""
+        members = {
+            "references": [reference.members() for reference in self.references],
+            "metadata": dict(self.metadata or {}),
+            "ruleSet": dict(self.rule_set or {}),
+        }
+        return {name: value for name, value in members.items() if value}
 
 
 @dataclass(frozen=True, slots=True)

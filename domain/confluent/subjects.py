@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
@@ -35,6 +36,8 @@ _ENCODED: Final = "_~:"
 _HASHED: Final = "_~::"
 #: The characters of an encoded name before its hash.
 _HASHED_PREFIX: Final = 60
+#: Names whose ids stay known: one request asks for them several times.
+_KNOWN_NAMES: Final = 500
 _PLAIN_BYTES: Final = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789.-_@")
 
 
@@ -97,8 +100,13 @@ def sort_key(subject: Subject) -> bytes:
 # --- ids of the registry ---------------------------------------------------------------------------------------------
 
 
-def candidate_ids(name: str) -> Iterator[str]:
+@lru_cache(_KNOWN_NAMES)
+def candidate_ids(name: str) -> tuple[str, ...]:
     """The ids that may stand for a name, best first (CSR-308). A name that is too long for all but the last gets it."""
+    return tuple(_candidate_ids(name))
+
+
+def _candidate_ids(name: str) -> Iterator[str]:
     if not name.startswith("_~") and (readable_id := _readable_id(name)) is not None:
         yield readable_id
     encoded_name = _encode(name)

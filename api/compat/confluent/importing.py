@@ -17,6 +17,7 @@ from annals.api.compat.confluent.request_params import check_config, schema_requ
 from annals.api.compat.confluent.responses import json_response, problem_error
 from annals.api.compat.confluent.writing import ConfluentWrite, ConfluentWriter, group_xid_of
 from annals.api.http.response import CORRELATION_HEADER, Headers, Response
+from annals.commands.pending_command import PendingCommand
 from annals.commands.store.write_transaction import Recorded
 from annals.domain.confluent.checks import ContentCheck, read_content
 from annals.domain.confluent.errors import SchemaRegistryError
@@ -213,11 +214,15 @@ async def _send(
     writer: ConfluentWriter, write: ConfluentWrite, command: RegistryCommand, check_results: CheckResults | None = None
 ) -> Recorded:
     """What a command recorded, durably, or would record. Raises: SchemaRegistryError, Problem."""
-    is_dry = write.params.has("dryrun")
-    future = writer.command_bus.submit(
-        command, write.request.caller, dryrun=is_dry, rebuild=lambda: command, check_results=check_results
+    return await writer.record(
+        PendingCommand(
+            command,
+            write.request.caller,
+            dryrun=write.params.has("dryrun"),
+            rebuild_command=lambda: command,
+            check_results=check_results,
+        )
     )
-    return await asyncio.wrap_future(future)
 
 
 def _refusal(error: SchemaRegistryError) -> _Answer:

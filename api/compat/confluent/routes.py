@@ -177,7 +177,7 @@ class ConfluentRoutes:
         self._authenticator = authenticator
         self._settings = settings
         self._context_ids = ContextIds(settings.default_group)
-        self._writer = ConfluentWriter(registry.command_bus)
+        self._writer = ConfluentWriter(registry.command_bus, registry.lookups)
         self._snapshots = Snapshots(registry.readers, registry.definitions, registry.store.clock)
         self._cache = AnswerCache()
 
@@ -243,7 +243,7 @@ class ConfluentRoutes:
         def in_view(view: ConfluentView) -> ConfluentRead:
             read = ConfluentRead(request, parts, context, params, body, view)
             if "subject" in parts:
-                view.prefetch(read.scope)
+                view.expect(read.scope)
             return read
 
         def read_latest() -> ConfluentRead:

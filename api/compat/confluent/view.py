@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
@@ -16,6 +16,7 @@ from annals.domain.confluent.checks import (
     FormattedText,
     SameTextCheck,
     SchemaDocument,
+    content_check,
     read_content,
     read_text,
 )
@@ -39,8 +40,8 @@ from annals.domain.confluent.subjects import (
 )
 from annals.domain.decisions.changes.documents import digest
 from annals.domain.decisions.checks.document_checks import CheckResult, CheckResults, DocumentCheck, FormatCheck
-from annals.domain.decisions.confluent.lookup import Candidate, content_check, find_version
-from annals.domain.decisions.confluent.register import content_members, refused_schema
+from annals.domain.decisions.confluent.lookup import Candidate, find_version
+from annals.domain.decisions.confluent.register import refused_schema
 from annals.domain.values import xid as xids
 from annals.domain.values.json_text import loads_trusted
 from annals.projections.entities.filters.selection import split_batches
@@ -77,10 +78,10 @@ class ConfluentView:
         }
         return {context: found[context] for context in sorted(found, key=lambda one: (one != DEFAULT_CONTEXT, one))}
 
-    def prefetch(self, subject: Subject) -> None:
-        """Reads together the entities that look-ups about a subject ask for one by one."""
+    def expect(self, subject: Subject) -> None:
+        """Has the first look-up read what look-ups about a subject ask for one by one."""
         if subject.is_registrable:
-            self._find.prefetch([xids.REGISTRY, *candidate_xids(subject, self.context_ids)])
+            self._find.expect(lambda: [xids.REGISTRY, *candidate_xids(subject, self.context_ids)])
 
     def prefetch_all(self, subjects: Iterable[Subject]) -> None:
         """Reads in a few queries what look-ups about some subjects ask for, their versions included."""
@@ -173,9 +174,7 @@ class ConfluentView:
         numbered = references.numbered(schema.references, only_live=False)
         if normalizes:
             numbered = tuple(sorted(dict.fromkeys(numbered), key=lambda one: (one.subject, one.version)))
-        extras = content_members(schema) | (
-            {"references": [reference.members() for reference in numbered]} if numbered else {}
-        )
+        extras = schema.extras | ({"references": [reference.members() for reference in numbered]} if numbered else {})
         document = SchemaDocument(schema.type, sha256, references.documents(numbered))
         result = self.check(content_check(document, extras, normalizes=normalizes), {sha256: sent})
         content = read_content(result)
@@ -205,7 +204,8 @@ class ConfluentView:
                 schema.rule_set or latest.get("ruleSet"), config.get("defaultRuleSet"), config.get("overrideRuleSet")
             ),
         )
-        return [self.content(one, group, normalizes=normalizes) for one in (schema, inheriting)]
+        schemas = [schema] if inheriting == schema else [schema, inheriting]
+        return [self.content(one, group, normalizes=normalizes) for one in schemas]
 
     def matching(
         self, candidates: Sequence[Candidate], text: str, versions: Sequence[SchemaVersion]
@@ -347,8 +347,12 @@ class _KnownEntities:
         self._view = view
         self._known: dict[str, EntityMembers | None] = {}
         self._prefetched: dict[str, EntityMembers | None] = {}
+        self._expected: Callable[[], Sequence[str]] | None = None
 
     def __call__(self, xid: str) -> EntityMembers | None:
+        if self._expected is not None:
+            expected, self._expected = self._expected(), None
+            self.prefetch(expected)
         if xid in self._prefetched:
             return self._prefetched[xid]
         if xid not in self._known:
@@ -356,6 +360,10 @@ class _KnownEntities:
                 self._known.clear()
             self._known[xid] = _members(self._view.entity(xid))
         return self._known[xid]
+
+    def expect(self, xids: Callable[[], Sequence[str]]) -> None:
+        """Has the first look-up read some entities."""
+        self._expected = xids
 
     def prefetch(self, xids: Sequence[str]) -> None:
         """Reads some entities in one query."""

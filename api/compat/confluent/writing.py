@@ -12,9 +12,11 @@ from annals.api.compat.confluent.request_params import QueryParams, check_config
 from annals.api.compat.confluent.responses import json_response, no_content_response
 from annals.api.http.request import Request
 from annals.api.http.response import CORRELATION_HEADER, Headers, Response
+from annals.api.registry.entity_lookups import EntityLookups
+from annals.api.registry.loop_future import LoopFuture
 from annals.api.xregistry.dryrun import dry_run
 from annals.commands.command_bus import CommandBus
-from annals.commands.pending_command import BuildAnswer
+from annals.commands.pending_command import BuildAnswer, PendingCommand
 from annals.commands.store.write_transaction import Recorded, WriteTransaction
 from annals.domain.confluent.commands import (
     ConfluentCommand,
@@ -26,11 +28,19 @@ from annals.domain.confluent.commands import (
     WriteSettings,
 )
 from annals.domain.confluent.errors import SchemaRegistryError, invalid_schema, invalid_subject
+from annals.domain.confluent.facts import facts_of
 from annals.domain.confluent.metadata_rules import check_rule_set
-from annals.domain.confluent.schema_types import PROTOBUF
+from annals.domain.confluent.schema_types import AVRO, PROTOBUF
 from annals.domain.confluent.schema_versions import SchemaVersion, schema_version
 from annals.domain.confluent.settings import IMPORT, LEVEL, effective_mode, is_of_registry
-from annals.domain.confluent.subjects import Subject, group_xid
+from annals.domain.confluent.subjects import (
+    DEFAULT_CONTEXT,
+    ContextIds,
+    Subject,
+    candidate_ids,
+    group_xid,
+    resource_xid,
+)
 from annals.domain.decisions.checks.document_checks import CheckResults
 from annals.domain.values import xid as xids
 from annals.domain.values.json_text import loads_trusted
@@ -64,6 +74,7 @@ class ConfluentWriter:
     """Sends commands of this API, and turns their results into answers."""
 
     command_bus: CommandBus
+    lookups: EntityLookups
 
     async def answer(self, write: ConfluentWrite, prepare: Prepare, show: Callable[[Any], Any]) -> Response:
         """The answer to a write that is durable, or to a dry run. Raises: SchemaRegistryError, Problem.
@@ -71,26 +82,61 @@ class ConfluentWriter:
         show: makes its body of what the transaction has read; None for no body.
         """
         prepared = await asyncio.to_thread(lambda: prepare(write.read()))
-        if isinstance(prepared, Response):
-            return prepared
+        return prepared if isinstance(prepared, Response) else await self.send(write, prepared, show)
+
+    async def send(self, write: ConfluentWrite, prepared: Prepared, show: Callable[[Any], Any]) -> Response:
+        """The answer to a command. Raises: as `answer`."""
         command, build_answer, check_results = prepared
         request = write.request
         if write.params.has("dryrun"):
             headers = [header for header in request.headers if header[0] != b"accept"]
             return await dry_run(request.with_headers(headers), self.command_bus, command, None, build_answer)
-        future = self.command_bus.submit(
-            command, request.caller, build_answer, rebuild=lambda: command, check_results=check_results
+        recorded = await self.record(
+            PendingCommand(
+                command,
+                request.caller,
+                build_answer,
+                rebuild_command=lambda: command,
+                check_results=check_results,
+            )
         )
-        recorded = await asyncio.wrap_future(future)
         body, headers = show(recorded.answer), _headers(recorded)
         return no_content_response(request, headers) if body is None else json_response(request, body, headers=headers)
+
+    async def record(self, pending: PendingCommand) -> Recorded:
+        """What a command has recorded, durably. Raises: SchemaRegistryError, Problem."""
+        future = LoopFuture()
+        self.command_bus.enqueue(replace(pending, future=future))
+        return await future.outcome
+
+    async def seems_new(self, subject: Subject, context_ids: ContextIds) -> bool:
+        """Whether a subject of the default context has neither settings nor a Resource where it would most likely be.
+
+        The two look-ups share a statement with those of other requests.
+        """
+        if subject.context != DEFAULT_CONTEXT or not subject.is_registrable:
+            return False
+        group = context_ids.default_group
+        xid_pair = group_xid(group), resource_xid(group, candidate_ids(subject.name)[0])
+        found = await asyncio.gather(*(self.lookups.find(xid, with_document=False) for xid in xid_pair))
+        stored_group, resource = (each.row for each in found)
+        facts = facts_of(loads_trusted(stored_group.private)) if stored_group is not None else {}
+        return resource is None and subject.name not in facts.get("subjects", {})
 
 
 Write = Callable[[ConfluentWriter, ConfluentWrite], Awaitable[Response]]
 
 
 async def register_schema(writer: ConfluentWriter, write: ConfluentWrite) -> Response:
-    """R6."""
+    """R6. A schema is looked for, and checked, in a thread before the writer gets it.
+
+    An Avro schema for a subject that seems to be new is neither: the writer checks it as fast as it was handed over.
+    """
+    read = write.read()
+    schema, context_ids = schema_request(read.body), read.view.context_ids
+    if schema.type == AVRO and not schema.references and await writer.seems_new(read.scope, context_ids):
+        command = _registration(read, read.scope, group_xid(context_ids.default_group))
+        return await writer.send(write, Prepared(command, _registered(read, command)), _as_read)
     return await writer.answer(write, _prepare_registration, _as_read)
 
 
@@ -184,14 +230,28 @@ def refuse_tags(read: ConfluentRead) -> Response:
 
 def _prepare_registration(read: ConfluentRead) -> Prepared | Response:
     """The command, or the version that has the schema already: most producers only ask for that."""
-    schema, subject = schema_request(read.body), read.view.registry.with_alias(read.scope)
+    subject = read.view.registry.with_alias(read.scope)
+    command = _registration(read, subject, group_xid_of(read, subject))
+    schema = command.schema
+    check_results: CheckResults | None = None
+    if not read.params.has("dryrun") and schema.text and schema.id is None and schema.version is None:
+        found = _known_or_checked(read, command)
+        if isinstance(found, SchemaVersion):
+            return json_response(read.request, _members(read, found, _answer_text(read, schema, found)))
+        check_results = found
+    return Prepared(command, _registered(read, command), check_results)
+
+
+def _registration(read: ConfluentRead, subject: Subject, group: str) -> RegisterSchema:
+    """The command that registers the schema of a request. group: the xid of its Group. Raises: SchemaRegistryError."""
+    schema = schema_request(read.body)
     if "schemaTagsToAdd" in read.body or "schemaTagsToRemove" in read.body:
         refuse_tags(read)
     check_rule_set(schema.rule_set)
     if not subject.is_registrable:
         raise invalid_subject(subject.qualified)
-    command = RegisterSchema(
-        group_xid_of(read, subject),
+    return RegisterSchema(
+        group,
         subject,
         schema,
         read.view.context_ids,
@@ -199,12 +259,11 @@ def _prepare_registration(read: ConfluentRead) -> Prepared | Response:
         normalize=read.params.flag("normalize"),
         force=read.params.flag("force"),
     )
-    check_results: CheckResults | None = None
-    if not read.params.has("dryrun") and schema.text and schema.id is None and schema.version is None:
-        found = _known_or_checked(read, command)
-        if isinstance(found, SchemaVersion):
-            return json_response(read.request, _members(read, found, _answer_text(read, schema, found)))
-        check_results = found
+
+
+def _registered(read: ConfluentRead, command: RegisterSchema) -> BuildAnswer:
+    """What reads the answer to a registration."""
+    schema = command.schema
 
     def build_answer(transaction: WriteTransaction, recorded: Recorded) -> dict[str, Any]:
         written = _written(read, transaction)
@@ -214,7 +273,7 @@ def _prepare_registration(read: ConfluentRead) -> Prepared | Response:
         text = transaction.world.document(version.document).decode("utf-8", "replace")
         return _members(written, version, written.view.shown_text(version, text))
 
-    return Prepared(command, build_answer, check_results)
+    return build_answer
 
 
 def _known_or_checked(read: ConfluentRead, command: RegisterSchema) -> SchemaVersion | CheckResults | None:

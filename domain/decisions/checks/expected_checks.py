@@ -1,7 +1,7 @@
 """The document checks that a write will most likely need, found before it is decided.
 
 Only the decision knows all of them, because a format may be stored already or result from a Group's constraints. But an
-import states its formats. If these checks run beforehand, the import is decided only once.
+import states its formats, and a registration its type. If these checks run beforehand, they are decided only once.
 """
 
 from __future__ import annotations
@@ -12,18 +12,38 @@ from collections.abc import Iterator, Mapping, MutableMapping
 from typing import Any
 
 from annals.domain import formats
-from annals.domain.confluent.checks import ContentCheck, SchemaDocument
-from annals.domain.confluent.schema_types import type_of_format
+from annals.domain.confluent.checks import ContentCheck, SchemaDocument, content_check
+from annals.domain.confluent.commands import RegisterSchema
+from annals.domain.confluent.schema_types import AVRO, common_format, type_of_format
 from annals.domain.confluent.subjects import RESOURCES
 from annals.domain.decisions.changes.documents import digest, encode_document
 from annals.domain.decisions.checks.document_checks import DocumentCheck, FormatCheck
-from annals.domain.decisions.commands import WriteTree
+from annals.domain.decisions.commands import Command, WriteTree
 from annals.domain.model import GroupType, Model, ResourceType
 from annals.domain.values import xid as xids
 from annals.domain.values.json_text import Json
 
 
-def expected_checks(command: WriteTree, model: Model) -> tuple[frozenset[DocumentCheck], dict[str, bytes]]:
+def expected_checks(command: Command, model: Model) -> tuple[frozenset[DocumentCheck], dict[str, bytes]]:
+    """The checks that a command will most likely need, and the document bytes by SHA-256. They may be none."""
+    if isinstance(command, WriteTree):
+        return _checks_of_tree(command, model)
+    if isinstance(command, RegisterSchema):
+        return _checks_of_registration(command)
+    return frozenset(), {}
+
+
+def _checks_of_registration(command: RegisterSchema) -> tuple[frozenset[DocumentCheck], dict[str, bytes]]:
+    """The checks of a schema for a new subject. Other types than Avro declare their formats in the text."""
+    schema, content = command.schema, command.schema.text.encode()
+    sha256 = digest(content)
+    if schema.type != AVRO or schema.references or sha256 is None:
+        return frozenset(), {}
+    check = content_check(SchemaDocument(AVRO, sha256), schema.extras, normalizes=command.normalize)
+    return frozenset((check, FormatCheck(common_format(None, AVRO, None).lower(), sha256))), {sha256: content}
+
+
+def _checks_of_tree(command: WriteTree, model: Model) -> tuple[frozenset[DocumentCheck], dict[str, bytes]]:
     """The checks of the documents in a tree that states their formats, and the document bytes by SHA-256.
 
     A document given as JSON is replaced in the tree by its bytes, so that it is serialized once.

@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any, NamedTuple
 
-from annals.domain.confluent.checks import ContentCheck, SchemaContent, SchemaDocument, read_content
+from annals.domain.confluent.checks import ContentCheck, SchemaContent, SchemaDocument, content_check, read_content
 from annals.domain.confluent.commands import SettingKind, WriteSettings
 from annals.domain.confluent.errors import SchemaRegistryError, invalid_schema, invalid_subject
 from annals.domain.confluent.facts import facts_of, with_facts
@@ -30,7 +30,7 @@ from annals.domain.decisions.changes.change_set import ChangeSet
 from annals.domain.decisions.changes.documents import digest
 from annals.domain.decisions.changes.drafts import ResourceDraft
 from annals.domain.decisions.confluent.delete import delete_versions
-from annals.domain.decisions.confluent.register import content_members, refused_schema
+from annals.domain.decisions.confluent.register import refused_schema
 from annals.domain.decisions.confluent.subject_resource import (
     NewSchemaVersion,
     add_schema_version,
@@ -41,7 +41,6 @@ from annals.domain.decisions.confluent.subject_settings import set_resource_sett
 from annals.domain.decisions.confluent.world_entities import entity_finder, subject_xids
 from annals.domain.values import timestamps
 from annals.domain.values import xid as xids
-from annals.domain.values.json_text import dumps
 
 
 def import_subject(changes: ChangeSet, command: ImportSubject) -> None:
@@ -133,9 +132,9 @@ def content_checks(registry: SchemaRegistry, command: ImportSubject, can_read: C
         if sha256 is None:
             raise invalid_schema(f"Version {version.number}: Empty schema")
         numbered = references.numbered(version.schema.references, can_read, only_live=False)
-        extras = content_members(replace(version.schema, references=numbered))
+        extras = replace(version.schema, references=numbered).extras
         document = SchemaDocument(version.schema.type, sha256, references.documents(numbered))
-        checks.append(ImportedContentCheck(version, ContentCheck(document, dumps(extras).decode()), text, extras))
+        checks.append(ImportedContentCheck(version, content_check(document, extras), text, extras))
     return checks
 
 

@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from annals.domain.confluent.checks import ContentCheck, SameTextCheck, SchemaContent, SchemaDocument
+from annals.domain.confluent.checks import ContentCheck, SameTextCheck, SchemaContent, SchemaDocument, content_check
 from annals.domain.confluent.commands import LATEST_OR_NEXT
 from annals.domain.confluent.content import comparable
 from annals.domain.confluent.errors import SchemaRegistryError
 from annals.domain.confluent.metadata_rules import version_in, without_version
 from annals.domain.confluent.schema_versions import SchemaVersion
 from annals.domain.decisions.checks.document_checks import TIMED_OUT, CheckResult
-from annals.domain.values.json_text import dumps
 
 #: Returns the results of checks.
 RunChecks = Callable[[frozenset[SameTextCheck]], Mapping[SameTextCheck, CheckResult]]
@@ -36,11 +35,6 @@ class Candidate(NamedTuple):
     def check(self) -> ContentCheck:
         """The check that has found the content."""
         return content_check(self.document, self.extras, normalizes=self.normalizes)
-
-
-def content_check(document: SchemaDocument, extras: Mapping[str, Any], *, normalizes: bool) -> ContentCheck:
-    """The check that finds the content of a document with some extras."""
-    return ContentCheck(document, dumps(extras).decode(), normalizes)
 
 
 def find_version(

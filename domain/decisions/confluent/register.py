@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from annals.domain.confluent.checks import (
     SameTextCheck,
     SchemaComparison,
     SchemaDocument,
+    content_check,
     read_content,
     read_differences,
 )
@@ -48,7 +50,7 @@ from annals.domain.decisions.changes.change_set import ChangeSet
 from annals.domain.decisions.changes.documents import digest
 from annals.domain.decisions.checks.document_checks import TIMED_OUT, CheckResult, DocumentCheck
 from annals.domain.decisions.confluent.delete import forget_versions
-from annals.domain.decisions.confluent.lookup import Candidate, content_check, find_version, versions_to_look_up
+from annals.domain.decisions.confluent.lookup import Candidate, find_version, versions_to_look_up
 from annals.domain.decisions.confluent.shared_subjects import check_not_shared
 from annals.domain.decisions.confluent.subject_resource import (
     NewSchemaVersion,
@@ -89,8 +91,9 @@ class _Registration:
         changes.world.prefetch(subject_xids(changes.world, command))
         self._versions = self._registry.versions_in(self._group, command.subject.name)
         self._live = [version for version in self._versions if version.is_live]
-        self._config = effective_config(command.subject, self._registry.settings, command.default_level)
-        self._mode = effective_mode(command.subject, self._registry.settings)
+        settings = cache(self._registry.settings)
+        self._config = effective_config(command.subject, settings, command.default_level)
+        self._mode = effective_mode(command.subject, settings)
         self._normalizes = bool(command.normalize or (self._config.get("normalize") and self._mode != IMPORT))
         self._schema = self._with_latest_text(command.schema)
         self._content = self._schema.text.encode()
@@ -100,8 +103,8 @@ class _Registration:
         """The live version with this content: as it is given, else with what it inherits (CSR-502, CSR-505)."""
         if not self._schema.text:
             return None
-        given = self._candidate(self._schema)
-        self._candidates = [given, self._candidate(self._inheriting(self._schema))]
+        given, inheriting = self._candidate(self._schema), self._inheriting(self._schema)
+        self._candidates = [given, given if inheriting == self._schema else self._candidate(inheriting)]
         if self._mode == IMPORT:
             return self._known_import(given)
         versions = versions_to_look_up(self._live, self._schema.version)
@@ -206,7 +209,7 @@ class _Registration:
         can_read = self._changes.context.can_read
         numbered = self._ordered(references.numbered(schema.references, can_read, only_live=False))
         document = SchemaDocument(schema.type, sha256, references.documents(numbered))
-        extras = content_members(replace(schema, references=numbered))
+        extras = replace(schema, references=numbered).extras
         check = content_check(document, extras, normalizes=self._normalizes)
         result = self._changes.world.check_results(frozenset((check,)), self._documents)[check]
         content = read_content(result)
@@ -265,16 +268,6 @@ class _Registration:
 
     def _next_number(self) -> int:
         return 1 + max((version.number for version in self._versions), default=0)
-
-
-def content_members(schema: SchemaRequest) -> dict[str, Any]:
-    """The references, metadata and rule set of a schema, those that it has, as facts."""
-    members = {
-        "references": [reference.members() for reference in schema.references],
-        "metadata": dict(schema.metadata or {}),
-        "ruleSet": dict(schema.rule_set or {}),
-    }
-    return {name: value for name, value in members.items() if value}
 
 
 def refused_schema(result: CheckResult) -> SchemaRegistryError:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
-from annals.domain.confluent.checks import ContentCheck, SchemaContent, SchemaDocument, read_content
+from annals.domain.confluent.checks import ContentCheck, SchemaContent, SchemaDocument, content_check, read_content
 from annals.domain.confluent.content import ContentIdentity
 from annals.domain.confluent.errors import SchemaRegistryError
 from annals.domain.confluent.facts import (
@@ -28,7 +29,6 @@ from annals.domain.decisions.changes.drafts import ResourceDraft, VersionDraft
 from annals.domain.decisions.checks.document_checks import DocumentCheck
 from annals.domain.decisions.confluent.world_entities import entity_finder
 from annals.domain.values import xid as xids
-from annals.domain.values.json_text import dumps
 
 
 def content_checks(changes: ChangeSet) -> frozenset[DocumentCheck]:
@@ -98,8 +98,8 @@ def _content_check(changes: ChangeSet, version: VersionDraft) -> ContentCheck | 
     type = type_of_schema(str(version.attributes.get("format", "")), version.confluent)
     if type is None or version.document is None:
         return None
-    extras = {name: version.confluent[name] for name in CONTENT_MEMBERS if name in version.confluent}
-    return ContentCheck(SchemaDocument(type, version.document, _referenced(changes, version)), dumps(extras).decode())
+    extras: dict[str, Any] = {name: version.confluent[name] for name in CONTENT_MEMBERS if name in version.confluent}
+    return content_check(SchemaDocument(type, version.document, _referenced(changes, version)), extras)
 
 
 def _referenced(changes: ChangeSet, version: VersionDraft) -> tuple[tuple[str, str], ...]:
