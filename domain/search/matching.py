@@ -6,11 +6,12 @@ These functions say what is right; the index of `projections/search` answers the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from annals.domain.search.query import Query, Term, joined_parts
 from annals.domain.search.texts import SearchedEntity, Text, TextPlace
-from annals.domain.search.words import Parts, located_units, parts, units, whole
+from annals.domain.search.words import Parts, located_units, may_contain, parts, units, whole
 from annals.domain.values import xid as xids
 
 #: The ranks above those of places: the id is the query, or begins with it.
@@ -20,6 +21,7 @@ ID_PREFIX: Final = 1
 FIRST_PLACE: Final = 2
 #: The rank of all that match a query of filters only.
 UNRANKED: Final = FIRST_PLACE
+_place: Final = attrgetter("place")
 
 
 class ResultKey(NamedTuple):
@@ -39,11 +41,12 @@ def rank(query: Query, entity: SearchedEntity) -> int | None:
     if not query.terms:
         return UNRANKED
     worst = 0
+    texts = sorted((text for text in entity.texts if text.place in query.places), key=_place)
     for term in query.terms:
-        places = [text.place for text in entity.texts if text.place in query.places and term_matches(term, text)]
-        if not places:
+        best = next((text.place for text in texts if term_matches(term, text)), None)
+        if best is None:
             return None
-        worst = max(worst, min(places))
+        worst = max(worst, best)
     return id_rank(query, xids.entity_id(entity.xid), FIRST_PLACE + worst)
 
 
@@ -60,13 +63,15 @@ def id_rank(query: Query, id: str, rank: int) -> int:
 
 def matches(query: Query, entity: SearchedEntity) -> Iterator[Text]:
     """The texts in which a term of a query is found, in order of their places."""
-    for text in sorted(entity.texts, key=lambda text: text.place):
+    for text in sorted(entity.texts, key=_place):
         if text.place in query.places and any(term_matches(term, text) for term in query.terms):
             yield text
 
 
 def term_matches(term: Term, text: Text) -> bool:
     """Whether a term is found in a text."""
+    if not may_contain(text.text, term.joined):
+        return False
     found = list(units(text.text))
     if term.whole and any(_equal_word(term.is_prefix)(whole(unit), term.whole) for unit in found):
         return True

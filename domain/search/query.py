@@ -36,6 +36,11 @@ class Term:
     whole: str
     is_prefix: bool = False
 
+    @property
+    def joined(self) -> str:
+        """All parts as one word, as far as characters of a word count."""
+        return whole(self.parts)
+
 
 @dataclass(frozen=True, slots=True)
 class Query:

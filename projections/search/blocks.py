@@ -52,24 +52,31 @@ def encode_words(entries: Sequence[WordNumbers], *, soon_merged: bool = False) -
     return _compress(content, soon_merged)
 
 
-def words_between(data: Any, base: int, low: str, high: str) -> Iterator[WordNumbers]:
-    """The words of a block from one (inclusive) to another (exclusive).
+def collect_numbers(data: Any, base: int, low: str, high: str, collected: dict[str, list[int]]) -> None:
+    """Adds the numbers of a block's words from one (inclusive) to another (exclusive) to those of their last letters.
 
     base: added to each number. Raises: UnreadableRow.
     """
     words, counts, steps = _decode_words(data)
     start, end = bisect_left(words, low), bisect_left(words, high)
     offset = sum(counts[:start])
-    for place in range(start, end):
-        numbers = list(steps[offset : offset + counts[place]])
-        offset += counts[place]
-        numbers[0] += base
-        yield WordNumbers(words[place], list(accumulate(numbers)))
+    for word, count in zip(words[start:end], counts[start:end], strict=True):
+        numbers = collected.setdefault(word[-1], [])
+        if count == 1:  # so have most words, and a prefix may have many
+            numbers.append(base + steps[offset])
+        else:
+            numbers.extend(accumulate(steps[offset + 1 : offset + count], initial=base + steps[offset]))
+        offset += count
 
 
 def all_words(data: Any, base: int) -> Iterator[WordNumbers]:
     """All words of a block. base: added to each number. Raises: UnreadableRow."""
-    return words_between(data, base, "", chr(sys.maxunicode))
+    words, counts, steps = _decode_words(data)
+    offset = 0
+    for word, count in zip(words, counts, strict=True):
+        numbers = accumulate(steps[offset + 1 : offset + count], initial=base + steps[offset])
+        yield WordNumbers(word, list(numbers))
+        offset += count
 
 
 def _decode_words(data: Any) -> tuple[list[str], Sequence[int], Sequence[int]]:

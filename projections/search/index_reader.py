@@ -12,7 +12,7 @@ from annals.projections.database.drivers import Database
 from annals.projections.entities.filters.sql import SqlFragment, and_, in_list
 from annals.projections.entities.visibility import ALL_KEYS, EVERYTHING, Visibility
 from annals.projections.log.positions import find_position
-from annals.projections.search.blocks import decode_entity, decode_texts, words_between
+from annals.projections.search.blocks import collect_numbers, decode_entity, decode_texts
 from annals.projections.search.tables import POSITION_NAME
 from annals.projections.search.words_of_entity import ENTITY, WordRange, is_of_version, place_of, word_range
 
@@ -52,14 +52,16 @@ class IndexReader:
 
         Numbers of entities that have changed may be among them.
         """
-        found: dict[str, Numbers] = {}
+        collected: dict[str, list[int]] = {}
         low, high = range
         query = " UNION ALL ".join([_SELECT_BLOCKS] * len(self._segments))
         values = [value for segment in self._segments for value in (segment, high, segment, low)]
         for segment, data in self._db.all(query, values) if self._segments else ():
-            for entry in words_between(data, segment, *range):
-                if self._all_versions or not is_of_version(entry.word):
-                    found.setdefault(place_of(entry.word), set()).update(entry.numbers)
+            collect_numbers(data, segment, low, high, collected)
+        found: dict[str, Numbers] = {}
+        for letter, numbers in collected.items():
+            if self._all_versions or not is_of_version(letter):
+                found.setdefault(place_of(letter), set()).update(numbers)
         return found
 
     @cached_property

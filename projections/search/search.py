@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from itertools import islice
+from itertools import chain, islice
 from typing import Final, NamedTuple
 
 from annals.domain.search.matching import FIRST_PLACE, ID_EQUAL, ID_PREFIX, UNRANKED, ResultKey, rank
@@ -71,20 +71,22 @@ def search(index: IndexReader, query: Query, limit: int, after: ResultKey | None
     return ResultPage(results, count, more, page[limit - 1][0] if len(page) > limit else None)
 
 
+class _TermNumbers(NamedTuple):
+    """The numbers that have a term, by place. unsure: those that have its parts, but maybe not in one text in order."""
+
+    places: Mapping[TextPlace, Numbers]
+    unsure: Numbers = _NOTHING
+
+
 @dataclass(frozen=True)
 class Candidates:
     """The numbers that match a query, by what the index says. Some may be of entities that have changed since.
 
-    A term of several parts is among the words of an entity in parts only, so its candidates have to be verified.
+    A term of several parts is among the words of an entity as a whole, where it is one word there, or in parts.
     """
 
     index: IndexReader
     query: Query
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether all candidates match."""
-        return all(len(term.parts) == 1 for term in self.query.terms)
 
     @cached_property
     def all(self) -> Numbers:
@@ -94,7 +96,8 @@ class Candidates:
     def up_to(self, last: TextPlace) -> Numbers:
         """Those that have each term at a place up to one."""
         sets = [
-            set().union(*(found.get(place, _NOTHING) for place in TextPlace if place <= last)) for found in self._terms
+            set().union(*(term.places.get(place, _NOTHING) for place in TextPlace if place <= last))
+            for term in self._terms
         ]
         return _intersection([*sets, *self._filters])
 
@@ -111,21 +114,39 @@ class Candidates:
             yield FIRST_PLACE + place, self.up_to(place)
 
     @cached_property
-    def _terms(self) -> list[Mapping[TextPlace, Numbers]]:
-        """The numbers that have each term, by place."""
-        return [dict(self._term(term)) for term in self.query.terms]
+    def unsure(self) -> Numbers:
+        """Those of `all` whose texts tell whether they match, and at which place."""
+        return self.all.intersection(set().union(*(term.unsure for term in self._terms)))
 
-    def _term(self, term: Term) -> Iterator[tuple[TextPlace, Numbers]]:
+    def ranks(self, numbers: Collection[int]) -> dict[int, int]:
+        """The ranks of those of some live numbers that match. Cost: their texts, which are read once."""
+        entities = self.index.entities([number for number in numbers if number not in self._known_ranks])
+        self._known_ranks.update((number, rank(self.query, entity)) for number, entity in entities.items())
+        known_ranks = ((number, self._known_ranks.get(number)) for number in numbers)
+        return {number: one for number, one in known_ranks if one is not None}
+
+    @cached_property
+    def _known_ranks(self) -> dict[int, int | None]:
+        return {}
+
+    @cached_property
+    def _terms(self) -> list[_TermNumbers]:
+        return [self._term(term) for term in self.query.terms]
+
+    def _term(self, term: Term) -> _TermNumbers:
         if len(term.parts) == 1:
-            yield from self._places(term.parts[0], term.is_prefix).items()
-            return
+            return _TermNumbers(self._places(term.parts[0], term.is_prefix))
         wholes = self._places(term.whole, term.is_prefix) if term.whole else {}
         *beginning, last = term.parts
         parts = [*(self._places(part, False) for part in beginning), self._places(last, term.is_prefix)]
+        places: dict[TextPlace, Numbers] = {}
+        unsure: Numbers = set()
         for place in self.query.places:
             pairs = (self.index.numbers(pair).get(ENTITY, _NOTHING) for pair in pair_ranges(term, place))
             in_parts = _intersection([*(part.get(place, _NOTHING) for part in parts), *pairs])
-            yield place, wholes.get(place, _NOTHING) | in_parts
+            unsure |= in_parts - wholes.get(place, _NOTHING)
+            places[place] = wholes.get(place, _NOTHING) | in_parts
+        return _TermNumbers(places, unsure)
 
     def _places(self, word: str, is_prefix: bool) -> dict[TextPlace, Numbers]:
         found = self.index.numbers(word_range(word, is_prefix))
@@ -154,15 +175,12 @@ def _intersection(sets: list[Numbers]) -> Numbers:
 def _ranked(candidates: Candidates, numbers: Numbers) -> dict[int, ResultKey]:
     """The keys of those of few candidates that are live, visible, and match."""
     tree_keys = candidates.index.keys(numbers)
-    if not candidates.is_exact:
-        entities = candidates.index.entities(tree_keys)
-        ranks = {number: rank(candidates.query, entity) for number, entity in entities.items()}
-        return {number: ResultKey(one, tree_keys[number]) for number, one in ranks.items() if one is not None}
-    ranked: dict[int, ResultKey] = {}
+    ranks = candidates.ranks(tree_keys.keys() & candidates.unsure)
+    others = tree_keys.keys() - candidates.unsure
     for one, with_rank in candidates.by_rank():
-        for number in with_rank & tree_keys.keys() - ranked.keys():
-            ranked[number] = ResultKey(one, tree_keys[number])
-    return ranked
+        ranks |= dict.fromkeys(with_rank & others, one)
+        others -= with_rank
+    return {number: ResultKey(one, tree_keys[number]) for number, one in ranks.items()}
 
 
 def _ordered(candidates: Candidates, after: ResultKey) -> Iterator[tuple[ResultKey, int]]:
@@ -170,7 +188,7 @@ def _ordered(candidates: Candidates, after: ResultKey) -> Iterator[tuple[ResultK
     seen: Numbers = set()
     for one, with_rank in candidates.by_rank():
         numbers = with_rank - seen
-        seen |= numbers
+        seen |= numbers - candidates.unsure  # an unsure one may be of a later rank
         if one >= after.rank:
             yield from _in_tree_order(candidates, one, numbers, after.tree_key if one == after.rank else "")
 
@@ -185,22 +203,26 @@ def _in_tree_order(
     else:
         in_order = index.keys_in_order(after)
     for number, tree_key in in_order:
-        if number in numbers and tree_key > after and (candidates.is_exact or _matches(candidates, number)):
-            yield ResultKey(expected_rank, tree_key), number
-
-
-def _matches(candidates: Candidates, number: int) -> bool:
-    entity = candidates.index.entities([number]).get(number)
-    return entity is not None and rank(candidates.query, entity) is not None
+        if number in numbers and tree_key > after:
+            is_unsure = number in candidates.unsure
+            if not is_unsure or candidates.ranks([number]).get(number) == expected_rank:
+                yield ResultKey(expected_rank, tree_key), number
 
 
 def _count(candidates: Candidates, numbers: Numbers) -> int:
     """How many candidates are live and visible, and match; counts until there are more than MAX_COUNT."""
-    in_order, count = iter(sorted(numbers)), 0  # neighbours share blocks of texts
-    while count <= MAX_COUNT and (some := list(islice(in_order, _COUNTED_TOGETHER))):
-        if candidates.is_exact:
-            count += candidates.index.count(some)
-        else:
-            entities = candidates.index.entities(candidates.index.keys(some))
-            count += sum(rank(candidates.query, entity) is not None for entity in entities.values())
+    sure = (candidates.index.count(some) for some in _chunks(numbers - candidates.unsure))
+    verified = (len(candidates.ranks(candidates.index.keys(some))) for some in _chunks(candidates.unsure))
+    count = 0
+    for found in chain(sure, verified):
+        count += found
+        if count > MAX_COUNT:
+            break
     return count
+
+
+def _chunks(numbers: Numbers) -> Iterator[list[int]]:
+    """Numbers in order, because neighbours share blocks of texts."""
+    in_order = iter(sorted(numbers))
+    while some := list(islice(in_order, _COUNTED_TOGETHER)):
+        yield some

@@ -13,12 +13,12 @@ from annals.domain.search.texts import SearchedEntity, Text, TextPlace
 from annals.projections.search.blocks import (
     WordNumbers,
     all_words,
+    collect_numbers,
     decode_entity,
     decode_texts,
     encode_entity,
     encode_texts,
     encode_words,
-    words_between,
 )
 
 NUMBERS: Final = st.sets(st.integers(0, 2**32 - 1), min_size=1, max_size=20).map(sorted)
@@ -30,8 +30,14 @@ def test_words(entries: dict[str, list[int]], base: int, low: str, high: str) ->
     data = encode_words([WordNumbers(word, entries[word]) for word in sorted(entries)])
     expected = {word: [base + number for number in entries[word]] for word in sorted(entries)}
     assert {word: list(numbers) for word, numbers in all_words(data, base)} == expected
-    between = {word: list(numbers) for word, numbers in words_between(data, base, low, high)}
-    assert between == {word: numbers for word, numbers in expected.items() if low <= word < high}
+    collected: dict[str, list[int]] = {"#": [1]}
+    collect_numbers(data, base, low, high, collected)
+    between = [(word, number) for word in expected if low <= word < high for number in expected[word]]
+    letters = {"#", *(word[-1] for word, _ in between)}
+    assert collected == {
+        letter: [*([1] if letter == "#" else []), *(number for word, number in between if word[-1] == letter)]
+        for letter in letters
+    }
 
 
 def test_texts() -> None:
