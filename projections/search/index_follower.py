@@ -12,11 +12,14 @@ from sqlalchemy.exc import DBAPIError
 from annals.commands.store.database.driver_errors import driver_errors
 from annals.projections.search.index_writer import IndexWriter
 from annals.projections.search.leadership import Leadership
+from annals.projections.search.segments import FAN_OUT, IDLE_FAN_OUT
 
 #: Seconds between two looks at the log for commits of other processes.
 POLL_SECONDS: Final = 0.5
 #: Seconds from a commit to the next look, so that commits that follow each other are written together.
 GATHER_SECONDS: Final = 0.4
+#: Seconds from the last commit of this process to the merges for which there is time then.
+IDLE_SECONDS: Final = 5.0
 #: Seconds from a failure to the next attempt, at first and at most.
 FIRST_RETRY_SECONDS: Final = 0.5
 LONGEST_RETRY_SECONDS: Final = 30.0
@@ -32,6 +35,7 @@ class IndexFollower:
         self._writer = writer
         self._leadership = leadership
         self._woken, self._stopped = Event(), Event()
+        self._last_woken = time.monotonic()
         self._thread = Thread(target=self._run, name="annals-search", daemon=True)
 
     def start(self) -> None:
@@ -73,10 +77,13 @@ class IndexFollower:
         if self._leadership.is_held():
             while not self._stopped.is_set() and self._writer.catch_up():
                 self._writer.merge()
-            while not self._stopped.is_set() and self._writer.merge():
+            is_idle = time.monotonic() - self._last_woken > IDLE_SECONDS
+            fan_out = IDLE_FAN_OUT if is_idle else FAN_OUT
+            while not self._stopped.is_set() and self._writer.merge(fan_out):
                 pass
         if self._woken.wait(POLL_SECONDS):
             self._woken.clear()
+            self._last_woken = time.monotonic()
             time.sleep(GATHER_SECONDS)
 
 

@@ -97,10 +97,10 @@ class IndexWriter:
                 save_position(db, POSITION_NAME, until)
         return until < head
 
-    def merge(self) -> bool:
+    def merge(self, fan_out: int = segments.FAN_OUT) -> bool:
         """Merges some segments; whether there were any. Raises: one of `driver_errors()`."""
         with self.readers.view() as view:
-            found = segments.mergeable(segments.all_segments(view.database))
+            found = segments.mergeable(segments.all_segments(view.database), fan_out)
             if not found:
                 return False
             rows = segments.merged(view.database, found)

@@ -1,7 +1,8 @@
 """Segments: written once, merged with their neighbours as they become many.
 
 A segment is of the tier of its size. As soon as FAN_OUT neighbours are of one tier, they become one, so that an entity
-is written a few times over its life, and a search reads a few segments of each tier.
+is written a few times over its life, and a search reads a few segments of each tier. While nothing else is written,
+IDLE_FAN_OUT are enough.
 """
 
 from __future__ import annotations
@@ -22,10 +23,12 @@ from annals.projections.search.blocks import WordNumbers, all_words, decode_text
 
 #: How many neighbours of one tier are merged, and the most entities of what is merged.
 FAN_OUT: Final = 16
+IDLE_FAN_OUT: Final = 4
 MAX_MERGED: Final = 500_000
-#: The most words, and numbers, of a block: a search reads a block for each word in each segment.
-BLOCK_WORDS: Final = 512
-BLOCK_NUMBERS: Final = 4096
+#: The most words, and numbers, of a block: a search reads a block for each word in each segment. Such blocks take some
+#: 2 kB; larger ones hardly compress better, and leave a part of their pages empty.
+BLOCK_WORDS: Final = 128
+BLOCK_NUMBERS: Final = 1024
 #: The most entities, and bytes, of a block of texts.
 BLOCK_ENTITIES: Final = 64
 BLOCK_BYTES: Final = 256 << 10
@@ -97,11 +100,11 @@ def note_gone(db: Database, numbers: Iterable[int]) -> None:
         db.run("UPDATE search_segment SET gone = gone + ? WHERE low = ?", (count, low))
 
 
-def mergeable(segments: Sequence[Segment]) -> Sequence[Segment]:
+def mergeable(segments: Sequence[Segment], fan_out: int = FAN_OUT) -> Sequence[Segment]:
     """The next segments to merge, neighbours of each other; empty if there are none. One alone has many gone."""
     for _, neighbours in groupby(segments, attrgetter("tier")):
         found = list(neighbours)
-        if len(found) >= FAN_OUT and _can_merge(found):
+        if len(found) >= fan_out and _can_merge(found):
             return found
     # Segments in front of larger ones get no neighbours any more.
     for place in range(len(segments) - 1, 0, -1):

@@ -18,7 +18,7 @@ from annals.projections.log import positions
 
 METADATA: Final = MetaData()
 #: Under which the position is stored. Its number is that of the form of the blocks: another form needs a new index.
-POSITION_NAME: Final = "search:2"
+POSITION_NAME: Final = "search:3"
 
 # Only a column declared INTEGER is SQLite's own row number, which saves an index.
 _NUMBER: Final = BigInteger().with_variant(Integer, "sqlite")
@@ -47,8 +47,9 @@ block: Final = Table(
     Column("segment", BigInteger, nullable=False),
     Column("first", TEXT, nullable=False),
     Column("data", LargeBinary, nullable=False),
-    PrimaryKeyConstraint("segment", "first"),
-    sqlite_with_rowid=False,
+    PrimaryKeyConstraint(
+        "segment", "first"
+    ),  # a table without row numbers would have such blocks on pages of their own
 )
 
 #: What the answers show of entities. first: the first number of those in a block.

@@ -13,6 +13,8 @@ import httpx
 import pytest
 from sqlalchemy import create_engine
 
+from annals.projections.search.index_follower import IDLE_SECONDS
+from annals.projections.search.segments import IDLE_FAN_OUT
 from tests.support.polling import until
 from tests.support.serving import annals, serving
 
@@ -68,6 +70,16 @@ def test_another_server_writes_on(store_url: str, tmp_path: Path) -> None:
         until(lambda: _found(second.url, "second"), 10)
 
 
+def test_an_idle_server_merges_more(store_url: str, tmp_path: Path) -> None:
+    """UI-106: a search reads each segment, so a server that has nothing to write leaves fewer."""
+    with serving(store_url, tmp_path) as served:
+        for number in range(IDLE_FAN_OUT + 2):
+            _put(served.url, f"/schemagroups/g{number}", {})
+            until(partial(_found, served.url, f"g{number}"), 10)
+        until(lambda: _segment_count(store_url) < IDLE_FAN_OUT, IDLE_SECONDS + 10)
+        assert len(_found(served.url, "g")) == IDLE_FAN_OUT + 2
+
+
 @pytest.mark.parametrize("loss", ["", "UPDATE projection SET position = 1 WHERE substr(name, 1, 6) = 'search'", "DROP"])
 def test_an_existing_store_gets_an_index(store_url: str, tmp_path: Path, loss: str) -> None:
     # UI-105
@@ -93,6 +105,14 @@ def test_rebuild(store_url: str, tmp_path: Path) -> None:
         ended = annals("rebuild", "--database", store_url, cwd=tmp_path)
         assert ended.returncode == 0, ended.stderr
         until(lambda: _found(served.url, "ordertotal") == ["/schemagroups/g/schemas/s"], 10)
+
+
+def _segment_count(url: str) -> int:
+    engine = create_engine(url.replace("postgresql:", "postgresql+psycopg:", 1))
+    with engine.begin() as connection:
+        count: int = connection.exec_driver_sql("SELECT count(*) FROM search_segment").scalar_one()
+    engine.dispose()
+    return count
 
 
 def _is_found_at(urls: Sequence[str], xid: str) -> bool:

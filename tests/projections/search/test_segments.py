@@ -11,7 +11,7 @@ from annals.domain.search.query import parse_query
 from annals.projections.log.positions import find_position
 from annals.projections.search.index_reader import IndexReader
 from annals.projections.search.search import search
-from annals.projections.search.segments import FAN_OUT, Segment, all_segments, mergeable
+from annals.projections.search.segments import FAN_OUT, IDLE_FAN_OUT, Segment, all_segments, mergeable
 from annals.projections.search.tables import POSITION_NAME
 from tests.support.registries.in_process import create, serving
 from tests.support.search_index import index_writer, scan, write_pending
@@ -38,6 +38,12 @@ CASES: Final = [
 def test_mergeable(sizes: tuple[int, ...], places: tuple[int, ...]) -> None:
     segments = _segments(*sizes)
     assert list(mergeable(segments)) == [segments[place] for place in places]
+
+
+def test_fewer_are_merged_while_nothing_is_written() -> None:
+    segments = _segments(100, *((1,) * IDLE_FAN_OUT))
+    assert list(mergeable(segments, IDLE_FAN_OUT)) == segments[1:]
+    assert not mergeable(segments[:-1], IDLE_FAN_OUT)
 
 
 def test_a_segment_is_written_again_when_half_of_it_is_gone() -> None:
