@@ -58,7 +58,8 @@ What to expect of a server that shares two cores with its clients and its databa
   memory, or checks nothing, can be faster.
 - A new Version: 300 a second on SQLite, 150 on PostgreSQL, the thousandth as fast as the first, also where
   `maxversions` prunes.
-- Imports: 1,800 entities a second; they cost more than in a registry that keeps no history.
+- Imports: 1,600 entities a second on SQLite, 1,300 on PostgreSQL; they cost more than in a registry that keeps no
+  history.
 - Deleting thousands of Resources takes three quarters of the time that importing them takes.
 - The database is seven times as large as the text of an import on SQLite, and fourteen times on PostgreSQL, where each
   row and each entry of an index costs some thirty bytes more. An event of a mixed history takes 2 kB on SQLite, and

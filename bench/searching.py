@@ -27,6 +27,8 @@ LONGEST_MILLISECONDS: Final = 500.0
 #: The size of words and keys in percent of that of the documents; answers need their texts besides.
 INDEX_PERCENT: Final = 30.0
 FOUND_SECONDS: Final = 1.0
+#: Seconds in which a server begins and ends a merge of all.
+MERGE_SECONDS: Final = 40.0
 WRITES: Final = 10
 _SYLLABLES: Final = "ba ce di fe gu ha je ki lo mu na pe qui ro su ta ve wi xo zu"
 _COMMON: Final = """
@@ -59,6 +61,7 @@ def measure(place: Place, quick: bool) -> Iterator[Figure]:
         filled = time.perf_counter()
         _wait_for_index(client)
         behind = time.perf_counter() - filled
+        _wait_for_merges(database)
         times = sorted(_seconds(client, query) for query in _queries(words, Random(2)))
         p95 = 1000 * quantiles(times, n=20)[-1]
         yield _figure("Search, 95 of 100 queries", place, size, p95, P95_MILLISECONDS, " ms")
@@ -166,7 +169,8 @@ def _seconds(client: httpx.Client, query: str) -> float:
 
 
 def _seconds_until_found(client: httpx.Client, number: int) -> float:
-    client.put(f"/schemagroups/fresh/schemas/fresh{number}x$details", json={}).raise_for_status()
+    document = {"format": "Own/1"}
+    client.put(f"/schemagroups/fresh/schemas/fresh{number}x$details", json=document).raise_for_status()
     began = time.perf_counter()
     while client.get("/-/search", params={"q": f"fresh{number}x"}).json()["count"] == 0:
         time.sleep(0.01)
@@ -177,6 +181,19 @@ def _wait_for_index(client: httpx.Client) -> None:
     head = client.get("/-/log/head").json()["position"]
     while client.get("/-/search", params={"q": "id", "limit": "1"}).json()["position"] < head:
         time.sleep(0.2)
+
+
+def _wait_for_merges(database: str) -> None:
+    """Waits until the server has merged what it merges while nothing is written."""
+    engine = create_engine(database.replace("postgresql:", "postgresql+psycopg:", 1))
+    lows: list[int] | None = None
+    while True:
+        with engine.connect() as connection:
+            found = list(connection.exec_driver_sql("SELECT low FROM search_segment ORDER BY low").scalars())
+        if found == lows:
+            return
+        lows = found
+        time.sleep(MERGE_SECONDS)
 
 
 def table_bytes(database: str, tables: Sequence[str]) -> int:
