@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final, NamedTuple, Protocol, TypeVar
 
-from annals.api.http.asof import escape_link_url
-from annals.api.http.query_params import QueryParams, invalid_param, query_without, single_value
+from annals.api.http.next_link import AFTER, next_link
+from annals.api.http.query_params import QueryParams, invalid_param, single_value
 from annals.api.http.request import Request
 from annals.api.http.response import Headers
 from annals.domain.replication.link_document import ID
@@ -15,8 +15,7 @@ from annals.domain.replication.link_document import ID
 #: The number of members of a page, if the client asks for no other number, and the largest.
 MAX_LIMIT: Final = 1000
 _LIMIT: Final = "limit"
-_AFTER: Final = "after"
-PAGE_PARAMS: Final = (_LIMIT, _AFTER)
+PAGE_PARAMS: Final = (_LIMIT, AFTER)
 
 
 class HasId(Protocol):
@@ -42,7 +41,7 @@ class IdPage(NamedTuple):
         """
         found = list(islice(following, self.limit + 1))
         shown = found[: self.limit]
-        return shown, [_next_link(request, shown[-1].id)] if len(found) > self.limit else []
+        return shown, [next_link(request, shown[-1].id)] if len(found) > self.limit else []
 
 
 def parse_id_page(parameters: QueryParams) -> IdPage:
@@ -53,10 +52,5 @@ def parse_id_page(parameters: QueryParams) -> IdPage:
     ):
         raise invalid_param(_LIMIT, f"{limit!r} is not a number from 1 to {MAX_LIMIT}")
     if after is not None and not ID.match(after):
-        raise invalid_param(_AFTER, f"{after!r} is not the id of a member")
+        raise invalid_param(AFTER, f"{after!r} is not the id of a member")
     return IdPage(int(limit) if limit is not None else MAX_LIMIT, after or "")
-
-
-def _next_link(request: Request, last: str) -> tuple[bytes, bytes]:
-    query = "&".join(filter(None, (query_without(request, _AFTER), f"{_AFTER}={last}")))
-    return b"link", f"<{escape_link_url(f'{request.base}{request.path}?{query}')}>;rel=next".encode("latin-1")

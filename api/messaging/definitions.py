@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from itertools import islice
+from typing import Any, NamedTuple
 
+from annals.api.http.query_params import invalid_param
 from annals.api.registry.definitions import RegistryDefinitions
 from annals.api.xregistry.request.paths import PathKind, RequestTarget, resolve_path
 from annals.domain.errors import problems
@@ -51,19 +53,37 @@ def resolved_message(target: RequestTarget, messages: MessageDefinitions) -> dic
     return _message_members(target.xid, resolve_message(definition, messages), target.resource)
 
 
-def resolved_messages(target: RequestTarget, view: View, messages: MessageDefinitions) -> dict[str, Any]:
-    """The response body for the effective messages of a Group, each resolved. Raises: NotFound."""
+class MessagePage(NamedTuple):
+    """Which of the effective messages of a Group a client asks for.
+
+    limit: how many at most; None for all. after: the xid of the message behind which they begin; empty for the first.
+    """
+
+    limit: int | None = None
+    after: str = ""
+
+
+def resolved_messages(
+    target: RequestTarget, view: View, messages: MessageDefinitions, page: MessagePage
+) -> tuple[dict[str, Any], str | None]:
+    """The response body for the effective messages of a Group, each resolved, and the `after` of the next page.
+
+    Raises: NotFound; BadRequest.
+    """
     groups = message_groups(target, view, messages)
     assert target.group is not None, "asked of Groups only"
+    if page.after and xids.join(*xids.segments(page.after)[:2]) not in groups.groups:
+        raise invalid_param("after", f'"{page.after}" is no message of "{target.xid}"')
+    found = effective_messages(groups.groups, messages, page.after)
+    shown = list(islice(found, page.limit))
+    has_more = page.limit is not None and next(found, None) is not None
     type = target.group.resources[MESSAGES]
-    members = [
-        _message_members(message.xid, message.resolved, type) for message in effective_messages(groups.groups, messages)
-    ]
-    return {
+    document = {
         "xid": target.xid,
-        "messages": members,
+        "messages": [_message_members(message.xid, message.resolved, type) for message in shown],
         "unresolved": [_reference_members(message) for message in groups.unresolved],
     }
+    return document, shown[-1].xid if has_more else None
 
 
 def effective_messages_of(target: RequestTarget, view: View, messages: MessageDefinitions) -> list[EffectiveMessage]:

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from typing import Final
-from urllib.parse import quote
 
 from starlette.types import Receive
 
@@ -20,7 +19,8 @@ from annals.api.audit.request_params import AuditParams
 from annals.api.audit.request_params import parse_audit_params as common
 from annals.api.audit.responses import TableContent, stream_table, subject_xid
 from annals.api.http.methods import read_only_options
-from annals.api.http.query_params import invalid_param, query_params, query_without, single_value
+from annals.api.http.next_link import next_link
+from annals.api.http.query_params import invalid_param, query_params, single_value
 from annals.api.http.request import Request
 from annals.api.http.response import Headers, Response
 from annals.api.registry.open_registry import Registry
@@ -166,12 +166,8 @@ def _page(request: Request, limit: int | None, findings: Iterator[LocatedFinding
     if limit is None:
         return (located_finding.finding for located_finding in findings), []
     page = list(islice(findings, limit + 1))
-    links = [_next_link(request, page[limit - 1].cursor)] if len(page) > limit else []
-    return (located_finding.finding for located_finding in page[:limit]), links
-
-
-def _next_link(request: Request, findings_cursor: FindingCursor) -> tuple[bytes, bytes]:
-    after = f"after={quote(f'{findings_cursor.number}:{findings_cursor.xid}', safe='')}"
-    query = "&".join(filter(None, (query_without(request, "after"), after)))
-    path = quote(xids.join(*request.segments), safe="/:@$~!*'(),;=&+")
-    return b"link", f"<{request.base}{path}?{query}>;rel=next".encode("latin-1")
+    shown = (located_finding.finding for located_finding in page[:limit])
+    if len(page) <= limit:
+        return shown, []
+    last = page[limit - 1].cursor
+    return shown, [next_link(request, f"{last.number}:{last.xid}")]

@@ -15,20 +15,33 @@ from starlette.types import Receive
 from annals.api.http import conditional
 from annals.api.http.json_bodies import json_response
 from annals.api.http.methods import check_caller, read_only_options
-from annals.api.http.query_params import query_params, single_value
+from annals.api.http.next_link import AFTER, next_link
+from annals.api.http.query_params import QueryParams, invalid_param, parse_number, query_params, single_value
 from annals.api.http.request import Request
 from annals.api.http.response import Response
-from annals.api.messaging.definitions import is_message_group, locate_messages, resolved_message, resolved_messages
+from annals.api.messaging.definitions import (
+    MessagePage,
+    is_message_group,
+    locate_messages,
+    resolved_message,
+    resolved_messages,
+)
 from annals.api.registry.open_registry import Registry
 from annals.api.xregistry.snapshots import Snapshot, Snapshots
 from annals.domain.errors import problems
+from annals.domain.values import xid as xids
 from annals.projections.messaging.message_definitions import MessageDefinitions
 
 RESOLVED: Final = "resolved"
 
+#: The largest number of messages of a page.
+MAX_LIMIT: Final = 1000
+
 _ASOF: Final = "asof"
+_LIMIT: Final = "limit"
 #: Number of segments before the path of an entity.
 _PREFIX_SEGMENTS: Final = 2
+_MESSAGE_SEGMENTS: Final = 4
 
 
 class ResolvedMessagesRoutes:
@@ -47,18 +60,19 @@ class ResolvedMessagesRoutes:
         if (options := read_only_options(request)) is not None:
             return options
         check_caller(replace(request, segments=request.segments[_PREFIX_SEGMENTS:]))
-        asof = single_value(query_params(request, {_ASOF}), _ASOF)
+        parameters = query_params(request, (_ASOF, _LIMIT, AFTER))
+        asof, page = single_value(parameters, _ASOF), _parse_page(parameters)
         if asof is None:
-            return await asyncio.to_thread(self._resolve, request, None)
+            return await asyncio.to_thread(self._resolve, request, None, page)
         snapshot = await self._snapshots.find(asof)
         if snapshot.position == 0:
             raise problems.NotFound(request.path)
         try:
-            return snapshot.add_headers(await asyncio.to_thread(self._resolve, request, snapshot), request)
+            return snapshot.add_headers(await asyncio.to_thread(self._resolve, request, snapshot, page), request)
         except conditional.NotModified as not_modified:
             return snapshot.add_headers(conditional.not_modified_response(request, not_modified), request)
 
-    def _resolve(self, request: Request, snapshot: Snapshot | None) -> Response:
+    def _resolve(self, request: Request, snapshot: Snapshot | None, page: MessagePage) -> Response:
         with self._readers.view() as current_view:
             view = snapshot.view(current_view) if snapshot else current_view
             definitions = snapshot.definitions if snapshot else self._definitions_cache.current(view)
@@ -66,9 +80,19 @@ class ResolvedMessagesRoutes:
             conditional.check_conditions(request, tag)
             target = locate_messages(request.segments[_PREFIX_SEGMENTS:], definitions)
             messages = MessageDefinitions(view, request.caller.can_read)
-            document = (
-                resolved_messages(target, view, messages)
-                if is_message_group(target)
-                else resolved_message(target, messages)
-            )
-        return conditional.add_entity_tag(json_response(request, 200, document), tag)
+            if is_message_group(target):
+                document, next_after = resolved_messages(target, view, messages, page)
+            elif page != MessagePage():
+                raise invalid_param(AFTER if page.after else _LIMIT, f'it is for Groups, and "{target.xid}" is none')
+            else:
+                document, next_after = resolved_message(target, messages), None
+        links = [next_link(request, next_after)] if next_after is not None else []
+        return conditional.add_entity_tag(json_response(request, 200, document, links), tag)
+
+
+def _parse_page(parameters: QueryParams) -> MessagePage:
+    """Raises: BadRequest."""
+    after = single_value(parameters, AFTER) or ""
+    if after and not (after.startswith("/") and len(xids.segments(after)) == _MESSAGE_SEGMENTS):
+        raise invalid_param(AFTER, f"{after!r} is not the xid of a message")
+    return MessagePage(parse_number(_LIMIT, single_value(parameters, _LIMIT), 1, MAX_LIMIT), after)

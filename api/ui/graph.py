@@ -13,10 +13,10 @@ from annals.domain.errors.problems import NotFound, Problem
 _ENDPOINTS: Final = "endpoints"
 #: Attributes of a message that name its schema, the one that counts first.
 _SCHEMA_NAMES: Final = ("dataschemaxid", "dataschemauri")
-#: Nodes of a picture, and rows of the table (UI-18).
+#: Nodes of a picture, and messages of a page unless the reader asks for another number (UI-18).
 MAX_NODES: Final = 200
-MAX_ROWS: Final = 500
 _MAX_UNRESOLVED: Final = 50
+_MAX_REFERENCES: Final = 1000
 #: The picture, in its own units: the left edges of its columns, the size of a node, and the height of a row.
 _COLUMNS: Final = (8, 308, 608)
 _WIDTH: Final = 884
@@ -72,37 +72,48 @@ async def graph_page(page: PageContext) -> Response:
     _, place = await find_place(page, page.path_params["xid"])
     if not place.is_group or place.is_collection or place.plural != _ENDPOINTS:
         raise NotFound(place.xid)
-    found = (await page.get(f"/-/resolved{place.xid}")).json
+    found, pages = await page.get_list(f"/-/resolved{place.xid}", MAX_NODES)
     references = await _read_references(page, place.xid, found["messages"])
     endpoint = GraphNode(place.xid, page.link(f"explore{place.xid}"))
     rows = [
         GraphRow(GraphNode(each["xid"], page.link(f"explore{each['xid']}")), _schema(page, each, references))
         for each in found["messages"]
     ]
+    is_whole = pages.first is None and pages.next is None
     return await page.render(
         "graph.html",
         f"Graph of {place.segments[-1]}",
         endpoint=endpoint,
-        rows=rows[:MAX_ROWS],
-        more=max(0, len(rows) - MAX_ROWS),
-        picture=_picture(endpoint, rows),
+        rows=rows,
+        pages=pages,
+        is_whole=is_whole,
+        picture=_picture(endpoint, rows) if is_whole else None,
         unresolved=found["unresolved"][:_MAX_UNRESOLVED],
     )
 
 
 async def _read_references(page: PageContext, endpoint: str, messages: Sequence[Mapping[str, Any]]) -> References:
-    """The references of the messages and of their bases, read for each of their Groups at once."""
-    xids = [xid for message in messages for xid in (message["xid"], *message["bases"])]
-    groups = dict.fromkeys("/".join(xid.split("/")[:3]) for xid in (endpoint, *xids))
+    """The references of the messages and of their bases, read for each of their Groups at once if it has few."""
+    sources = [xid for message in messages for xid in (message["xid"], *message["bases"])]
+    by_group: dict[str, list[str]] = {endpoint: []}
+    for xid in dict.fromkeys(sources):
+        by_group.setdefault("/".join(xid.split("/")[:3]), []).append(xid)
     references: dict[tuple[str, str], tuple[str, str]] = {}
-    for group in groups:
-        try:
-            found = (await page.get(f"/-/references{group}", {"direction": "out", "below": "", "limit": "1000"})).json
-        except Problem:
-            continue
-        for each in found["references"]:
+    for group, members in by_group.items():
+        found, is_whole = await _references_below(page, group)
+        for each in found if is_whole else [one for xid in members for one in (await _references_below(page, xid))[0]]:
             references[each["from"], each["attribute"]] = each["to"], each["state"]
     return references
+
+
+async def _references_below(page: PageContext, xid: str) -> tuple[Sequence[Mapping[str, Any]], bool]:
+    """References from an entity and what is below it, and whether these are all; none if they cannot be read."""
+    query = {"direction": "out", "below": "", "limit": str(_MAX_REFERENCES)}
+    try:
+        answer = await page.get(f"/-/references{xid}", query)
+    except Problem:
+        return [], True
+    return answer.json["references"], answer.link("next") is None
 
 
 def _schema(page: PageContext, message: Mapping[str, Any], references: References) -> GraphNode | None:

@@ -128,13 +128,13 @@ class PageContext:
         self.asked = self.request.with_path(url_path(path))
         return await self.own_api.get(self.request, url_path(path), query)
 
-    async def get_list(self, path: str) -> tuple[list[Any], ForwardPages]:
-        """The members of a page of a list of the API that goes forward by `after`, and the links to other pages.
+    async def get_list(self, path: str, default_limit: int = DEFAULT_ROWS) -> tuple[Any, ForwardPages]:
+        """A page of a list of the API that goes forward by `after`, and the links to other pages.
 
         Raises: Problem; see `get`.
         """
         after, limit = self.param("after") or None, self.param("limit") or None
-        answer = await self.get(path, {"limit": str(self.limit), "after": after})
+        answer = await self.get(path, {"limit": str(self.limit if limit else default_limit), "after": after})
         following = answer.link("next")
         first = self.link(self.path, limit=limit) if after else None
         next = self.link(self.path, limit=limit, after=following.query["after"]) if following else None

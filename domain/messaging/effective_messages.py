@@ -60,10 +60,16 @@ def group_references(group: str, references: object, lookup: GroupLookup) -> Gro
     return GroupReferences(tuple(dict.fromkeys(groups)), tuple(dict.fromkeys(unresolved)))
 
 
-def effective_messages(groups: Iterable[str], lookup: GroupLookup) -> Iterator[EffectiveMessage]:
-    """The messages of Groups, in order; a message without a definition, such as a broken xref, is left out."""
-    for group in groups:
+def effective_messages(groups: Sequence[str], lookup: GroupLookup, after: str = "") -> Iterator[EffectiveMessage]:
+    """The messages of Groups, in order; a message without a definition, such as a broken xref, is left out.
+
+    after: the xid of a message behind which they begin, which need not exist any more; its Group is one of the Groups.
+    """
+    first = groups.index(xids.join(*xids.segments(after)[:2])) if after else 0
+    for group in groups[first:]:
         for xid in lookup.messages(group) or ():
+            if after and group == groups[first] and xids.tree_key(xid) <= xids.tree_key(after):
+                continue
             definition = lookup.definition(xid)
             if definition is not None:
                 yield EffectiveMessage(xid, definition, resolve_message(definition, lookup))

@@ -5,24 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final
-from urllib.parse import quote
 
 from starlette.types import Receive
 
 from annals.api.audit.formats import ListWrapper
 from annals.api.audit.responses import TableContent, stream_table, subject_xid
 from annals.api.http.methods import read_only_options
-from annals.api.http.query_params import query_without
+from annals.api.http.next_link import next_link
 from annals.api.http.request import Request
 from annals.api.http.response import Headers, Response
 from annals.api.messaging.references.listing import REFERENCE_TABLE, ListedReference, ReferenceListing
-from annals.api.messaging.references.request_params import ReferenceCursor, ReferenceParams, parse_reference_params
+from annals.api.messaging.references.request_params import ReferenceParams, parse_reference_params
 from annals.api.registry.open_registry import Registry
 from annals.api.xregistry.snapshot_tables import stream_table_as_of
 from annals.api.xregistry.snapshots import Snapshots
 from annals.domain.confluent.subjects import ContextIds
 from annals.domain.model import Model
-from annals.domain.values import xid as xids
 from annals.projections.entities.query import View
 from annals.projections.events.event_families import EventFamily
 from annals.projections.references.entity_references import EntityReferences
@@ -82,11 +80,5 @@ def _page(
     if limit is None:
         return listed, []
     page = list(islice(listed, limit + 1))
-    links = [_next_link(request, page[limit - 1].cursor)] if len(page) > limit else []
+    links = [next_link(request, page[limit - 1].cursor.text)] if len(page) > limit else []
     return iter(page[:limit]), links
-
-
-def _next_link(request: Request, cursor: ReferenceCursor) -> tuple[bytes, bytes]:
-    query = "&".join(filter(None, (query_without(request, "after"), f"after={quote(cursor.text, safe='')}")))
-    path = quote(xids.join(*request.segments), safe="/:@$~!*'(),;=&+")
-    return b"link", f"<{request.base}{path}?{query}>;rel=next".encode("latin-1")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from annals.api.ui.explore.entity_view import EntityView
-from annals.api.ui.own_api import query_text
-from annals.api.ui.page_context import PageContext, url_path
+from annals.api.ui.page_context import PageContext
 from annals.domain.errors.problems import Problem
 from annals.domain.values.json_text import dumps
 
@@ -16,8 +14,6 @@ from annals.domain.values.json_text import dumps
 _OWN: Final = frozenset(
     ("messageid", "versionid", "xid", "epoch", "isdefault", "createdat", "modifiedat", "ancestorid", "basemessageuri")
 )
-#: The time that resolving the messages of an endpoint may take, in seconds.
-_SECONDS: Final = 2
 #: The messages of an endpoint that its page lists, and those that cannot be resolved.
 _MAX_MESSAGES: Final = 200
 _MAX_UNRESOLVED: Final = 50
@@ -86,26 +82,19 @@ def _leaves(message: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str,
 async def read_endpoint_messages(page: PageContext, entity: EntityView) -> Mapping[str, Any] | None:
     """The messages that an endpoint has, its own and those of its Groups; None if they cannot be read.
 
-    left_out: the number of messages that are not shown. whole: the URL of all, in JSON.
+    graph: the URL of the page that has all, if this one does not.
     """
-    path = f"/-/resolved{entity.place.xid}"
-    asof = query_text({"asof": page.asof})
-    whole = page.api_url(url_path(path) + (f"?{asof}" if asof else ""))
     try:
-        async with asyncio.timeout(_SECONDS):
-            found = (await page.get(path)).json
-    except TimeoutError:
-        return {"took_too_long": True, "messages": [], "left_out": 0, "unresolved": [], "whole": whole}
+        answer = await page.get(f"/-/resolved{entity.place.xid}", {"limit": str(_MAX_MESSAGES)})
     except Problem:
         return None
+    found = answer.json
     messages = [
         (each["xid"], page.link(f"explore{each['xid']}"), each["message"].get("envelope", ""), each["bases"])
-        for each in found["messages"][:_MAX_MESSAGES]
+        for each in found["messages"]
     ]
     return {
-        "took_too_long": False,
         "messages": messages,
-        "left_out": len(found["messages"]) - len(messages),
         "unresolved": found["unresolved"][:_MAX_UNRESOLVED],
-        "whole": whole,
+        "graph": page.link(f"graph{entity.place.xid}") if answer.link("next") else "",
     }

@@ -7,19 +7,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any, Final
-from urllib.parse import quote
 
 from starlette.types import Receive
 
 from annals.api.audit.formats import ListWrapper, TableLayout
 from annals.api.audit.responses import TableContent, stream_table
 from annals.api.http.methods import check_caller, read_only_options
-from annals.api.http.query_params import query_without
+from annals.api.http.next_link import next_link
 from annals.api.http.request import Request
 from annals.api.http.response import Response
 from annals.api.registry.open_registry import Registry
 from annals.api.xregistry.search.request_params import SearchParams, parse_search_params
-from annals.domain.search.matching import ResultKey, matches
+from annals.domain.search.matching import matches
 from annals.domain.search.query import Query
 from annals.domain.search.texts import SearchedEntity, TextPlace
 from annals.projections.entities.query import View
@@ -60,7 +59,7 @@ def _content(request: Request, params: SearchParams, page: ResultPage, position:
         [result.entity for result in page.results],
         position,
         ListWrapper(members, "results"),
-        [_next_link(request, page.next)] if page.next else [],
+        [next_link(request, f"{page.next.rank}:{page.next.tree_key}")] if page.next else [],
     )
 
 
@@ -82,9 +81,3 @@ def _result_table(query: Query) -> TableLayout[SearchedEntity]:
         return [{**result, **match} for match in found or ({},)]
 
     return TableLayout(("xid", "type", "name", "in", "path", "text"), members, rows)
-
-
-def _next_link(request: Request, key: ResultKey) -> tuple[bytes, bytes]:
-    after = f"after={quote(f'{key.rank}:{key.tree_key}', safe='')}"
-    query = "&".join(filter(None, (query_without(request, "after"), after)))
-    return b"link", f"<{request.base}/-/{SEARCH}?{query}>;rel=next".encode("latin-1")

@@ -11,7 +11,7 @@ import pytest
 
 from annals.api.ops.own_paths import OWN_PATHS
 from annals.domain.model.builtin import default_source
-from tests.support.registries.in_process import Api, create, serving
+from tests.support.registries.in_process import BASE, Api, create, serving
 
 B = "/messagegroups/base/messages/b"
 M = "/messagegroups/g/messages/m"
@@ -297,6 +297,44 @@ def test_callers_see_what_they_may_read(store_url: str) -> None:
         asked = api.send("POST", "/-/match/messagegroups/g", {"protocol": "NATS"}, authorization="Bearer r")
         assert asked.json() == {"matches": [{"xid": M, "bindings": {}, "parts": ["protocol"]}]}
         assert api.send("GET", f"/-/resolved{M}").status_code == 401
+
+
+def test_pages_of_the_messages_of_an_endpoint(api: Api) -> None:
+    # EP-43: own messages first, then those of the Groups, each once
+    api.done(
+        "PUT", "/endpoints/e", {"usage": ["producer"], "messagegroups": ["/messagegroups/two", "/messagegroups/g"]}
+    )
+    for number, group in enumerate(("/endpoints/e", "/messagegroups/two", "/messagegroups/g")):
+        api.done("POST", f"{group}/messages", {f"m{number}{name}": {"name": name} for name in "cab"})
+    whole = resolved(api, "/endpoints/e")
+    for limit in (1, 2, 4, 9, 1000):
+        found, path = [], f"/-/resolved/endpoints/e?limit={limit}"
+        while path:
+            answer = api.send("GET", path)
+            assert len(answer.json()["messages"]) <= limit
+            found += answer.json()["messages"]
+            path = answer.links["next"]["url"].removeprefix(BASE) if "next" in answer.links else ""
+        assert found == whole["messages"]
+    api.done("DELETE", "/messagegroups/two/messages/m1b")
+    after = resolved(api, "/endpoints/e?after=/messagegroups/two/messages/m1b&limit=1")
+    assert [each["xid"] for each in after["messages"]] == ["/messagegroups/two/messages/m1c"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "/endpoints/e?limit=0",
+        "/endpoints/e?limit=1001",
+        "/endpoints/e?after=x",
+        "/endpoints/e?after=/messagegroups/other/messages/m",
+        f"{M}?limit=1",
+        f"{M}?after={M}",
+    ],
+)
+def test_pages_that_do_not_exist(api: Api, query: str) -> None:
+    api.done("PUT", "/endpoints/e", {"usage": ["producer"]})
+    api.done("PUT", M, {})
+    assert api.send("GET", f"/-/resolved{query}").status_code == 400
 
 
 def test_the_paths_are_described() -> None:

@@ -91,3 +91,15 @@ def test_a_large_graph_is_a_table(sqlite_url: str) -> None:
         assert len(page.table("Graph")) == MAX_NODES
         api.done("DELETE", f"{GROUP}/messages/m000")
         assert len(list(show(api, f"graph{ENDPOINT}").main.all("svg"))) == 1
+
+
+def test_a_graph_has_pages(api: Api) -> None:
+    """UI-18, UI-79: the schemas of each message are shown on each page."""
+    whole = show(api, f"graph{ENDPOINT}").table("Graph")
+    page, rows = show(api, f"graph{ENDPOINT}?limit=1"), []
+    for _ in range(2):
+        rows += page.table("Graph")
+        assert list(page.main.all("svg")) == []
+        page = show(api, page.links["Next"].partition("/ui/")[2])
+    assert [*rows, *page.table("Graph")] == whole
+    assert not page.links.get("Next")

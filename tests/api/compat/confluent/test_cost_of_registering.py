@@ -16,7 +16,7 @@ from tests.support.registries.in_process import create, serving
 
 RECORD: Final = {"type": "record", "name": "R", "fields": [{"name": "a", "type": "int", "default": 1}]}
 MESSAGE: Final = 'syntax = "proto3"; message M { int32 a = 1; }'
-BODIES: Final = {
+BODIES: Final[dict[str, dict[str, Any]]] = {
     "Avro": {"schema": json.dumps(RECORD)},
     "JSON": {"schemaType": "JSON", "schema": '{"type": "object"}'},
     "Protobuf": {"schemaType": "PROTOBUF", "schema": MESSAGE},
