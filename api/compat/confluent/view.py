@@ -50,7 +50,8 @@ from annals.projections.entities.rows import EntityRow
 
 #: Entities that a view keeps in memory.
 _KEPT_ENTITIES: Final = 1000
-_SPACE_OR_STRING: Final = re.compile(r'("(?:[^"\\]|\\.)*")|\s+')
+#: JSON between two runs of whitespace that are in no string.
+_WITHOUT_SPACE: Final = re.compile(r'(?:[^\s"]++|"(?:[^"\\]++|\\.)*+"|")++')
 
 
 @dataclass(frozen=True)
@@ -268,13 +269,14 @@ class ConfluentView:
 
     def shown_text(self, version: SchemaVersion, text: str) -> str:
         """A stored text as answers show it: JSON without whitespace between its tokens."""
-        return text if version.type == PROTOBUF else _SPACE_OR_STRING.sub(r"\1", text)
+        return text if version.type == PROTOBUF else "".join(_WITHOUT_SPACE.findall(text))
 
     def schema_object(
         self, version: SchemaVersion, *, format: str = "", is_full: bool = False, qualifies: bool = False
     ) -> dict[str, Any]:
         """A version as an answer shows it. is_full: with what only newer clients read. qualifies: its references."""
-        return self.schema_members(version, self.text(version, format), is_full=is_full, qualifies=qualifies)
+        members = self.schema_members(version, self.text(version, format), is_full=is_full, qualifies=qualifies)
+        return {"subject": self.subject(version).qualified, **members}
 
     def schema_objects(self, versions: Iterable[SchemaVersion], *, is_full: bool) -> Iterator[dict[str, Any]]:
         """`schema_object` of many versions; what they show is read in batches."""
@@ -284,7 +286,8 @@ class ConfluentView:
             for version in batch:
                 content = documents.get(version.document)
                 text = self.text(version) if content is None else self.shown_text(version, _decode(content))
-                yield self.schema_members(version, text, is_full=is_full, row=rows.get(version.xid))
+                members = self.schema_members(version, text, is_full=is_full, row=rows.get(version.xid))
+                yield {"subject": self.subject(version).qualified, **members}
 
     def schema_members(
         self,
@@ -295,13 +298,12 @@ class ConfluentView:
         qualifies: bool = False,
         row: EntityRow | None = None,
     ) -> dict[str, Any]:
-        """`schema_object` with a text that is known, and the version's row if that is known."""
+        """`schema_object` without the subject. text: as answers show it. row: the version's, if it is known."""
         extras = {name: version.extras[name] for name in CONTENT_MEMBERS if name in version.extras}
         if qualifies and "references" in extras:
             extras["references"] = self._qualified(extras["references"], self.registry.context(version.group))
         shows_type = version.type != AVRO or is_full
         return {
-            "subject": self.subject(version).qualified,
             "version": version.number,
             "id": version.id,
             "guid": version.guid,

@@ -135,7 +135,7 @@ async def register_schema(writer: ConfluentWriter, write: ConfluentWrite) -> Res
     read = write.read()
     schema, context_ids = schema_request(read.body), read.view.context_ids
     if schema.type == AVRO and not schema.references and await writer.seems_new(read.scope, context_ids):
-        command = _registration(read, read.scope, group_xid(context_ids.default_group))
+        command = _registration(read, schema, read.scope, group_xid(context_ids.default_group))
         return await writer.send(write, Prepared(command, _registered(read, command)), _as_read)
     return await writer.answer(write, _prepare_registration, _as_read)
 
@@ -231,20 +231,20 @@ def refuse_tags(read: ConfluentRead) -> Response:
 def _prepare_registration(read: ConfluentRead) -> Prepared | Response:
     """The command, or the version that has the schema already: most producers only ask for that."""
     subject = read.view.registry.with_alias(read.scope)
-    command = _registration(read, subject, group_xid_of(read, subject))
-    schema = command.schema
+    schema = schema_request(read.body)
+    command = _registration(read, schema, subject, group_xid_of(read, subject))
     check_results: CheckResults | None = None
     if not read.params.has("dryrun") and schema.text and schema.id is None and schema.version is None:
         found = _known_or_checked(read, command)
         if isinstance(found, SchemaVersion):
-            return json_response(read.request, _members(read, found, _answer_text(read, schema, found)))
+            members = read.view.schema_members(found, _answer_text(read, schema, found), is_full=read.is_full)
+            return json_response(read.request, members)
         check_results = found
     return Prepared(command, _registered(read, command), check_results)
 
 
-def _registration(read: ConfluentRead, subject: Subject, group: str) -> RegisterSchema:
+def _registration(read: ConfluentRead, schema: SchemaRequest, subject: Subject, group: str) -> RegisterSchema:
     """The command that registers the schema of a request. group: the xid of its Group. Raises: SchemaRegistryError."""
-    schema = schema_request(read.body)
     if "schemaTagsToAdd" in read.body or "schemaTagsToRemove" in read.body:
         refuse_tags(read)
     check_rule_set(schema.rule_set)
@@ -268,10 +268,11 @@ def _registered(read: ConfluentRead, command: RegisterSchema) -> BuildAnswer:
     def build_answer(transaction: WriteTransaction, recorded: Recorded) -> dict[str, Any]:
         written = _written(read, transaction)
         version = _added_version(recorded) or _known_version(written, command, recorded)
-        if schema.type == PROTOBUF and schema.text:
-            return _members(written, version, schema.text)
-        text = transaction.world.document(version.document).decode("utf-8", "replace")
-        return _members(written, version, written.view.shown_text(version, text))
+        text = schema.text
+        if schema.type != PROTOBUF or not text:
+            stored = transaction.world.document(version.document).decode("utf-8", "replace")
+            text = written.view.shown_text(version, stored)
+        return written.view.schema_members(version, text, is_full=read.is_full)
 
     return build_answer
 
@@ -325,12 +326,6 @@ def _answer_text(read: ConfluentRead, schema: SchemaRequest, version: SchemaVers
     answer, and reads it again as the descriptor that it has sent."""
     is_protobuf = schema.type == PROTOBUF and schema.text and not read.format
     return schema.text if is_protobuf else read.view.text(version, read.format)
-
-
-def _members(read: ConfluentRead, version: SchemaVersion, text: str) -> dict[str, Any]:
-    """The answer of R6: the schema without its subject."""
-    members = read.view.schema_members(version, text, is_full=read.is_full)
-    return {name: value for name, value in members.items() if name != "subject"}
 
 
 def _deletion(read: ConfluentRead, version: int | None) -> Prepared:
