@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
+from itertools import islice
 from typing import Final
 
 from annals.domain.search.texts import SearchedEntity
@@ -26,8 +27,11 @@ _SELECT_BLOCKS: Final = (
 )
 _SELECT_KEYS: Final = "SELECT number, tree_key FROM search_entity WHERE {}"
 _SELECT_COUNT: Final = "SELECT count(*) FROM search_entity WHERE {}"
-_SELECT_TEXT: Final = "SELECT t.first, t.data FROM search_text t WHERE {}"
+_SELECT_TEXTS: Final = "SELECT first, data FROM search_text WHERE {}"
 _SELECT_FIRSTS: Final = "SELECT first FROM search_text WHERE first <= ? ORDER BY first DESC LIMIT 1"
+
+#: Blocks of texts that are read together: a megabyte.
+_BLOCKS_TOGETHER: Final = 64
 
 Numbers = set[int]
 
@@ -92,10 +96,12 @@ class IndexReader:
     def entities(self, numbers: Collection[int]) -> dict[int, SearchedEntity]:
         """The entities of live numbers. Cost: a block of texts for each of them at most."""
         found: dict[int, SearchedEntity] = {}
-        for block, wanted in self._by_text_block(sorted(numbers)).items():
-            ((first, data),) = self._db.all(*SqlFragment("t.first = ?", (block,)).wrap(_SELECT_TEXT))
-            rows = decode_texts(data, first)
-            found |= {number: decode_entity(rows[number]) for number in wanted if number in rows}
+        by_block = self._by_text_block(sorted(numbers))
+        blocks = iter(by_block)
+        while some := list(islice(blocks, _BLOCKS_TOGETHER)):
+            for first, data in self._db.all(*in_list(self._db, "first", some).wrap(_SELECT_TEXTS)):
+                rows = decode_texts(data, first)
+                found |= {number: decode_entity(rows[number]) for number in by_block[first] if number in rows}
         return found
 
     def _by_text_block(self, numbers: list[int]) -> dict[int, list[int]]:

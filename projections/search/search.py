@@ -27,7 +27,9 @@ from annals.projections.search.words_of_entity import (
 MAX_COUNT: Final = 1000
 MAX_SORTED: Final = 2000
 #: Numbers that are looked up together to count them.
-_COUNTED_TOGETHER: Final = 500
+_COUNTED_TOGETHER: Final = 1024
+#: Numbers whose texts are read together for a page.
+_VERIFIED_TOGETHER: Final = 32
 _NOTHING: Final[Numbers] = set()
 
 
@@ -202,17 +204,19 @@ def _in_tree_order(
         in_order: Iterable[tuple[int, str]] = sorted(index.keys(numbers).items(), key=lambda item: item[1])
     else:
         in_order = index.keys_in_order(after)
-    for number, tree_key in in_order:
-        if number in numbers and tree_key > after:
-            is_unsure = number in candidates.unsure
-            if not is_unsure or candidates.ranks([number]).get(number) == expected_rank:
+    following = ((number, key) for number, key in in_order if number in numbers and key > after)
+    while some := list(islice(following, _VERIFIED_TOGETHER)):
+        ranks = candidates.ranks([number for number, _ in some if number in candidates.unsure])
+        for number, tree_key in some:
+            if number not in candidates.unsure or ranks.get(number) == expected_rank:
                 yield ResultKey(expected_rank, tree_key), number
 
 
 def _count(candidates: Candidates, numbers: Numbers) -> int:
     """How many candidates are live and visible, and match; counts until there are more than MAX_COUNT."""
     sure = (candidates.index.count(some) for some in _chunks(numbers - candidates.unsure))
-    verified = (len(candidates.ranks(candidates.index.keys(some))) for some in _chunks(candidates.unsure))
+    neighbours = sorted(candidates.unsure)  # they share blocks of texts
+    verified = (len(candidates.ranks(candidates.index.keys(some))) for some in _chunks(neighbours))
     count = 0
     for found in chain(sure, verified):
         count += found
@@ -221,8 +225,7 @@ def _count(candidates: Candidates, numbers: Numbers) -> int:
     return count
 
 
-def _chunks(numbers: Numbers) -> Iterator[list[int]]:
-    """Numbers in order, because neighbours share blocks of texts."""
-    in_order = iter(sorted(numbers))
-    while some := list(islice(in_order, _COUNTED_TOGETHER)):
+def _chunks(numbers: Iterable[int]) -> Iterator[list[int]]:
+    remaining = iter(numbers)
+    while some := list(islice(remaining, _COUNTED_TOGETHER)):
         yield some
