@@ -83,8 +83,12 @@ def test_apicurio_agrees(pair: tuple[Any, Any]) -> None:
 
 
 def _known(text: str) -> bool:
-    """Whether a document is refused for a rule that the other registry does not check (avro.yaml)."""
-    return "defined before this place" in text or "default is not a value" in text or "names two types" in text
+    """Whether a document is refused for a rule that the other registry does not check (avro.yaml).
+
+    It finds an alias that names another field only where it compares these fields.
+    """
+    unchecked = ("defined before this place", "default is not a value", "names two types", "names two fields")
+    return any(rule in text for rule in unchecked)
 
 
 def _small() -> list[Any]:
