@@ -18,8 +18,9 @@ from annals.api.audit.representations import (
     revision_table,
 )
 from annals.api.audit.request_params import AuditParams, parse_audit_params, requested_range
-from annals.api.audit.responses import RequestedTable, TableContent, may_see_outside_tree, next_link, paginate
+from annals.api.audit.responses import RequestedTable, TableContent, may_see_outside_tree, paginate
 from annals.api.feeds.rights import check_reads_something, visible_streams
+from annals.api.http.next_link import next_link
 from annals.api.http.request import Request
 from annals.api.http.response import Headers
 from annals.api.registry.open_registry import Registry
@@ -103,4 +104,4 @@ def _page(request: Request, wanted: AuditParams, revisions: Iterator[Revision]) 
         return revisions, []
     page = list(islice(revisions, wanted.limit + 1))
     shown = page[: wanted.limit]
-    return iter(shown), [next_link(request, shown[-1].position)] if len(page) > wanted.limit else []
+    return iter(shown), [next_link(request, str(shown[-1].position))] if len(page) > wanted.limit else []

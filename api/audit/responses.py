@@ -13,10 +13,9 @@ from annals.api.audit.formats import CONTENT_TYPES, ListWrapper, TableFormat, Ta
 from annals.api.audit.queries import xid_of
 from annals.api.audit.request_params import AuditParams
 from annals.api.http import conditional
-from annals.api.http.asof import escape_link_url
 from annals.api.http.methods import check_caller, read_only_options
+from annals.api.http.next_link import next_link
 from annals.api.http.problem_response import root_link
-from annals.api.http.query_params import query_without
 from annals.api.http.request import Request
 from annals.api.http.response import Headers, Response
 from annals.api.registry.open_registry import Registry
@@ -77,7 +76,7 @@ def paginate(request: Request, audit_params: AuditParams, positions: Iterator[in
     page = list(islice(positions, audit_params.limit + 1))
     has_more = len(page) > audit_params.limit
     return PositionsPage(
-        page[: audit_params.limit], [next_link(request, page[audit_params.limit - 1])] if has_more else []
+        page[: audit_params.limit], [next_link(request, str(page[audit_params.limit - 1]))] if has_more else []
     )
 
 
@@ -122,10 +121,3 @@ def entity_tag(position: int, request: Request, format: TableFormat) -> bytes:
     """The entity tag of a list in a format. position: of the log."""
     tagged_request = replace(request, query=b"%b#%b" % (request.query, format.encode()))
     return conditional.log_tag(position, tagged_request, (0, 0))
-
-
-def next_link(request: Request, after: int) -> tuple[bytes, bytes]:
-    """The link to the next page, which is the same request with another `after`."""
-    query = "&".join(filter(None, (query_without(request, "after"), f"after={after}")))
-    url = f"{request.base}{xids.join(*request.segments)}?{query}"
-    return b"link", f"<{escape_link_url(url)}>;rel=next".encode("latin-1")

@@ -73,7 +73,7 @@ async def graph_page(page: PageContext) -> Response:
     if not place.is_group or place.is_collection or place.plural != _ENDPOINTS:
         raise NotFound(place.xid)
     found, pages = await page.get_list(f"/-/resolved{place.xid}", MAX_NODES)
-    references = await _read_references(page, place.xid, found["messages"])
+    references = await _read_references(page, found["messages"])
     endpoint = GraphNode(place.xid, page.link(f"explore{place.xid}"))
     rows = [
         GraphRow(GraphNode(each["xid"], page.link(f"explore{each['xid']}")), _schema(page, each, references))
@@ -92,17 +92,18 @@ async def graph_page(page: PageContext) -> Response:
     )
 
 
-async def _read_references(page: PageContext, endpoint: str, messages: Sequence[Mapping[str, Any]]) -> References:
+async def _read_references(page: PageContext, messages: Sequence[Mapping[str, Any]]) -> References:
     """The references of the messages and of their bases, read for each of their Groups at once if it has few."""
     sources = [xid for message in messages for xid in (message["xid"], *message["bases"])]
-    by_group: dict[str, list[str]] = {endpoint: []}
+    by_group: dict[str, list[str]] = {}
     for xid in dict.fromkeys(sources):
         by_group.setdefault("/".join(xid.split("/")[:3]), []).append(xid)
     references: dict[tuple[str, str], tuple[str, str]] = {}
     for group, members in by_group.items():
         found, is_whole = await _references_below(page, group)
-        for each in found if is_whole else [one for xid in members for one in (await _references_below(page, xid))[0]]:
-            references[each["from"], each["attribute"]] = each["to"], each["state"]
+        if not is_whole:
+            found = [each for xid in members for each in (await _references_below(page, xid))[0]]
+        references |= {(each["from"], each["attribute"]): (each["to"], each["state"]) for each in found}
     return references
 
 

@@ -120,8 +120,9 @@ class ConfluentWriter:
         xid_pair = group_xid(group), resource_xid(group, candidate_ids(subject.name)[0])
         found = await asyncio.gather(*(self.lookups.find(xid, with_document=False) for xid in xid_pair))
         stored_group, resource = (each.row for each in found)
-        facts = facts_of(loads_trusted(stored_group.private)) if stored_group is not None else {}
-        return resource is None and subject.name not in facts.get("subjects", {})
+        if resource is not None or stored_group is None:
+            return resource is None
+        return subject.name not in facts_of(loads_trusted(stored_group.private)).get("subjects", {})
 
 
 Write = Callable[[ConfluentWriter, ConfluentWrite], Awaitable[Response]]
@@ -130,7 +131,7 @@ Write = Callable[[ConfluentWriter, ConfluentWrite], Awaitable[Response]]
 async def register_schema(writer: ConfluentWriter, write: ConfluentWrite) -> Response:
     """R6. A schema is looked for, and checked, in a thread before the writer gets it.
 
-    An Avro schema for a subject that seems to be new is neither: the writer checks it as fast as it was handed over.
+    An Avro schema for a subject that seems to be new is neither: handing it to a thread costs more than the check.
     """
     read = write.read()
     schema, context_ids = schema_request(read.body), read.view.context_ids

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from annals.api.ui import graph
 from annals.api.ui.graph import MAX_NODES
 from annals.domain.model.builtin import default_source
 from tests.api.ui.pages import TOKENS, show
@@ -93,9 +94,11 @@ def test_a_large_graph_is_a_table(sqlite_url: str) -> None:
         assert len(list(show(api, f"graph{ENDPOINT}").main.all("svg"))) == 1
 
 
-def test_a_graph_has_pages(api: Api) -> None:
-    """UI-18, UI-79: the schemas of each message are shown on each page."""
+@pytest.mark.parametrize("max_references", [1000, 1], ids=["of-groups", "of-messages"])
+def test_a_graph_has_pages(api: Api, max_references: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """UI-18, UI-79: the schemas of each message are shown on each page, also where a Group has many references."""
     whole = show(api, f"graph{ENDPOINT}").table("Graph")
+    monkeypatch.setattr(graph, "_MAX_REFERENCES", max_references)
     page, rows = show(api, f"graph{ENDPOINT}?limit=1"), []
     for _ in range(2):
         rows += page.table("Graph")

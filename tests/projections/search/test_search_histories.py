@@ -121,6 +121,24 @@ def test_the_index_finds_what_a_scan_finds(
     run()
 
 
+@pytest.mark.parametrize("max_sorted", [search_module.MAX_SORTED, 1], ids=["few", "many"])
+def test_the_place_of_a_phrase(store_url: str, max_sorted: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """UI-101, UI-103: a name with the words of a phrase in another order counts for nothing, the description does."""
+    monkeypatch.setattr(search_module, "MAX_SORTED", max_sorted)
+    create(store_url, default_source())
+    with serving(store_url) as api, index_writer(store_url) as writer:
+        api.done("PUT", "/schemagroups/a", {"name": "order to total", "description": "the order total"})
+        api.done("PUT", "/schemagroups/b", {"name": "order to total"})
+        api.done("PUT", "/schemagroups/c", {"name": "one order total"})
+        write_pending(writer)
+        with writer.readers.view() as view:
+            query = parse_query('"order total"')
+            found = search(IndexReader(view.database), query, 10)
+            assert [result.entity.xid for result in found.results] == ["/schemagroups/c", "/schemagroups/a"]
+            assert [result.key for result in found.results] == scan(view, query)
+            assert (found.count, found.more) == (2, False)
+
+
 def _write(api: Api, method: str, path: str, body: Any) -> None:
     answer = api.send(method, path, body)
     assert answer.status_code < 500, (method, path, json.dumps(body), answer.text)
