@@ -32,7 +32,7 @@ from annals.projections.entities.attribute_index import index_name
 from annals.projections.entities.leaves import MAX_LEAVES
 from annals.projections.entities.rebuild_lock import rebuild_lock
 from annals.projections.entities.rows import decompress_attributes
-from annals.projections.entities.tables import ReadModelTables, tables
+from annals.projections.entities.tables import ReadModelTables, add_primary_keys, drop_primary_keys, pack, tables
 from annals.projections.log import positions
 
 #: Events per transaction: on SQLite, writers wait some tens of milliseconds for one.
@@ -171,10 +171,10 @@ class Rebuild:
     def load(self, precomputed: PrecomputedRows) -> None:
         """Inserts precomputed rows."""
         with self._transaction() as connection:
-            self._tables.drop_primary_keys(connection)
+            drop_primary_keys(connection, self._tables.loaded_without_keys())
         precomputed.insert(self._store.engine, self._tables)
         with self._transaction() as connection:
-            self._tables.add_primary_keys(connection)
+            add_primary_keys(connection, self._tables.loaded_without_keys())
             db = drivers.database_of(connection)
             positions.save_position(db, index_name(self._name), precomputed.position)
         self._advance(precomputed.position, self._store.log_end().position)
@@ -182,13 +182,20 @@ class Rebuild:
     def fill_rows(self) -> None:
         """Applies the log up to its end, in separate transactions, without the attribute index."""
         self._apply_log(self._row_projection)
+        for table in self._tables.loaded_without_keys():
+            with self._transaction() as connection:
+                pack(connection, [table])
 
     def fill_index(self) -> None:
         """Indexes the rows, in separate transactions. Leaves that later events replaced are never computed."""
         last_key: str | None = ""
+        with self._transaction() as connection:
+            drop_primary_keys(connection, [self._tables.attribute])
         while last_key is not None:
             with self._transaction() as connection:
                 last_key = self._projection.index_rows(connection, last_key, INDEX_BATCH)
+        with self._transaction() as connection:
+            add_primary_keys(connection, [self._tables.attribute])
 
     def fill(self) -> None:
         """Applies the rest of the log, in separate transactions."""

@@ -12,7 +12,7 @@ rename them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -71,21 +71,10 @@ class ReadModelTables:
         for table in self:
             connection.execute(CreateTable(table))
 
-    def drop_primary_keys(self, connection: Connection) -> None:
-        """Drops the primary keys of all tables but the one of paths; SQLite cannot."""
-        if connection.dialect.name == "postgresql":
-            for table in self._loaded_without_keys():
-                connection.exec_driver_sql(f"ALTER TABLE {table.name} DROP CONSTRAINT {table.name}_pkey")
-
-    def add_primary_keys(self, connection: Connection) -> None:
-        """Adds the primary keys that `drop_primary_keys` dropped. Raises: IntegrityError for two rows with one key."""
-        if connection.dialect.name == "postgresql":
-            for table in self._loaded_without_keys():
-                connection.execute(AddConstraint(table.primary_key))
-
-    def _loaded_without_keys(self) -> Iterator[Table]:
+    def loaded_without_keys(self) -> list[Table]:
+        """The tables whose primary keys may be added once they have rows."""
         # The numbers of paths are few, and processes that load leaves at the same time agree on them by the keys.
-        return (table for table in self if table is not self.path)
+        return [table for table in self if table is not self.path]
 
     def indexes(self) -> Iterator[Index]:
         """The indexes besides the primary keys."""
@@ -95,6 +84,30 @@ class ReadModelTables:
     def __iter__(self) -> Iterator[Table]:
         tables = (self.entity, self.history, self.attribute, self.path, self.published)
         return iter((*tables, self.schema_version, self.schema_reference, self.reference))
+
+
+def drop_primary_keys(connection: Connection, tables: Iterable[Table]) -> None:
+    """Drops the primary keys of some tables; SQLite cannot."""
+    if connection.dialect.name == "postgresql":
+        for table in tables:
+            connection.exec_driver_sql(f"ALTER TABLE {table.name} DROP CONSTRAINT {table.name}_pkey")
+
+
+def add_primary_keys(connection: Connection, tables: Iterable[Table]) -> None:
+    """Adds the primary keys that `drop_primary_keys` dropped. Raises: IntegrityError for two rows with one key."""
+    if connection.dialect.name == "postgresql":
+        for table in tables:
+            connection.execute(AddConstraint(table.primary_key))
+
+
+def pack(connection: Connection, tables: Iterable[Table]) -> None:
+    """Writes tables anew in the order of their primary keys, without the space of replaced rows and split pages.
+
+    On PostgreSQL only. No one else may use the tables.
+    """
+    if connection.dialect.name == "postgresql":
+        for table in tables:
+            connection.exec_driver_sql(f"CLUSTER {table.name} USING {table.name}_pkey")
 
 
 @lru_cache(maxsize=8)
