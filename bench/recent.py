@@ -41,12 +41,13 @@ class _Part:
     """A Group with what is in it, so that this is found, and let go of, whatever else there is.
 
     collections: members by stream, by the collection's name. known: revision and hash by stream, of what went as well.
-    schemas: the rows of Versions as versions of subjects, by stream.
+    schemas: the rows of Versions as versions of subjects, by stream. streams: where a subject has rows, by its name.
     """
 
     collections: defaultdict[str, dict[str, Entity]] = field(default_factory=lambda: defaultdict(dict))
     known: dict[str, tuple[int, bytes]] = field(default_factory=dict)
     schemas: dict[str, list[SchemaVersion]] = field(default_factory=dict)
+    streams: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
 
 
 class RecentWorld:
@@ -82,10 +83,12 @@ class RecentWorld:
                 self.model = Model.from_entity(entity)
 
     def _take_schema(self, event: EntityEvent, position: int) -> None:
-        known = self._part(event.stream).schemas
-        rows = {row.since: row for row in known.get(event.stream, ())}
+        part = self._part(event.stream)
+        rows = {row.since: row for row in part.schemas.get(event.stream, ())}
         rows |= {row.since: row for row in fold_schema_versions([(position, event)], rows.values())}
-        known[event.stream] = [row for row in rows.values() if row.is_listed]
+        part.schemas[event.stream] = listed = [row for row in rows.values() if row.is_listed]
+        for row in listed:
+            part.streams[row.subject].add(event.stream)
 
     def hash(self, xid: str) -> bytes:
         """Of the entity in a stream; empty where none lives."""
@@ -183,8 +186,9 @@ class _RecentSchemas(NoSchemas):
         self._parts = parts
 
     def versions(self, group: str, subject: str) -> Sequence[SchemaVersion]:
-        streams = self._parts[xids.stream(f"/{GROUPS}/{group}")].schemas.values()
-        found = [row for rows in streams for row in rows if (row.group, row.subject) == (group, subject)]
+        part = self._parts[xids.stream(f"/{GROUPS}/{group}")]
+        rows = (row for stream in part.streams.get(subject, ()) for row in part.schemas[stream])
+        found = [row for row in rows if (row.group, row.subject) == (group, subject)]
         return sorted(found, key=lambda row: row.number)
 
 
