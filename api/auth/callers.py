@@ -166,7 +166,10 @@ class Authenticator:
                 error.authenticator = error.authenticator or verifier.name
                 raise
             if identity is not None:
-                caller = replace(identity.caller, authenticator=identity.authenticator or "", keyid=identity.key or "")
+                authenticator, keyid = identity.authenticator or "", identity.key or ""
+                caller = replace(
+                    identity.caller, authenticator=authenticator, keyid=keyid, claims=tuple(identity.claims)
+                )
                 return replace(identity, caller=caller)
         raise InvalidCredential(f"no authenticator that is on knows this {credential.scheme} credential", "unknown")
 
@@ -178,14 +181,21 @@ class Authenticator:
         caller = with_grants(identity.caller, granted)
         return identity if caller is identity.caller else replace(identity, caller=caller)
 
-    def callers_named(self, name: str) -> list[Caller]:
-        """The callers with a name that settings or keys list, for rights of callers who send no request now. Blocks."""
-        identities = (identity for verifier in self._verifiers for identity in verifier.listed())
-        found = [identity.caller for identity in identities if identity.caller.name == name]
+    def callers_named(self, name: str, authenticator: str = "") -> list[Caller]:
+        """The callers with a name that settings or keys list, for rights of callers who send no request now. Blocks.
+
+        authenticator: the only one whose list counts; empty for all.
+        """
+        verifiers = (verifier for verifier in self._verifiers if authenticator in ("", verifier.name))
+        identities = (identity for verifier in verifiers for identity in verifier.listed())
+        return [self.with_current_grants(identity.caller) for identity in identities if identity.caller.name == name]
+
+    def with_current_grants(self, caller: Caller) -> Caller:
+        """A caller, with the roles of its credential, and those that grants now add to them. Blocks."""
         if self._access is None:
-            return found
-        granted = list(self._access.refresh().grants_to(subjects_of(name, ()), self._access.now()))
-        return [with_grants(caller, granted) for caller in found]
+            return caller
+        subjects = subjects_of(caller.name, caller.claims)
+        return with_grants(caller, self._access.refresh().grants_to(subjects, self._access.now()))
 
     def listed_callers(self) -> list[tuple[Caller, str]]:
         """The callers that the settings list, each with the setting."""

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from annals.api.auth.credentials import RequestCredential, Scheme
 from annals.domain.access.roles import Caller
+
+#: The authenticators that list their callers. Those of issued tokens know a caller only when it calls.
+LISTING: Final = ("tokens", "basic", "keys", "certificate")
 
 
 @dataclass(frozen=True, slots=True)

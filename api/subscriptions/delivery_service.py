@@ -35,7 +35,7 @@ def build_delivery_service(
     ports = DeliveryPorts(
         address_guard,
         secrets=StoredSecrets(registry.store),
-        may_read=build_owner_rights(authenticator, registry, has_provider=settings.oidc is not None),
+        may_read=build_owner_rights(authenticator, has_provider=settings.oidc is not None),
         validator=WebhookHandshake(address_guard),
         policy=settings.sinks_validation,
         renew_tokens=TokenRenewal(address_guard),

@@ -5,59 +5,67 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
+from annals.api.auth.callers import Authenticator
+from annals.api.auth.identity import LISTING
 from annals.domain.access.roles import CONSOLE, Caller, Role
-from annals.projections.subscriptions.state.subscriptions import StoredSubscriptions
+from annals.domain.subscriptions.subscription import Subscription
 
 #: Seconds for which the rights of an owner are cached.
 CACHE_SECONDS = 5.0
 
+#: Callers, of whom one has to have a right.
+_Callers = Sequence[Caller]
+
 
 class OwnerRights:
-    """The port `MayRead` of the deliverer.
+    """The port `MayRead` of the deliverer: the rights that the credential which last wrote a subscription has now.
 
-    listed_callers: returns the callers with a name that the settings list; None if callers need no credential. An owner
-    with a JWT has the rights that it had when it last wrote a subscription.
+    The settings and the API keys list the rights of most credentials. Of a JWT and of a session, the rights when it
+    wrote are known; if something lists the name of their owner, they end where those of the list do. Grants add to both
+    as they are now. has_issued_tokens: whether callers may have credentials that nothing lists.
     """
 
     def __init__(
         self,
-        listed_callers: Callable[[str], Sequence[Caller]] | None,
-        subscriptions: Callable[[], StoredSubscriptions],
+        authenticator: Authenticator,
         has_issued_tokens: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._listed_callers = listed_callers
-        self._subscriptions = subscriptions
+        self._authenticator = authenticator
         self._has_issued_tokens = has_issued_tokens
         self._clock = clock
-        self._cache: dict[str, tuple[float, Sequence[Caller]]] = {}
+        self._cache: dict[str, tuple[int, float, Sequence[_Callers]]] = {}
 
-    def __call__(self, owner: str, xid: str) -> bool:
-        """Whether an owner may read an entity."""
-        if self._listed_callers is None and not self._has_issued_tokens:
+    def __call__(self, subscription: Subscription, xid: str) -> bool:
+        """Whether the owner of a subscription may read an entity."""
+        if not self._authenticator.names and not self._has_issued_tokens:
             return True
-        return any(caller.can_read(xid) for caller in self._cached_callers(owner))
+        found = self._cached_callers(subscription)
+        return all(any(caller.can_read(xid) for caller in callers) for callers in found)
 
-    def _cached_callers(self, owner: str) -> Sequence[Caller]:
-        loaded_at, callers = self._cache.get(owner, (0.0, None))
+    def _cached_callers(self, subscription: Subscription) -> Sequence[_Callers]:
+        position, loaded_at, found = self._cache.get(subscription.id, (0, 0.0, ()))
         now = self._clock()
-        if callers is None or now - loaded_at >= CACHE_SECONDS:
-            callers = self._find_callers(owner)
-            self._cache[owner] = now, callers
-        return callers
+        if position != subscription.position or now - loaded_at >= CACHE_SECONDS:
+            found = self._find_callers(subscription)
+            self._cache[subscription.id] = subscription.position, now, found
+        return found
 
-    def _find_callers(self, owner: str) -> Sequence[Caller]:
+    def _find_callers(self, subscription: Subscription) -> Sequence[_Callers]:
+        """All of whom have to have a right."""
+        owner, authenticator = subscription.owner, subscription.authenticator
         if owner == CONSOLE.name:
-            return (CONSOLE,)
-        listed = self._listed_callers(owner) if self._listed_callers else ()
-        if listed or not self._has_issued_tokens:
-            return listed
-        owned_subscriptions = (
-            entry.subscription for entry in self._subscriptions().all() if entry.subscription.owner == owner
-        )
-        latest_subscription = max(owned_subscriptions, key=lambda subscription: subscription.position, default=None)
-        if latest_subscription is None:
-            return ()
-        if latest_subscription.groups is None:
-            return (Caller(owner, Role.READER),)
-        return (Caller(owner, None, dict.fromkeys(latest_subscription.groups, Role.READER)),)
+            return ((CONSOLE,),)
+        if authenticator in LISTING:
+            return (self._authenticator.callers_named(owner, authenticator),)
+        writer = self._authenticator.with_current_grants(_caller_that_wrote(subscription))
+        listed = self._authenticator.callers_named(owner)
+        return ((writer,), listed) if listed or not self._has_issued_tokens else ((writer,),)
+
+
+def _caller_that_wrote(subscription: Subscription) -> Caller:
+    """The owner with the rights of a credential when it last wrote a subscription, as far as reading is concerned."""
+    owner, places = subscription.owner, subscription.groups
+    if places is None:
+        return Caller(owner, Role.READER, claims=subscription.claims)
+    return Caller(owner, None, dict.fromkeys(places, Role.READER), claims=subscription.claims)

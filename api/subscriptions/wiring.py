@@ -53,11 +53,9 @@ def open_deliveries(settings: Settings) -> Iterator[Deliveries]:
         yield deliveries
 
 
-def build_owner_rights(authenticator: Authenticator, registry: Registry, *, has_provider: bool = False) -> OwnerRights:
+def build_owner_rights(authenticator: Authenticator, *, has_provider: bool = False) -> OwnerRights:
     """The rights of subscription owners. has_provider: whether people sign in at a provider, which lists nobody."""
-    listed_callers = authenticator.callers_named if authenticator.names else None
-    has_issued_tokens = has_provider or "jwt" in authenticator.names
-    return OwnerRights(listed_callers, lambda: registry.readers.quick_view().subscriptions, has_issued_tokens)
+    return OwnerRights(authenticator, has_issued_tokens=has_provider or "jwt" in authenticator.names)
 
 
 def build_guard(settings: Settings) -> DestinationGuard:

@@ -114,6 +114,7 @@ class SubscriptionWriteHandler:
         self._check_vault(document)
         await check_addresses(document.attributes, self._context.resolver)
         time = document.attributes["config"].get("starttime")
+        credential = request.caller.without_grants or request.caller
         return WriteSubscription(
             xid=subscription_xid(id),
             is_new=is_new,
@@ -123,7 +124,8 @@ class SubscriptionWriteHandler:
             dropped_secrets=document.dropped_secrets,
             secret_binding=document.secret_binding,
             starttime=await asyncio.to_thread(self._position_of_time, time) if time is not None else None,
-            groups=request.caller.places,
+            groups=credential.places,
+            claims=credential.claims,
             max_owned=self._context.max_owned,
         )
 

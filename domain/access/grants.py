@@ -74,4 +74,6 @@ def with_grants(caller: Caller, grants: Iterable[Grant]) -> Caller:
             role = highest_role(role, grant.role)
         else:
             groups[grant.at] = highest_role(groups.get(grant.at), grant.role) or grant.role
-    return caller if (role, groups) == (caller.role, caller.groups) else replace(caller, role=role, groups=groups)
+    if (role, groups) == (caller.role, caller.groups):
+        return caller
+    return replace(caller, role=role, groups=groups, without_grants=caller)

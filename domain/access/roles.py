@@ -37,7 +37,9 @@ class Caller:
     groups: additional roles by `places`, in lower case.
 
     link: id of the replication link that acts; empty for all other callers. authenticator, keyid: what proved who it
-    is, and the id of the API key if it was one; empty for a caller without a credential. They give no rights.
+    is, and the id of the API key if it was one; empty for a caller without a credential. They give no rights. claims:
+    words of the credential that grants can name. without_grants: the caller with the roles of its credential alone;
+    None if no grant adds to them.
     """
 
     name: str
@@ -46,6 +48,8 @@ class Caller:
     link: str = ""
     authenticator: str = ""
     keyid: str = ""
+    claims: tuple[str, ...] = ()
+    without_grants: Caller | None = None
 
     def role_at(self, xid: str) -> Role | None:
         """The role at an entity or collection: the highest of the general role and those of its Group."""

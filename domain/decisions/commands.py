@@ -116,9 +116,9 @@ class WriteSubscription:
     """Create the subscription at `xid`, or replace the existing one.
 
     attributes: its public form, checked and with defaults. secrets: secret values by name. missing_secrets, dropped,
-    place: see `SubscriptionDocument`. starttime: the first position after `config.starttime`. groups: the xids of the
-    Groups that its caller may read; None for the whole registry. max_owned: the maximum number of subscriptions per
-    owner.
+    place: see `SubscriptionDocument`. starttime: the first position after `config.starttime`. groups: the places that
+    its caller may read by its credential alone; None for the whole registry. claims: words of the credential that
+    grants can name. max_owned: the maximum number of subscriptions per owner.
     """
 
     xid: str
@@ -130,6 +130,7 @@ class WriteSubscription:
     secret_binding: tuple[object, ...] = ()
     starttime: int | None = None
     groups: tuple[str, ...] | None = None
+    claims: tuple[str, ...] = ()
     max_owned: int = 1000
 
 

@@ -31,6 +31,8 @@ from annals.domain.values.json_text import Json
 COLLECTION: Final = "/" + TYPE
 #: The properties that define where a subscription starts; if they change, it starts again (SUB-502).
 _START_MEMBERS: Final = ("startposition", "starttime")
+#: The private members with the rights of the credential that last wrote a subscription.
+_CREDENTIAL_MEMBERS: Final = ("groups", "claims", "authenticator")
 
 
 def decide_subscription(command: SubscriptionCommand, world: World, context: Context) -> Decision:
@@ -91,7 +93,7 @@ def _create_subscription(command: WriteSubscription, world: World, context: Cont
         "since": position,
         "starts": _first_position(command, position),
         **({"secrets": secrets.names} if secrets.names else {}),
-        **({"groups": list(command.groups)} if command.groups is not None else {}),
+        **_credential_members(command, context),
     }
     created = EntityCreated(
         attributes=dict(command.attributes), private=private, **event_members(command.xid, TYPE, 1, world, context)
@@ -107,10 +109,10 @@ def _replace_subscription(command: WriteSubscription, world: World, context: Con
     if secrets.names:
         private["secrets"] = secrets.names
     if context.caller == stored.owner:
-        private.pop("groups", None)
-        private |= {"groups": list(command.groups)} if command.groups is not None else {}
+        kept = {name: value for name, value in private.items() if name not in _CREDENTIAL_MEMBERS}
+        private = kept | _credential_members(command, context)
     changed = changed_members(entity.attributes, command.attributes, secrets.applied)
-    if not changed:
+    if not changed and all(private.get(name) == entity.private.get(name) for name in _CREDENTIAL_MEMBERS):
         return Decision((), {}, (command.xid,))
     position = context.position + 1
     if _start_values(entity.attributes) != _start_values(command.attributes):
@@ -120,9 +122,16 @@ def _replace_subscription(command: WriteSubscription, world: World, context: Con
         private=private,
         changed=changed,
         born=entity.born,
-        **event_members(command.xid, TYPE, entity.epoch + 1, world, context),
+        **event_members(command.xid, TYPE, entity.epoch + bool(changed), world, context),
     )
     return _decision_of_event(event, secrets)
+
+
+def _credential_members(command: WriteSubscription, context: Context) -> dict[str, Any]:
+    """The private members with the rights of the credential that writes a subscription."""
+    groups = None if command.groups is None else list(command.groups)
+    members = {"groups": groups, "claims": list(command.claims) or None, "authenticator": context.authenticator or None}
+    return {name: value for name, value in members.items() if value is not None}
 
 
 def _delete_subscription(command: DeleteSubscription, world: World, context: Context) -> Decision:

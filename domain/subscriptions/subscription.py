@@ -26,8 +26,9 @@ class Subscription:
     whether no attempt may start. attributes: the public form, with `filters`, `types`, `source`, `sink`, `protocol`,
     `protocolsettings`, `config`. secrets: names of secret values (`sinkcredential.secret`,
     `protocolsettings.headers.x-api-key`, `sink.query`) with the references of their rows. action: the last control
-    action, such as `{"name": "replay", "from": 1, "to": 9}`. groups: lower-cased xids of the Groups that the owner
-    could read at its last write of the subscription; None for all.
+    action, such as `{"name": "replay", "from": 1, "to": 9}`. groups, claims, authenticator: of the credential with
+    which the owner last wrote it: the places that it may read without grants, None for the whole registry; the words
+    that grants can name; and what proved it, empty for none or for a subscription of an older release.
     """
 
     id: str
@@ -41,6 +42,8 @@ class Subscription:
     secrets: Mapping[str, str] = field(default_factory=dict)
     action: Mapping[str, Any] | None = None
     groups: tuple[str, ...] | None = None
+    claims: tuple[str, ...] = ()
+    authenticator: str = ""
 
     @classmethod
     def from_entity(cls, entity: Entity, position: int) -> Subscription:
@@ -58,4 +61,6 @@ class Subscription:
             secrets=private.get("secrets", {}),
             action=private.get("action"),
             groups=tuple(private["groups"]) if private.get("groups") is not None else None,
+            claims=tuple(private.get("claims", ())),
+            authenticator=private.get("authenticator", ""),
         )

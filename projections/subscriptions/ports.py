@@ -13,8 +13,8 @@ from annals.domain.subscriptions.subscription import Subscription
 from annals.projections.outgoing.resolver import Resolver
 from annals.projections.subscriptions.contract import SINKS, OpenSink, SinkTarget
 
-#: Whether a subscription's owner may now read the entity that an event is about: (owner, xid) (SUB-911).
-MayRead = Callable[[str, str], bool]
+#: Whether a subscription's owner may now read the entity with an xid, which an event is about (SUB-911).
+MayRead = Callable[[Subscription, str], bool]
 #: How sinks that have not consented are treated (SUB-711).
 ValidationPolicy = Literal["required", "optional", "off"]
 
@@ -92,7 +92,7 @@ class NoSecrets:
         """See SubscriptionSecrets."""
 
 
-def _may_read_all(owner: str, xid: str) -> bool:
+def _may_read_all(subscription: Subscription, xid: str) -> bool:
     return True
 
 

@@ -6,11 +6,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from annals.api.auth.credentials import RequestCredential, Scheme
-from annals.api.auth.identity import CredentialVerifier, Identity
+from annals.api.auth.identity import LISTING, CredentialVerifier, Identity
 from annals.api.auth.sessions.sessions import Sessions
-
-#: The authenticators that list their callers; that of JWTs has no list, so its sessions end with their token.
-_LISTING: Final = ("tokens", "basic", "keys")
 
 
 class SessionVerifier:
@@ -34,8 +31,11 @@ class SessionVerifier:
         return ()
 
     def _list_identities(self, authenticator: str) -> Sequence[Identity] | None:
-        """The credentials of an authenticator that are in force; none if it has been switched off."""
+        """The credentials of an authenticator that are in force; none if it has been switched off.
+
+        None for JWTs, whose sessions end with their token.
+        """
         verifier = self._verifiers.get(authenticator)
         if verifier is None:
             return ()
-        return verifier.listed() if authenticator in _LISTING else None
+        return verifier.listed() if authenticator in LISTING else None

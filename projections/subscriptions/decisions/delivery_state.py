@@ -5,10 +5,9 @@ Nothing here sends, waits or reads a clock. A `StateUpdate` carries the changes 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Sequence, Set
 from typing import Final
 
-from annals.domain.access.roles import group_of
 from annals.domain.subscriptions.subscription import Subscription
 from annals.projections.events.event_families import EventFamily
 from annals.projections.subscriptions.decisions.attempt_log import AttemptLog, HourCounts
@@ -72,16 +71,6 @@ class DeliveryState:
                 self.queues[number].restore(pending)
 
     # --- events ------------------------------------------------------------------------------------------------------
-
-    def may_read(self, xid: str, owner_may_read: Callable[[str, str], bool]) -> bool:
-        """Whether the owner may now read the entity that an event is about (SUB-911).
-
-        owner_may_read: whether an owner may read an xid.
-        """
-        groups = self.subscription.groups
-        if groups is not None and group_of(xid) not in groups:
-            return False
-        return owner_may_read(self.subscription.owner, xid)
 
     def offer(self, number: int, event: EventMessage) -> bool:
         """Adds an event to a queue. Returns whether there is room for more."""

@@ -99,7 +99,7 @@ class Attempt:
     def _is_wanted(self, entry: QueuedEvent, event: EventMessage) -> bool:
         """Whether the owner may read the event now and, if the settings changed since it matched, still wants it."""
         plan = self._state.plan
-        if not self._state.may_read(event.message.xid, self._context.ports.may_read):
+        if not self._context.ports.may_read(self._state.subscription, event.message.xid):
             return False
         if entry.first_attempt is not None or entry.settings_position == plan.position or self._number == DEAD_LETTERS:
             return True

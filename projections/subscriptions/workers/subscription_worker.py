@@ -88,7 +88,7 @@ class SubscriptionWorker:
     def matches(self, number: int, event: EventMessage) -> bool:
         """Whether an event of the log belongs into one of its queues."""
         is_match = self.state.plan.event_filter.matches(event, live=number == LIVE)
-        return is_match and self.state.may_read(event.message.xid, self._context.ports.may_read)
+        return is_match and self._context.ports.may_read(self.state.subscription, event.message.xid)
 
     # --- attempts ----------------------------------------------------------------------------------------------------
 

@@ -2,54 +2,124 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from contextlib import closing
 from itertools import count
+from typing import Any
+
+import pytest
 
 from annals.api.auth.callers import Authenticator
 from annals.api.auth.tokens import FixedTokenVerifier, parse_fixed_tokens
 from annals.api.subscriptions.owner_rights import CACHE_SECONDS, OwnerRights
+from annals.domain.subscriptions.subscription import Subscription
+from annals.projections.access.stored_access import FRESH_SECONDS, StoredAccess
 from annals.projections.entities.query import ViewPool
-from annals.projections.subscriptions.state.subscriptions import StoredSubscriptions
+from annals.projections.outgoing.destination_guard import DestinationGuard
+from tests.api.access.conftest import access_api
+from tests.support.polling import until
 from tests.support.registries.in_process import create, serving
 from tests.support.serving import ROOT
-from tests.support.subscribing import TOKENS, bearer, create_subscription
+from tests.support.subscribing import KEY, TOKENS, bearer, create_subscription
+from tests.support.webhooks import webhooks
+
+AUTHENTICATOR = Authenticator([FixedTokenVerifier(lambda: parse_fixed_tokens(TOKENS))])
 
 
-def none() -> StoredSubscriptions:
-    raise AssertionError("nobody asks for subscriptions")
+def stored(owner: str, authenticator: str = "", groups: tuple[str, ...] | None = None, **more: Any) -> Subscription:
+    """A subscription as far as rights are concerned."""
+    some: dict[str, Any] = {"id": f"{owner}'s", "position": 1, "attributes": {}, "is_paused": False, **more}
+    return Subscription(
+        owner=owner, authenticator=authenticator, groups=groups, since=1, first_position=1, epoch=1, **some
+    )
 
 
 def test_owners_read_everything_without_authentication() -> None:
     # SUB-911: where callers are not told apart
-    assert OwnerRights(None, none)("anonymous", "/dirs/d1")
+    assert OwnerRights(Authenticator())(stored("anonymous"), "/dirs/d1")
 
 
-def test_listed_callers() -> None:
-    # SUB-911: by the roles that they have now
-    authenticator = Authenticator([FixedTokenVerifier(lambda: parse_fixed_tokens(TOKENS))])
-    rights = OwnerRights(authenticator.callers_named, none)
-    assert rights("rita", "/dirs/d1") and rights("gina", "/dirs/d1/files/f") and rights("console", "/")
-    assert not rights("gina", "/dirs/d2") and not rights("nemo", "/dirs/d1") and not rights("gone", "/dirs/d1")
+@pytest.mark.parametrize("authenticator", ["tokens", "", "session"])
+def test_listed_callers(authenticator: str) -> None:
+    # SUB-911: by the roles that they have now, whatever they had when they wrote
+    rights = OwnerRights(AUTHENTICATOR)
+    rita, gina, nemo, gone = (stored(name, authenticator) for name in ("rita", "gina", "nemo", "gone"))
+    assert rights(rita, "/dirs/d1") and rights(gina, "/dirs/d1/files/f") and rights(stored("console"), "/")
+    assert not rights(gina, "/dirs/d2") and not rights(nemo, "/dirs/d1") and not rights(gone, "/dirs/d1")
 
 
-def test_callers_that_an_issuer_vouches_for(store_url: str) -> None:
-    # SUB-911: by what they could read when they last wrote a subscription; looked at again before long
-    create(store_url)
+@pytest.mark.parametrize(
+    ("authenticator", "groups", "readable"),
+    [
+        # its own list decides alone, also when it has come to allow more
+        ("tokens", ("/dirs/d2",), {"/dirs/d1"}),
+        # the rights of before and those of the list, for a credential that may have been narrower
+        ("jwt", ("/dirs/d*",), {"/dirs/d1"}),
+        ("session", ("/dirs/d2",), set()),
+        ("", None, {"/dirs/d1"}),
+        # no list has passwords of that name
+        ("basic", None, set()),
+    ],
+)
+def test_a_name_in_a_list(authenticator: str, groups: tuple[str, ...] | None, readable: set[str]) -> None:
+    # SUB-911, ACC-13: the same name is the same caller; the roles are those of the credential
+    rights = OwnerRights(AUTHENTICATOR, has_issued_tokens=True)
+    subscription = stored("gina", authenticator, groups)
+    assert {xid for xid in ("/dirs/d1", "/dirs/d2") if rights(subscription, xid)} == readable
+
+
+def test_callers_that_an_issuer_vouches_for() -> None:
+    # SUB-911, ACC-60: by what they could read when they last wrote a subscription, patterns included
+    rights = OwnerRights(AUTHENTICATOR, has_issued_tokens=True)
+    assert rights(stored("jo", "jwt"), "/dirs/d1")
+    narrow = stored("jo", "jwt", ("/dirs/pay-*", "/dirs/d2"), id="narrow")
+    assert rights(narrow, "/dirs/pay-eu/files/f") and rights(narrow, "/dirs/D2") and not rights(narrow, "/dirs/d1")
+    assert not rights(stored("jo", "jwt", (), id="narrow", position=2), "/dirs/d2")
+
+
+def test_rights_are_looked_at_again(store_url: str) -> None:
+    # SUB-911, ACC-65: grants add to the rights of a token that nothing lists, and end with it, by name and by claim
     times = count()
-    with serving(store_url, tokens=TOKENS) as api, closing(ViewPool(store_url)) as readers:
-        rights = OwnerRights(
-            None,
-            lambda: readers.quick_view().subscriptions,
-            has_issued_tokens=True,
-            clock=lambda: next(times) * CACHE_SECONDS,
-        )
-        assert not rights("gina", "/dirs/d1")
-        create_subscription(api, **bearer("gina"))
-        create_subscription(api, **bearer("ann"))
-        assert rights("gina", "/dirs/d1") and not rights("gina", "/dirs/d2")
-        assert rights("ann", "/dirs/d2")
+    with access_api(store_url) as api, closing(ViewPool(store_url)) as readers:
+        access = StoredAccess(clock=lambda: next(times) * FRESH_SECONDS)
+        access.open(readers)
+        rights = OwnerRights(Authenticator(access=access), True, clock=lambda: next(times) * CACHE_SECONDS)
+        subscription = stored("jo", "jwt", ("/dirs/d1",), claims=("pay",))
+        assert rights(subscription, "/dirs/d1") and not rights(subscription, "/dirs/d2")
+        for subject in ("caller:jo", "claim:pay", "anyone"):
+            grant = api.send("POST", "/-/grants", {"subject": subject, "role": "reader", "at": "/dirs/d2"}).json()
+            assert rights(subscription, "/dirs/d2") and not rights(subscription, "/dirs/d3")
+            api.send("DELETE", f"/-/grants/{grant['id']}")
+            assert rights(subscription, "/dirs/d1") and not rights(subscription, "/dirs/d2")
+
+
+def test_sinks_get_what_their_owners_may_read_now(sqlite_url: str) -> None:
+    # SUB-911, ACC-60: places with wildcards count, and a grant from when it is made until it is withdrawn
+    create(sqlite_url)
+    tokens = {"gina": {"name": "gina", "groups": {"/dirs/pay-*": "writer"}}, "root": {"name": "root", "role": "admin"}}
+    ports = {"delivers": True, "resolver": DestinationGuard("127.0.0.1", allows_plaintext=True)}
+    settings = {"sinks_validation": "off", "sinks_plaintext": True, "master_key": KEY, "tokens": json.dumps(tokens)}
+    with webhooks() as sinks, serving(sqlite_url, ports=ports, **settings) as api:
+        wish = {"protocol": "HTTP", "sink": f"{sinks.url}/gina", "types": ["io.xregistry.group.created"]}
+        create_subscription(api, wish, **bearer("gina"))
+        numbers = count()
+
+        def is_delivered(prefix: str) -> bool:
+            path = f"/dirs/{prefix}-{next(numbers)}"
+            last = f"/dirs/pay-{next(numbers)}"
+            for written in (path, last):
+                api.done("PUT", written, {}, **bearer("root"))
+            until(lambda: last in sinks.subjects("/gina"))
+            return path in sinks.subjects("/gina")
+
+        assert is_delivered("pay") and not is_delivered("hr")
+        grant = {"subject": "caller:gina", "role": "reader", "at": "/dirs/hr-*"}
+        id = api.done("POST", "/-/grants", grant, **bearer("root")).json()["id"]
+        until(lambda: is_delivered("hr"))
+        api.done("DELETE", f"/-/grants/{id}", **bearer("root"))
+        until(lambda: not is_delivered("hr"))
 
 
 def test_protocols_without_their_clients() -> None:

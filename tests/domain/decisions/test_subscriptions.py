@@ -352,3 +352,7 @@ def test_what_an_owner_may_read_is_kept(log: Log) -> None:
     assert log.entity.private["groups"] == ["/dirs/d"]
     log.write({"types": ["c"]})
     assert "groups" not in log.entity.private
+    epoch = log.entity.epoch
+    log.write({"types": ["c"]}, groups=("/dirs/e",), claims=("pay",))
+    assert log.entity.private["groups"] == ["/dirs/e"] and log.entity.private["claims"] == ["pay"]
+    assert log.entity.epoch == epoch

@@ -644,7 +644,7 @@ def test_a_batch_waits_for_more(rig: Rig) -> None:
 def test_only_what_the_owner_may_read(sqlite_url: str) -> None:
     # SUB-911: at the time of each attempt
     allowed = {"/dirs/a", "/dirs/b"}
-    rig = Rig(sqlite_url, may_read=lambda owner, subject: owner == "o" and subject in allowed)
+    rig = Rig(sqlite_url, may_read=lambda subscription, subject: subscription.owner == "o" and subject in allowed)
     rig.receiver.answer = failing("/dirs/b", RETRY, DELIVERED)
 
     async def deliver() -> None:
