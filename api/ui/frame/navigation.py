@@ -21,6 +21,8 @@ _LINKS: Final = {
     "Import and export": "transfer",
 }
 _ADMIN_LINKS: Final = {"Replication": "links", "API keys": "keys", "Grants": "grants", "Settings": "settings"}
+#: Those of the admin links that an admin of single places has a use for.
+_PLACE_ADMIN_LINKS: Final = {text: _ADMIN_LINKS[text] for text in ("API keys", "Grants")}
 
 
 class PageLink(NamedTuple):
@@ -35,10 +37,16 @@ def navigation_links(
     table: RouteTable, link: Callable[[str], str], current: str, caller: Caller | None
 ) -> list[PageLink]:
     """The links to the pages that exist. current: the text of that of the page."""
-    links = _LINKS | (_ADMIN_LINKS if caller is not None and caller.is_admin else {})
+    links = _LINKS | _admin_links(caller)
     return [
         PageLink(text, link(path), text == current) for text, path in links.items() if table.find_path(path) is not None
     ]
+
+
+def _admin_links(caller: Caller | None) -> dict[str, str]:
+    if caller is None or not caller.administers_something:
+        return {}
+    return _ADMIN_LINKS if caller.is_admin else _PLACE_ADMIN_LINKS
 
 
 def breadcrumbs(segments: Sequence[str], link: Callable[[str], str], *, ends_with_page: bool) -> list[PageLink]:

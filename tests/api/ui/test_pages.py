@@ -7,6 +7,7 @@ import json
 import re
 import shlex
 from collections.abc import Iterator
+from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 import pytest
@@ -17,6 +18,7 @@ from annals.domain.model.builtin import default_source
 from tests.support.registries.in_process import Api, create, serving
 
 _SCHEMAS = ("schemagroups/my-schemagroup/schemas",)
+ADMIN_PAGES = ("links", "keys", "grants", "settings")
 FORM = {"content-type": "application/x-www-form-urlencoded", "sec-fetch-site": "same-origin"}
 
 
@@ -159,3 +161,25 @@ def test_highlighting_changes_nothing_but_white_space(text: str) -> None:
     """UI-74: what is shown is what is stored."""
     shown = html.unescape(re.sub("<[^>]*>", "", highlight(text, "application/json", "").html))
     assert re.sub(r"\s", "", shown) == re.sub(r"\s", "", text)
+
+
+@pytest.mark.parametrize(
+    ("roles", "shown"),
+    [
+        ({"role": "admin"}, ["Replication", "API keys", "Grants", "Settings"]),
+        ({"groups": {"/dirs/d": "admin"}}, ["API keys", "Grants"]),
+        ({"role": "writer", "groups": {"/dirs/d": "writer"}}, []),
+    ],
+)
+def test_links_for_administrators(sqlite_url: str, roles: dict[str, Any], shown: list[str]) -> None:
+    """UI-17, UI-30: to the pages that the caller has a use for; each is there for it."""
+    create(sqlite_url)
+    with serving(sqlite_url, tokens=json.dumps({"t": {"name": "t", **roles}}), api_keys=True) as api:
+        page = api.send("GET", "/ui/", authorization="Bearer t").text
+        (navigation,) = re.findall(r'<nav class="main".*?</nav>', page, re.DOTALL)
+        links = dict(re.findall(r'<a href="[^"]*(/ui/[^"]*)"[^>]*>(.*?)</a>', navigation))
+        for_administrators = [text for path, text in links.items() if path.rpartition("/")[2] in ADMIN_PAGES]
+        assert for_administrators == shown
+        for path, text in links.items():
+            if text in shown:
+                assert api.send("GET", path, authorization="Bearer t").status_code == 200
