@@ -28,7 +28,7 @@ from annals.api.http.asof import escape_link_url
 from annals.api.http.disconnects import ClientGone, watch_client
 from annals.api.http.problem_response import root_link
 from annals.api.http.request import Request
-from annals.api.http.response import Headers, Response
+from annals.api.http.response import UNBUFFERED, Headers, Response
 from annals.api.registry.log_head_watcher import LogHeadWatcher
 from annals.api.registry.open_registry import Registry
 from annals.commands.store.hashes import Interaction
@@ -81,7 +81,7 @@ class Feeds:
         """The feed response, from the position that the reader asks for. Raises: BadRequest, ClientDisconnect."""
         after = await self.run(self._resume_position, feed_params)
         if feed_format.is_endless:
-            headers = [feed_format.content_type, root_link(request.base), _NO_STORE, _VARY]
+            headers = [feed_format.content_type, root_link(request.base), _NO_STORE, _VARY, UNBUFFERED]
             note_position(after)
             event_stream = self._stream(
                 FeedReader(source, feed_format, after, feed_params.limit),

@@ -20,6 +20,8 @@ BODYLESS_STATUSES: Final = (204, 304)
 CORRELATION_HEADER: Final = b"xregistry-xregcorrelationid"
 #: The header with the log position of the state that an answer shows, or that a write has made.
 POSITION_HEADER: Final = b"annals-position"
+#: Has nginx, and proxies that follow it, pass on each part of a stream at once.
+UNBUFFERED: Final = (b"x-accel-buffering", b"no")
 JSON: Final = (b"content-type", b"application/json; charset=utf-8")
 
 

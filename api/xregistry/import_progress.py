@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from annals.api.http.problem_response import problem_body, root_link
 from annals.api.http.request import Request
-from annals.api.http.response import Response
+from annals.api.http.response import UNBUFFERED, Response
 from annals.commands.command_bus import CommandBus
 from annals.commands.store.write_transaction import Recorded
 from annals.domain.decisions.commands import Command
@@ -20,7 +20,7 @@ from annals.domain.registry.events import EntityCreated, EntityDeleted, EntityUp
 from annals.domain.values.json_text import Json, dumps
 
 _EVENT_STREAM: Final = b"text/event-stream"
-_HEADERS: Final = [(b"content-type", _EVENT_STREAM), (b"cache-control", b"no-store")]
+_HEADERS: Final = [(b"content-type", _EVENT_STREAM), (b"cache-control", b"no-store"), UNBUFFERED]
 _COUNTED: Final = {"created": EntityCreated, "updated": EntityUpdated, "deleted": EntityDeleted}
 
 
