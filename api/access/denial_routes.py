@@ -9,6 +9,7 @@ from starlette.types import Receive
 
 from annals.api.access.collections import answer_json
 from annals.api.http.methods import read_only_options
+from annals.api.http.next_link import next_link
 from annals.api.http.query_params import parse_number, query_params, single_value
 from annals.api.http.request import Request
 from annals.api.http.response import Response
@@ -43,7 +44,7 @@ class DenialRoutes:
         limit = parse_number("limit", single_value(parameters, "limit"), 1, MAX_LIMIT) or DEFAULT_LIMIT
         before = parse_number("after", single_value(parameters, "after"), 1, _MAX_NUMBER)
         found = await asyncio.to_thread(self._denied_writes.read, limit + 1, before)
-        links = [_next_link(request, limit, found[limit - 1][0])] if len(found) > limit else []
+        links = [next_link(request, str(found[limit - 1][0]))] if len(found) > limit else []
         return answer_json(request, 200, [denial_document(*each) for each in found[:limit]], links)
 
 
@@ -53,7 +54,3 @@ def denial_document(number: int, denied: DeniedWrite) -> dict[str, Json]:
     left_out = members.pop("left_out")
     known = {name: value for name, value in members.items() if value != ""}
     return {"number": number, **known, **({"leftout": left_out} if left_out else {})}
-
-
-def _next_link(request: Request, limit: int, number: int) -> tuple[bytes, bytes]:
-    return b"link", f"<{request.base}{_PATH}?limit={limit}&after={number}>;rel=next".encode("latin-1", "replace")

@@ -7,10 +7,11 @@ from typing import Final
 
 from starlette.types import Receive
 
+from annals.api.http.next_link import next_link
 from annals.api.http.query_params import parse_number, query_params, single_value
 from annals.api.http.request import Request
 from annals.api.http.response import Response
-from annals.api.subscriptions.context import SubscriptionApiContext, find_subscription, subscription_xid
+from annals.api.subscriptions.context import SubscriptionApiContext, find_subscription
 from annals.api.subscriptions.responses import json_response
 
 #: Default and maximum number of attempts in a page.
@@ -38,11 +39,6 @@ class AttemptsHandler:
         )
         deliveries = self._context.deliveries
         attempts = deliveries.attempts(subscription.id, before, limit + 1)
-        links = [_next_link(request, limit, attempts[limit - 1]["number"])] if len(attempts) > limit else []
+        links = [next_link(request, str(attempts[limit - 1]["number"]))] if len(attempts) > limit else []
         document = {"attempts": attempts[:limit], "hours": deliveries.hours(subscription.id)}
         return json_response(request, 200, document, [(b"cache-control", b"no-store"), *links])
-
-
-def _next_link(request: Request, limit: int, number: int) -> tuple[bytes, bytes]:
-    path = f"{subscription_xid(request.segments[1])}/attempts?limit={limit}&after={number}"
-    return b"link", f"<{request.base}{path}>;rel=next".encode("latin-1", "replace")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from starlette.types import Receive
 
+from annals.api.http.next_link import next_link
 from annals.api.http.query_params import invalid_param, query_params, single_value
 from annals.api.http.request import Request
 from annals.api.http.response import Response
@@ -69,7 +70,7 @@ class DeadLetterHandler:
         subscription = self._find_subscription(request)
         after_sequence = self._parse_after(single_value(parameters, "after"))
         dead_letters = list(self._context.deliveries.deadletters(subscription.id, after_sequence, limit + 1))
-        links = [_next_link(request, limit, dead_letters[limit - 1])] if len(dead_letters) > limit else []
+        links = [next_link(request, dead_letters[limit - 1]["sequence"])] if len(dead_letters) > limit else []
         return json_response(request, 200, dead_letters[:limit], [(b"cache-control", b"no-store"), *links])
 
     def _parse_after(self, value: str | None) -> str:
@@ -99,8 +100,3 @@ def _parse_limit(value: str | None) -> int:
     if not (value.isascii() and value.isdecimal() and len(value) < 5 and 0 < int(value) <= MAX_LIMIT):
         raise invalid_param("limit", f"{value!r} is not a number from 1 to {MAX_LIMIT}")
     return int(value)
-
-
-def _next_link(request: Request, limit: int, last_letter: Any) -> tuple[bytes, bytes]:
-    path = f"{subscription_xid(request.segments[1])}/deadletters?limit={limit}&after={last_letter['sequence']}"
-    return b"link", f"<{request.base}{path}>;rel=next".encode("latin-1", "replace")

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping
 from email.utils import format_datetime
 from itertools import islice
 from typing import Any, Final, NamedTuple
-from urllib.parse import urlencode
 
 from starlette.types import Receive
 
 from annals.api.http import conditional
 from annals.api.http.asof import url_without_asof
+from annals.api.http.next_link import next_link
 from annals.api.http.query_params import parse_number, query_params, single_value
 from annals.api.http.request import Request
 from annals.api.http.response import Headers, Response
@@ -97,7 +97,7 @@ class SubscriptionReadHandler:
             self.render(entry.subscription, snapshot.view, request.caller, with_status=snapshot.is_live)
             for entry in entries[:limit]
         ]
-        links = [_next_link(request, values, entries[limit - 1].born)] if has_more and limit else []
+        links = [next_link(request, str(entries[limit - 1].born))] if has_more and limit else []
         return json_response(request, 200, documents, [(b"cache-control", b"no-cache"), *links, *snapshot.headers])
 
     def _matching_subscriptions(
@@ -127,8 +127,3 @@ class SubscriptionReadHandler:
 
 def _memento_header(time: str) -> tuple[bytes, bytes]:
     return b"memento-datetime", format_datetime(parse_time(time), usegmt=True).encode()
-
-
-def _next_link(request: Request, values: Mapping[str, str | None], after_position: int) -> tuple[bytes, bytes]:
-    query_values = {name: value for name, value in values.items() if value is not None} | {"after": str(after_position)}
-    return b"link", f"<{request.base}/subscriptions?{urlencode(query_values)}>;rel=next".encode("latin-1", "replace")
