@@ -11,6 +11,9 @@ CHECKPOINT_SECONDS: Final = 1.0
 #: The number of pages of the write-ahead log from which a commit makes the checkpoint itself. Without it, steady
 #: writing would let the log grow without limit: SQLite reuses the log only after a complete checkpoint.
 AUTOCHECKPOINT_PAGES: Final = 65_536
+#: The bytes that the file of the write-ahead log keeps when SQLite reuses it: a large import must not leave half a
+#: gigabyte on the disk.
+KEPT_LOG_BYTES: Final = 64 << 20
 
 
 class Checkpointer:

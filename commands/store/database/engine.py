@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 
-from annals.commands.store.database.checkpoints import AUTOCHECKPOINT_PAGES, Checkpointer
+from annals.commands.store.database.checkpoints import AUTOCHECKPOINT_PAGES, KEPT_LOG_BYTES, Checkpointer
 from annals.commands.store.database.write_turns import WriteTurns
 
 #: Execution option of connections that write: their transactions start with the write lock.
@@ -24,6 +24,7 @@ _SQLITE_PRAGMAS: Final = (
     "PRAGMA foreign_keys = OFF",
     "PRAGMA cache_size = -16384",
     f"PRAGMA wal_autocheckpoint = {AUTOCHECKPOINT_PAGES}",
+    f"PRAGMA journal_size_limit = {KEPT_LOG_BYTES}",
 )
 # LZ4 is four times as fast as PostgreSQL's own compression, and its values take a tenth more space. A large value is
 # compressed under the write lock, once for each table. Servers before 14 and some builds do not have LZ4.

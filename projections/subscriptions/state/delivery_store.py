@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import MetaData, make_url
 
-from annals.commands.store.database.checkpoints import AUTOCHECKPOINT_PAGES
+from annals.commands.store.database.checkpoints import AUTOCHECKPOINT_PAGES, KEPT_LOG_BYTES
 from annals.commands.store.database.driver_errors import driver_errors
 from annals.commands.store.database.engine import WRITING, open_engine
 from annals.projections.database.drivers import Database, PostgresDatabase, SqliteDatabase
@@ -111,6 +111,7 @@ class DeliveryStore:
         )
         connection.execute(f"PRAGMA synchronous = {'FULL' if self._is_durable else 'NORMAL'}")
         connection.execute(f"PRAGMA wal_autocheckpoint = {AUTOCHECKPOINT_PAGES}")
+        connection.execute(f"PRAGMA journal_size_limit = {KEPT_LOG_BYTES}")
         return connection
 
     def _connect_server(self) -> psycopg.Connection[Any]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from annals.commands.store.database.checkpoints import AUTOCHECKPOINT_PAGES
+from annals.commands.store.database.checkpoints import AUTOCHECKPOINT_PAGES, KEPT_LOG_BYTES
 from annals.commands.store.database.engine import open_engine
 from annals.commands.store.database.sql import CHUNK, MAX_BLOB_BYTES, insert_batches
 from annals.commands.store.log import Store
@@ -63,6 +63,23 @@ def test_a_statement_never_grows_beyond_what_a_database_takes() -> None:
     heavy = [("a", blob), ("b", blob), ("c", b"1"), ("d", blob * 3), ("e", blob)]
     assert [[name for name, _ in parcel] for parcel in insert_batches(heavy)] == [["a", "b"], ["c"], ["d"], ["e"]]
     assert [len(parcel) for parcel in insert_batches([("x", b"")] * (CHUNK + 1))] == [CHUNK, 1]
+
+
+def test_a_large_commit_leaves_no_large_file(tmp_path: Path) -> None:
+    """The write-ahead log is cut when it is used again, not when the server stops."""
+    store = Store(f"sqlite:///{tmp_path}/annals.db")
+    store.create()
+    log = tmp_path / "annals.db-wal"
+    with store.writing() as tx:
+        tx.connection.exec_driver_sql(f"INSERT INTO document VALUES ('x', zeroblob({KEPT_LOG_BYTES + (8 << 20)}))")
+    assert log.stat().st_size > KEPT_LOG_BYTES
+    deadline = time.monotonic() + 30
+    while log.stat().st_size > KEPT_LOG_BYTES:
+        assert time.monotonic() < deadline, "the file stays as it is"
+        with store.writing() as tx:
+            tx.connection.exec_driver_sql("INSERT INTO document VALUES (hex(randomblob(8)), 'small')")
+        time.sleep(0.2)
+    store.close()
 
 
 def test_commits_leave_checkpoints_to_another_thread(tmp_path: Path) -> None:
