@@ -140,10 +140,11 @@ def test_it_goes_on_where_it_was(registry: Registry, broker: Kafka) -> None:
 def test_a_topic_that_is_added_later(registry: Registry, broker: Kafka) -> None:
     # It begins with the beginning of the log, while the others wait; one that is left out stays where it is
     fill(registry, 10)
-    Rig(registry.store, broker, "added", topics=(LOG,)).publish()
+    first = Rig(registry.store, broker, topics=(LOG,))
+    first.publish()
     end = fill(registry, 10, start=10)
-    Rig(registry.store, broker, "added", topics=(EVENTS,)).publish()
-    rig = Rig(registry.store, broker, "added")
+    Rig(registry.store, broker, first.prefix, topics=(EVENTS,)).publish()
+    rig = Rig(registry.store, broker, first.prefix)
     assert rig.positions()[LOG].number < end
     rig.publish()
     rig.check()
