@@ -10,13 +10,14 @@ import pytest
 from tests.api.ui.pages import TOKENS, follow, show, submit
 from tests.support.registries.in_process import Api, create, serving
 
-LINK = {"url": "https://93.184.216.34/r", "mode": "pull"}
+#: Where nothing listens.
+LINK = {"url": "https://127.0.0.1:9/r", "mode": "pull"}
 
 
 @pytest.fixture
 def api(sqlite_url: str) -> Iterator[Api]:
     create(sqlite_url)
-    with serving(sqlite_url, tokens=json.dumps(TOKENS)) as api:
+    with serving(sqlite_url, tokens=json.dumps(TOKENS), sinks_allow="127.0.0.1") as api:
         yield api
 
 
