@@ -46,7 +46,10 @@ def unchecked_row(row_type: type[T], row: Iterable[Any]) -> T:
     SQLite accepts values of any type in any column. A value of the wrong type is replaced by one that no intact row
     has. Comparing and hashing then find it, like any other change. Last members with a default may be missing.
     """
-    return row_type(*(_checked_member(value, type) for value, type in zip(row, _field_types(row_type), strict=False)))
+    values, types = tuple(row), _field_types(row_type)
+    if tuple(map(type, values)) == types:
+        return row_type(*values)
+    return row_type(*(_checked_member(value, type) for value, type in zip(values, types, strict=False)))
 
 
 def storage_faults(connection: Connection, log_end: int) -> Iterator[tuple[int, str]]:

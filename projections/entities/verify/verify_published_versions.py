@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import groupby
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, islice
 from typing import Any, Final
 
 from sqlalchemy import Connection
@@ -12,6 +12,7 @@ from annals.commands.store.database import sql
 from annals.commands.store.hashes import LogRow
 from annals.commands.store.mapper import EventMapper
 from annals.commands.verify.archived_states import ArchivedStates, unchecked_event
+from annals.commands.verify.unchecked_rows import unchecked_row
 from annals.commands.verify.verify_log import VerificationFinding
 from annals.domain.compat.legacy_apis import FACADE, LEGACY_APIS
 from annals.domain.compat.publications import fold_publications
@@ -20,6 +21,7 @@ from annals.domain.confluent.schema_versions import fold_schema_versions
 from annals.domain.confluent.subjects import VERSIONS_TYPE
 from annals.domain.registry.events import EntityDeleted
 from annals.domain.values import xid as xids
+from annals.projections.database import drivers
 from annals.projections.entities.rows import PUBLICATION_COLUMNS, publication_row
 from annals.projections.entities.schema_versions import SCHEMA_VERSION_COLUMNS, schema_version_row
 
@@ -28,12 +30,10 @@ _SELECT_EVENTS: Final = (
     f"SELECT {_EVENT_COLUMNS} FROM log WHERE (stream, revision) > (?, ?) AND stream < ? ORDER BY stream,"
     " revision LIMIT ?"
 )
-#: The tables, and the statement for the rows of a stream.
-_TABLES: Final = {
-    "published": f"SELECT {', '.join(PUBLICATION_COLUMNS)} FROM published WHERE tree_key = ? ORDER BY born",
-    "schema_version": f"SELECT {', '.join(SCHEMA_VERSION_COLUMNS)} FROM schema_version WHERE tree_key = ?"
-    " ORDER BY since",
-}
+#: The columns of the tables. The first is the tree key, the second the position by which its rows are in order.
+_TABLES: Final = {"published": PUBLICATION_COLUMNS, "schema_version": SCHEMA_VERSION_COLUMNS}
+#: The streams whose rows are read together.
+_STREAM_BATCH: Final = 500
 #: The number of slashes in the stream of a Version.
 _VERSION_DEPTH: Final = 6
 _DELETED_TOPIC: Final = EntityDeleted.TOPIC.partition(":")[0]
@@ -50,12 +50,14 @@ def verify_published_versions(
     if archived.failures or archived.damage:
         return
     counts = dict.fromkeys(_TABLES, 0)
-    for stream, rows in _version_streams(connection, archived):
-        for table, expected in _expected_rows(rows, mapper).items():
-            counts[table] += len(expected)
-            select = _TABLES[table]
-            if [*map(tuple, sql.run(connection, select, (xids.tree_key(stream),)))] != expected:
-                yield VerificationFinding(log_end, f"what is published of {stream} is not what the log results in")
+    streams = _version_streams(connection, archived)
+    while batch := [*islice(streams, _STREAM_BATCH)]:
+        stored = {table: _stored_rows(connection, table, [stream for stream, _ in batch]) for table in _TABLES}
+        for stream, rows in batch:
+            for table, expected in _expected_rows(rows, mapper).items():
+                counts[table] += len(expected)
+                if stored[table].get(xids.tree_key(stream), []) != expected:
+                    yield VerificationFinding(log_end, f"what is published of {stream} is not what the log results in")
     for table, expected_count in counts.items():
         stored_count = sql.scalar(connection, f"SELECT count(*) FROM {table}")
         if stored_count != expected_count:
@@ -74,14 +76,24 @@ def _version_streams(connection: Connection, archived: ArchivedStates) -> Iterat
             yield stream, stream_rows
 
 
+def _stored_rows(connection: Connection, table: str, streams: Iterable[str]) -> dict[str, list[tuple[Any, ...]]]:
+    """The rows of some streams by tree key, in their order."""
+    db, columns = drivers.database_of(connection), _TABLES[table]
+    select = f"SELECT {', '.join(columns)} FROM {table} WHERE {db.in_list('tree_key')} ORDER BY {columns[1]}"
+    found: dict[str, list[tuple[Any, ...]]] = {}
+    for row in db.all(select, (db.list_parameter(map(xids.tree_key, streams)),)):
+        found.setdefault(row[0], []).append(tuple(row))
+    return found
+
+
 def _version_rows(connection: Connection, archived: ArchivedStates) -> Iterator[LogRow]:
     for family in LEGACY_APIS:
         stream, revision = f"/{family.groups}/", 0
         while page := sql.run(
             connection, _SELECT_EVENTS, (stream, revision, f"/{family.groups}0", sql.CHUNK)
         ).fetchall():
-            rows = [unchecked_event(row, archived) for row in page]
-            yield from (row for row in rows if row.stream.count("/") == _VERSION_DEPTH)
+            rows = [unchecked_row(LogRow, row) for row in page]
+            yield from (unchecked_event(row, archived) for row in rows if row.stream.count("/") == _VERSION_DEPTH)
             if (rows[-1].stream, rows[-1].revision) <= (stream, revision):
                 return  # a damaged key may repeat endlessly
             stream, revision = rows[-1].stream, rows[-1].revision
