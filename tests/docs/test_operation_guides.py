@@ -14,6 +14,7 @@ import pytest
 from sqlalchemy import create_engine, make_url, text
 
 from tests.support.guides import followed
+from tests.support.oidc import provider
 from tests.support.serving import annals
 
 _FILES: Final = {"groups": {"dirs": {"singular": "dir", "resources": {"files": {"singular": "file"}}}}}
@@ -24,9 +25,14 @@ def test_operation(tmp_path: Path) -> None:
         guide.follow()
 
 
+@pytest.mark.uses("Node.js")
 def test_the_internet(tmp_path: Path) -> None:
-    with followed("guides/internet.md", tmp_path) as guide:
-        guide.follow()
+    home = tmp_path / "provider"
+    home.mkdir()
+    with provider(home, "https://registry.example.com") as running:
+        names = {"https://login.example.com/realms/main": running.issuer}
+        with followed("guides/internet.md", tmp_path, names) as guide:
+            guide.follow()
 
 
 @pytest.fixture

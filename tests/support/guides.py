@@ -26,7 +26,7 @@ _START: Final = re.compile(
     r"(?P<settings>(?:ANNALS_\w+=(?:\$\([^)]*\)|\S+)[ \\\n]+)*)(?:make run|\S*annals serve)(?P<options>.*)"
 )
 #: Blocks that only look, so that they are repeated until what they show has arrived.
-_LOOKS: Final = re.compile(r"curl -s '?http|\.venv/bin/annals (?:replicate status|subscriptions list)")
+_LOOKS: Final = re.compile(r"curl -s (?:--cacert \S+ )?'?http|\.venv/bin/annals (?:replicate status|subscriptions list)")
 _HERE: Final = "http://127.0.0.1:8080"
 
 
@@ -94,8 +94,9 @@ class Guide:
         if port in self._closing:
             self._closing[port].close()
         self._closing[port] = self._stack.enter_context(ExitStack())
-        served = self._closing[port].enter_context(serving(database, home, **settings))
-        self.names |= {f"http://127.0.0.1:{port}": served.url, f"sqlite:///{name}": database}
+        served = self._closing[port].enter_context(_served_here(database, home, settings))
+        scheme = served.url.partition(":")[0]
+        self.names |= {f"{scheme}://127.0.0.1:{port}": served.url, f"sqlite:///{name}": database}
         if port == "8080":
             self.settings = {"ANNALS_DATABASE": database, "ANNALS_PUBLIC_URL": served.url, **settings}
         return served
@@ -153,9 +154,24 @@ class Guide:
         return printed
 
     def _evaluated(self, settings: str) -> dict[str, str]:
-        """The values of assignments, as a shell has them."""
+        """The values of assignments, as a shell has them, and of those before; a public URL only if it is assigned."""
         lines = self._printed(["bash", "-euc", f"{settings} env"]) if settings else ""
-        return dict(re.findall(r"^(ANNALS_(?!DATABASE|PUBLIC_URL)\w+)=(.*)$", lines, re.MULTILINE))
+        found = dict(re.findall(r"^(ANNALS_(?!DATABASE)\w+)=(.*)$", lines, re.MULTILINE))
+        if "ANNALS_PUBLIC_URL=" not in settings:
+            found.pop("ANNALS_PUBLIC_URL", None)
+        return {name: self.real(value) for name, value in found.items()}
+
+
+@contextmanager
+def _served_here(database: str, home: Path, settings: dict[str, str]) -> Iterator[Served]:
+    """A registry by its address on this machine, whatever its public URL is."""
+    if "ANNALS_PUBLIC_URL" not in settings:
+        with serving(database, home, **settings) as served:
+            yield served
+        return
+    port, scheme = free_port(), "https" if "ANNALS_TLS_CERT" in settings else "http"
+    with serving(database, home, "--port", str(port), **settings) as served:
+        yield served._replace(url=f"{scheme}://127.0.0.1:{port}")
 
 
 @contextmanager
