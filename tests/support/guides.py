@@ -26,7 +26,9 @@ _START: Final = re.compile(
     r"(?P<settings>(?:ANNALS_\w+=(?:\$\([^)]*\)|\S+)[ \\\n]+)*)(?:make run|\S*annals serve)(?P<options>.*)"
 )
 #: Blocks that only look, so that they are repeated until what they show has arrived.
-_LOOKS: Final = re.compile(r"curl -s (?:--cacert \S+ )?'?http|\.venv/bin/annals (?:replicate status|subscriptions list)")
+_LOOKS: Final = re.compile(
+    r"curl -s (?:--cacert \S+ )?'?http|\.venv/bin/annals (?:replicate status|subscriptions list)"
+)
 _HERE: Final = "http://127.0.0.1:8080"
 
 
