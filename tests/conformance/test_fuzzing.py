@@ -28,9 +28,6 @@ from annals.commands.verify.verify_log import verify_log, verify_row_hashes
 from tests.support.generated_requests import cases, repeatable, validate
 from tests.support.serving import serving
 
-# Lines of JSON are text to whoever makes them up.
-schemathesis.serializer.alias("application/x-ndjson", "text/plain")
-
 CHECKS = [
     not_a_server_error,
     status_code_conformance,

@@ -16,6 +16,9 @@ from schemathesis.specs.openapi.checks import response_schema_conformance
 from annals.api.openapi.builders import JSON_WITH
 from tests.support.examples import examples
 
+# Lines of JSON are text to whoever makes them up.
+schemathesis.serializer.alias("application/x-ndjson", "text/plain")
+
 _SETTINGS: Final[dict[str, Any]] = {
     "deadline": None,
     "database": None,
