@@ -100,7 +100,12 @@ def test_sinks_get_what_their_owners_may_read_now(sqlite_url: str) -> None:
     create(sqlite_url)
     tokens = {"gina": {"name": "gina", "groups": {"/dirs/pay-*": "writer"}}, "root": {"name": "root", "role": "admin"}}
     ports = {"delivers": True, "resolver": DestinationGuard("127.0.0.1", allows_plaintext=True)}
-    settings = {"sinks_validation": "off", "sinks_plaintext": True, "master_key": KEY, "tokens": json.dumps(tokens)}
+    settings: dict[str, Any] = {
+        "sinks_validation": "off",
+        "sinks_plaintext": True,
+        "master_key": KEY,
+        "tokens": json.dumps(tokens),
+    }
     with webhooks() as sinks, serving(sqlite_url, ports=ports, **settings) as api:
         wish = {"protocol": "HTTP", "sink": f"{sinks.url}/gina", "types": ["io.xregistry.group.created"]}
         create_subscription(api, wish, **bearer("gina"))
