@@ -12,12 +12,10 @@ from cloudevents.core.v1.event import CloudEvent
 
 from annals.domain.compat.legacy_apis import LEGACY_APIS, MESSAGECATALOG, SCHEMAREGISTRY
 from annals.domain.model.builtin import default_source
-from annals.projections.outgoing.destination_guard import DestinationGuard
 from tests.api.subscriptions.test_deliveries import delivering, sinks, subscribed
 from tests.end_to_end.test_broker_walkthrough import Place, place
 from tests.support.polling import until
-from tests.support.registries.in_process import BASE, Api, create, serving
-from tests.support.subscribing import KEY
+from tests.support.registries.in_process import BASE, Api, create
 from tests.support.webhooks import Webhooks
 
 __all__ = ["place", "sinks"]
@@ -151,14 +149,7 @@ def test_owners_receive_events_of_readable_groups(store_url: str, sinks: Webhook
         "gina": {"name": "gina", "groups": {"/messagegroups/g:1": "writer"}},
         "root": {"name": "root", "role": "admin"},
     }
-    ports = {"delivers": True, "resolver": DestinationGuard("127.0.0.1", allows_plaintext=True)}
-    settings: dict[str, Any] = {
-        "sinks_validation": "off",
-        "sinks_plaintext": True,
-        "master_key": KEY,
-        "tokens": json.dumps(tokens),
-    }
-    with serving(store_url, ports=ports, **settings) as api:
+    with delivering(store_url, tokens=json.dumps(tokens)) as api:
         for name in tokens:
             wish = {"protocol": "HTTP", "sink": f"{sinks.url}/{name}", "source": BASE + MESSAGECATALOG.base}
             api.done("POST", "/subscriptions", wish, authorization=f"Bearer {name}", content_type="application/json")

@@ -33,10 +33,13 @@ def sinks() -> Iterator[Webhooks]:
 
 
 @contextmanager
-def delivering(url: str, guard: DestinationGuard | None = None, ids: str = "id") -> Iterator[Api]:
+def delivering(
+    url: str, guard: DestinationGuard | None = None, ids: str = "id", tokens: str | None = None
+) -> Iterator[Api]:
     """A registry that delivers to this machine."""
     ports = {"delivers": True, "resolver": guard or DestinationGuard("127.0.0.1", allows_plaintext=True)}
-    with serving(url, ids=ids, ports=ports, sinks_validation="off", sinks_plaintext=True, master_key=KEY) as api:
+    settings: dict[str, Any] = {"sinks_validation": "off", "sinks_plaintext": True, "master_key": KEY, "tokens": tokens}
+    with serving(url, ids=ids, ports=ports, **settings) as api:
         yield api
 
 

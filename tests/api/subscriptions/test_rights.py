@@ -17,12 +17,12 @@ from annals.api.subscriptions.owner_rights import CACHE_SECONDS, OwnerRights
 from annals.domain.subscriptions.subscription import Subscription
 from annals.projections.access.stored_access import FRESH_SECONDS, StoredAccess
 from annals.projections.entities.query import ViewPool
-from annals.projections.outgoing.destination_guard import DestinationGuard
 from tests.api.access.conftest import access_api
+from tests.api.subscriptions.test_deliveries import delivering
 from tests.support.polling import until
-from tests.support.registries.in_process import create, serving
+from tests.support.registries.in_process import create
 from tests.support.serving import ROOT
-from tests.support.subscribing import KEY, TOKENS, bearer, create_subscription
+from tests.support.subscribing import TOKENS, bearer, create_subscription
 from tests.support.webhooks import webhooks
 
 AUTHENTICATOR = Authenticator([FixedTokenVerifier(lambda: parse_fixed_tokens(TOKENS))])
@@ -99,14 +99,7 @@ def test_sinks_get_what_their_owners_may_read_now(sqlite_url: str) -> None:
     # SUB-911, ACC-60: places with wildcards count, and a grant from when it is made until it is withdrawn
     create(sqlite_url)
     tokens = {"gina": {"name": "gina", "groups": {"/dirs/pay-*": "writer"}}, "root": {"name": "root", "role": "admin"}}
-    ports = {"delivers": True, "resolver": DestinationGuard("127.0.0.1", allows_plaintext=True)}
-    settings: dict[str, Any] = {
-        "sinks_validation": "off",
-        "sinks_plaintext": True,
-        "master_key": KEY,
-        "tokens": json.dumps(tokens),
-    }
-    with webhooks() as sinks, serving(sqlite_url, ports=ports, **settings) as api:
+    with webhooks() as sinks, delivering(sqlite_url, tokens=json.dumps(tokens)) as api:
         wish = {"protocol": "HTTP", "sink": f"{sinks.url}/gina", "types": ["io.xregistry.group.created"]}
         create_subscription(api, wish, **bearer("gina"))
         numbers = count()
