@@ -7,6 +7,7 @@ import subprocess
 import sys
 from contextlib import closing
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,11 +19,12 @@ from annals.domain.subscriptions.subscription import Subscription
 from annals.projections.access.stored_access import FRESH_SECONDS, StoredAccess
 from annals.projections.entities.query import ViewPool
 from tests.api.access.conftest import access_api
+from tests.api.auth.test_jwt import KEY, jwk, token
 from tests.api.subscriptions.test_deliveries import delivering
 from tests.support.polling import until
 from tests.support.registries.in_process import create
 from tests.support.serving import ROOT
-from tests.support.subscribing import TOKENS, bearer, create_subscription
+from tests.support.subscribing import BODY, TOKENS, bearer, create_subscription
 from tests.support.webhooks import webhooks
 
 AUTHENTICATOR = Authenticator([FixedTokenVerifier(lambda: parse_fixed_tokens(TOKENS))])
@@ -93,6 +95,20 @@ def test_rights_are_looked_at_again(store_url: str) -> None:
             assert rights(subscription, "/dirs/d2") and not rights(subscription, "/dirs/d3")
             api.send("DELETE", f"/-/grants/{grant['id']}")
             assert rights(subscription, "/dirs/d1") and not rights(subscription, "/dirs/d2")
+
+
+def test_a_subscription_keeps_the_rights_of_its_credential(sqlite_url: str, tmp_path: Path) -> None:
+    # SUB-911, ACC-61: and not those of grants, which may be withdrawn; only the words by which they are found
+    (tmp_path / "jwks.json").write_text(json.dumps({"keys": [jwk(KEY)]}))
+    options = {"jwt_keys": str(tmp_path / "jwks.json"), "jwt_issuer": "i", "jwt_audience": "a"}
+    with access_api(sqlite_url, **options) as api, closing(ViewPool(sqlite_url)) as readers:
+        api.send("POST", "/-/grants", {"subject": "claim:pay", "role": "writer", "at": "/schemagroups/pay"})
+        headers = {"content-type": "application/json", **bearer(token(role=..., groups=["pay"]))}
+        request = api.client.post("/subscriptions", json=BODY, headers=headers)
+        assert api.runner.run(request).status_code == 201
+        (entry,) = readers.quick_view().subscriptions.all()
+    subscription = entry.subscription
+    assert (subscription.groups, subscription.claims, subscription.authenticator) == ((), ("pay",), "jwt")
 
 
 def test_sinks_get_what_their_owners_may_read_now(sqlite_url: str) -> None:
