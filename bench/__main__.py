@@ -113,6 +113,7 @@ def main() -> None:
         "--peers", metavar="URL", nargs="+", help="measure xRegistry servers; writes to them, no report"
     )
     parser.add_argument("--work", metavar="TEXT", default="", help="only workloads whose names have it; no report")
+    parser.add_argument("--store", choices=("SQLite", "PostgreSQL"), help="only this one, which is all the report has")
     parser.add_argument("--quick", action="store_true", help="small sizes, to see that all of it runs; no report")
     wanted = parser.parse_args()
     if unknown := set(wanted.subjects) - set(SUBJECTS):
@@ -121,9 +122,10 @@ def main() -> None:
         _show(list(_printed(peers.measure(wanted.peers, wanted.work, wanted.quick))))
         return
     figures: list[Figure] = []
-    with places() as (kinds, missing):
+    with places() as (all_kinds, missing):
         if missing:
             print(missing, file=sys.stderr)
+        kinds = [kind for kind in all_kinds if wanted.store in (None, kind.name)]
         for name, subject in _subjects(wanted.subjects, wanted.against, wanted.work):
             found = list(_measured(subject, kinds, wanted.quick))
             figures += found
