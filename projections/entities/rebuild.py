@@ -21,6 +21,7 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.schema import CreateIndex
 
 from annals.commands.store import hashes
+from annals.commands.store.database.driver_errors import is_lock_timeout
 from annals.commands.store.database.engine import WRITING
 from annals.commands.store.log import Store
 from annals.commands.store.log_end import LogEnd
@@ -51,8 +52,6 @@ VACUUM_LOCK_TIMEOUT: Final = "3s"
 #: Called with the position reached and the final position.
 ProgressCallback = Callable[[int, int], None]
 
-#: SQLSTATE of an exceeded `lock_timeout`.
-_LOCK_NOT_AVAILABLE: Final = "55P03"
 _LEFTOVER_TABLE: Final = re.compile(
     r"(?:entity|entity_history|attribute|attribute_path|published|schema_version|schema_reference|reference)"
     r"_r[0-9a-f]{8}(?:_old)?\Z"
@@ -220,7 +219,7 @@ class Rebuild:
     def verify(self) -> None:
         """Compares the rows with the state hash of the last interaction they contain."""
         with self._store.engine.begin() as connection:
-            self._state_hash = hashes.update_state_hash(hashes.EMPTY_HASH, (), _row_hashes(connection, self._tables))
+            self._state_hash = state_hash(connection, self._tables)
             if self._state_hash != _state_hash_at(connection, self.position):
                 raise RebuildDiverged(f"the entities at position {self.position} do not add up to the log's state hash")
 
@@ -233,7 +232,7 @@ class Rebuild:
                     last_position = self._catch_up(transaction.connection, transaction.log_end)
                     self._rename_tables(transaction.connection, last_position)
             except OperationalError as error:
-                if getattr(error.orig, "sqlstate", None) != _LOCK_NOT_AVAILABLE:
+                if not is_lock_timeout(error.orig):
                     raise
                 time.sleep(SWAP_PAUSE)
             else:
@@ -298,6 +297,11 @@ class Rebuild:
         self.events += position - self.position
         self.position = position
         self._progress(min(position, total), total)
+
+
+def state_hash(connection: Connection, of_tables: ReadModelTables) -> bytes:
+    """The state hash of the entities in a set of tables. Cost: O(entities)."""
+    return hashes.update_state_hash(hashes.EMPTY_HASH, (), _row_hashes(connection, of_tables))
 
 
 def _row_hashes(

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from annals.commands.store.database.driver_errors import is_lock_timeout, postgres_errors
 from annals.commands.store.mapper import UnreadableEvent
 from annals.domain.decisions.checks.document_checks import CheckResult, DocumentCheck, FormatCheck
 from annals.domain.formats import find_format
@@ -100,13 +101,17 @@ class IndexWriter:
     def merge(self, fan_out: int = segments.FAN_OUT) -> bool:
         """Merges some segments; whether there were any. Raises: one of `driver_errors()`."""
         with self.readers.view() as view:
-            found = segments.mergeable(segments.all_segments(view.database), fan_out)
+            existing = segments.all_segments(view.database)
+            found = segments.mergeable(existing, fan_out)
             if not found:
                 return False
             rows = segments.merged(view.database, found)
         with self.store.writing() as db:
             self._locked_position(db)
-            return segments.replace(db, found, rows)
+            is_written = segments.replace(db, found, rows)
+        if is_written and rows.segment.size > sum(segment.size for segment in existing) / 2:
+            self._pack()
+        return is_written
 
     def write_all(self, progress: ProgressCallback = lambda done, total: None) -> int:
         """Writes all entities again, and removes what was there before; returns their number.
@@ -127,6 +132,7 @@ class IndexWriter:
             progress(min(done, total), total)
         self._remove_before(first_number, start)
         self._merge_all()
+        self._pack()
         return done
 
     def _remove_before(self, first_number: int, start: int) -> None:
@@ -141,6 +147,18 @@ class IndexWriter:
     def _merge_all(self) -> None:
         while self.merge():
             pass
+
+    def _pack(self) -> None:
+        """Frees the space of what was replaced, which PostgreSQL otherwise keeps in its tables."""
+        if self.store.is_sqlite:
+            return
+        for table in tables.METADATA.sorted_tables:  # one at a time: a search may hold one and wait for another
+            try:
+                with self.store.writing() as db:
+                    tables.pack(db, table.name)
+            except postgres_errors("OperationalError") as error:
+                if not is_lock_timeout(error):
+                    raise
 
     def _locked_position(self, db: Database) -> int | None:
         """The position of the index, which no other process can change before the end of the transaction."""

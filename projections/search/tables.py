@@ -14,11 +14,18 @@ from sqlalchemy.engine import Connection
 
 from annals.commands.store.database.tables import TEXT
 from annals.projections.database import drivers
+from annals.projections.database.drivers import Database
 from annals.projections.log import positions
 
 METADATA: Final = MetaData()
 #: Under which the position is stored. Its number is that of the form of the blocks: another form needs a new index.
 POSITION_NAME: Final = "search:3"
+
+#: The largest table that is written anew, which takes about ten seconds a gigabyte.
+MAX_PACKED_BYTES: Final = 128 << 20
+#: How long new readers wait behind one that is being waited for. Longer than `deadlock_timeout`, after which PostgreSQL
+#: cancels its own vacuum of a table.
+_PACK_LOCK_TIMEOUT: Final = "1500ms"
 
 # Only a column declared INTEGER is SQLite's own row number, which saves an index.
 _NUMBER: Final = BigInteger().with_variant(Integer, "sqlite")
@@ -74,3 +81,14 @@ def create(connection: Connection) -> None:
         if connection.dialect.name == "postgresql":
             for table in (block, text):  # they are compressed already
                 connection.exec_driver_sql(f"ALTER TABLE {table.name} ALTER COLUMN data SET STORAGE EXTERNAL")
+
+
+def pack(db: Database, name: str) -> None:
+    """Writes a table of PostgreSQL anew without the space of removed rows; readers of this table wait meanwhile.
+
+    For a transaction of its own. A table that others hold, or of more than `MAX_PACKED_BYTES`, stays as it is.
+    """
+    (size,) = db.one(f"SELECT pg_total_relation_size('{name}')")
+    if size <= MAX_PACKED_BYTES:
+        db.run(f"SET LOCAL lock_timeout = '{_PACK_LOCK_TIMEOUT}'")
+        db.run(f"CLUSTER {name} USING {name}_pkey")

@@ -15,3 +15,8 @@ def postgres_errors(*names: str) -> tuple[type[Exception], ...]:
     """The classes of psycopg with these names; none while it is not imported, because then no such error exists."""
     psycopg = sys.modules.get("psycopg")
     return tuple(getattr(psycopg, name) for name in names) if psycopg else ()
+
+
+def is_lock_timeout(error: object) -> bool:
+    """Whether an error of psycopg says that another transaction has held a lock for longer than `lock_timeout`."""
+    return getattr(error, "sqlstate", None) == "55P03"
