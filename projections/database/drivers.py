@@ -152,6 +152,7 @@ class PostgresDatabase:
     def __init__(self, connection: psycopg.Connection[Any], writes: CombinedWrites | None = None) -> None:
         self._connection = connection
         self._writes = writes
+        binary_arrays.register_dumpers(connection)
         self._cursor = connection.cursor()  # reused, because a new one costs a tenth of a lookup
 
     def run(self, sql: str, values: Values = ()) -> None:
@@ -182,7 +183,7 @@ class PostgresDatabase:
         return f"{column} = ANY(?)"
 
     def list_parameter(self, values: Iterable[str | int]) -> Any:
-        return list(values)
+        return binary_arrays.encode_list(list(values))
 
     def insert(self, table: Table, rows: Sequence[Values]) -> None:
         if len(rows) < MIN_COPY_ROWS:

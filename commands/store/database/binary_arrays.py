@@ -98,12 +98,16 @@ def encode_columns(rows: Sequence[Sequence[Any]], types: Sequence[type]) -> list
     ]
 
 
+def encode_list(values: Sequence[str | int]) -> BinaryArray | list[Any]:
+    """Texts or integers as an array for a connection with `register_dumpers`; an empty list has no type of elements."""
+    return _encode_column(values, ARRAY_TYPES[int if isinstance(values[0], int) else str]) if values else []
+
+
 def execute(connection: psycopg.Connection[Any], statement: str, arrays: Sequence[BinaryArray]) -> None:
     """Runs a prepared statement with an array at each `PLACEHOLDER`."""
     from psycopg import RawCursor
 
-    if connection not in _PREPARED_CONNECTIONS:
-        _register_dumpers(connection)
+    register_dumpers(connection)
     RawCursor(connection).execute(_numbered(statement), arrays, prepare=True)
 
 
@@ -116,10 +120,12 @@ def _encode_column(values: Sequence[Any], array_type: ArrayType) -> BinaryArray:
 _PREPARED_CONNECTIONS: Final[WeakSet[Any]] = WeakSet()
 
 
-def _register_dumpers(connection: psycopg.Connection[Any]) -> None:
-    for array_class, dumper in _dumpers():
-        connection.adapters.register_dumper(array_class, dumper)
-    _PREPARED_CONNECTIONS.add(connection)
+def register_dumpers(connection: psycopg.Connection[Any]) -> None:
+    """Lets a connection send arrays."""
+    if connection not in _PREPARED_CONNECTIONS:
+        for array_class, dumper in _dumpers():
+            connection.adapters.register_dumper(array_class, dumper)
+        _PREPARED_CONNECTIONS.add(connection)
 
 
 @lru_cache(maxsize=1)
