@@ -59,9 +59,9 @@ def measure(place: Place, quick: bool) -> Iterator[Figure]:
     ):
         document_bytes = sum(_fill(client, words, start) for start in range(0, schemas, EACH))
         filled = time.perf_counter()
-        _wait_for_index(client)
+        wait_for_index(client)
         behind = time.perf_counter() - filled
-        _wait_for_merges(database)
+        wait_for_merges(database)
         times = sorted(_seconds(client, query) for query in _queries(words, Random(2)))
         p95 = 1000 * quantiles(times, n=20)[-1]
         yield _figure("Search, 95 of 100 queries", place, size, p95, P95_MILLISECONDS, " ms")
@@ -177,13 +177,14 @@ def _seconds_until_found(client: httpx.Client, number: int) -> float:
     return time.perf_counter() - began
 
 
-def _wait_for_index(client: httpx.Client) -> None:
+def wait_for_index(client: httpx.Client) -> None:
+    """Waits until searches find all that was written."""
     head = client.get("/-/log/head").json()["position"]
     while client.get("/-/search", params={"q": "id", "limit": "1"}).json()["position"] < head:
         time.sleep(0.2)
 
 
-def _wait_for_merges(database: str) -> None:
+def wait_for_merges(database: str) -> None:
     """Waits until the server has merged what it merges while nothing is written."""
     engine = create_engine(database.replace("postgresql:", "postgresql+psycopg:", 1))
     lows: list[int] | None = None

@@ -53,6 +53,7 @@ from annals.projections.entities.rows import ROW_COLUMNS, EntityRow, stored_row
 from annals.projections.entities.schema_versions import StoredSchemas
 from annals.projections.entities.stored_links import StoredLinks
 from annals.projections.entities.tables import tables
+from annals.projections.entities.type_counts import TypeCountCache, TypeCounts
 from annals.projections.entities.visibility import EVERYTHING, Visibility
 from annals.projections.log.answer_position import note_position
 from annals.projections.log.entities_outside_tree import EntitiesOutsideTree
@@ -155,16 +156,20 @@ class View:
         keys = self.visibility.id_keys(self._db, "id_key", plural, "", LAST_ID_KEY)
         return and_(SqlFragment(f"SELECT '{plural}', count(*) FROM entity WHERE type = ?", (plural,)), keys)
 
-    def counts_below(self, xid: str) -> dict[str, int]:
+    def counts_below(self, xid: str) -> TypeCounts:
         """The numbers of entities below an entity or collection by type.
 
-        Those of the registry are counted in the index of types alone; others take a look at each entity.
+        Those of the registry are counted in the index of types alone, or known; others take a look at each entity.
         """
         if xid == REGISTRY and self.visibility == EVERYTHING:
-            condition = _type_condition(xid, ())
-        else:
-            keys = self.visibility.tree_keys(self._db, "tree_key", *subtree(xid))
-            condition = and_(keys.wrap("({})"), _type_condition(xid, ()))
+            return self._all_counts()
+        keys = self.visibility.tree_keys(self._db, "tree_key", *subtree(xid))
+        return self._counts_by_type(and_(keys.wrap("({})"), _type_condition(xid, ())))
+
+    def _all_counts(self) -> TypeCounts:
+        return self._counts_by_type(_type_condition(REGISTRY, ()))
+
+    def _counts_by_type(self, condition: SqlFragment) -> TypeCounts:
         query = condition.wrap("SELECT type, count(*) FROM entity WHERE {} GROUP BY type ORDER BY type")
         return {type: count for type, count in self._db.all(*query) if not type.startswith("/")}
 
@@ -370,8 +375,15 @@ class View:
 class SnapshotView(View):
     """A view in a snapshot transaction. heads: the result of `_SELECT_HEADS` in it."""
 
-    def __init__(self, db: Database, missing_attributes: MissingAttributeCache, heads: Sequence[int | None]) -> None:
+    def __init__(
+        self,
+        db: Database,
+        missing_attributes: MissingAttributeCache,
+        type_counts: TypeCountCache,
+        heads: Sequence[int | None],
+    ) -> None:
         super().__init__(db, missing_attributes)
+        self._type_counts = type_counts
         self._position, self._model, self._capabilities, index = (checked_position(head or 0) for head in heads)
         self._index_position = self._position if heads[-1] is None else index
 
@@ -380,6 +392,9 @@ class SnapshotView(View):
 
     def index_position(self) -> int:
         return self._index_position
+
+    def _all_counts(self) -> TypeCounts:
+        return self._type_counts.counts(self._db, self._position, super()._all_counts)
 
     def definitions(self) -> tuple[int, int]:
         return self._model, self._capabilities
@@ -486,12 +501,13 @@ class ViewPool:
         self._quick_connections: list[ReadConnection] = []
         self._local = threading.local()
         self._missing_attributes = MissingAttributeCache()
+        self._type_counts = TypeCountCache()
 
     @contextmanager
     def view(self) -> Iterator[View]:
         """A view of one moment, for the duration of the block; the answer in progress shows that moment."""
         with self._connection() as reader, reader.snapshot(_LOCKED_TABLES, _SELECT_HEADS) as heads:
-            view = SnapshotView(reader, self._missing_attributes, heads)
+            view = SnapshotView(reader, self._missing_attributes, self._type_counts, heads)
             note_position(view.position())
             yield view
 

@@ -95,7 +95,12 @@ def read_findings(
 
 
 def _entity_rows(view: View, xid: str, model: Model, kinds: Mapping[str, str]) -> Iterator[EntityRow]:
-    own_row = view.resolved_entity(xid) if xid != xids.REGISTRY and len(xids.segments(xid)) % 2 == 0 else None
+    if xid == xids.REGISTRY:  # Groups of other types are not read
+        for plural in sorted({type.partition(".")[0] for type in kinds}):
+            of_plural = {type: kind for type, kind in kinds.items() if type.partition(".")[0] == plural}
+            yield from _entity_rows(view, f"/{plural}", model, of_plural)
+        return
+    own_row = view.resolved_entity(xid) if len(xids.segments(xid)) % 2 == 0 else None
     if own_row is not None and own_row.type in kinds:
         yield own_row
     referencing_types = resource_types({type.partition(".")[0]: (MESSAGES,) for type in kinds if "." in type}, xid)

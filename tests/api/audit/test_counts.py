@@ -64,3 +64,30 @@ def test_other_formats_and_mistakes(api: Api) -> None:
     assert api.send("GET", "/-/counts?of=dirs", **headers).status_code == 400
     assert api.send("GET", "/-/counts/dirs/none", **headers).json()["counts"] == []
     assert api.send("POST", "/-/counts", **headers).status_code == 405
+
+
+def test_counts_follow_changes(api: Api) -> None:
+    """UI-18: after the first time, the entities of the registry are not counted again, and their numbers stay right."""
+    model = api.send("GET", "/modelsource", authorization="Bearer w").json()
+    writes: list[tuple[str, str, Any]] = [
+        ("PUT", "/dirs/d1/files/g/versions/3", {}),
+        ("POST", "/dirs", {"d3": {"files": {"f": {}}}, "d4": {}}),
+        ("DELETE", "/dirs/d1/files/g/versions/1", None),
+        ("PUT", "/dirs/d1/files/x", {"meta": {"xref": "/dirs/d1/files/g"}}),
+        ("PATCH", "/capabilities", {"shortself": False}),
+        (
+            "PUT",
+            "/modelsource",
+            model | {"description": "x"},
+        ),
+        ("DELETE", "/dirs/d1", None),
+        ("DELETE", "/dirs/d3", None),
+        ("DELETE", "/dirs/d4", None),
+        ("DELETE", "/dirs/d2", None),
+    ]
+    for method, path, body in writes:
+        details = "$details" if "/files/" in path and method == "PUT" else ""
+        api.done(method, path + details, body, authorization="Bearer w")
+        found = api.send("GET", "/-/counts", authorization="Bearer w").json()
+        again = api.send("GET", f"/-/counts?asof={found['position']}", authorization="Bearer w").json()
+        assert found["counts"] == again["counts"], path
