@@ -21,12 +21,12 @@ _PATH_SUFFIX: Final = ":path"
 class PageRoute:
     """One page, or one for each entity.
 
-    template: the path below `/ui/`; `{name}` stands for a segment, `{name:path}` at the end for one or more. answer:
-    makes the page. navigation: the link of the navigation that the page is at or below. methods: that it takes.
-    takes_asof: whether it shows the past; a page that does not says that it shows the present. writes_with_asof:
-    whether its form is about a past moment. keeps_form: whether it shows a form again that a sign-in has kept,
-    see `Form.kept`. needs_admin: whether other callers get 403. follows_changes: whether it says that there are newer
-    changes.
+    template: the path below `/ui/`, which begins with a name; `{name}` stands for a segment, `{name:path}` at the end
+    for one or more. answer: makes the page. navigation: the link of the navigation that the page is at or below.
+    methods: that it takes. takes_asof: whether it shows the past; a page that does not says that it shows the present.
+    writes_with_asof: whether its form is about a past moment. keeps_form: whether it shows a form again that a sign-in
+    has kept, see `Form.kept`. needs_admin: whether other callers get 403. follows_changes: whether it says that there
+    are newer changes.
     """
 
     template: str
@@ -61,20 +61,19 @@ class PageRoute:
         return found if len(segments) == len(names) else None
 
 
-@dataclass(frozen=True, slots=True)
 class RouteTable:
-    """All pages; of two that match a path, the first one counts."""
+    """All pages; of two that match a path, the first one counts: names come before what stands for any segment."""
 
-    routes: tuple[PageRoute, ...]
-
-    @classmethod
-    def build(cls, routes: Iterable[PageRoute]) -> RouteTable:
-        """The table, in which names come before what stands for any segment."""
-        return cls(tuple(sorted(routes, key=lambda route: [name.startswith("{") for name in route.segments])))
+    def __init__(self, routes: Iterable[PageRoute]) -> None:
+        self.routes = tuple(sorted(routes, key=lambda route: [name.startswith("{") for name in route.segments]))
+        # A page looks up each of its links, so each look-up tries only the few pages that begin with the same name.
+        self._by_first_name: dict[str, list[PageRoute]] = {}
+        for route in self.routes:
+            self._by_first_name.setdefault(route.segments[0] if route.segments else "", []).append(route)
 
     def find(self, segments: Sequence[str]) -> tuple[PageRoute, Mapping[str, str]] | None:
         """The page of a path below `/ui/`, and what stands for the names in its template."""
-        for route in self.routes:
+        for route in self._by_first_name.get(segments[0] if segments else "", ()):
             if (found := route.match(segments)) is not None:
                 return route, found
         return None

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 from annals.api.ui.page_context import PageContext
-from annals.domain.values.json_text import dumps
+from annals.domain.values.json_text import dumps, loads
 
 Attributes = Mapping[str, Mapping[str, Any]]
 
@@ -169,7 +170,13 @@ class ModelView:
 
 async def read_model(page: PageContext) -> ModelView:
     """The model of the moment that a page shows. Raises: Problem."""
-    return ModelView((await page.get("/model")).json)
+    return _parse((await page.get("/model")).body)
+
+
+@lru_cache(maxsize=8)
+def _parse(body: bytes) -> ModelView:
+    """The model in an answer, which is the same for nearly all pages."""
+    return ModelView(loads(body))
 
 
 def _is_set_by_server(place: ModelPlace, name: str, definition: Mapping[str, Any]) -> bool:

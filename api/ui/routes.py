@@ -36,7 +36,7 @@ _LINKS: Final = "Replication"
 _KEYS: Final = "API keys"
 _GRANTS: Final = "Grants"
 _TRANSFER: Final = "Import and export"
-PAGES: Final = RouteTable.build(
+PAGES: Final = RouteTable(
     (
         PageRoute("", overview_page, "Overview", follows_changes=True),
         PageRoute("search", search_page, "Search", takes_asof=False),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
@@ -31,10 +32,12 @@ async def explore_page(page: PageContext) -> Response:
     entity = await read_entity(page, model, place)
     if (chosen := page.params.get("version")) is not None and len(chosen) == 2 and page.has_page("compare/x"):
         return page.redirect(f"compare{place.xid}", left=chosen[0], right=chosen[1])
+    applying = [region for region in REGIONS if region.applies(entity)]
+    read_values = await asyncio.gather(*(region.read(page, entity) for region in applying))
     regions = [
         ShownRegion(region.name, region.template, values)
-        for region in REGIONS
-        if region.applies(entity) and (values := await region.read(page, entity)) is not None
+        for region, values in zip(applying, read_values, strict=True)
+        if values is not None
     ]
     return await page.render(
         "explore/entity.html",
