@@ -36,6 +36,7 @@ class IndexFollower:
         self._leadership = leadership
         self._woken, self._stopped = Event(), Event()
         self._last_woken = time.monotonic()
+        self._merged = 0  # entities that merges have written since the tables were packed
         self._thread = Thread(target=self._run, name="annals-search", daemon=True)
 
     def start(self) -> None:
@@ -76,11 +77,14 @@ class IndexFollower:
         """Writes what there is to write, and waits for more."""
         if self._leadership.is_held():
             while not self._stopped.is_set() and self._writer.catch_up():
-                self._writer.merge()
+                self._merged += self._writer.merge()
             is_idle = time.monotonic() - self._last_woken > IDLE_SECONDS
             fan_out = IDLE_FAN_OUT if is_idle else FAN_OUT
-            while not self._stopped.is_set() and self._writer.merge(fan_out):
-                pass
+            while not self._stopped.is_set() and (merged := self._writer.merge(fan_out)):
+                self._merged += merged
+            if is_idle and self._merged and self._writer.is_worth_packing(self._merged):
+                self._writer.pack()
+                self._merged = 0
         if self._woken.wait(POLL_SECONDS):
             self._woken.clear()
             self._last_woken = time.monotonic()

@@ -32,6 +32,8 @@ from annals.projections.subscriptions.state.delivery_store import DeliveryStore
 MAX_EVENTS: Final = 500
 #: The most entities that are written together when all are.
 PAGE_SIZE: Final = 1000
+#: The part of the entities that merges may replace before the tables are packed.
+PACKED_PART: Final = 0.1
 #: Entities after which other threads get a turn: about one millisecond of work.
 _SLICE_SIZE: Final = 5
 _COLUMNS: Final = ", ".join(ROW_COLUMNS)
@@ -98,20 +100,37 @@ class IndexWriter:
                 save_position(db, POSITION_NAME, until)
         return until < head
 
-    def merge(self, fan_out: int = segments.FAN_OUT) -> bool:
-        """Merges some segments; whether there were any. Raises: one of `driver_errors()`."""
+    def merge(self, fan_out: int = segments.FAN_OUT) -> int:
+        """Merges some segments; how many entities these have, 0 if there are none. Raises: one of `driver_errors()`."""
         with self.readers.view() as view:
-            existing = segments.all_segments(view.database)
-            found = segments.mergeable(existing, fan_out)
+            found = segments.mergeable(segments.all_segments(view.database), fan_out)
             if not found:
-                return False
+                return 0
             rows = segments.merged(view.database, found)
         with self.store.writing() as db:
             self._locked_position(db)
-            is_written = segments.replace(db, found, rows)
-        if is_written and rows.segment.size > sum(segment.size for segment in existing) / 2:
-            self._pack()
-        return is_written
+            return rows.segment.size if segments.replace(db, found, rows) else 0
+
+    def is_worth_packing(self, merged: int) -> bool:
+        """Whether merges of so many entities have replaced a good part of the tables."""
+        with self.readers.view() as view:
+            total = sum(segment.size for segment in segments.all_segments(view.database))
+        return merged > total * PACKED_PART
+
+    def pack(self) -> None:
+        """Frees the space of what was replaced, which PostgreSQL otherwise keeps in its tables.
+
+        Raises: one of `driver_errors()`.
+        """
+        if self.store.is_sqlite:
+            return
+        for table in tables.METADATA.sorted_tables:  # one at a time: a search may hold one and wait for another
+            try:
+                with self.store.writing() as db:
+                    tables.pack(db, table.name)
+            except postgres_errors("OperationalError") as error:
+                if not is_lock_timeout(error):
+                    raise
 
     def write_all(self, progress: ProgressCallback = lambda done, total: None) -> int:
         """Writes all entities again, and removes what was there before; returns their number.
@@ -132,7 +151,7 @@ class IndexWriter:
             progress(min(done, total), total)
         self._remove_before(first_number, start)
         self._merge_all()
-        self._pack()
+        self.pack()
         return done
 
     def _remove_before(self, first_number: int, start: int) -> None:
@@ -147,18 +166,6 @@ class IndexWriter:
     def _merge_all(self) -> None:
         while self.merge():
             pass
-
-    def _pack(self) -> None:
-        """Frees the space of what was replaced, which PostgreSQL otherwise keeps in its tables."""
-        if self.store.is_sqlite:
-            return
-        for table in tables.METADATA.sorted_tables:  # one at a time: a search may hold one and wait for another
-            try:
-                with self.store.writing() as db:
-                    tables.pack(db, table.name)
-            except postgres_errors("OperationalError") as error:
-                if not is_lock_timeout(error):
-                    raise
 
     def _locked_position(self, db: Database) -> int | None:
         """The position of the index, which no other process can change before the end of the transaction."""

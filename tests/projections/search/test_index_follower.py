@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any, Final
 
 import httpx
+import psycopg
 import pytest
 from sqlalchemy import create_engine
 
 from annals.projections.search.index_follower import IDLE_SECONDS
-from annals.projections.search.segments import IDLE_FAN_OUT
+from annals.projections.search.segments import FAN_OUT, IDLE_FAN_OUT
+from annals.projections.search.tables import METADATA
 from tests.support.polling import until
 from tests.support.serving import annals, serving
 
@@ -78,6 +80,40 @@ def test_an_idle_server_merges_more(store_url: str, tmp_path: Path) -> None:
             until(partial(_found, served.url, f"g{number}"), 10)
         until(lambda: _segment_count(store_url) < IDLE_FAN_OUT, IDLE_SECONDS + 10)
         assert len(_found(served.url, "g")) == IDLE_FAN_OUT + 2
+
+
+def test_an_idle_server_packs(postgres_url: str, tmp_path: Path) -> None:
+    """The size of the index: PostgreSQL keeps no space of what merges, or a rebuild, have replaced."""
+    with serving(postgres_url, tmp_path) as served, psycopg.connect(postgres_url, autocommit=True) as connection:
+        for part in range(FAN_OUT + 1):
+            groups = {f"g{number * 31 % 2003}": {"description": f"Number {number}"} for number in range(60 * part + 60)}
+            httpx.post(f"{served.url}/schemagroups", json=groups, timeout=30).raise_for_status()
+            until(partial(_found, served.url, f"number {60 * part + 59}"), 10)
+        files = _files(connection)
+        until(lambda: _files(connection).isdisjoint(files), IDLE_SECONDS + 10)
+        time.sleep(1)  # so that all tables are packed
+        assert _bytes(connection) == _packed_bytes(connection)
+        ended = annals("rebuild", "--database", postgres_url, cwd=tmp_path)
+        assert ended.returncode == 0, ended.stderr
+        assert _bytes(connection) == _packed_bytes(connection)
+
+
+def _files(connection: psycopg.Connection[Any]) -> set[int]:
+    """The files of the tables of the index."""
+    select = "SELECT pg_relation_filenode(name::regclass) FROM unnest(%s::text[]) AS name"
+    found = connection.execute(select, [[*METADATA.tables]])
+    return {file for (file,) in found}
+
+
+def _bytes(connection: psycopg.Connection[Any]) -> dict[str, int]:
+    """The bytes of each table of the index with its indexes."""
+    size = "SELECT pg_relation_size('{0}') + pg_indexes_size('{0}')"
+    return {name: connection.execute(size.format(name)).fetchall()[0][0] for name in METADATA.tables}
+
+
+def _packed_bytes(connection: psycopg.Connection[Any]) -> dict[str, int]:
+    connection.execute(f"VACUUM FULL {', '.join(METADATA.tables)}")
+    return _bytes(connection)
 
 
 @pytest.mark.parametrize("loss", ["", "UPDATE projection SET position = 1 WHERE substr(name, 1, 6) = 'search'", "DROP"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import psycopg
 import pytest
@@ -13,7 +13,7 @@ from annals.projections.log.positions import find_position
 from annals.projections.search.index_reader import IndexReader
 from annals.projections.search.search import search
 from annals.projections.search.segments import FAN_OUT, IDLE_FAN_OUT, Segment, all_segments, mergeable
-from annals.projections.search.tables import METADATA, POSITION_NAME
+from annals.projections.search.tables import POSITION_NAME
 from tests.support.registries.in_process import create, serving
 from tests.support.search_index import index_writer, scan, write_pending
 
@@ -86,37 +86,6 @@ def test_events_that_arrive_meanwhile_wait(store_url: str) -> None:
                 assert find_position(view.database, POSITION_NAME) == view.position()
 
 
-def _bytes(connection: psycopg.Connection[Any]) -> dict[str, int]:
-    """The bytes of each table of the index with its indexes."""
-    size = "SELECT pg_relation_size('{0}') + pg_indexes_size('{0}')"
-    return {name: connection.execute(size.format(name)).fetchall()[0][0] for name in METADATA.tables}
-
-
-def _packed_bytes(connection: psycopg.Connection[Any]) -> dict[str, int]:
-    connection.execute(f"VACUUM FULL {', '.join(METADATA.tables)}")
-    return _bytes(connection)
-
-
-def _groups(first: int, end: int) -> dict[str, Any]:
-    return {f"g{number * 31 % 2003}": {"description": f"Number {number}"} for number in range(first, end)}
-
-
-def test_merged_segments_are_packed(postgres_url: str) -> None:
-    """The size of the index: PostgreSQL keeps no space of what a merge of most segments, or a rebuild, has replaced."""
-    create(postgres_url, default_source())
-    with (
-        serving(postgres_url) as api,
-        index_writer(postgres_url) as writer,
-        psycopg.connect(postgres_url, autocommit=True) as connection,
-    ):
-        for part in range(FAN_OUT):
-            api.done("POST", "/schemagroups", _groups(60 * part, 60 * part + 60))
-            write_pending(writer)
-        assert _bytes(connection) == _packed_bytes(connection)
-        writer.write_all()
-        assert _bytes(connection) == _packed_bytes(connection)
-
-
 def test_tables_in_use_are_not_packed(postgres_url: str) -> None:
     create(postgres_url, default_source())
     with (
@@ -124,7 +93,7 @@ def test_tables_in_use_are_not_packed(postgres_url: str) -> None:
         index_writer(postgres_url) as writer,
         psycopg.connect(postgres_url) as connection,
     ):
-        api.done("POST", "/schemagroups", _groups(0, 10))
+        api.done("POST", "/schemagroups", {f"g{number}": {"description": "Number"} for number in range(10)})
         write_pending(writer)
         connection.execute("SELECT FROM search_block")
         writer.write_all()
