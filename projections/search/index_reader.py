@@ -17,7 +17,7 @@ from annals.projections.search.blocks import collect_numbers, decode_entity, dec
 from annals.projections.search.tables import POSITION_NAME
 from annals.projections.search.words_of_entity import ENTITY, WordRange, is_of_version, place_of, word_range
 
-_SELECT_LOWS: Final = "SELECT low FROM search_segment ORDER BY low"
+_SELECT_SEGMENTS: Final = "SELECT low, gone FROM search_segment ORDER BY low"
 #: The blocks of a segment that may have words of a range: the last one that begins before it, and those that begin in
 #: it. A join with the segments would make PostgreSQL read all blocks before the range.
 _SELECT_BLOCKS: Final = (
@@ -59,7 +59,7 @@ class IndexReader:
         collected: dict[str, list[int]] = {}
         low, high = range
         query = " UNION ALL ".join([_SELECT_BLOCKS] * len(self._segments))
-        values = [value for segment in self._segments for value in (segment, high, segment, low)]
+        values = [value for segment, _ in self._segments for value in (segment, high, segment, low)]
         for segment, data in self._db.all(query, values) if self._segments else ():
             collect_numbers(data, segment, low, high, collected)
         found: dict[str, Numbers] = {}
@@ -69,9 +69,9 @@ class IndexReader:
         return found
 
     @cached_property
-    def _segments(self) -> list[int]:
-        """The first number of each segment."""
-        return [low for (low,) in self._db.all(_SELECT_LOWS)]
+    def _segments(self) -> list[tuple[int, int]]:
+        """The first number of each segment, and how many of its entities are gone."""
+        return self._db.all(_SELECT_SEGMENTS)
 
     def any_of(self, words: Iterable[str], prefixes: Iterable[str] = ()) -> Numbers:
         """The numbers of the entities that have one of some words of entities, or of those with a prefix."""
@@ -87,6 +87,10 @@ class IndexReader:
         query = and_(in_list(self._db, "number", numbers), self._visible()).wrap(_SELECT_COUNT)
         count: int = self._db.one(*query)[0]
         return count
+
+    def least_count(self, count: int) -> int:
+        """How many of so many numbers are live and visible at least, without a look at them."""
+        return count - sum(gone for _, gone in self._segments) if self._visibility == EVERYTHING else 0
 
     def keys_in_order(self, after: str) -> Iterator[tuple[int, str]]:
         """All numbers that are live and visible, by their tree keys, after one of these; streamed."""

@@ -158,7 +158,8 @@ class IndexWriter:
         """Removes the numbers before one. start: the position at which writing all began."""
         with self.store.writing() as db:
             self._locked_position(db)
-            db.run("DELETE FROM search_entity WHERE number < ?", (first_number,))
+            deleted = db.all("DELETE FROM search_entity WHERE number < ? RETURNING number", (first_number,))
+            segments.note_gone(db, (number for (number,) in deleted))
             segments.remove(db, [segment for segment in segments.all_segments(db) if segment.high < first_number])
             # Not a later position of another process: what that wrote meanwhile may have been replaced by older rows.
             save_position(db, POSITION_NAME, start)

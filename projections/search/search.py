@@ -98,8 +98,7 @@ class Candidates:
     def up_to(self, last: TextPlace) -> Numbers:
         """Those that have each term at a place up to one."""
         sets = [
-            set().union(*(term.places.get(place, _NOTHING) for place in TextPlace if place <= last))
-            for term in self._terms
+            _union(term.places.get(place, _NOTHING) for place in TextPlace if place <= last) for term in self._terms
         ]
         return _intersection([*sets, *self._filters])
 
@@ -118,7 +117,7 @@ class Candidates:
     @cached_property
     def unsure(self) -> Numbers:
         """Those of `all` whose texts tell whether they match, and at which place."""
-        return self.all.intersection(set().union(*(term.unsure for term in self._terms)))
+        return _union(term.unsure for term in self._terms) & self.all
 
     def ranks(self, numbers: Collection[int]) -> dict[int, int]:
         """The ranks of those of some live numbers that match. Cost: their texts, which are read once."""
@@ -169,6 +168,12 @@ class Candidates:
         return [passing() for values, passing in filters if values]
 
 
+def _union(sets: Iterable[Numbers]) -> Numbers:
+    """What is in any of some sets; one of them if the others are empty, because a copy of many numbers takes long."""
+    filled = [one for one in sets if one]
+    return set().union(*filled) if len(filled) > 1 else next(iter(filled), _NOTHING)
+
+
 def _intersection(sets: list[Numbers]) -> Numbers:
     smallest, *others = sorted(sets, key=len)
     return reduce(set.intersection, others, smallest) if smallest else set()
@@ -189,10 +194,10 @@ def _ordered(candidates: Candidates, after: ResultKey) -> Iterator[tuple[ResultK
     """The keys of many candidates in order, after one of them, with their numbers."""
     seen: Numbers = set()
     for one, with_rank in candidates.by_rank():
-        numbers = with_rank - seen
-        seen |= numbers - candidates.unsure  # an unsure one may be of a later rank
+        numbers = with_rank - seen if seen else with_rank
         if one >= after.rank:
             yield from _in_tree_order(candidates, one, numbers, after.tree_key if one == after.rank else "")
+        seen |= numbers - candidates.unsure  # an unsure one may be of a later rank
 
 
 def _in_tree_order(
@@ -214,6 +219,9 @@ def _in_tree_order(
 
 def _count(candidates: Candidates, numbers: Numbers) -> int:
     """How many candidates are live and visible, and match; counts until there are more than MAX_COUNT."""
+    at_least = candidates.index.least_count(len(numbers) - len(candidates.unsure))
+    if at_least > MAX_COUNT:
+        return at_least
     sure = (candidates.index.count(some) for some in _chunks(numbers - candidates.unsure))
     neighbours = sorted(candidates.unsure)  # they share blocks of texts
     verified = (len(candidates.ranks(candidates.index.keys(some))) for some in _chunks(neighbours))

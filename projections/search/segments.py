@@ -94,9 +94,10 @@ def all_segments(db: Database) -> list[Segment]:
 
 
 def note_gone(db: Database, numbers: Iterable[int]) -> None:
-    """Counts entities that are in their segments no longer."""
+    """Counts entities that are in their segments no longer; a damaged index may lack a segment."""
     lows = [segment.low for segment in all_segments(db)]
-    for low, count in Counter(lows[bisect_right(lows, number) - 1] for number in numbers).items():
+    places = (bisect_right(lows, number) for number in numbers)
+    for low, count in Counter(lows[place - 1] for place in places if place).items():
         db.run("UPDATE search_segment SET gone = gone + ? WHERE low = ?", (count, low))
 
 
