@@ -99,3 +99,18 @@ def test_tables_in_use_are_not_packed(postgres_url: str) -> None:
         writer.write_all()
         with writer.readers.view() as view:
             assert len(search(IndexReader(view.database), parse_query("number"), 100).results) == 10
+
+
+def test_deleted_entities_are_not_counted(store_url: str) -> None:
+    """UI-104: the count is exact, also while segments have many entities that are gone."""
+    create(store_url, default_source())
+    with serving(store_url) as api, index_writer(store_url) as writer:
+        groups = {f"g{number:04}": {"description": "found" if number % 5 < 3 else "other"} for number in range(4000)}
+        api.done("POST", "/schemagroups", groups)
+        write_pending(writer)
+        api.done("DELETE", "/schemagroups", {f"g{number:04}": {} for number in range(4000) if number % 5 < 2})
+        write_pending(writer)
+        with writer.readers.view() as view:
+            assert sum(segment.gone for segment in all_segments(view.database)) == 1600
+            found = search(IndexReader(view.database), parse_query("found"), 10)
+            assert (found.count, found.more) == (800, False)
