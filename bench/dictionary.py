@@ -28,7 +28,7 @@ from annals.commands.store.clock import format_time
 from annals.commands.store.log import Store
 from annals.domain.compat.legacy_apis import MESSAGECATALOG, SCHEMAREGISTRY
 from annals.domain.model.builtin import default_source
-from bench.histories import interactions
+from bench.histories import History
 from tests.data import DEFINITIONS, SCENARIOS
 from tests.support.registries.in_process import MODEL, Api, create, serving
 from tests.support.subscribing import BODY, KEY
@@ -104,7 +104,7 @@ def _some(states: list[bytes]) -> Iterator[bytes]:
 
 
 def _generated() -> Iterator[tuple[str, bytes]]:
-    return ((row.topic, row.state) for step in interactions(_EVENTS) for row in step.rows)
+    return ((row.topic, row.state) for step in History(_EVENTS) for row in step.rows)
 
 
 def _recorded() -> Iterator[tuple[str, bytes]]:

@@ -4,14 +4,16 @@ Commands are made by chance (`bench.lives`) and decided by the registry's own ru
 what a registry would have written: a test has one write the same log.
 
     python -m bench.histories FOLDER EVENTS [SEED]
+
+writes one as segments. A run that was stopped continues from the file FOLDER.checkpoint.
 """
 
 from __future__ import annotations
 
 import gc
+import pickle
 import sys
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -21,7 +23,7 @@ from itertools import chain as joined
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryFile
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 from annals.commands.store import hashes
 from annals.commands.store.append import NewSalt, add_salts
@@ -39,7 +41,7 @@ from annals.projections.segments.columns import DOCUMENT_FILE_SCHEMA, LOG_FILE_S
 from annals.projections.segments.folder import SegmentFolder, open_folder
 from annals.projections.segments.known_documents import KnownDocuments
 from annals.projections.segments.manifest import DataFile, ManifestEntry, SegmentRange
-from annals.projections.segments.write import SegmentSize
+from annals.projections.segments.write import SegmentSize, load_hashes
 from bench.lives import Lives
 from bench.recent import RecentWorld
 
@@ -52,12 +54,15 @@ SPAN: Final = timedelta(days=5 * 365)
 CALLERS: Final = ("ci", "catalog-import", "anna", "deploy", "bert", "chris", "dora", "emil", "fay", "anonymous")
 
 #: Events of one transaction while a store is filled.
-_TOGETHER: Final = 2000
-#: Interactions between two looks for cycles, which decisions leave behind: each look costs what lives.
-_LOOK: Final = 10_000
+_TRANSACTION_EVENTS: Final = 2000
+#: Commands between two garbage collections, each of which costs as much as there are live objects.
+_COLLECT_EVERY: Final = 10_000
+#: Segments between two checkpoints.
+_CHECKPOINT_EVERY: Final = 10
 
 
-Asked = Callable[[Command, Context], None]
+#: Called with each command and its context, before the decision changes the command's tree.
+CommandCallback = Callable[[Command, Context], None]
 
 
 class HistoryStep(NamedTuple):
@@ -70,53 +75,80 @@ class HistoryStep(NamedTuple):
     rows: list[LogRow]
 
 
-def interactions(events: int, seed: int = 1, asked: Asked | None = None) -> Iterator[HistoryStep]:
-    """A history that ends with the interaction which brings so many events. Memory does not grow with it.
+class History:
+    """Generates a history, which ends with the interaction that brings so many events.
 
-    asked: is given each command, and what it is decided in, before that takes its trees apart.
+    A history that was pickled between two steps continues with the next one. last: the last interaction so far.
     """
-    world, chance, new_salt = RecentWorld(), Random(seed), salts(seed)
-    lives, tip = Lives(world, chance, events), NO_INTERACTION
-    command: Command = CreateRegistry(REGISTRYID, default_source())
-    caller = "anonymous"
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        for count in range(sys.maxsize):
-            moment = BEGAN + SPAN * (tip.last / events)
-            context = Context(moment, f"{chance.getrandbits(128):032x}", caller, domainvalidation="off")
-            if asked:
-                asked(command, context)
-            decision = decide(command, world, context)
-            if decision.events:
-                told = _recorded(command, context, decision, tip, world, new_salt)
-                tip = told.interaction
-                yield told
-            if tip.last >= events:
-                return
-            if count % _LOOK == 0:
-                gc.collect()
-            command = lives.next(events - tip.last)
-            caller = CALLERS[int((len(CALLERS) + 1) ** chance.random()) - 1]
-    finally:
-        if collecting:
-            gc.enable()
+
+    def __init__(self, events: int, seed: int = 1, on_command: CommandCallback | None = None) -> None:
+        self.last = NO_INTERACTION
+        self._events = events
+        self._on_command = on_command
+        self._world = RecentWorld()
+        self._chance = Random(seed)
+        self._new_salt = salts(seed)
+        self._lives = Lives(self._world, self._chance, events)
+        self._commands = 0
+
+    def __iter__(self) -> Iterator[HistoryStep]:
+        was_collecting = gc.isenabled()
+        gc.disable()
+        try:
+            while self.last.last < self._events:
+                if (step := self._next()) is not None:
+                    yield step
+        finally:
+            if was_collecting:
+                gc.enable()
+
+    def _next(self) -> HistoryStep | None:
+        """The step of the next command; None if the command changes nothing."""
+        if self._commands % _COLLECT_EVERY == 0:
+            gc.collect()
+        command, caller = self._next_command()
+        moment = BEGAN + SPAN * (self.last.last / self._events)
+        context = Context(moment, f"{self._chance.getrandbits(128):032x}", caller, domainvalidation="off")
+        if self._on_command:
+            self._on_command(command, context)
+        decision = decide(command, self._world, context)
+        if not decision.events:
+            return None
+        step = _recorded(command, context, decision, self.last, self._world, self._new_salt)
+        self.last = step.interaction
+        return step
+
+    def _next_command(self) -> tuple[Command, str]:
+        """A command and who sends it."""
+        self._commands += 1
+        if self._commands == 1:
+            return CreateRegistry(REGISTRYID, default_source()), "anonymous"
+        command = self._lives.next(self._events - self.last.last)
+        return command, CALLERS[int((len(CALLERS) + 1) ** self._chance.random()) - 1]
 
 
 def salts(seed: int) -> NewSalt:
     """The salts of the history of a seed, one after the other."""
-    chance = Random(f"salts of {seed}")
-    return lambda: f"{chance.getrandbits(128):032x}"
+    return partial(_next_salt, Random(f"salts of {seed}"))
+
+
+def _next_salt(chance: Random) -> str:
+    return f"{chance.getrandbits(128):032x}"
 
 
 def _recorded(
-    command: Command, context: Context, decision: Decision, tip: Interaction, world: RecentWorld, new_salt: NewSalt
+    command: Command,
+    context: Context,
+    decision: Decision,
+    previous: Interaction,
+    world: RecentWorld,
+    new_salt: NewSalt,
 ) -> HistoryStep:
     """What a log has of a decision, which the world takes in."""
     decision = replace(decision, events=tuple(add_salts(decision.events, new_salt)))
-    first = tip.last + 1
+    first = previous.last + 1
     facts = Interaction(
-        last=tip.last + len(decision.events),
+        last=previous.last + len(decision.events),
         first=first,
         xregcorrelationid=context.xregcorrelationid,
         folded=context.xregcorrelationid,
@@ -128,96 +160,123 @@ def _recorded(
         state=hashes.EMPTY_HASH,
         salt=new_salt(),
     )
-    gone = [world.hash(event.xid) for event in decision.events]
-    found = [_row(event, position) for position, event in enumerate(decision.events, first)]
-    for event, (row, hash) in zip(decision.events, found, strict=True):
+    old_hashes = [world.hash(event.xid) for event in decision.events]
+    rows = [_row(event, position) for position, event in enumerate(decision.events, first)]
+    for event, (row, hash) in zip(decision.events, rows, strict=True):
         world.take(event, row.position, hash)
-    linked, statehash = (
-        ChainHasher(tip.chain, facts),
-        hashes.update_state_hash(tip.state, gone, (hash for _, hash in found)),
-    )
-    for row, _ in found:
-        linked.add(row)
-    facts = facts._replace(chain=linked.digest(statehash), state=statehash)
-    return HistoryStep(command, context, decision, facts, [row for row, _ in found])
+    chain = ChainHasher(previous.chain, facts)
+    state = hashes.update_state_hash(previous.state, old_hashes, (hash for _, hash in rows))
+    for row, _ in rows:
+        chain.add(row)
+    facts = facts._replace(chain=chain.digest(state), state=state)
+    return HistoryStep(command, context, decision, facts, [row for row, _ in rows])
 
 
 def _row(event: EntityEvent, position: int) -> tuple[LogRow, bytes]:
-    """The row of an event, and the hash of the entity that it leaves."""
-    whole = after_image(event)
-    hash = b"" if isinstance(event, EntityDeleted) else hashes.entity_hash(whole)
-    return LogRow(position, event.stream, event.revision, event.TOPIC, stored_state(event, whole)), hash
+    """The row of an event, and the hash of the entity after it, empty for a deletion."""
+    image = after_image(event)
+    hash = b"" if isinstance(event, EntityDeleted) else hashes.entity_hash(image)
+    return LogRow(position, event.stream, event.revision, event.TOPIC, stored_state(event, image)), hash
 
 
-def with_progress(history: Iterable[HistoryStep], events: int, every: int = 100_000) -> Iterator[HistoryStep]:
-    """The same, and a line on stderr now and then that says how far it is."""
-    began = time.perf_counter()
-    for told in history:
-        yield told
-        reached = told.interaction.last
-        if reached // every > (told.interaction.first - 1) // every or reached >= events:
-            rate = reached / (time.perf_counter() - began)
+def with_progress(history: History, events: int, every: int = 100_000) -> Iterator[HistoryStep]:
+    """The rest of a history, with a line on stderr now and then that says how far it is."""
+    began, start = time.perf_counter(), history.last.last
+    for step in history:
+        yield step
+        reached = step.interaction.last
+        if reached // every > (step.interaction.first - 1) // every or reached >= events:
+            rate = (reached - start) / (time.perf_counter() - began)
             print(f"{reached:,} of {events:,} events, {rate:,.0f}/s", file=sys.stderr, flush=True)
 
 
-def write_segments(folder: Path, events: int, seed: int = 1, size: SegmentSize | None = None) -> Interaction:
-    """Writes a history as segments with their documents; gives its last interaction.
+def write_segments(
+    folder: Path, events: int, seed: int = 1, size: SegmentSize | None = None, checkpoint: Path | None = None
+) -> Interaction:
+    """Writes a history as segments with their documents, the files that `annals segments write` would write.
 
-    folder: is made where it is not there. They are the very files that `annals segments write` would have made.
+    folder: is created if it does not exist. checkpoint: a file that keeps the generator's state, from which a later
+    run continues where this one was stopped. Returns the last interaction.
     """
-    history = with_progress(interactions(events, seed), events)
-    return deque(segments(history, open_folder(str(folder)), size or SegmentSize()), maxlen=1)[0]
+    history = pickle.loads(checkpoint.read_bytes()) if checkpoint and checkpoint.exists() else History(events, seed)
+    steps = with_progress(history, events)
+    for count, _ in enumerate(segments(history.last, steps, open_folder(str(folder)), size or SegmentSize()), 1):
+        if checkpoint and count % _CHECKPOINT_EVERY == 0:
+            _save(history, checkpoint)
+    return cast("History", history).last
 
 
-def segments(history: Iterable[HistoryStep], folder: SegmentFolder, size: SegmentSize) -> Iterator[Interaction]:
-    """Writes a history as segments; gives the interaction that ends each, once it is complete."""
-    before, left = NO_INTERACTION, iter(history)
-    with closing(KnownDocuments()) as seen:
-        while (first := next(left, None)) is not None:
-            cut = _Cut(joined((first,), left), before, size.events, seen)
-            before = cut.written(folder, size.row_group_size)
-            yield before
+def _save(history: History, checkpoint: Path) -> None:
+    new = checkpoint.with_suffix(".new")
+    with new.open("wb") as file:
+        pickle.dump(history, file, pickle.HIGHEST_PROTOCOL)
+    new.replace(checkpoint)
 
 
-class _Cut:
+def segments(
+    previous: Interaction, steps: Iterator[HistoryStep], folder: SegmentFolder, size: SegmentSize
+) -> Iterator[Interaction]:
+    """Writes the steps after an interaction as segments; yields the interaction that ends each, once it is complete.
+
+    Steps that the folder already has are left out.
+    """
+    end = max((range.last for range in folder.ranges()), default=0)
+    while previous.last < end:
+        previous = next(steps).interaction
+    with closing(KnownDocuments()) as known_documents:
+        load_hashes(folder, known_documents)
+        while (first := next(steps, None)) is not None:
+            segment = _Segment(joined((first,), steps), previous, size.events, known_documents)
+            previous = segment.write(folder, size.row_group_size)
+            yield previous
+
+
+class _Segment:
     """One segment: the interactions up to the one that fills it."""
 
-    def __init__(self, history: Iterable[HistoryStep], before: Interaction, events: int, seen: KnownDocuments) -> None:
-        self._history = history
-        self._before = before
+    def __init__(
+        self,
+        steps: Iterator[HistoryStep],
+        previous: Interaction,
+        events: int,
+        known_documents: KnownDocuments,
+    ) -> None:
+        self._steps = steps
+        self._previous = previous
         self._events = events
-        self._seen = seen
-        self._documents: dict[str, bytes] = {}
-        self._last = before
+        self._known_documents = known_documents
+        self._new_documents: dict[str, bytes] = {}
+        self._last = previous
         self._interactions = 0
 
-    def written(self, folder: SegmentFolder, group: int) -> Interaction:
-        with TemporaryFile() as log, TemporaryFile() as packed:
-            count = write_table(log, LOG_FILE_SCHEMA, self._rows(), group, "state")
-            held = write_table(packed, DOCUMENT_FILE_SCHEMA, self._fresh(), group, "content")
-            range = SegmentRange(self._before.last + 1, self._last.last)
+    def write(self, folder: SegmentFolder, row_group_size: int) -> Interaction:
+        """Writes the segment; returns its last interaction."""
+        with TemporaryFile() as log, TemporaryFile() as documents:
+            events = write_table(log, LOG_FILE_SCHEMA, self._rows(), row_group_size, "state")
+            count = write_table(documents, DOCUMENT_FILE_SCHEMA, self._document_rows(), row_group_size, "content")
+            range = SegmentRange(self._previous.last + 1, self._last.last)
             files = (
-                folder.put("log", range, count, log),
-                folder.put("documents", range, held, packed) if held else None,
+                folder.put("log", range, events, log),
+                folder.put("documents", range, count, documents) if count else None,
             )
         folder.add_entry(self._entry(range, *files))
-        self._seen.merge_references()
+        self._known_documents.merge_references()
         return self._last
 
     def _rows(self) -> Iterator[LogTableRow]:
-        for told in self._history:
-            self._last = told.interaction
+        for step in self._steps:
+            self._last = step.interaction
             self._interactions += 1
-            for digest, content in told.decision.documents.items():
-                if digest not in self._seen:
-                    self._documents[digest] = content
-                    self._seen.add_reference(digest, told.interaction.last)
-            yield from table_rows(told.interaction, told.rows)
-            if self._last.last - self._before.last >= self._events:
+            for digest, content in step.decision.documents.items():
+                if digest not in self._known_documents:
+                    self._new_documents[digest] = content
+                    self._known_documents.add_reference(digest, step.interaction.last)
+            yield from table_rows(step.interaction, step.rows)
+            if self._last.last - self._previous.last >= self._events:
                 return
 
-    def _fresh(self) -> Iterator[DocumentRow]:
-        return (DocumentRow(digest, self._documents[digest]) for digest in sorted(self._documents))
+    def _document_rows(self) -> Iterator[DocumentRow]:
+        return (DocumentRow(digest, self._new_documents[digest]) for digest in sorted(self._new_documents))
 
     def _entry(self, range: SegmentRange, log: DataFile, documents: DataFile | None) -> ManifestEntry:
         return ManifestEntry(
@@ -226,7 +285,7 @@ class _Cut:
             last=range.last,
             events=log.rows,
             interactions=self._interactions,
-            previous=self._before.chain.hex(),
+            previous=self._previous.chain.hex(),
             chain=self._last.chain.hex(),
             statehash=self._last.state.hex(),
             log=log,
@@ -235,29 +294,29 @@ class _Cut:
 
 
 def fill(store: Store, history: Iterable[HistoryStep]) -> Iterator[HistoryStep]:
-    """Appends a history to an empty store, some interactions to a transaction, and gives it on.
+    """Appends a history to an empty store, some interactions to a transaction, and yields its steps.
 
-    The store has to have the `public_url` of the history, else its chain is another one: ValueError. The read model is
-    left alone; `annals.projections.entities.rebuild.rebuild` makes it.
+    The read model is left alone; `annals.projections.entities.rebuild.rebuild` fills it. Raises: ValueError if the
+    store does not have the `public_url` of the history, because its chain would be another one.
     """
-    left = iter(history)
-    while (first := next(left, None)) is not None:
-        some, begun = list[HistoryStep](), first.interaction.first
-        with store.writing() as tx:
-            for told in joined((first,), left):
-                store.new_salt = partial(str, told.interaction.salt)
-                tx.append(told.decision, told.context, told.command)
-                some.append(told)
-                if told.interaction.last - begun >= _TOGETHER:
+    steps = iter(history)
+    while (first := next(steps, None)) is not None:
+        appended, start = list[HistoryStep](), first.interaction.first
+        with store.writing() as transaction:
+            for step in joined((first,), steps):
+                store.new_salt = partial(str, step.interaction.salt)
+                transaction.append(step.decision, step.context, step.command)
+                appended.append(step)
+                if step.interaction.last - start >= _TRANSACTION_EVENTS:
                     break
-            if tx.log_end.chain != some[-1].interaction.chain:
-                raise ValueError(f"the store has another log by position {tx.log_end.position}")
-        yield from some
+            if transaction.log_end.chain != appended[-1].interaction.chain:
+                raise ValueError(f"the store has another log by position {transaction.log_end.position}")
+        yield from appended
 
 
 def main() -> None:
     folder, events, *seed = sys.argv[1:]
-    write_segments(Path(folder), int(events), int(*seed or "1"))
+    write_segments(Path(folder), int(events), int(*seed or "1"), checkpoint=Path(f"{folder}.checkpoint"))
 
 
 if __name__ == "__main__":

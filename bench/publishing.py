@@ -23,7 +23,7 @@ from annals.projections.kafka.topic_position import NO_OFFSET, TopicPosition, To
 from annals.projections.kafka.topics import topic_contents
 from annals.projections.kafka.windows import Window, WindowReader
 from bench.figures import Figure, Want
-from bench.histories import URL, fill, interactions
+from bench.histories import URL, History, fill
 from bench.places import Place
 from tests.support.brokers.kafka import Kafka, kafka
 
@@ -41,7 +41,7 @@ def measure(place: Place, quick: bool) -> Iterator[Figure]:
     try:
         with place.fresh() as (url, _), kafka() as broker, closing(Store(url, public_url=URL)) as store:
             store.create()
-            deque(fill(store, interactions(3_000 if quick else 20_000)), maxlen=0)
+            deque(fill(store, History(3_000 if quick else 20_000)), maxlen=0)
             for topics in _SETS:
                 yield _figure(place, broker, store, topics)
     except pytest.skip.Exception as why:  # how brokers of the tests say that they are not installed

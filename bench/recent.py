@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from annals.domain.compat.publications import NoPublications, Publications
 from annals.domain.confluent.checks import ContentCheck
@@ -63,6 +63,14 @@ class RecentWorld:
         self._parts: defaultdict[str, _Part] = defaultdict(_Part)
         self.model = compile_model({})
         self.schema_ids = RecentSchemaIds()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "model"}  # which has functions
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        entity = self.get(xids.MODEL)
+        self.model = Model.from_entity(entity) if entity else compile_model({})
 
     def entities_outside_tree(self, collection: str) -> Iterator[Entity]:
         raise AssertionError("histories have no keys and no grants")

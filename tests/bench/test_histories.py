@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from contextlib import closing
 from copy import deepcopy
 from pathlib import Path
@@ -21,10 +22,10 @@ from annals.projections.entities.apply import EntityProjection
 from annals.projections.entities.rebuild import rebuild
 from annals.projections.entities.verify.verify_history import verify_history
 from annals.projections.log.table_rows import LogTableRow, table_rows
-from annals.projections.segments.folder import open_folder
+from annals.projections.segments.folder import SegmentFolder, open_folder
 from annals.projections.segments.verify import verify_segments
 from annals.projections.segments.write import SegmentSize, append_segments
-from bench.histories import CALLERS, REGISTRYID, URL, HistoryStep, fill, interactions, salts, write_segments
+from bench.histories import CALLERS, REGISTRYID, URL, History, HistoryStep, fill, salts, write_segments
 from bench.stocking import stock
 from tests.support.read_model import read_model_rows
 from tests.support.segment_logs import files_below, log_rows, stored_documents
@@ -34,14 +35,14 @@ EVENTS = 1500
 
 @pytest.fixture(scope="module")
 def history() -> list[HistoryStep]:
-    return list(interactions(EVENTS))
+    return list(History(EVENTS))
 
 
 @pytest.mark.long
 def test_a_registry_that_is_asked_for_the_same_writes_the_same_log(store_url: str, history: list[HistoryStep]) -> None:
     # Facts, states, revisions, hashes: nothing between a request and the log is left out or done otherwise.
     asked: list[tuple[Command, Context]] = []
-    for _ in interactions(EVENTS, asked=lambda command, context: asked.append((deepcopy(command), context))):
+    for _ in History(EVENTS, on_command=lambda command, context: asked.append((deepcopy(command), context))):
         pass
     turn = iter(asked)
     now = [next(turn)[1]]  # the registry makes itself
@@ -78,6 +79,34 @@ def test_segments_are_the_files_that_would_be_written_from_a_store(sqlite_url: s
     assert [*verify_segments(open_folder(str(made)))] == []
 
 
+@pytest.mark.parametrize(
+    "every", [1, 2, 10], ids=["at the last segment", "before the last segment", "without a checkpoint"]
+)
+def test_a_run_that_was_stopped_continues(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, every: int) -> None:
+    size, whole, stopped = SegmentSize(300, 200), tmp_path / "whole", tmp_path / "stopped"
+    write_segments(whole, EVENTS, size=size)
+    monkeypatch.setattr("bench.histories._CHECKPOINT_EVERY", every)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(SegmentFolder, "add_entry", _stop_after(3, SegmentFolder.add_entry))
+        write_segments(stopped, EVENTS, size=size, checkpoint=tmp_path / "checkpoint")
+    assert len(open_folder(str(stopped)).ranges()) == 3
+    assert (tmp_path / "checkpoint").exists() is (every < 10)
+    write_segments(stopped, EVENTS, size=size, checkpoint=tmp_path / "checkpoint")
+    assert files_below(stopped) == files_below(whole)
+
+
+def _stop_after(count: int, write: Callable[..., None]) -> Callable[..., None]:
+    """As if someone stopped the process when it has written so often."""
+    calls = iter(range(count))
+
+    def stop(*arguments: Any) -> None:
+        if next(calls, None) is None:
+            raise KeyboardInterrupt
+        write(*arguments)
+
+    return stop
+
+
 def test_a_store_that_took_its_log_over_from_segments_is_whole(
     store_url: str, tmp_path: Path, history: list[HistoryStep]
 ) -> None:
@@ -90,22 +119,22 @@ def test_a_store_that_took_its_log_over_from_segments_is_whole(
 
 
 def test_equal_seeds_give_equal_histories(history: list[HistoryStep]) -> None:
-    again, other = interactions(EVENTS), interactions(EVENTS, seed=2)
-    assert [told.interaction for told in again] == [told.interaction for told in history]
-    assert [told.interaction for told in other][-1].chain != history[-1].interaction.chain
+    again, other = History(EVENTS), History(EVENTS, seed=2)
+    assert [step.interaction for step in again] == [step.interaction for step in history]
+    assert [step.interaction for step in other][-1].chain != history[-1].interaction.chain
 
 
 @pytest.mark.long
 def test_a_history_has_the_shape_of_a_real_one() -> None:
     topics, streams, callers, largest, longest, times = Counter[str](), Counter[str](), Counter[str](), 0, 0, set[int]()
     documents = Counter[str]()
-    for told in interactions(30_000):
-        interaction = told.interaction
+    for step in History(30_000):
+        interaction = step.interaction
         callers[interaction.caller] += 1
-        largest = max(largest, len(told.rows))
-        times.add(told.context.now.year)
-        documents.update(list(told.decision.documents))
-        for event, row in zip(told.decision.events, told.rows, strict=True):
+        largest = max(largest, len(step.rows))
+        times.add(step.context.now.year)
+        documents.update(list(step.decision.documents))
+        for event, row in zip(step.decision.events, step.rows, strict=True):
             topics[row.topic] += 1
             streams[row.stream] += 1
             longest = max(longest, event.attributes.get("versionscount", 0))
@@ -121,18 +150,18 @@ def test_a_history_has_the_shape_of_a_real_one() -> None:
 def _filled(url: str) -> Store:
     store = Store(url, public_url=URL)
     store.create()
-    for _ in fill(store, interactions(EVENTS)):
+    for _ in fill(store, History(EVENTS)):
         pass
     rebuild(store)
     return store
 
 
 def _rows(history: list[HistoryStep]) -> list[LogTableRow]:
-    return [row for told in history for row in table_rows(told.interaction, told.rows)]
+    return [row for step in history for row in table_rows(step.interaction, step.rows)]
 
 
 def _documents(history: list[HistoryStep]) -> dict[str, bytes]:
-    return {digest: content for told in history for digest, content in told.decision.documents.items()}
+    return {digest: content for step in history for digest, content in step.decision.documents.items()}
 
 
 def _read_model(store: Store) -> dict[str, list[tuple[Any, ...]]]:

@@ -15,7 +15,7 @@ from uuid import uuid4
 
 import psycopg
 import pytest
-from sqlalchemy import Connection, inspect
+from sqlalchemy import Connection, inspect, make_url
 
 from tests.support.postgres import SHORT_LIVED, NoPostgres, shared_server
 
@@ -83,6 +83,18 @@ def postgres_url(postgres_server: str) -> Iterator[str]:
     """An empty schema of its own."""
     with schema_of(postgres_server) as url:
         yield url
+
+
+@pytest.fixture
+def postgres_database_url(postgres_server: str) -> Iterator[str]:
+    """An empty database of its own: open transactions of other tests keep no replaced rows in its tables."""
+    url, name = make_url(postgres_server), f"t{uuid4().hex}"
+    with psycopg.connect(postgres_server, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+        try:
+            yield url.set(database=name).render_as_string(hide_password=False)
+        finally:
+            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @pytest.fixture
