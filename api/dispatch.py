@@ -47,7 +47,7 @@ from annals.commands.store.database.outages import describe_outage
 from annals.domain.errors import problems
 from annals.domain.errors.http_errors import StoreUnavailable, Unauthorized
 from annals.domain.errors.problems import Problem
-from annals.projections.entities.query import MissingDocument
+from annals.projections.entities.entity_documents import MissingDocument
 from annals.projections.log.answer_position import begin_answer
 
 _STOPPING_MESSAGE: Final = "the server is stopping; the log shows whether a write was carried out"

@@ -21,7 +21,7 @@ from annals.api.settings.settings import Settings
 from annals.commands.store.database import sql
 from annals.commands.store.log import Store
 from annals.domain.values.json_text import dumps, loads
-from annals.projections.entities.query import ViewPool
+from annals.projections.entities.view_pool import ViewPool
 from bench import samples
 from bench.figures import Figure, Want
 from bench.places import Place, serving

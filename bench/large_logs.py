@@ -30,12 +30,11 @@ from annals.projections.log.reader import Log
 from bench.figures import Figure, Want
 from bench.load import rate
 from bench.places import Place, serving
-from bench.watched import Run, run_annals, run_stage
+from bench.watched import GIGABYTE, Run, run_annals, run_stage
 
 EVENTS: Final = "ANNALS_BENCH_EVENTS"
 KEEP: Final = "ANNALS_BENCH_KEEP"
 DEFAULT_EVENTS: Final = 1_000_000
-GIGABYTE: Final = 1 << 30
 #: The most that ten million events may take on disk, the database and its archive together.
 MAX_BYTES: Final = 25 * GIGABYTE / 10_000_000
 #: The most memory that a step may take outside Spark.

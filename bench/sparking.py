@@ -21,10 +21,9 @@ from bench.figures import Figure, Want
 from bench.histories import URL, write_segments
 from bench.places import Place, serving
 from bench.stocking import stock
-from bench.watched import Run, run_stage
+from bench.watched import GIGABYTE, Run, run_stage
 
 SWITCH: Final = "ANNALS_BENCH_EVENTS"
-GIGABYTE: Final = 1 << 30
 CORES: Final = (1, 2)
 #: Events of a log, in stores in which logs grow large and in others.
 LARGE: Final = (100_000, 1_000_000)

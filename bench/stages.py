@@ -4,6 +4,7 @@ python -m bench.stages segments FOLDER EVENTS
 python -m bench.stages stock DATABASE FOLDER
 python -m bench.stages process DATABASE
 python -m bench.stages spark DATABASE FOLDER
+python -m bench.stages copy FOLDER TABLE
 python -m bench.stages read segments|annals|postgres PLACE
 """
 
@@ -114,6 +115,17 @@ def spark(database: str, folder: str) -> Seconds:
     return seconds
 
 
+def copy(folder: str, table: str) -> Seconds:
+    """The log of segments as one Parquet table, by Spark."""
+    from annals.spark_projections.session import session
+    from annals.spark_projections.sources import segments as source
+
+    seconds: Seconds = {}
+    with _timed(seconds, "all"):
+        source.read(session(connectors=()), folder).write.parquet(table)
+    return seconds
+
+
 def read(*places: str) -> Seconds:
     """A whole log taken from sources, every column of it; the second time, when all is warm. Seconds by source.
 
@@ -146,6 +158,7 @@ def main() -> None:
         "stock": stocked,
         "process": process,
         "spark": spark,
+        "copy": copy,
         "read": read,
     }
     print(json.dumps(acts[what](*given)))

@@ -19,6 +19,13 @@ from tests.support.serving import environment
 HEAP: Final = "2g"
 #: Cores of Spark.
 CORES: Final = 2
+GIGABYTE: Final = 1 << 30
+#: Settings of `annals` commands that use Spark.
+SPARK_SETTINGS: Final = {
+    "ANNALS_SPARK_MASTER": f"local[{CORES}]",
+    "ANNALS_SPARK_MEMORY": HEAP,
+    "ANNALS_SPARK_CONF": json.dumps({"spark.ui.enabled": "false", "spark.log.level": "OFF"}),
+}
 #: Seconds between looks at memory.
 _LOOK: Final = 0.5
 
@@ -38,8 +45,7 @@ class Run(NamedTuple):
 
 def run_stage(*arguments: str | Path, cores: int = CORES) -> Run:
     """What a process of `bench.stages` says of itself. Raises: RuntimeError when it fails."""
-    conf = json.dumps({"spark.ui.enabled": "false", "spark.log.level": "OFF"})
-    settings = {"ANNALS_SPARK_MASTER": f"local[{cores}]", "ANNALS_SPARK_MEMORY": HEAP, "ANNALS_SPARK_CONF": conf}
+    settings = SPARK_SETTINGS | {"ANNALS_SPARK_MASTER": f"local[{cores}]"}
     said, run = _watched([sys.executable, "-m", "bench.stages", *map(str, arguments)], settings)
     return run._replace(seconds=json.loads(said.splitlines()[-1]))
 

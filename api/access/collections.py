@@ -26,7 +26,7 @@ from annals.domain.errors import problems
 from annals.domain.errors.http_errors import Forbidden
 from annals.domain.registry.entities import Entity
 from annals.projections.access.stored_access import StoredAccess
-from annals.projections.entities.query import View
+from annals.projections.entities.view import View
 from annals.projections.log.answer_position import note_position
 from annals.projections.log.entities_outside_tree import EntitiesOutsideTree
 

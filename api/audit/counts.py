@@ -10,7 +10,7 @@ from annals.api.audit.responses import RequestedTable, TableContent, subject_xid
 from annals.api.http.query_params import query_params, single_value
 from annals.api.http.request import Request
 from annals.api.registry.open_registry import Registry
-from annals.projections.entities.query import View
+from annals.projections.entities.view import View
 
 COUNTS: Final = "counts"
 #: The accepted query parameters.

@@ -12,7 +12,7 @@ from annals.api.audit.responses import RequestedTable, TableContent, may_see_out
 from annals.api.http.request import Request
 from annals.api.registry.open_registry import Registry
 from annals.domain.values import xid as xids
-from annals.projections.entities.query import View
+from annals.projections.entities.view import View
 
 DIFF: Final = "diff"
 #: The accepted query parameters.

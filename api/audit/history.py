@@ -14,7 +14,7 @@ from annals.api.audit.request_params import parse_audit_params
 from annals.api.audit.responses import RequestedTable, TableContent, may_see_outside_tree, paginate, subject_xid
 from annals.api.http.request import Request
 from annals.api.registry.open_registry import Registry
-from annals.projections.entities.query import View
+from annals.projections.entities.view import View
 
 HISTORY: Final = "history"
 #: The accepted query parameters.

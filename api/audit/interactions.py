@@ -28,7 +28,7 @@ from annals.commands.store.hashes import Interaction
 from annals.domain.access.roles import Caller
 from annals.domain.errors import problems
 from annals.projections.audit.trail import Revision
-from annals.projections.entities.query import View
+from annals.projections.entities.view import View
 
 INTERACTIONS: Final = "interactions"
 #: The accepted parameters of the list and of a single interaction.

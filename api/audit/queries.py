@@ -13,7 +13,7 @@ from annals.domain.errors.problems import BadRequest
 from annals.domain.values import xid as xids
 from annals.projections.audit.entity_diff import EntityDiff
 from annals.projections.audit.trail import Revision
-from annals.projections.entities.query import View
+from annals.projections.entities.view import View
 
 #: Other paths of the streams at the root.
 _XID_ALIASES: Final = {"/modelsource": xids.MODEL}

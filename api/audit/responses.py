@@ -22,7 +22,7 @@ from annals.api.registry.open_registry import Registry
 from annals.domain.access.roles import Caller
 from annals.domain.errors import problems
 from annals.domain.values import xid as xids
-from annals.projections.entities.query import View
+from annals.projections.entities.view import View
 
 #: Number of segments before the path of an entity.
 _PREFIX_SEGMENTS: Final = 2

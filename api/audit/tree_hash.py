@@ -13,7 +13,7 @@ from annals.api.http.request import Request
 from annals.api.registry.open_registry import Registry
 from annals.domain.errors import problems
 from annals.domain.values import xid as xids
-from annals.projections.entities.query import View
+from annals.projections.entities.view import View
 
 HASH: Final = "hash"
 

@@ -15,7 +15,7 @@ from annals.api.http.query_params import QueryParams, invalid_param, single_valu
 from annals.domain.access.roles import Caller
 from annals.domain.values import xid as xids
 from annals.projections.audit.tree_hashes import KeyRange, TreePart, key_range_of, merge_parts, part_members
-from annals.projections.entities.query import View
+from annals.projections.entities.view import View
 
 #: The accepted query parameters.
 HASH_PARAMS: Final = ("asof", "from", "to", "parts", "at", "format")

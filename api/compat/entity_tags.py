@@ -11,9 +11,9 @@ from annals.api.http.conditional import NotModified
 from annals.api.http.request import Request
 from annals.commands.store.write_transaction import WriteTransaction
 from annals.domain.errors.http_errors import PreconditionFailed
-from annals.projections.entities.query import View
 from annals.projections.entities.rows import EntityRow
 from annals.projections.entities.transaction_view import TransactionView
+from annals.projections.entities.view import View
 
 _TAG: Final = re.compile(r'(W/)?"([^"]*)"')
 _CODING_SUFFIX: Final = re.compile(r"-(?:gzip|zstd)\Z")

@@ -28,7 +28,7 @@ from annals.domain.errors import problems
 from annals.domain.values import xid as xids
 from annals.projections.compat.definitions import group_object, member_ids, read_definition, version_by_uri
 from annals.projections.compat.versions import CompatVersion, CompatVersions
-from annals.projections.entities.query import View
+from annals.projections.entities.view import View
 
 
 class CompatReadContext(NamedTuple):

@@ -55,8 +55,8 @@ from annals.projections.compat.definitions import (
     schema_by_uri,
 )
 from annals.projections.compat.versions import CompatVersions
-from annals.projections.entities.query import View
 from annals.projections.entities.transaction_view import TransactionView
+from annals.projections.entities.view import View
 from annals.projections.log.answer_position import note_position
 
 #: Problems that a strictly validating model raises (LEG-706).

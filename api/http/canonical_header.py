@@ -13,7 +13,7 @@ from annals.domain.decisions.replication.copy_rights import authority_url, link_
 from annals.domain.replication.link import Link
 from annals.domain.values import xid as xids
 from annals.domain.values.json_text import loads
-from annals.projections.entities.query import ViewPool
+from annals.projections.entities.view_pool import ViewPool
 
 #: Seconds for which the links are cached. Other processes may change them.
 MAX_AGE_SECONDS: Final = 1.0

@@ -22,7 +22,7 @@ from annals.domain.messaging.resolve import ResolvedMessage, UnresolvedReference
 from annals.domain.model import ResourceType
 from annals.domain.values import xid as xids
 from annals.domain.values.json_text import loads
-from annals.projections.entities.query import View
+from annals.projections.entities.view import View
 from annals.projections.messaging.message_definitions import MessageDefinitions
 
 _ENTITY_KINDS = frozenset((PathKind.RESOURCE, PathKind.VERSION))

@@ -34,7 +34,7 @@ from annals.domain.errors import problems
 from annals.domain.messaging.findings import L2, L3, Finding, SchemaCheck
 from annals.domain.model import Model
 from annals.domain.values import xid as xids
-from annals.projections.entities.query import View
+from annals.projections.entities.view import View
 from annals.projections.messaging.findings import FindingCursor, LocatedFinding, read_findings
 
 FINDINGS: Final = "findings"

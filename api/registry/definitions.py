@@ -11,8 +11,8 @@ from annals.api.registry.header_attributes import HeaderCodec
 from annals.domain.model import Model, ResourceType, compile_model
 from annals.domain.values import xid as xids
 from annals.domain.values.json_text import loads
-from annals.projections.entities.query import View
 from annals.projections.entities.rows import EntityRow
+from annals.projections.entities.view import View
 
 
 class OutdatedDefinitions(Exception):

@@ -13,7 +13,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from annals.domain.values.xid import tree_key
-from annals.projections.entities.query import FoundEntity, ViewPool, found_entity
+from annals.projections.entities.found_entities import FoundEntity, found_entity
+from annals.projections.entities.view_pool import ViewPool
 
 if TYPE_CHECKING:
     from annals.projections.entities.sent_lookups import SentLookups  # imports psycopg, which SQLite does not need

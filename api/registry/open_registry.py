@@ -26,9 +26,9 @@ from annals.domain.decisions.world import DomainValidation
 from annals.domain.model.builtin import default_source
 from annals.projections.entities.apply import EntityProjection
 from annals.projections.entities.publications import SqlPublications
-from annals.projections.entities.query import ViewPool
 from annals.projections.entities.rebuild import rebuild_if_stale
 from annals.projections.entities.schema_versions import open_schemas
+from annals.projections.entities.view_pool import ViewPool
 from annals.projections.search import tables as search_tables
 
 

@@ -21,7 +21,7 @@ from annals.api.http.query_params import all_query_params, invalid_param, query_
 from annals.api.http.request import Request
 from annals.api.registry.log_head_watcher import POLL_SECONDS, LogHeadWatcher
 from annals.domain.errors.http_errors import PositionNotReached
-from annals.projections.entities.query import ViewPool
+from annals.projections.entities.view_pool import ViewPool
 
 WAITFOR: Final = "waitfor"
 TIMEOUT: Final = "timeout"

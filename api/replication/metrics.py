@@ -15,7 +15,7 @@ from prometheus_client.registry import Collector
 
 from annals.api.replication.representations import LINK_STATES, link_state_name, replication_lag
 from annals.api.replication.wiring import PassiveReplication
-from annals.projections.entities.query import ViewPool
+from annals.projections.entities.view_pool import ViewPool
 
 _LAG_HELP: Final = "Positions of the other registry's log that a link has not taken in, as of its last look."
 _STATE_HELP: Final = "1 for the state that a link is in."

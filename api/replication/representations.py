@@ -14,7 +14,7 @@ from annals.domain.errors import problems
 from annals.domain.errors.http_errors import Forbidden
 from annals.domain.replication.link import COLLECTION, Link
 from annals.domain.replication.link_document import PROPERTIES
-from annals.projections.entities.query import View
+from annals.projections.entities.view import View
 from annals.projections.replication.cycles import UPSTREAM_KEY
 from annals.projections.replication.link_state import NOTIFIED_KEY, LinkProgress
 from annals.projections.replication.log.link_status import DIFFERS, UNKNOWN

@@ -18,7 +18,7 @@ from annals.domain.errors.http_errors import Forbidden
 from annals.domain.model.validation.rfc3339 import to_utc
 from annals.domain.subscriptions.subscription import Subscription
 from annals.domain.subscriptions.subscription_document import SubscriptionSupport
-from annals.projections.entities.query import View
+from annals.projections.entities.view import View
 from annals.projections.log.reader import Log
 from annals.projections.outgoing.resolver import Resolver
 

@@ -24,7 +24,7 @@ from annals.commands.store.hashes import NO_INTERACTION
 from annals.domain.access.roles import Caller
 from annals.domain.decisions.world import Secret
 from annals.domain.subscriptions.subscription import Subscription
-from annals.projections.entities.query import View
+from annals.projections.entities.view import View
 from annals.projections.log.answer_position import note_position
 from annals.projections.subscriptions.state.subscriptions import CreatedSubscription
 

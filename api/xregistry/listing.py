@@ -22,8 +22,8 @@ from annals.domain.model import Model
 from annals.domain.values import xid as xids
 from annals.projections.entities.filters.pages import BY_ID, CollectionMembers, PageKey
 from annals.projections.entities.filters.row_overrides import RowOverrides
-from annals.projections.entities.query import View
 from annals.projections.entities.rows import EntityRow
+from annals.projections.entities.view import View
 from annals.projections.entities.xref import resource_types
 
 #: Maximum number of members in a page, because a page is held in memory.

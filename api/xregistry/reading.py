@@ -41,8 +41,10 @@ from annals.domain.values import xid as xids
 from annals.domain.values.json_text import dumps
 from annals.projections.entities.document_batches import DocumentBatches
 from annals.projections.entities.filters.row_overrides import RowOverrides
-from annals.projections.entities.query import FoundEntity, ListSubtree, View, ViewPool
+from annals.projections.entities.found_entities import FoundEntity
 from annals.projections.entities.rows import EntityRow
+from annals.projections.entities.view import ListSubtree, View
+from annals.projections.entities.view_pool import ViewPool
 from annals.projections.entities.visibility import EVERYTHING
 from annals.projections.entities.xref import without_resolved, xref_of
 from annals.projections.log.answer_position import note_position

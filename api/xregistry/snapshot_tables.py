@@ -12,7 +12,7 @@ from annals.api.http.response import Response
 from annals.api.registry.open_registry import Registry
 from annals.api.xregistry.snapshots import Snapshot
 from annals.domain.errors import problems
-from annals.projections.entities.query import View
+from annals.projections.entities.view import View
 
 
 async def stream_table_as_of(

@@ -19,7 +19,8 @@ from annals.api.http.response import Headers, Response
 from annals.api.registry.definitions import DefinitionsCache, RegistryDefinitions, read_definitions
 from annals.commands.store.clock import Clock, parse_time
 from annals.commands.store.hashes import Interaction
-from annals.projections.entities.query import View, ViewPool
+from annals.projections.entities.view import View
+from annals.projections.entities.view_pool import ViewPool
 from annals.projections.log.answer_position import note_position
 
 K = TypeVar("K")

@@ -41,9 +41,10 @@ from annals.domain.registry.events import EntityCreated
 from annals.projections.entities.filters.by_document import sort_key_of
 from annals.projections.entities.filters.pages import BY_ID
 from annals.projections.entities.filters.row_overrides import RowOverrides
-from annals.projections.entities.query import ListSubtree, View, ViewPool
 from annals.projections.entities.rows import EntityRow
 from annals.projections.entities.transaction_view import TransactionView
+from annals.projections.entities.view import ListSubtree, View
+from annals.projections.entities.view_pool import ViewPool
 from annals.projections.entities.xref import without_resolved, xref_of
 from annals.projections.log.answer_position import note_position
 

@@ -14,7 +14,8 @@ from annals.commands.store.clock import Clock, utc_now
 from annals.domain.access import grants, keys
 from annals.domain.access.grants import Grant
 from annals.domain.access.keys import ApiKey
-from annals.projections.entities.query import View, ViewPool
+from annals.projections.entities.view import View
+from annals.projections.entities.view_pool import ViewPool
 
 #: Seconds for which what was read is taken to be current.
 FRESH_SECONDS: Final = 0.5

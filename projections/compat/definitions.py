@@ -19,8 +19,8 @@ from annals.domain.decisions.compat import group_formats
 from annals.domain.values import xid as xids
 from annals.domain.values.json_text import dumps, loads_trusted
 from annals.projections.compat.versions import CompatVersion, CompatVersions
-from annals.projections.entities.query import View
 from annals.projections.entities.rows import EntityRow, EntityTimes, own_times
+from annals.projections.entities.view import View
 
 _JSON: Final = "application/json"
 

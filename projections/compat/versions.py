@@ -12,8 +12,8 @@ from annals.domain.values import xid as xids
 from annals.domain.values.json_text import Json, dumps, loads, loads_trusted
 from annals.projections.entities import xref
 from annals.projections.entities.id_keys import id_key
-from annals.projections.entities.query import View
 from annals.projections.entities.rows import EntityRow
+from annals.projections.entities.view import View
 
 #: Members of the façade that a Version of a Resource with an xref does not share with its target's Version.
 _VERSION_MEMBERS: Final = ("number", "id", "uri")

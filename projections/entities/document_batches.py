@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from annals.projections.entities.filters.selection import split_batches
-from annals.projections.entities.query import View
 from annals.projections.entities.rows import EntityRow
+from annals.projections.entities.view import View
 
 
 class DocumentBatches:

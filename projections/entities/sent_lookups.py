@@ -11,7 +11,7 @@ from annals.domain.values.xid import tree_key
 from annals.projections.database.connections import connect_server
 from annals.projections.database.drivers import PostgresDatabase
 from annals.projections.database.prepared_statements import PreparedStatements
-from annals.projections.entities.query import MANY_WITH_DEFINITIONS, MANY_WITH_DOCUMENTS
+from annals.projections.entities.found_entities import MANY_WITH_DEFINITIONS, MANY_WITH_DOCUMENTS
 
 
 class SentLookups:

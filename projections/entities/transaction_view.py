@@ -9,8 +9,8 @@ from annals.commands.store.write_transaction import WriteTransaction
 from annals.domain.values.xid import CAPABILITIES, MODEL
 from annals.projections.database import drivers
 from annals.projections.database.drivers import Database
-from annals.projections.entities.query import ListSubtree, View
 from annals.projections.entities.rows import EntityRow, entity_row
+from annals.projections.entities.view import ListSubtree, View
 
 
 class TransactionView(View):

@@ -17,8 +17,8 @@ from annals.domain.messaging.findings import (
 from annals.domain.model import Model
 from annals.domain.values import xid as xids
 from annals.domain.values.json_text import loads
-from annals.projections.entities.query import View
 from annals.projections.entities.rows import EntityRow
+from annals.projections.entities.view import View
 from annals.projections.entities.xref import RESOLVED_XREF, resource_types
 
 #: The number of cached entities that others refer to: neighbours share their Groups and their bases.

@@ -9,8 +9,8 @@ from annals.domain.messaging.resolve import MessageDefinition
 from annals.domain.registry.explicit_values import DEFAULT_MARKS
 from annals.domain.values import xid as xids
 from annals.domain.values.json_text import loads
-from annals.projections.entities.query import View
 from annals.projections.entities.rows import EntityRow
+from annals.projections.entities.view import View
 from annals.projections.entities.xref import xref_of
 
 

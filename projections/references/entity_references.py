@@ -19,8 +19,8 @@ from annals.domain.model.references import reference_values
 from annals.domain.values import dot_path
 from annals.domain.values import xid as xids
 from annals.domain.values.json_text import loads_trusted
-from annals.projections.entities.query import View
 from annals.projections.entities.rows import EntityRow
+from annals.projections.entities.view import View
 from annals.projections.references.reference import Reference, ReferenceState
 from annals.projections.references.schema_references import SchemaReferences
 

@@ -11,8 +11,8 @@ from annals.domain.confluent.schema_versions import NamedReference, SchemaVersio
 from annals.domain.confluent.subjects import GROUPS, RESOURCES, ContextIds, EntityMembers, group_xid, parse_subject
 from annals.domain.values import xid as xids
 from annals.domain.values.json_text import loads_trusted
-from annals.projections.entities.query import View
 from annals.projections.entities.rows import EntityRow
+from annals.projections.entities.view import View
 from annals.projections.references.reference import Reference, ReferenceState
 
 _SCHEMA_TYPE: Final = f"{GROUPS}.{RESOURCES}"

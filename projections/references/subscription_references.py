@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from annals.domain.subscriptions.subscription import Subscription
-from annals.projections.entities.query import View
 from annals.projections.entities.rows import EntityRow
+from annals.projections.entities.view import View
 from annals.projections.events.event_families import EventFamily, published_events
 from annals.projections.references.reference import Reference, ReferenceState
 from annals.projections.subscriptions.event_messages import EventMessage, SubscriptionFilter

@@ -9,7 +9,7 @@ from typing import Any, Final
 from annals.domain.errors.http_errors import InvalidLink
 from annals.domain.replication.cycles import cycle_text, describe_link, find_path, parse_hops
 from annals.domain.replication.link import LOG, PUSH, Link
-from annals.projections.entities.query import View
+from annals.projections.entities.view import View
 from annals.projections.replication.link_state import LinkStates
 from annals.projections.replication.link_worker import LinkWorkerContext
 from annals.projections.replication.remote.remote_client import RemoteClient, RemoteError

@@ -15,7 +15,7 @@ from annals.domain.access.roles import Caller, Role
 from annals.domain.decisions.commands import Command
 from annals.domain.replication.link import Link
 from annals.domain.replication.link_document import CREDENTIAL
-from annals.projections.entities.query import ViewPool
+from annals.projections.entities.view_pool import ViewPool
 from annals.projections.outgoing.resolver import Resolver
 from annals.projections.replication.link_state import LinkStates
 from annals.projections.replication.remote.remote_client import RemoteClient

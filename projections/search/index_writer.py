@@ -18,8 +18,10 @@ from annals.domain.values import xid as xids
 from annals.domain.values.json_text import loads_trusted
 from annals.projections.database.drivers import Database
 from annals.projections.entities.changed_rows import changed_keys, rows_as_of
-from annals.projections.entities.query import MissingDocument, View, ViewPool
+from annals.projections.entities.entity_documents import MissingDocument
 from annals.projections.entities.rows import ROW_COLUMNS, EntityRow, stored_row
+from annals.projections.entities.view import View
+from annals.projections.entities.view_pool import ViewPool
 from annals.projections.log.positions import find_position, save_position
 from annals.projections.search import segments, tables
 from annals.projections.search.blocks import encode_entity

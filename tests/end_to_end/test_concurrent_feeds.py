@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 
-from annals.projections.entities.query import ViewPool
+from annals.projections.entities.view_pool import ViewPool
 from annals.projections.events.xregistry_events import XRegistryEvents
 from tests.support.serving import serving
 

@@ -20,10 +20,10 @@ from annals.api.cli.error_lines import exit_outcome
 from annals.commands.store.database import tables as written
 from annals.commands.store.log import Store
 from annals.commands.verify.verify_log import verify_log, verify_row_hashes
-from annals.projections.entities.query import ViewPool
 from annals.projections.entities.tables import tables
 from annals.projections.entities.verify.verify_history import verify_history
 from annals.projections.entities.verify.verify_index import verify_index
+from annals.projections.entities.view_pool import ViewPool
 from annals.projections.log.positions import POSITIONS
 from annals.projections.replication import tables as replication
 from annals.projections.replication.compat.sent_objects import SentObjects

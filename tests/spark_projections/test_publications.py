@@ -8,9 +8,9 @@ from pyspark.sql import SparkSession
 from sqlalchemy import select
 
 from annals.commands.store.log import Store
-from annals.projections.entities.query import ViewPool
 from annals.projections.entities.rows import PUBLICATION_COLUMNS
 from annals.projections.entities.tables import tables
+from annals.projections.entities.view_pool import ViewPool
 from annals.projections.log.table_rows import table_rows
 from annals.spark_projections.log_schema import LOG_SCHEMA
 from annals.spark_projections.read_model.published_rows import published_rows

@@ -14,8 +14,9 @@ from annals.domain.search.query import Query
 from annals.domain.search.texts import SearchedEntity, is_searched, searched_entity
 from annals.domain.values import xid as xids
 from annals.domain.values.json_text import loads_trusted
-from annals.projections.entities.query import View, ViewPool
 from annals.projections.entities.rows import EntityRow
+from annals.projections.entities.view import View
+from annals.projections.entities.view_pool import ViewPool
 from annals.projections.search.index_writer import IndexWriter
 from annals.projections.subscriptions.state.delivery_store import DeliveryStore
 

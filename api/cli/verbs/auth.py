@@ -199,7 +199,7 @@ def _signed_in_name(url: str, token: str) -> str:
 def _stored_access(settings: Settings) -> StoredAccess | None:
     """The API keys and grants in the store; None without a store."""
     from annals.projections.access.stored_access import StoredAccess
-    from annals.projections.entities.query import ViewPool
+    from annals.projections.entities.view_pool import ViewPool
 
     if not settings.api_keys:
         try:

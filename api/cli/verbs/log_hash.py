@@ -17,7 +17,7 @@ from annals.commands.store.log import Store
 from annals.domain.access.roles import CONSOLE
 from annals.projections.audit.hash_comparison import HashDifference, HashQuery, HashSource, first_difference
 from annals.projections.audit.tree_hashes import part_members
-from annals.projections.entities.query import View
+from annals.projections.entities.view import View
 
 AsOf = Annotated[str | None, typer.Option("--asof", help="A moment: a position, a time or a correlation id.")]
 Against = Annotated[str | None, typer.Option("--against", metavar="URL", help="Root of a registry to compare with.")]

@@ -21,7 +21,7 @@ from annals.api.cli.verbs.log import open_store
 from annals.commands.store.log import Store
 from annals.projections.audit.entity_diff import EntityDiff
 from annals.projections.audit.trail import Revision
-from annals.projections.entities.query import View
+from annals.projections.entities.view import View
 
 PathArgument = Annotated[str, typer.Argument(help="The xid of an entity or collection; / is the registry.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object per line, as the HTTP API does.")]

@@ -18,9 +18,9 @@ from annals.api.settings.settings import Settings
 from annals.commands.documents.document_checker import CheckLimits, DocumentChecker
 from annals.commands.store.log import Store
 from annals.projections.database.drivers import database_of
-from annals.projections.entities.query import ViewPool
 from annals.projections.entities.rebuild import PrecomputedRows, RebuildDiverged, RebuildReport
 from annals.projections.entities.rebuild import rebuild as make_anew
+from annals.projections.entities.view_pool import ViewPool
 from annals.projections.log.reader import Log
 from annals.projections.search import tables as search_tables
 from annals.projections.search.index_writer import IndexWriter

@@ -48,7 +48,7 @@ from annals.domain.confluent.subjects import (
 )
 from annals.domain.errors.problems import NotFound, Problem
 from annals.domain.values import xid as xids
-from annals.projections.entities.query import View
+from annals.projections.entities.view import View
 from annals.projections.log.answer_position import note_position
 
 Read = Callable[[ConfluentRead], Response]

@@ -22,7 +22,7 @@ from annals.api.xregistry.snapshots import Snapshots
 from annals.domain.confluent.settings import LEVEL, effective_config, effective_mode
 from annals.domain.confluent.subjects import ContextIds, Subject, parse_context
 from annals.domain.values.json_text import Json
-from annals.projections.entities.query import View
+from annals.projections.entities.view import View
 
 SUBJECTS: Final = "subjects"
 #: Maximum number of subjects in an answer.

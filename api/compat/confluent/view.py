@@ -45,8 +45,8 @@ from annals.domain.decisions.confluent.register import refused_schema
 from annals.domain.values import xid as xids
 from annals.domain.values.json_text import loads_trusted
 from annals.projections.entities.filters.selection import split_batches
-from annals.projections.entities.query import View
 from annals.projections.entities.rows import EntityRow
+from annals.projections.entities.view import View
 
 #: Entities that a view keeps in memory.
 _KEPT_ENTITIES: Final = 1000

@@ -13,7 +13,7 @@ from annals.domain.access.roles import Caller
 from annals.domain.errors import problems
 from annals.domain.errors.http_errors import Forbidden
 from annals.domain.values import xid as xids
-from annals.projections.entities.query import View
+from annals.projections.entities.view import View
 from annals.projections.references.entity_references import EntityReferences
 from annals.projections.references.reachable import reachable
 from annals.projections.references.reference import Reference

@@ -21,7 +21,7 @@ from annals.api.xregistry.snapshot_tables import stream_table_as_of
 from annals.api.xregistry.snapshots import Snapshots
 from annals.domain.confluent.subjects import ContextIds
 from annals.domain.model import Model
-from annals.projections.entities.query import View
+from annals.projections.entities.view import View
 from annals.projections.events.event_families import EventFamily
 from annals.projections.references.entity_references import EntityReferences
 from annals.projections.references.schema_references import SchemaReferences

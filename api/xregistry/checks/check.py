@@ -29,7 +29,7 @@ from annals.domain.decisions.rules.formats import NO_RULE
 from annals.domain.errors.problems import NotFound
 from annals.domain.values import xid as xids
 from annals.domain.values.json_text import loads
-from annals.projections.entities.query import View
+from annals.projections.entities.view import View
 from annals.projections.entities.xref import xref_of
 
 _TRANSITIVE: Final = "_transitive"

@@ -18,8 +18,8 @@ from annals.domain.errors import problems
 from annals.domain.errors.problems import BadRequest
 from annals.domain.values import xid as xids
 from annals.domain.values.json_text import loads
-from annals.projections.entities.query import View
 from annals.projections.entities.rows import EntityRow
+from annals.projections.entities.view import View
 
 #: The parameters of a side, by whether it is the left one: the Version and the moment.
 _VERSION: Final = {True: "left", False: "right"}

@@ -21,7 +21,7 @@ from annals.api.xregistry.search.request_params import SearchParams, parse_searc
 from annals.domain.search.matching import matches
 from annals.domain.search.query import Query
 from annals.domain.search.texts import SearchedEntity, TextPlace
-from annals.projections.entities.query import View
+from annals.projections.entities.view import View
 from annals.projections.search.index_reader import IndexReader
 from annals.projections.search.search import ResultPage, search
 

@@ -30,8 +30,8 @@ from annals.projections.compat.definitions import (
     version_by_uri,
 )
 from annals.projections.compat.versions import CompatVersion, CompatVersions
-from annals.projections.entities.query import View
 from annals.projections.entities.rows import EntityRow
+from annals.projections.entities.view import View
 from annals.projections.replication.compat import client
 from annals.projections.replication.link_worker import LinkWorkerContext
 

@@ -12,7 +12,7 @@ from annals.domain.values import xid as xids
 from annals.domain.values.json_text import loads
 from annals.projections.audit.hash_comparison import HashDifference, HashQuery, HashSource, differences
 from annals.projections.audit.tree_hashes import KeyRange, TreeHashes, key_range_of, part_members
-from annals.projections.entities.query import View
+from annals.projections.entities.view import View
 from annals.projections.replication.remote.remote_client import RemoteClient, RemoteError
 
 #: The status of a registry that does not know the requested position.

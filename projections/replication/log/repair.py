@@ -13,7 +13,7 @@ from annals.domain.registry.events import EntityEvent
 from annals.domain.replication.link import Link
 from annals.domain.values import xid as xids
 from annals.projections.audit.hash_comparison import HashDifference
-from annals.projections.entities.query import View
+from annals.projections.entities.view import View
 from annals.projections.replication.link_worker import LinkWorkerContext
 from annals.projections.replication.log.comparison import (
     ComparedHashes,

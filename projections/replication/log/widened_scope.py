@@ -19,7 +19,7 @@ from annals.domain.replication.scope import LinkScope
 from annals.domain.values import xid as xids
 from annals.domain.values.json_text import loads
 from annals.projections.audit.hash_comparison import HashDifference
-from annals.projections.entities.query import View
+from annals.projections.entities.view import View
 from annals.projections.log.reader import Log
 from annals.projections.replication.link_state import LinkProgress
 from annals.projections.replication.link_worker import LinkWorkerContext

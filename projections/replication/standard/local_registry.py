@@ -12,8 +12,8 @@ from annals.domain.registry.events import EntityDeleted, EntityEvent
 from annals.domain.replication import LINK
 from annals.domain.values import xid as xids
 from annals.domain.values.json_text import loads
-from annals.projections.entities.query import View
 from annals.projections.entities.rows import EntityRow
+from annals.projections.entities.view import View
 from annals.projections.replication.standard.comparable import (
     NO_CONTENT,
     ComparableGroup,

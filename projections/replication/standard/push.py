@@ -18,7 +18,7 @@ from annals.domain.registry.events import EntityDeleted, EntityEvent, EntityRefr
 from annals.domain.replication import LINK
 from annals.domain.replication.link import Link
 from annals.domain.values import xid as xids
-from annals.projections.entities.query import View
+from annals.projections.entities.view import View
 from annals.projections.events.feed import interactions
 from annals.projections.replication.link_worker import LinkWorkerContext
 from annals.projections.replication.remote.remote_client import RemoteClient, RemoteError

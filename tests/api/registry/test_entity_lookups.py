@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from annals.api.registry.entity_lookups import EntityLookups
-from annals.projections.entities.query import FoundEntity, ViewPool
+from annals.projections.entities.found_entities import FoundEntity
 from annals.projections.entities.sent_lookups import SentLookups
+from annals.projections.entities.view_pool import ViewPool
 from tests.support.registries.in_process import create, serving
 
 

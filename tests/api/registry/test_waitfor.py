@@ -12,7 +12,7 @@ import pytest
 
 from annals.api.registry.waitfor import MAX_POSITION
 from annals.domain.access.roles import Caller, Role
-from annals.projections.entities.query import View
+from annals.projections.entities.view import View
 from tests.support.registries.in_process import Api, create, serving
 
 HEADER: Final = "annals-position"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from annals.projections.entities.query import ViewPool
+from annals.projections.entities.view_pool import ViewPool
 from annals.projections.events.event_families import XRegistryFamily
 from annals.projections.events.xregistry_events import XRegistryEvents
 from annals.projections.subscriptions.preview import MAX_SECONDS, Preview

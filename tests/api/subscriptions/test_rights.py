@@ -17,7 +17,7 @@ from annals.api.auth.tokens import FixedTokenVerifier, parse_fixed_tokens
 from annals.api.subscriptions.owner_rights import CACHE_SECONDS, OwnerRights
 from annals.domain.subscriptions.subscription import Subscription
 from annals.projections.access.stored_access import FRESH_SECONDS, StoredAccess
-from annals.projections.entities.query import ViewPool
+from annals.projections.entities.view_pool import ViewPool
 from tests.api.access.conftest import access_api
 from tests.api.auth.test_jwt import KEY, jwk, token
 from tests.api.subscriptions.test_deliveries import delivering

@@ -15,7 +15,7 @@ from annals.api.subscriptions.secrets import StoredSecrets
 from annals.commands.store.compression.state_compression import decompress_state
 from annals.commands.store.log import Store
 from annals.commands.store.secrets import Vault
-from annals.projections.entities.query import ViewPool
+from annals.projections.entities.view_pool import ViewPool
 from tests.support.registries.in_process import Api, create, serving
 from tests.support.subscribing import BODY, KEY, SINK, TOKENS, bearer
 

@@ -10,7 +10,8 @@ import httpx
 import pytest
 
 from annals.projections.database.connections import PostgresReadConnection, SqliteReadConnection
-from annals.projections.entities.query import View, ViewPool
+from annals.projections.entities.view import View
+from annals.projections.entities.view_pool import ViewPool
 from tests.support.registries.in_process import BASE, MODEL, NOW, Api, create, serving
 
 LINK = "<http://h/r>;rel=xregistry-root"

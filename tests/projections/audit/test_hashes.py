@@ -16,9 +16,9 @@ from annals.domain.registry.events import EntityEvent
 from annals.domain.values import xid as xids
 from annals.projections.audit import tree_hashes
 from annals.projections.audit.tree_hashes import EMPTY_PART, KeyRange, TreePart, key_range_of, merge_parts
-from annals.projections.entities.query import View
 from annals.projections.entities.rows import COMPRESSED_ATTRIBUTES, compress_attributes
 from annals.projections.entities.tables import tables
+from annals.projections.entities.view import View
 from tests.support.examples import examples
 from tests.support.registries.recorded import Registry
 from tests.support.registries.requests import delete_all_rows

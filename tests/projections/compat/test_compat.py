@@ -25,7 +25,7 @@ from annals.domain.decisions.commands import (
 from annals.projections.compat.versions import CompatVersion, CompatVersions
 from annals.projections.entities.apply import EntityProjection
 from annals.projections.entities.publications import SqlPublications
-from annals.projections.entities.query import ViewPool
+from annals.projections.entities.view_pool import ViewPool
 from tests.support.compat_commands import URL, C, G, M, S, delete, post, put_group, source
 
 SR = URL + SCHEMAREGISTRY.base

@@ -37,11 +37,12 @@ from annals.domain.values import xid as xids
 from annals.projections.compat.versions import CompatVersions
 from annals.projections.entities.apply import EntityProjection
 from annals.projections.entities.publications import SqlPublications
-from annals.projections.entities.query import View, ViewPool
 from annals.projections.entities.rebuild import rebuild
 from annals.projections.entities.rows import publication_row
 from annals.projections.entities.tables import tables
 from annals.projections.entities.verify.verify_history import verify_history
+from annals.projections.entities.view import View
+from annals.projections.entities.view_pool import ViewPool
 from tests.support.compat_commands import URL, C, G, M, S, delete, post, put_group, source
 from tests.support.examples import examples
 from tests.support.read_model import read_model_rows

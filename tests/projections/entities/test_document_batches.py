@@ -10,8 +10,9 @@ from itertools import chain, pairwise
 import pytest
 
 from annals.projections.entities.document_batches import DocumentBatches
+from annals.projections.entities.entity_documents import SMALL_DOCUMENT_BYTES, MissingDocument
 from annals.projections.entities.filters.selection import BATCH_MEMBERS
-from annals.projections.entities.query import SMALL_DOCUMENT_BYTES, MissingDocument, View
+from annals.projections.entities.view import View
 from tests.support.registries.recorded import Registry
 
 FILES = "/dirs/d/files"

@@ -21,8 +21,8 @@ from annals.projections.entities.filters import missing_attributes, pages
 from annals.projections.entities.filters.by_document import matches, sort_key_of
 from annals.projections.entities.filters.pages import PageKey
 from annals.projections.entities.leaves import MAX_LEAVES
-from annals.projections.entities.query import View
 from annals.projections.entities.rows import EntityRow
+from annals.projections.entities.view import View
 from tests.support.examples import examples
 from tests.support.registries.recorded import Registry
 

@@ -17,7 +17,7 @@ from annals.projections.database.connections import PLANNER_SETTINGS
 from annals.projections.database.drivers import Values
 from annals.projections.entities.filters.scan import ScannedMembers, ScanSelection
 from annals.projections.entities.past_database import PastDatabase
-from annals.projections.entities.query import View
+from annals.projections.entities.view import View
 from tests.projections.entities.test_filters import BASE, MODEL, emptied, entities, filters, tree
 from tests.support.examples import examples
 from tests.support.plans import Explained

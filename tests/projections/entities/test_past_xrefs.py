@@ -9,7 +9,7 @@ from typing import Any
 from annals.commands.store.log import Store
 from annals.domain.model.builtin import default_source
 from annals.projections.database import drivers
-from annals.projections.entities.query import PastView
+from annals.projections.entities.view import PastView
 from annals.projections.entities.xref import xref_of
 from tests.support.registries.in_process import Api, create, serving
 

@@ -8,8 +8,8 @@ import pytest
 
 from annals.projections.database import drivers
 from annals.projections.database.connections import PLANNER_SETTINGS
-from annals.projections.entities import query
 from annals.projections.entities.index_values import text_value
+from annals.projections.entities.view import View
 from tests.support.plans import explained
 from tests.support.registries.recorded import Registry
 from tests.support.stores import analyze
@@ -69,7 +69,7 @@ def test_attribute_queries_read_an_index_range(large: Registry, condition: str) 
 def subtree_plan(registry: Registry, xid: str, *types: str) -> str:
     """The plan of `View.subtree`."""
     with explained(registry) as db:
-        list(query.View(db).subtree(xid, types or None))
+        list(View(db).subtree(xid, types or None))
         return db.plans[-1]
 
 

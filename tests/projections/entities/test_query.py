@@ -7,7 +7,8 @@ import tracemalloc
 import pytest
 
 from annals.domain.values import xid as xids
-from annals.projections.entities.query import MissingDocument, View
+from annals.projections.entities.entity_documents import MissingDocument
+from annals.projections.entities.view import View
 from tests.support.registries.recorded import Registry
 
 

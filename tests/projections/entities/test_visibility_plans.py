@@ -9,7 +9,7 @@ import pytest
 
 from annals.domain.access.roles import Caller, Role
 from annals.domain.filters import PathScope, Sort, parse_filter
-from annals.projections.entities.query import View
+from annals.projections.entities.view import View
 from annals.projections.entities.visibility import Visibility
 from tests.projections.entities.test_filters import MODEL
 from tests.support.plans import Explained, explained

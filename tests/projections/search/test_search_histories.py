@@ -16,7 +16,7 @@ from annals.domain.access.roles import Caller, Role
 from annals.domain.model.builtin import default_source
 from annals.domain.search.matching import ResultKey
 from annals.domain.search.query import parse_query
-from annals.projections.entities.query import View
+from annals.projections.entities.view import View
 from annals.projections.entities.visibility import Visibility
 from annals.projections.search import search as search_module
 from annals.projections.search.index_reader import IndexReader

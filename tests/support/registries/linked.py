@@ -40,8 +40,8 @@ from annals.domain.replication.link import Link
 from annals.domain.values import xid as xids
 from annals.projections.entities.apply import EntityProjection
 from annals.projections.entities.publications import SqlPublications
-from annals.projections.entities.query import ViewPool
 from annals.projections.entities.schema_versions import open_schemas
+from annals.projections.entities.view_pool import ViewPool
 from annals.projections.outgoing.destination_guard import DestinationGuard
 from annals.projections.replication.link_state import LinkStates
 from annals.projections.replication.link_worker import LinkWorkerContext

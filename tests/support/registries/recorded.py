@@ -11,8 +11,8 @@ from annals.domain.decisions.world import Decision
 from annals.domain.registry.events import EntityEvent
 from annals.projections.entities.apply import EntityProjection
 from annals.projections.entities.leaves import MAX_LEAVES, leaves
-from annals.projections.entities.query import ViewPool
 from annals.projections.entities.rows import entity_row
+from annals.projections.entities.view_pool import ViewPool
 from tests.support.read_model import read_model_rows
 from tests.support.registries.history import History
 from tests.support.stores import analyze

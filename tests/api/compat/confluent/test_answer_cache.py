@@ -12,7 +12,7 @@ import pytest
 from annals.api.compat.confluent import routes
 from annals.api.compat.confluent.paths import BASE
 from annals.domain.model.builtin import default_source
-from annals.projections.entities.query import View
+from annals.projections.entities.view import View
 from tests.support.registries.in_process import Api, create, serving
 
 INT: Final = {"schema": '"int"'}

@@ -12,7 +12,7 @@ from annals.api.compat.confluent.paths import BASE
 from annals.domain.model.builtin import default_source
 from annals.domain.values.json_text import dumps
 from annals.projections.entities.filters.selection import BATCH_MEMBERS
-from annals.projections.entities.query import View
+from annals.projections.entities.view import View
 from tests.support.registries.in_process import Api, create, serving
 
 COUNT: Final = 2 * BATCH_MEMBERS + 1

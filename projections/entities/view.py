@@ -5,17 +5,13 @@ A View reads through one connection. Inside a transaction, all its results belon
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from copy import copy
 from itertools import chain
-from typing import Any, Final, NamedTuple, Self
+from typing import Final, Self
 
 from sqlalchemy import Connection
 
-from annals.commands.store.compression.document_compression import decompress_document, document_size
-from annals.commands.store.mapper import UnreadableEvent
 from annals.domain.access.roles import Caller
 from annals.domain.filters import EntityFilter, Sort
 from annals.domain.values.xid import (
@@ -33,18 +29,26 @@ from annals.projections.audit.registry_diff import RegistryDiff
 from annals.projections.audit.trail import AuditTrail
 from annals.projections.audit.tree_hashes import TreeHashes
 from annals.projections.database import drivers
-from annals.projections.database.connections import ReadConnection, connect
 from annals.projections.database.drivers import Database
 from annals.projections.entities import xref
 from annals.projections.entities.attribute_index import INDEX_NAME
 from annals.projections.entities.changed_rows import changed_keys, rows_as_of
-from annals.projections.entities.collection_stream import ENTITY_SINCE, CollectionStream, stream_collection
+from annals.projections.entities.entity_documents import document_content, read_document, read_small_documents
 from annals.projections.entities.filters.missing_attributes import MissingAttributeCache
 from annals.projections.entities.filters.pages import CollectionMembers
 from annals.projections.entities.filters.row_overrides import RowOverrides
 from annals.projections.entities.filters.scan import ScannedMembers, ScanSelection
 from annals.projections.entities.filters.selection import Selection
 from annals.projections.entities.filters.sql import ALWAYS, SqlFragment, among_types, and_, join_fragments
+from annals.projections.entities.found_entities import (
+    DEFINITIONS,
+    ROW_WIDTH,
+    WITH_DEFINITIONS,
+    WITH_DOCUMENT,
+    FoundEntity,
+    exact_row,
+    found_entity,
+)
 from annals.projections.entities.id_keys import LAST_ID_KEY, id_key_bound
 from annals.projections.entities.past_database import PastDatabase
 from annals.projections.entities.publications import StoredPublications
@@ -52,69 +56,24 @@ from annals.projections.entities.references import StoredReferences
 from annals.projections.entities.rows import ROW_COLUMNS, EntityRow, stored_row
 from annals.projections.entities.schema_versions import StoredSchemas
 from annals.projections.entities.stored_links import StoredLinks
-from annals.projections.entities.tables import tables
-from annals.projections.entities.type_counts import TypeCountCache, TypeCounts
+from annals.projections.entities.type_counts import TypeCounts
 from annals.projections.entities.visibility import EVERYTHING, Visibility
-from annals.projections.log.answer_position import note_position
 from annals.projections.log.entities_outside_tree import EntitiesOutsideTree
-from annals.projections.log.positions import checked_position, find_position, read_position
+from annals.projections.log.positions import find_position, read_position
 from annals.projections.log.reader import Log
 from annals.projections.subscriptions.state.subscriptions import StoredSubscriptions
 
 _COLUMNS: Final = ", ".join(ROW_COLUMNS)
-_ROW_WIDTH: Final = len(ROW_COLUMNS)
 _SELECT_ENTITY: Final = f"SELECT {_COLUMNS} FROM entity WHERE tree_key = ?"
-_DEFINITIONS: Final = ", ".join(ENTITY_SINCE.format(tree_key(name)) for name in (MODEL, CAPABILITIES))
-_SELECT_DEFINITIONS: Final = f"SELECT {_DEFINITIONS}"
-_INDEX_POSITION: Final = f"(SELECT max(position) FROM projection WHERE name = '{INDEX_NAME}')"
-_POSITION: Final = "(SELECT position FROM projection WHERE name = 'entities')"
-_SELECT_HEADS: Final = f"SELECT {_POSITION}, {_DEFINITIONS}, {_INDEX_POSITION}"
-_WITH_DEFINITIONS: Final = (
-    f"SELECT entity.*, {_DEFINITIONS}, {_POSITION} FROM (SELECT 1) AS always LEFT JOIN entity ON entity.tree_key = ?"
-)
-_WITH_DOCUMENT: Final = (
-    f"SELECT entity.*, {_DEFINITIONS}, {_POSITION}, document.bytes FROM (SELECT 1) AS always"
-    " LEFT JOIN entity ON entity.tree_key = ? LEFT JOIN document ON document.sha256 = entity.document"
-)
-#: `_WITH_DEFINITIONS` and `_WITH_DOCUMENT` for the keys of a `Database.list_table`; the key comes first.
-MANY_WITH_DEFINITIONS: Final = (
-    f"SELECT k.key, entity.*, {_DEFINITIONS}, {_POSITION} FROM {{}} AS k LEFT JOIN entity ON entity.tree_key = k.key"
-)
-MANY_WITH_DOCUMENTS: Final = (
-    f"SELECT k.key, entity.*, {_DEFINITIONS}, {_POSITION}, document.bytes FROM {{}} AS k"
-    " LEFT JOIN entity ON entity.tree_key = k.key LEFT JOIN document ON document.sha256 = entity.document"
-)
+_SELECT_DEFINITIONS: Final = f"SELECT {DEFINITIONS}"
 _SELECT_SUBTREE: Final = f"SELECT {_COLUMNS} FROM entity WHERE {{}} ORDER BY tree_key"
 _IN_COLLECTION: Final = "FROM entity WHERE {} ORDER BY id_key"
 _SELECT_OF_TYPE: Final = f"SELECT {_COLUMNS} {_IN_COLLECTION}"
 _SELECT_PRIVATES: Final = f"SELECT xid, private {_IN_COLLECTION}"
-_LOCKED_TABLES: Final = tuple(table.name for table in tables())
-_SELECT_DOCUMENT: Final = "SELECT bytes FROM document WHERE sha256 = ?"
-#: Bytes up to which a document is small: many of them are held in memory together.
-SMALL_DOCUMENT_BYTES: Final = 16 << 10
-_SELECT_SMALL_DOCUMENTS: Final = (
-    f"SELECT sha256, bytes FROM document WHERE {{}} AND length(bytes) <= {SMALL_DOCUMENT_BYTES}"
-)
 
 
 #: Lists the entities of some types below an entity or collection, in tree order.
 ListSubtree = Callable[[str, Collection[str]], Iterator[EntityRow]]
-
-
-class FoundEntity(NamedTuple):
-    """An entity, or None; the positions of the model and the capabilities (see `View.definitions`); its document.
-
-    position: of the state in which it was found. content: empty if the entity has no document, or if it was not wanted.
-    """
-
-    row: EntityRow | None
-    definitions: tuple[int, int]
-    position: int
-    content: bytes = b""
-
-
-class MissingDocument(LookupError):
-    """An entity refers to a document that the store does not have: the store was damaged."""
 
 
 class View:
@@ -254,11 +213,11 @@ class View:
 
     def entity(self, xid: str) -> EntityRow | None:
         """The live entity with exactly this xid, including letter case. Cost: one lookup by primary key."""
-        return self._if_visible(_exact_row(self._db.look_up(_SELECT_ENTITY, (tree_key(xid),)), xid))
+        return self._if_visible(exact_row(self._db.look_up(_SELECT_ENTITY, (tree_key(xid),)), xid))
 
     def look_up(self, xid: str, with_document: bool = False) -> FoundEntity:
         """`entity`, `definitions` and, if wanted, the entity's document in one statement. Raises: MissingDocument."""
-        values = self._db.look_up(_WITH_DOCUMENT if with_document else _WITH_DEFINITIONS, (tree_key(xid),))
+        values = self._db.look_up(WITH_DOCUMENT if with_document else WITH_DEFINITIONS, (tree_key(xid),))
         return found_entity(values, xid)
 
     def entities(self, xids: Sequence[str]) -> list[EntityRow]:
@@ -360,44 +319,11 @@ class View:
 
     def document(self, sha256: str) -> bytes:
         """The bytes of a document. Raises: MissingDocument."""
-        row = self._db.look_up(_SELECT_DOCUMENT, (sha256,))
-        if row is None:
-            raise MissingDocument(sha256)
-        return decompress_document(sha256, row[0])
+        return read_document(self._db, sha256)
 
     def small_documents(self, sha256s: Iterable[str]) -> dict[str, bytes]:
         """The bytes of those documents that are small, in one statement. Leaves out damaged and missing ones."""
-        statement = _SELECT_SMALL_DOCUMENTS.format(self._db.in_list("sha256"))
-        rows = self._db.all(statement, (self._db.list_parameter(sha256s),))
-        return dict(_readable_documents(rows))
-
-
-class SnapshotView(View):
-    """A view in a snapshot transaction. heads: the result of `_SELECT_HEADS` in it."""
-
-    def __init__(
-        self,
-        db: Database,
-        missing_attributes: MissingAttributeCache,
-        type_counts: TypeCountCache,
-        heads: Sequence[int | None],
-    ) -> None:
-        super().__init__(db, missing_attributes)
-        self._type_counts = type_counts
-        self._position, self._model, self._capabilities, index = (checked_position(head or 0) for head in heads)
-        self._index_position = self._position if heads[-1] is None else index
-
-    def position(self) -> int:
-        return self._position
-
-    def index_position(self) -> int:
-        return self._index_position
-
-    def _all_counts(self) -> TypeCounts:
-        return self._type_counts.counts(self._db, self._position, super()._all_counts)
-
-    def definitions(self) -> tuple[int, int]:
-        return self._model, self._capabilities
+        return read_small_documents(self._db, sha256s)
 
 
 class PastView(View):
@@ -453,14 +379,14 @@ class PastView(View):
         return self._definitions
 
     def entity(self, xid: str) -> EntityRow | None:
-        return self._if_visible(_exact_row(self._past_db.entity(tree_key(xid)), xid))
+        return self._if_visible(exact_row(self._past_db.entity(tree_key(xid)), xid))
 
     def look_up(self, xid: str, with_document: bool = False) -> FoundEntity:
         if not with_document:
             return FoundEntity(self.entity(xid), self.definitions(), self._position)
         values = self._past_db.entity_with_document(tree_key(xid))
-        row = _exact_row(values[:_ROW_WIDTH], xid) if values else None
-        content = _document_content(row, values[_ROW_WIDTH] if values else None)
+        row = exact_row(values[:ROW_WIDTH], xid) if values else None
+        content = document_content(row, values[ROW_WIDTH] if values else None)
         return FoundEntity(row, self.definitions(), self._position, content)
 
     def subtree_lister(self, xid: str, types: Iterable[str]) -> ListSubtree:
@@ -483,106 +409,6 @@ class PastView(View):
     def xref_rows(self, xid: str, types: Collection[str]) -> Iterator[EntityRow]:
         rows = xref.find_past_xrefs(self._current_db, types, *subtree(xid), self._position)
         return self.visibility.among(rows)
-
-
-class ViewPool:
-    """Views for readers outside the write transaction.
-
-    `view()` yields one in its own read transaction (a snapshot). `quick_view()` returns one on the calling thread's
-    own long-lived connection for single lookups, each of which sees the latest commit. On PostgreSQL, a quick view
-    loads all rows of a stream at once, so use a `view()` for larger trees.
-    """
-
-    def __init__(self, url: str) -> None:
-        self.url = url
-        #: Whether a statement takes longer than finding a row, so that look-ups had better share statements.
-        self.has_round_trips = not url.startswith("sqlite")
-        self._idle_connections: list[ReadConnection] = []
-        self._quick_connections: list[ReadConnection] = []
-        self._local = threading.local()
-        self._missing_attributes = MissingAttributeCache()
-        self._type_counts = TypeCountCache()
-
-    @contextmanager
-    def view(self) -> Iterator[View]:
-        """A view of one moment, for the duration of the block; the answer in progress shows that moment."""
-        with self._connection() as reader, reader.snapshot(_LOCKED_TABLES, _SELECT_HEADS) as heads:
-            view = SnapshotView(reader, self._missing_attributes, self._type_counts, heads)
-            note_position(view.position())
-            yield view
-
-    @contextmanager
-    def stream_collection(self, collection: str, definitions: tuple[int, int]) -> Iterator[CollectionStream | None]:
-        """A whole collection that is returned as stored, see `collection_stream`; None if a `view()` is needed."""
-        with self._connection() as reader, stream_collection(reader, collection, definitions) as collection_stream:
-            yield collection_stream
-
-    def quick_view(self) -> View:
-        """The calling thread's view of the latest commit, for each statement."""
-        view: View | None = getattr(self._local, "view", None)
-        return view if view is not None and self._local.reader.is_open else self._open_quick()
-
-    def latest_view(self) -> View:
-        """`quick_view` for an answer of several statements, each of which shows at least the latest state of now."""
-        view = self.quick_view()
-        note_position(view.position())
-        return view
-
-    def close(self) -> None:
-        """Closes every connection; none may be in use."""
-        for reader in (*self._idle_connections, *self._quick_connections):
-            reader.close()
-        self._idle_connections.clear()
-        self._quick_connections.clear()
-        self._local = threading.local()
-
-    def _open_quick(self) -> View:
-        reader = connect(self.url)
-        self._quick_connections = [*(other for other in self._quick_connections if other.is_open), reader]
-        view = View(reader, self._missing_attributes)
-        self._local.reader, self._local.view = reader, view
-        return view
-
-    @contextmanager
-    def _connection(self) -> Iterator[ReadConnection]:
-        """A connection for exclusive use, returned to the pool at the end."""
-        reader = self._idle_connections.pop() if self._idle_connections else connect(self.url)
-        try:
-            yield reader
-        finally:
-            if reader.is_open:
-                self._idle_connections.append(reader)
-
-
-def found_entity(values: Sequence[Any], xid: str) -> FoundEntity:
-    """The look-up with some values: the columns of a row, three positions, and the document if it was wanted.
-
-    Raises: MissingDocument.
-    """
-    row = _exact_row(values[:_ROW_WIDTH], xid)
-    model, capabilities, position, *contents = values[_ROW_WIDTH:]
-    content = _document_content(row, contents[0]) if contents else b""
-    return FoundEntity(row, (model or 0, capabilities or 0), checked_position(position or 0), content)
-
-
-def _exact_row(values: Any, xid: str) -> EntityRow | None:
-    return stored_row(values) if values is not None and values[1] == xid else None
-
-
-def _readable_documents(rows: Iterable[Sequence[Any]]) -> Iterator[tuple[str, bytes]]:
-    for sha256, stored in rows:
-        try:
-            if 0 <= document_size(stored) <= SMALL_DOCUMENT_BYTES:
-                yield sha256, decompress_document(sha256, stored)
-        except UnreadableEvent:
-            continue
-
-
-def _document_content(row: EntityRow | None, content: Any) -> bytes:
-    """The bytes of a row's document, empty if it has none. Raises: MissingDocument."""
-    if row is not None and row.document is not None and content is None:
-        raise MissingDocument(row.document)
-    return b"" if row is None or row.document is None else decompress_document(row.document, content)
 
 
 def _subtree_lister(selection: Selection) -> ListSubtree:
