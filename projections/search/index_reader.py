@@ -8,6 +8,8 @@ from functools import cached_property
 from itertools import islice
 from typing import Final
 
+from pyroaring import BitMap64
+
 from annals.domain.search.texts import SearchedEntity
 from annals.projections.database.drivers import Database
 from annals.projections.entities.filters.sql import SqlFragment, and_, in_list
@@ -33,7 +35,8 @@ _SELECT_FIRSTS: Final = "SELECT first FROM search_text WHERE first <= ? ORDER BY
 #: Blocks of texts that are read together: a megabyte.
 _BLOCKS_TOGETHER: Final = 64
 
-Numbers = set[int]
+#: Compressed bitmaps: the union and the intersection of many numbers take microseconds.
+Numbers = BitMap64
 
 
 class IndexReader:
@@ -65,7 +68,7 @@ class IndexReader:
         found: dict[str, Numbers] = {}
         for letter, numbers in collected.items():
             if self._all_versions or not is_of_version(letter):
-                found.setdefault(place_of(letter), set()).update(numbers)
+                found.setdefault(place_of(letter), Numbers()).update(numbers)
         return found
 
     @cached_property
@@ -76,7 +79,7 @@ class IndexReader:
     def any_of(self, words: Iterable[str], prefixes: Iterable[str] = ()) -> Numbers:
         """The numbers of the entities that have one of some words of entities, or of those with a prefix."""
         ranges = [*(word_range(word, False) for word in words), *(word_range(prefix, True) for prefix in prefixes)]
-        return set().union(*(self.numbers(range).get(ENTITY, ()) for range in ranges))
+        return Numbers().union(*(self.numbers(range).get(ENTITY, Numbers()) for range in ranges))
 
     def keys(self, numbers: Collection[int]) -> dict[int, str]:
         """The tree keys of those of some numbers that are live and visible."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property
 from itertools import chain, islice
 from typing import Final, NamedTuple
 
@@ -30,7 +30,7 @@ MAX_SORTED: Final = 2000
 _COUNTED_TOGETHER: Final = 1024
 #: Numbers whose texts are read together for a page.
 _VERIFIED_TOGETHER: Final = 32
-_NOTHING: Final[Numbers] = set()
+_NOTHING: Final = Numbers()
 
 
 class SearchResult(NamedTuple):
@@ -141,7 +141,7 @@ class Candidates:
         *beginning, last = term.parts
         parts = [*(self._places(part, False) for part in beginning), self._places(last, term.is_prefix)]
         places: dict[TextPlace, Numbers] = {}
-        unsure: Numbers = set()
+        unsure = Numbers()
         for place in self.query.places:
             pairs = (self.index.numbers(pair).get(ENTITY, _NOTHING) for pair in pair_ranges(term, place))
             in_parts = _intersection([*(part.get(place, _NOTHING) for part in parts), *pairs])
@@ -169,21 +169,20 @@ class Candidates:
 
 
 def _union(sets: Iterable[Numbers]) -> Numbers:
-    """What is in any of some sets; one of them if the others are empty, because a copy of many numbers takes long."""
-    filled = [one for one in sets if one]
-    return set().union(*filled) if len(filled) > 1 else next(iter(filled), _NOTHING)
+    return Numbers().union(*sets)
 
 
-def _intersection(sets: list[Numbers]) -> Numbers:
-    smallest, *others = sorted(sets, key=len)
-    return reduce(set.intersection, others, smallest) if smallest else set()
+def _intersection(sets: Iterable[Numbers]) -> Numbers:
+    first, *others = sets
+    return first.intersection(*others) if others else first
 
 
 def _ranked(candidates: Candidates, numbers: Numbers) -> dict[int, ResultKey]:
     """The keys of those of few candidates that are live, visible, and match."""
-    tree_keys = candidates.index.keys(numbers)
-    ranks = candidates.ranks(tree_keys.keys() & candidates.unsure)
-    others = tree_keys.keys() - candidates.unsure
+    tree_keys = candidates.index.keys([*numbers])
+    live = Numbers(tree_keys)
+    ranks = candidates.ranks([*(live & candidates.unsure)])
+    others = live - candidates.unsure
     for one, with_rank in candidates.by_rank():
         ranks |= dict.fromkeys(with_rank & others, one)
         others -= with_rank
@@ -192,9 +191,9 @@ def _ranked(candidates: Candidates, numbers: Numbers) -> dict[int, ResultKey]:
 
 def _ordered(candidates: Candidates, after: ResultKey) -> Iterator[tuple[ResultKey, int]]:
     """The keys of many candidates in order, after one of them, with their numbers."""
-    seen: Numbers = set()
+    seen = Numbers()
     for one, with_rank in candidates.by_rank():
-        numbers = with_rank - seen if seen else with_rank
+        numbers = with_rank - seen
         if one >= after.rank:
             yield from _in_tree_order(candidates, one, numbers, after.tree_key if one == after.rank else "")
         seen |= numbers - candidates.unsure  # an unsure one may be of a later rank
@@ -206,7 +205,7 @@ def _in_tree_order(
     """Those of one rank. Few are sorted; among many, the first ones are found soon in the order of all."""
     index = candidates.index
     if len(numbers) <= MAX_SORTED:
-        in_order: Iterable[tuple[int, str]] = sorted(index.keys(numbers).items(), key=lambda item: item[1])
+        in_order: Iterable[tuple[int, str]] = sorted(index.keys([*numbers]).items(), key=lambda item: item[1])
     else:
         in_order = index.keys_in_order(after)
     following = ((number, key) for number, key in in_order if number in numbers and key > after)
@@ -223,8 +222,8 @@ def _count(candidates: Candidates, numbers: Numbers) -> int:
     if at_least > MAX_COUNT:
         return at_least
     sure = (candidates.index.count(some) for some in _chunks(numbers - candidates.unsure))
-    neighbours = sorted(candidates.unsure)  # they share blocks of texts
-    verified = (len(candidates.ranks(candidates.index.keys(some))) for some in _chunks(neighbours))
+    # In the order of their numbers, because neighbours share blocks of texts.
+    verified = (len(candidates.ranks(candidates.index.keys(some))) for some in _chunks(candidates.unsure))
     count = 0
     for found in chain(sure, verified):
         count += found
