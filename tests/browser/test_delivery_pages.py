@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.support.browser import NARROW, WIDE, axe_script, walking
+from tests.support.polling import until
 from tests.support.serving import serving
 from tests.support.webhooks import webhooks
 
@@ -127,3 +129,11 @@ def test_dead_letters_and_pauses(browser: Browser, delivered: Delivered) -> None
         page.get_by_role("button", name="Resume", exact=True).click()
         expect(page.get_by_role("button", name="Pause", exact=True)).to_be_visible()
         assert walk.complaints == []
+
+
+def test_times_of_a_link_that_fails(browser: Browser, delivered: Delivered) -> None:
+    """UI-113: moments are times, not numbers."""
+    with walking(browser, delivered.url, extra_http_headers=AUTHORIZATION) as walk:
+        time_of_failure = walk.page.get_by_role("region", name="State", exact=True).get_by_role("time")
+        until(lambda: walk.go("/ui/links/copy") and time_of_failure.count() == 1)
+        expect(time_of_failure).to_have_text(re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"))

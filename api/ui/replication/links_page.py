@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
 from annals.api.http.response import Response
@@ -17,13 +18,24 @@ from annals.domain.errors.problems import BadRequest, NotFound, Problem
 _ACTIONS: Final = ("check", "pause", "resume")
 #: Members of a status that the page shows elsewhere.
 _OWN_ROWS: Final = ("state", "lag")
+#: Members of a status with a time: seconds since 1970, or text.
+_TIMES: Final = ("lastcontact", "checked", "failed", "taken")
 #: Members of a status that have members, and what the page calls these.
 _NAMES: Final = {
+    "head": {"position": "end of the other log", "time": "time of that end"},
     "compared": {"position": "compared position", "here": "hash here", "there": "hash there"},
     "repair": {"entities": "last repair", "before": "hash before the repair", "after": "hash after the repair"},
 }
 #: The command that makes the first link.
 _COMMAND: Final = "annals replicate add --id copy --remote https://other.example"
+
+
+class StatusRow(NamedTuple):
+    """A member of a link's status. is_time: whether the text is a time of the API."""
+
+    name: str
+    text: str
+    is_time: bool = False
 
 
 class LinkRow(NamedTuple):
@@ -68,7 +80,7 @@ async def link_page(page: PageContext) -> Response:
         f"Link {id}",
         status,
         row=_row(page, link),
-        rows=_status_rows(link["status"]),
+        rows=list(_status_rows(link["status"])),
         settings={name: value for name, value in link.items() if name not in ("id", "status")},
         own_path=f"links/{id}",
         alert=alert,
@@ -128,15 +140,17 @@ def _repair_effects(status: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
-def _status_rows(status: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The members of a status with their values as text; those of the hashes and of the last repair one by one."""
-    rows: list[tuple[str, str]] = []
+def _status_rows(status: Mapping[str, Any]) -> Iterator[StatusRow]:
+    """The members of a status; members of the other log's end, of hashes and of the last repair one by one."""
     for name, value in status.items():
         if name in _NAMES:
-            rows += [(text, json_text(value[member])) for member, text in _NAMES[name].items()]
+            for member, text in _NAMES[name].items():
+                yield StatusRow(text, json_text(value[member]), member == "time" and bool(value[member]))
+        elif name in _TIMES:
+            time = value if isinstance(value, str) else datetime.fromtimestamp(value, UTC).isoformat()
+            yield StatusRow(name, time, is_time=True)
         elif name not in _OWN_ROWS:
-            rows.append((name, json_text(value)))
-    return rows
+            yield StatusRow(name, json_text(value))
 
 
 def _row(page: PageContext, link: Mapping[str, Any]) -> LinkRow:
