@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Final, get_type_hints
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, get_type_hints
 
 import pyarrow as pa
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 Batches = Iterable[pa.RecordBatch]
 
@@ -28,3 +32,35 @@ def record_batch(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.Recor
     columns = zip(*rows, strict=True) if rows else ((),) * len(schema)
     arrays = [pa.array(column, each.type) for column, each in zip(columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+#: Returns the computed rows of one row, whose values are its arguments.
+ComputeRows = Callable[..., Iterable[tuple[Any, ...]]]
+
+
+def map_rows(
+    rows: DataFrame, kept: Sequence[str], arguments: Sequence[str], compute: ComputeRows, schema: pa.Schema
+) -> DataFrame:
+    """The rows that a function computes of each row, with some columns of this row before them.
+
+    kept: these columns. arguments: the columns whose values the function takes. schema: of what it returns.
+    """
+    kept_columns = [f"`{field.name}` {field.dataType.simpleString()}" for field in rows.select(*kept).schema]
+    return rows.select(*kept, *(name for name in arguments if name not in kept)).mapInArrow(
+        partial(_computed_batches, kept, arguments, compute, schema),
+        ", ".join((*kept_columns, spark_columns(schema))),
+    )
+
+
+def _computed_batches(
+    kept: Sequence[str], arguments: Sequence[str], compute: ComputeRows, schema: pa.Schema, batches: Batches
+) -> Batches:
+    for batch in batches:
+        row_indexes, values = [], []
+        for row_index, row in enumerate(zip(*(batch.column(name).to_pylist() for name in arguments), strict=True)):
+            for value in compute(*row):
+                row_indexes.append(row_index)
+                values.append(value)
+        kept_values = batch.select(list(kept)).take(pa.array(row_indexes, pa.int64()))
+        arrays = [*kept_values.columns, *record_batch(values, schema).columns]
+        yield pa.RecordBatch.from_arrays(arrays, [*kept, *schema.names])

@@ -13,7 +13,7 @@ from annals.domain.values.json_text import dumps
 from annals.projections.audit.entity_diff import ABSENT, diff_entity, unless_deleted
 from annals.projections.log.table_rows import event_of
 from annals.spark_projections.analysis.events import events_with_state
-from annals.spark_projections.arrow_batches import Batches
+from annals.spark_projections.arrow_batches import map_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -24,7 +24,7 @@ _EVENT_COLUMNS: Final = (
     *("caller", "command", "xregcorrelationid"),
 )
 _STATE_COLUMNS: Final = ("topic", "state", "before_topic", "before_state")
-_VALUE_COLUMNS: Final = ("of", "path", "before", "after")
+_VALUE_SCHEMA: Final = pa.schema([(name, pa.string()) for name in ("of", "path", "before", "after")])
 
 
 def changes(log: DataFrame, earlier_log: DataFrame | None = None) -> DataFrame:
@@ -42,29 +42,15 @@ def changes(log: DataFrame, earlier_log: DataFrame | None = None) -> DataFrame:
         f.col("state").alias("before_state"),
     )
     event_pairs = events.join(previous_events, ["stream", "revision"], "left").select(*_EVENT_COLUMNS, *_STATE_COLUMNS)
-    event_columns = ", ".join(
-        f"{field.name} {field.dataType.simpleString()}" for field in event_pairs.schema if field.name in _EVENT_COLUMNS
-    )
-    return event_pairs.mapInArrow(
-        _change_batches, f"{event_columns}, {', '.join(f'{name} string' for name in _VALUE_COLUMNS)}"
-    )
+    return map_rows(event_pairs, _EVENT_COLUMNS, _STATE_COLUMNS, _changes_of_event, _VALUE_SCHEMA)
 
 
-def _change_batches(batches: Batches) -> Batches:
-    for batch in batches:
-        row_indexes, values = [], []
-        for row_index, states in enumerate(
-            zip(*(batch.column(name).to_pylist() for name in _STATE_COLUMNS), strict=True)
-        ):
-            topic, state, before_topic, before_state = states
-            after = unless_deleted(event_of(topic, 2, state))
-            before = unless_deleted(event_of(before_topic, 1, before_state)) if before_topic else None
-            for value in _changed_values(before, after):
-                row_indexes.append(row_index)
-                values.append(value)
-        event_columns = batch.select(_EVENT_COLUMNS).take(pa.array(row_indexes, pa.int64()))
-        columns = [pa.array(column, pa.string()) for column in (zip(*values, strict=True) if values else [()] * 4)]
-        yield pa.RecordBatch.from_arrays([*event_columns.columns, *columns], [*_EVENT_COLUMNS, *_VALUE_COLUMNS])
+def _changes_of_event(
+    topic: str, state: str, before_topic: str | None, before_state: str
+) -> Iterator[tuple[str | None, ...]]:
+    after = unless_deleted(event_of(topic, 2, state))
+    before = unless_deleted(event_of(before_topic, 1, before_state)) if before_topic else None
+    return _changed_values(before, after)
 
 
 def _changed_values(before: EntityEvent | None, after: EntityEvent | None) -> Iterator[tuple[str | None, ...]]:

@@ -18,6 +18,7 @@ from annals.spark_projections.hadoop_paths import spark_uri, with_s3a_scheme
 from annals.spark_projections.lake.formats import FormatName, stored_table
 from annals.spark_projections.lake.formats.contract import LakeError, ReportStep, StoredTable
 from annals.spark_projections.lake.rows import REMOVED, ROWS, LogPart, document_hashes
+from annals.spark_projections.lake.shuffles import sized_shuffles
 from annals.spark_projections.lake.source import LogSource
 from annals.spark_projections.lake.tables import ALL_TABLES, DOCUMENTS, LOG, TABLES
 from annals.spark_projections.lake.writer_lock import writer_lock
@@ -122,11 +123,12 @@ def _append_table(lake: Lake, name: str, source: LogSource, end: int, report_ste
         raise LakeError(f"{name} is at position {position}, but log only at {end}; remove the folder of {name}")
     if position == end:
         return
-    rows = compute_rows(lake, name, position, end, source).persist()
-    try:
-        table.commit(rows, end, _prefixed(report_step, name), after=position)
-    finally:
-        rows.unpersist()
+    with sized_shuffles(lake.spark, end - position):
+        rows = compute_rows(lake, name, position, end, source).persist()
+        try:
+            table.commit(rows, end, _prefixed(report_step, name), after=position)
+        finally:
+            rows.unpersist()
     report_step(f"{name}: committed")
 
 
@@ -139,7 +141,7 @@ def compute_rows(lake: Lake, name: str, position: int, end: int, source: LogSour
         return source.documents(missing, position).select(
             "sha256", f.length("content").cast("bigint").alias("size"), "content"
         )
-    rows = ROWS[name](LogPart(new, lake.log(0, end), documents))
+    rows = ROWS[name](LogPart(new, lake.log(0, end), documents, is_first=not position))
     return rows.select(*ALL_TABLES[name].names, *({REMOVED} & set(rows.columns)))
 
 

@@ -24,7 +24,7 @@ from annals.domain.decisions.checks.document_checks import (
 )
 from annals.domain.formats import InvalidDocument
 from annals.domain.formats.fields import SchemaField, schema_fields
-from annals.spark_projections.arrow_batches import Batches, record_batch, spark_columns
+from annals.spark_projections.arrow_batches import map_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -35,49 +35,54 @@ Result = TypeVar("Result")
 MAX_SECONDS: Final = 10
 
 _PAIR: Final = ("before", "before_format", "after", "after_format")
-_VERDICT_SCHEMA: Final = pa.schema(
-    [*((name, pa.string()) for name in _PAIR), ("breaking", pa.string()), ("breaking_reason", pa.string())]
-)
+_VERDICT_SCHEMA: Final = pa.schema([("breaking", pa.string()), ("breaking_reason", pa.string())])
+_DOCUMENT: Final = ("document", "format")
 _FIELD_SCHEMA: Final = pa.schema(
     [
-        *(("document", pa.string()), ("format", pa.string()), ("ordinal", pa.int64()), ("path", pa.string())),
-        *(("name", pa.string()), ("fieldtype", pa.string()), ("optional", pa.string()), ("doc", pa.string())),
+        *(("ordinal", pa.int64()), ("path", pa.string()), ("name", pa.string())),
+        *(("fieldtype", pa.string()), ("optional", pa.string()), ("doc", pa.string())),
     ]
 )
+#: The column with the rows that have a pair of documents, or a document.
+_USES: Final = "uses"
 
 
-def verdicts(pairs: DataFrame, documents: DataFrame) -> DataFrame:
+def verdicts(pairs: DataFrame, documents: DataFrame, key: str) -> DataFrame:
     """Whether documents read what others wrote: `breaking`, and the first reason as `breaking_reason`.
 
     pairs: columns `before` and `after`, hashes of documents, with `before_format` and `after_format`. documents:
-    `sha256` and `content`. A pair that cannot be compared has no row: of unknown or different formats, invalid, without
-    content, or beyond MAX_SECONDS.
+    `sha256` and `content`. key: the column of the pairs that the result has, too. Two equal documents have no row, nor
+    have those that cannot be compared: of unknown or different formats, invalid, without content, or beyond
+    MAX_SECONDS.
     """
-    distinct = pairs.select(*_PAIR).where(" AND ".join(f"{name} IS NOT NULL" for name in _PAIR)).distinct()
+    different = pairs.where("before <> after AND before_format IS NOT NULL AND after_format IS NOT NULL")
+    distinct = different.groupBy(*_PAIR).agg(f.collect_list(key).alias(_USES))
     for side in ("before", "after"):
         content = documents.select(f.col("sha256").alias(side), f.col("content").alias(f"{side}_content"))
         distinct = distinct.join(content, side)
-    compared = distinct.mapInArrow(_to_verdicts, spark_columns(_VERDICT_SCHEMA))
-    return compared.withColumn("breaking", f.col("breaking").cast("boolean"))
+    contents = ("before_content", "after_content")
+    compared = map_rows(distinct, [_USES], (*_PAIR, *contents), _verdict, _VERDICT_SCHEMA)
+    return compared.select(
+        f.explode(_USES).alias(key), f.col("breaking").cast("boolean").alias("breaking"), "breaking_reason"
+    )
 
 
 def fields(versions: DataFrame, documents: DataFrame) -> DataFrame:
-    """The fields of schemas: `document`, `format`, `ordinal`, `path`, `name`, `fieldtype`, `optional`, `doc`.
+    """The fields of schemas: `ordinal`, `path`, `name`, `fieldtype`, `optional`, `doc`, and the columns of their rows.
 
-    versions: columns `document` and `format`. documents: see `verdicts`. A document without content, of an unknown
-    format, or invalid in it has no row.
+    versions: columns `document`, `format` and any others. documents: see `verdicts`. A document without content, of an
+    unknown format, or invalid in it has no row.
     """
-    distinct = versions.select("document", "format").where("document IS NOT NULL AND format IS NOT NULL").distinct()
+    stated = versions.where(" AND ".join(f"{name} IS NOT NULL" for name in _DOCUMENT))
+    others = [name for name in versions.columns if name not in _DOCUMENT]
+    distinct = stated.groupBy(*_DOCUMENT).agg(f.collect_list(f.struct(*others)).alias(_USES))
     content = documents.select(f.col("sha256").alias("document"), "content")
-    found = distinct.join(content, "document").mapInArrow(_to_fields, spark_columns(_FIELD_SCHEMA))
-    return found.withColumn("optional", f.col("optional").cast("boolean"))
-
-
-def _to_verdicts(batches: Batches) -> Batches:
-    columns = (*_PAIR, "before_content", "after_content")
-    for batch in batches:
-        rows = zip(*(batch.column(name).to_pylist() for name in columns), strict=True)
-        yield record_batch([row for pair in rows for row in _verdict(*pair)], _VERDICT_SCHEMA)
+    found = map_rows(
+        distinct.join(content, "document"), (*_DOCUMENT, _USES), (*_DOCUMENT, "content"), _field_rows, _FIELD_SCHEMA
+    )
+    return found.withColumns({_USES: f.explode(_USES), "optional": f.col("optional").cast("boolean")}).select(
+        *_DOCUMENT, *_FIELD_SCHEMA.names, f"{_USES}.*"
+    )
 
 
 def _verdict(
@@ -94,23 +99,13 @@ def _verdict(
 
     result = limited(lambda: run_check(check, parse))
     if result is not None and not any(reason.rule == FORMAT_RULE for reason in result):
-        yield (
-            *(before, before_format, after, after_format),
-            "true" if result else "false",
-            result[0].text if result else None,
-        )
-
-
-def _to_fields(batches: Batches) -> Batches:
-    for batch in batches:
-        rows = zip(*(batch.column(name).to_pylist() for name in ("document", "format", "content")), strict=True)
-        yield record_batch([row for one in rows for row in _field_rows(*one)], _FIELD_SCHEMA)
+        yield "true" if result else "false", result[0].text if result else None
 
 
 def _field_rows(document: str, format: str, content: bytes) -> Iterator[tuple[str | int | None, ...]]:
     for ordinal, field in enumerate(limited(lambda: _fields_of(document, format, content)) or (), 1):
         optional = "true" if field.optional else "false"
-        yield document, format, ordinal, field.path, field.name, field.type, optional, field.doc or None
+        yield ordinal, field.path, field.name, field.type, optional, field.doc or None
 
 
 def _fields_of(document: str, format: str, content: bytes) -> list[SchemaField]:

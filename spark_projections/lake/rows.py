@@ -36,11 +36,15 @@ _CREATED: Final = f"{EntityCreated.TOPIC.partition(':')[0]}:"
 
 
 class LogPart(NamedTuple):
-    """A part of the log. new: its events. log: all events up to its end. documents: those that the log refers to."""
+    """A part of the log. new: its events. log: all events up to its end. documents: those that the log refers to.
+
+    is_first: whether the log begins with it, so that nothing has to be looked up.
+    """
 
     new: DataFrame
     log: DataFrame
     documents: DataFrame
+    is_first: bool = False
 
 
 def log(part: LogPart) -> DataFrame:
@@ -83,8 +87,7 @@ def changes(part: LogPart) -> DataFrame:
     before = predecessors(part).unionByName(part.new)
     found = changes_of(part.new, before)
     documents = _document_steps(part.new, before)
-    judged = _judged(documents, part.documents).select("position", "breaking", "breaking_reason")
-    verdict = judged.withColumn("of", f.lit("document"))
+    verdict = verdicts(documents, part.documents, "position").withColumn("of", f.lit("document"))
     return with_month(found.join(verdict, ["position", "of"], "left"))
 
 
@@ -94,8 +97,8 @@ def versions(part: LogPart) -> DataFrame:
     log_rows = part.log.where(xid_depth("stream") == _VERSION_DEPTH).withColumn("resource", _resource("stream"))
     log_rows = log_rows.join(f.broadcast(touched), "resource", "left_semi").drop("resource")
     found = versions_of(log_rows).withColumn("stream", f.lower("xid"))
-    judged = _judged(_births(log_rows), part.documents).select("born", "breaking", "breaking_reason")
-    return found.join(_sizes(part.documents), "document", "left").join(judged, "born", "left")
+    verdict = verdicts(_births(log_rows), part.documents, "born")
+    return found.join(_sizes(part.documents), "document", "left").join(verdict, "born", "left")
 
 
 def schema_fields(part: LogPart) -> DataFrame:
@@ -111,7 +114,7 @@ def schema_fields(part: LogPart) -> DataFrame:
         f.col("after").alias("document"),
         f.col("after_format").alias("format"),
     )
-    found = stated.join(fields(stated, part.documents), ["document", "format"])
+    found = fields(stated, part.documents)
     versionid = f.element_at(f.split("xid", "/"), -1).alias("versionid")
     return with_month(found.select("*", *owner_columns("xid"), versionid))
 
@@ -123,6 +126,8 @@ def with_month(rows: DataFrame) -> DataFrame:
 
 def predecessors(part: LogPart) -> DataFrame:
     """The events that the first events of each stream in the part replaced."""
+    if part.is_first:
+        return part.new.limit(0)
     first_revisions = part.new.groupBy("stream").agg((f.min("revision") - 1).alias("revision")).where("revision > 0")
     small = part.new.limit(_SMALL_PART + 1).count() <= _SMALL_PART
     return part.log.join(
@@ -170,13 +175,6 @@ def _births(version_log: DataFrame) -> DataFrame:
         .groupBy("born", "after", "after_format")
         .agg(latest.alias("ancestor"))
         .select("born", "after", "after_format", "ancestor.*")
-    )
-
-
-def _judged(pairs: DataFrame, documents: DataFrame) -> DataFrame:
-    """The pairs of different documents that can be compared, with their verdicts."""
-    return pairs.where("before <> after").join(
-        verdicts(pairs.where("before <> after"), documents), ["before", "before_format", "after", "after_format"]
     )
 
 

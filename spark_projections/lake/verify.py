@@ -18,6 +18,7 @@ from annals.projections.log.table_rows import image_hash
 from annals.spark_projections.arrow_batches import Batches, record_batch, spark_columns
 from annals.spark_projections.lake.append import Lake, compute_rows
 from annals.spark_projections.lake.rows import REMOVED
+from annals.spark_projections.lake.shuffles import sized_shuffles
 from annals.spark_projections.lake.tables import DOCUMENTS, LOG, TABLES
 from annals.spark_projections.log_schema import LogHead
 from annals.spark_projections.verify_log import ChainAnchors, UnverifiedLog, verify_log
@@ -59,7 +60,7 @@ def verify(lake: Lake, anchors: ChainAnchors | None = None) -> LakeReport:
     head, log_report = _verify_log(lake, anchors)
     names = [name for name in TABLES if name != LOG and lake.table(name).position()]
     state = state_hash(lake.table(_ENTITIES).read()) if _ENTITIES in names else b""
-    with ThreadPoolExecutor(_CONCURRENT) as pool:
+    with sized_shuffles(lake.spark, head.position), ThreadPoolExecutor(_CONCURRENT) as pool:
         reports = pool.map(lambda name: _verify_table(lake, name, state), names)
         return LakeReport(head, state.hex(), (log_report, *reports))
 

@@ -1,0 +1,24 @@
+"""Shuffles of a lake: their number of partitions follows the log, unless the session says it."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import SparkSession
+
+from annals.spark_projections.lake.shuffles import partition_count, sized_shuffles
+
+_PARTITIONS = "spark.sql.shuffle.partitions"
+
+
+@pytest.mark.parametrize(
+    ("events", "cores", "partitions"), [(0, 2, 2), (100_000, 2, 2), (100_001, 2, 3), (10_000_000, 2, 200), (1, 64, 64)]
+)
+def test_all_cores_work_and_no_partition_is_large(events: int, cores: int, partitions: int) -> None:
+    assert partition_count(events, cores) == partitions
+
+
+@pytest.mark.uses("Spark")
+def test_a_configured_number_stays(spark: SparkSession) -> None:
+    configured = spark.conf.get(_PARTITIONS)
+    with sized_shuffles(spark, 10_000_000):
+        assert spark.conf.get(_PARTITIONS) == configured
