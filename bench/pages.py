@@ -1,9 +1,13 @@
-"""Pages of a registry with many schemas: their times beside the JSON of the same data, and their sizes (UI-18)."""
+"""Pages of a registry with many schemas: their times beside the JSON of the same data, sizes (UI-18), first paints.
+
+The first paints need Chromium.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from statistics import median
 from typing import Final, NamedTuple
 
 import httpx
@@ -12,16 +16,20 @@ from bench import samples
 from bench.figures import Figure, Want
 from bench.places import Place, serving
 from bench.searching import wait_for_index
+from tests.support.browser import Walk, chromium, walking
 
 #: Schemas of each Group, and Groups of one request that fills the registry.
 EACH: Final = 200
 TOGETHER: Final = 5
 #: Requests of each path, page and JSON in turn, whose medians are compared.
 ROUNDS: Final = 21
+#: Times that each page is shown in a browser.
+PAINTS: Final = 5
 MOST_MILLISECONDS: Final = 300.0
 #: How many times as long as the answers of the API a page may take.
 MOST_TIMES_JSON: Final = 3.0
 MEGABYTE: Final = 1 << 20
+_PAINT: Final = "performance.getEntriesByName('first-contentful-paint')"
 _SCHEMA: Final = "schemagroups/group7/schemas/schema7"
 
 
@@ -89,6 +97,7 @@ def measure(place: Place, quick: bool) -> Iterator[Figure]:
             client.post("/schemagroups", content=samples.body(TOGETHER, EACH, start)).raise_for_status()
         wait_for_index(client)  # which takes the time of a core meanwhile
         size = f"{groups * EACH:,} schemas"
+        paints = _first_paints(served.url)
         for page in PAGES:
             milliseconds, json_milliseconds, length = _medians(client, page)
             measured = f"{milliseconds:.1f} ms, {length / 1000:.0f} kB"
@@ -98,6 +107,23 @@ def measure(place: Place, quick: bool) -> Iterator[Figure]:
                 name, floor = f"{page.name}, beside its JSON", f"{json_milliseconds:.1f} ms"
                 ratio = milliseconds / json_milliseconds
                 yield Figure(name, place.name, size, measured, floor, ratio, Want.AT_MOST, MOST_TIMES_JSON)
+            paint = paints[page.name]
+            name, bound = f"{page.name}, first paint in Chromium", MOST_MILLISECONDS
+            yield Figure(name, place.name, size, f"{paint:.0f} ms", "", paint, Want.AT_MOST, bound, " ms")
+
+
+def _first_paints(url: str) -> dict[str, float]:
+    """The median milliseconds from a click to the first paint, by page, with scripts and styles in the cache."""
+    with chromium() as browser, walking(browser, url) as walk:
+        for page in PAGES:
+            walk.go(f"/ui/{page.path}")
+        return {page.name: median(_first_paint(walk, page.path) for _ in range(PAINTS)) for page in PAGES}
+
+
+def _first_paint(walk: Walk, path: str) -> float:
+    page = walk.go(f"/ui/{path}")
+    page.wait_for_function(f"{_PAINT}.length > 0")
+    return float(page.evaluate(f"{_PAINT}[0].startTime"))
 
 
 def _medians(client: httpx.Client, page: ComparedPage) -> tuple[float, float, int]:
