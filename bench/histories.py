@@ -1,7 +1,7 @@
 """Logs of any size with the shape of real ones, the same for the same size and seed.
 
-Commands are made by chance (`bench.lives`) and decided by the registry's own rules, in memory, so what comes of them is
-what a registry would have written: a test has one write the same log.
+Commands are chosen at random (`bench.history_commands`) and decided by the registry's own rules, in memory. So the log
+is what a registry would have written: a test has one write the same log.
 
     python -m bench.histories FOLDER EVENTS [SEED]
 
@@ -42,8 +42,8 @@ from annals.projections.segments.folder import SegmentFolder, open_folder
 from annals.projections.segments.known_documents import KnownDocuments
 from annals.projections.segments.manifest import DataFile, ManifestEntry, SegmentRange
 from annals.projections.segments.write import SegmentSize, load_hashes
-from bench.lives import Lives
-from bench.recent import RecentWorld
+from bench.history_commands import CommandGenerator
+from bench.memory_world import MemoryWorld
 
 #: URL of the registry whose history it is.
 URL: Final = "https://registry.example.com"
@@ -85,11 +85,11 @@ class History:
         self.last = NO_INTERACTION
         self._events = events
         self._on_command = on_command
-        self._world = RecentWorld()
-        self._chance = Random(seed)
+        self._world = MemoryWorld()
+        self._random = Random(seed)
         self._new_salt = salts(seed)
-        self._lives = Lives(self._world, self._chance, events)
-        self._commands = 0
+        self._commands = CommandGenerator(self._world, self._random, events)
+        self._command_count = 0
 
     def __iter__(self) -> Iterator[HistoryStep]:
         was_collecting = gc.isenabled()
@@ -104,11 +104,11 @@ class History:
 
     def _next(self) -> HistoryStep | None:
         """The step of the next command; None if the command changes nothing."""
-        if self._commands % _COLLECT_EVERY == 0:
+        if self._command_count % _COLLECT_EVERY == 0:
             gc.collect()
         command, caller = self._next_command()
         moment = BEGAN + SPAN * (self.last.last / self._events)
-        context = Context(moment, f"{self._chance.getrandbits(128):032x}", caller, domainvalidation="off")
+        context = Context(moment, f"{self._random.getrandbits(128):032x}", caller, domainvalidation="off")
         if self._on_command:
             self._on_command(command, context)
         decision = decide(command, self._world, context)
@@ -120,11 +120,11 @@ class History:
 
     def _next_command(self) -> tuple[Command, str]:
         """A command and who sends it."""
-        self._commands += 1
-        if self._commands == 1:
+        self._command_count += 1
+        if self._command_count == 1:
             return CreateRegistry(REGISTRYID, default_source()), "anonymous"
-        command = self._lives.next(self._events - self.last.last)
-        return command, CALLERS[int((len(CALLERS) + 1) ** self._chance.random()) - 1]
+        command = self._commands.next(self._events - self.last.last)
+        return command, CALLERS[int((len(CALLERS) + 1) ** self._random.random()) - 1]
 
 
 def salts(seed: int) -> NewSalt:
@@ -141,7 +141,7 @@ def _recorded(
     context: Context,
     decision: Decision,
     previous: Interaction,
-    world: RecentWorld,
+    world: MemoryWorld,
     new_salt: NewSalt,
 ) -> HistoryStep:
     """What a log has of a decision, which the world takes in."""

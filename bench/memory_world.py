@@ -1,4 +1,4 @@
-"""The registry as decisions see it, in memory that does not grow with the log: what is named no more is forgotten."""
+"""The registry as decisions see it, in memory that does not grow with the log: Groups can be forgotten."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ from annals.domain.registry.evolve import evolve
 from annals.domain.replication.link import Link
 from annals.domain.values import xid as xids
 
-#: What the state hash has of an entity that does not live.
+#: The hash of an entity that does not exist.
 _NONE: Final = b""
 
 
 @dataclass(slots=True)
 class _Part:
-    """A Group with what is in it, so that this is found, and let go of, whatever else there is.
+    """A Group with all entities in it, or what is beside Groups. It is forgotten as a whole.
 
-    collections: members by stream, by the collection's name. known: revision and hash by stream, of what went as well.
-    schemas: the rows of Versions as versions of subjects, by stream. streams: where a subject has rows, by its name.
+    collections: members by stream, by the collection's name. known: revision and hash by stream, those of deleted
+    entities too. schemas: the rows of Versions as versions of subjects, by stream. streams: of a subject, by its name.
     """
 
     collections: defaultdict[str, dict[str, Entity]] = field(default_factory=lambda: defaultdict(dict))
@@ -50,19 +50,18 @@ class _Part:
     streams: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
 
 
-class RecentWorld:
-    """A World whose documents are all good ones of their formats, where no Resource stands for another, and no Version
-    is ever pruned.
+class MemoryWorld:
+    """A World in memory, in which all documents are valid, no Resource has an xref, and no Version is ever pruned.
 
-    live: how many entities are remembered. What a history never asks for is refused, because an answer made up would
-    give another log than a registry's.
+    live: the number of entities in memory. What no history needs raises an error, because a wrong answer would give
+    another log than that of a registry.
     """
 
     def __init__(self) -> None:
         self.live = 0
         self._parts: defaultdict[str, _Part] = defaultdict(_Part)
         self.model = compile_model({})
-        self.schema_ids = RecentSchemaIds()
+        self.schema_ids = MemorySchemaIds()
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "model"}  # which has functions
@@ -76,7 +75,7 @@ class RecentWorld:
         raise AssertionError("histories have no keys and no grants")
 
     def take(self, event: EntityEvent, position: int, hash: bytes) -> None:
-        """Takes in the next event. hash: of the entity that it leaves, empty for none."""
+        """Applies the next event. hash: of the entity after it, empty if there is none."""
         stream = event.stream
         self._part(stream).known[stream] = (event.revision, hash)
         if event.type == VERSIONS_TYPE:
@@ -99,18 +98,18 @@ class RecentWorld:
             part.streams[row.subject].add(event.stream)
 
     def hash(self, xid: str) -> bytes:
-        """Of the entity in a stream; empty where none lives."""
+        """The hash of the live entity with an xid; empty if there is none."""
         stream = xids.stream(xid)
         return self._part(stream).known.get(stream, (0, _NONE))[1]
 
     def forget(self, xid: str) -> None:
-        """Lets go of a Group with all that is in it and ever was: from now on nobody may name it."""
+        """Removes a Group with all its entities from memory. No later command may name it."""
         stream = xids.stream(xid)
         gone = self._parts.pop(stream)
         self.live -= sum(map(len, gone.collections.values()))
         self.live -= self._members(_collection(stream)).pop(stream, None) is not None
 
-    # --- as World has it -----------------------------------------------------------------------------------------
+    # --- the protocol World ---------------------------------------------------------------------------------------
 
     def prefetch(self, names: Iterable[str]) -> None:
         pass
@@ -156,7 +155,7 @@ class RecentWorld:
         return {check: run_check(check, parse) if isinstance(check, ContentCheck) else () for check in questions}
 
     def entities_of_type(self, type: str) -> Iterator[Entity]:
-        return iter(())  # asked when a model comes, and here that is before all else
+        return iter(())  # needed for a new model only, which here precedes all entities
 
     def differences(self, xid: str, position: int) -> Iterator[StreamDifference]:
         raise LookupError("no history restores anything")
@@ -170,7 +169,7 @@ class RecentWorld:
 
     @property
     def schemas(self) -> SchemaIndex:
-        return _RecentSchemas(self._parts)
+        return _MemorySchemas(self._parts)
 
     @property
     def links(self) -> Sequence[Link]:
@@ -180,15 +179,15 @@ class RecentWorld:
         raise LookupError("no history has secrets")
 
     def _part(self, name: str) -> _Part:
-        """Of a stream or a collection: the Group that it is, or is in, or what stands beside Groups."""
+        """The part that has a stream or a collection."""
         return self._parts["/".join(name.split("/", 3)[:3])]
 
     def _members(self, collection: str) -> dict[str, Entity]:
         return self._part(collection).collections[collection]
 
 
-class _RecentSchemas(NoSchemas):
-    """What a decision looks up of the versions of subjects in the Groups that are remembered."""
+class _MemorySchemas(NoSchemas):
+    """The versions of subjects in the Groups in memory."""
 
     def __init__(self, parts: Mapping[str, _Part]) -> None:
         self._parts = parts
@@ -200,15 +199,15 @@ class _RecentSchemas(NoSchemas):
         return sorted(found, key=lambda row: row.number)
 
 
-class RecentSchemaIds:
-    """The ids of all contents that ever were, which a registry never forgets either."""
+class MemorySchemaIds:
+    """The ids of all contents, also of those in forgotten Groups: a registry keeps them for ever."""
 
     def __init__(self) -> None:
         self._ids: dict[bytes, tuple[tuple[str, int], ...]] = {}
         self._highest = 0
 
     def take(self, event: EntityEvent) -> None:
-        """Takes in the id that an event gives to a content."""
+        """Adds the id that an event gives to a content."""
         facts = facts_of(event.private)
         if "key" in facts:
             key, found = bytes.fromhex(facts["key"]), (xids.segments(event.xid)[1], facts["id"])
