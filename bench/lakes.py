@@ -20,15 +20,14 @@ from bench.sparking import segments_of
 from bench.watched import CORES, GIGABYTE, SPARK_SETTINGS, Run, run_annals, run_stage
 
 FORMATS: Final = ("parquet", "delta", "iceberg")
-SIZES: Final = (100_000, 1_000_000)
+SIZE: Final = 100_000
 
 
 def measure(place: Place, quick: bool) -> Iterator[Figure]:
-    """Each format at each size. Nothing of it depends on the store."""
+    """Each format. Nothing of it depends on the store."""
     if place.name != "SQLite":
         return
-    for events in (5000,) if quick else SIZES:
-        yield from _figures_of_size(events, FORMATS)
+    yield from _figures_of_size(5000 if quick else SIZE, FORMATS)
     if not quick and EVENTS in os.environ:
         yield from _figures_of_size(int(os.environ[EVENTS]), FORMATS[:1])
 
