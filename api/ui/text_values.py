@@ -12,6 +12,8 @@ from annals.domain.values.json_text import dumps
 #: Schemes of stored URLs that are links; all others are text (ACC-104).
 _LINK: Final = re.compile(r"(?:https?://|mailto:)[!-~]+\Z", re.IGNORECASE)
 _KIB: Final = 1024
+#: Characters of a value in a list.
+_SHORT: Final = 80
 #: The digits of a second beyond three.
 _FINER: Final = re.compile(r"(?<=\.\d{3})\d+")
 
@@ -31,6 +33,12 @@ def json_text(value: Any) -> str:
     return value if isinstance(value, str) else dumps(value).decode()
 
 
+def short_text(value: Any) -> str:
+    """A value as text for a list, cut to one line of moderate length."""
+    text = json_text(value)
+    return text if len(text) <= _SHORT else f"{text[: _SHORT - 1]}…"
+
+
 def is_link(value: Any) -> bool:
     """Whether a stored value is a URL that a page may link to (ACC-104)."""
     return isinstance(value, str) and bool(_LINK.match(value))
@@ -47,6 +55,7 @@ FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "utc": utc_text,
     "html_time": html_time,
     "json_text": json_text,
+    "short": short_text,
     "cut": cut_text,
     "is_link": is_link,
     "size": size_text,

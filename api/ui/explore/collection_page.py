@@ -20,6 +20,8 @@ _NOT_LISTED: Final = frozenset(("description", "documentation", "icon", "formatv
 _MAX_COLUMNS: Final = 9
 #: Several filters in one text.
 _JOINED: Final = re.compile(r"&filter=")
+#: Attributes that are times.
+_TIMES: Final = ("createdat", "modifiedat")
 
 
 class SortableColumn(NamedTuple):
@@ -31,11 +33,11 @@ class SortableColumn(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A member. marks: words about it."""
+    """A member. values: those after the id, each with whether it is a time. marks: words about it."""
 
     id: str
     url: str
-    values: list[Any]
+    values: list[tuple[Any, bool]]
     marks: list[str]
 
 
@@ -122,7 +124,7 @@ def _row(page: PageContext, place: ModelPlace, id: str, member: Mapping[str, Any
     return Row(
         id,
         page.link(f"explore{place.xid}/{id}"),
-        [member.get(name, "") for name in names],
+        [(member.get(name, ""), name in _TIMES and name in member) for name in names[1:]],
         [word for word, holds in words.items() if holds],
     )
 
