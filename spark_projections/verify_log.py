@@ -110,10 +110,7 @@ def _range_bounds(ranged_log: DataFrame, start: LogHead) -> dict[int, _RangeBoun
 
 def _check_ranges(ranged_log: DataFrame, bounds: dict[int, _RangeBounds]) -> None:
     """Raises: UnverifiedLog with the first position that does not continue the log before it."""
-    # Few ranges need few tasks, each of which starts a Python process or waits for one.
-    partitions = min(len(bounds), int(ranged_log.sparkSession.conf.get("spark.sql.shuffle.partitions") or len(bounds)))
-    in_ranges = ranged_log.repartition(max(partitions, 1), _RANGE_COLUMN)
-    sorted_log = in_ranges.sortWithinPartitions(_RANGE_COLUMN, "position")
+    sorted_log = ranged_log.repartition(_RANGE_COLUMN).sortWithinPartitions(_RANGE_COLUMN, "position")
     findings = (
         sorted_log.mapInArrow(partial(_findings, bounds), spark_columns(_FINDING_SCHEMA)).orderBy("position").limit(1)
     )
