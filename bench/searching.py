@@ -39,7 +39,7 @@ _COMMON: Final = """
     priority session event topic header body channel rate tax discount refund region zone stock supplier contract
 """
 _TYPES: Final = ("string", "long", "double", "boolean", {"type": "long", "logicalType": "timestamp-millis"})
-_WORD_TABLES: Final = ("search_entity", "search_segment", "search_block")
+_WORD_TABLES: Final = ("search_segment", "search_gone", "search_key", "search_block")
 _TEXT_TABLES: Final = ("search_text",)
 _SQLITE_SIZE: Final = (
     "SELECT coalesce(sum(pgsize), 0) FROM dbstat WHERE name IN (SELECT name FROM sqlite_master WHERE tbl_name IN ({}))"

@@ -50,9 +50,11 @@ _GROUPS: Final[dict[str, dict[str, str]]] = {
         "projection": "The position up to which each projection has read the log.",
     },
     "The search index": {
-        "search_entity": "The entities that a search finds, each under a number, which is a new one after each change.",
-        "search_segment": "Ranges of numbers that were written or merged together, with how many of them are gone.",
+        "search_segment": "Ranges of numbers of entities that were written or merged together. Each change of an "
+        "entity gives it a new number.",
+        "search_gone": "The numbers of entities that have been changed or deleted since, as compressed bitmaps.",
         "search_block": "Words of a segment, each with the numbers of the entities that have it, as one zstd frame.",
+        "search_key": "The tree keys of some entities by their numbers, as one zstd frame.",
         "search_text": "What answers show of some entities, as one zstd frame.",
     },
     "The state of subscriptions": {

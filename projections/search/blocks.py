@@ -1,9 +1,9 @@
-"""The stored form of blocks: words with the numbers of entities, and the texts of entities, each one zstd frame.
+"""The stored form of blocks: words with the numbers of entities, and rows of entities, each one zstd frame.
 
 A block of words has, little-endian: how many words there are and how long their text is, the words separated by line
 breaks, how many numbers each has, and the numbers, each as the difference to the one before. All parts are read by
-functions that are written in C. Numbers are relative to the first one of the segment, or of the block of texts, so that
-a block is made before the numbers are known.
+functions that are written in C. A block of rows has a line for each entity. Numbers are relative to the first one of
+the segment, or of the block of rows, so that a block is made before the numbers are known.
 """
 
 from __future__ import annotations
@@ -52,31 +52,42 @@ def encode_words(entries: Sequence[WordNumbers], *, soon_merged: bool = False) -
     return _compress(content, soon_merged)
 
 
-def collect_numbers(data: Any, base: int, low: str, high: str, collected: dict[str, list[int]]) -> None:
-    """Adds the numbers of a block's words from one (inclusive) to another (exclusive) to those of their last letters.
+class WordBlock:
+    """The words of a block, in order. base: added to each number. Raises: UnreadableRow."""
 
-    base: added to each number. Raises: UnreadableRow.
-    """
-    words, counts, steps = _decode_words(data)
-    start, end = bisect_left(words, low), bisect_left(words, high)
-    offset = sum(counts[:start])
-    for word, count in zip(words[start:end], counts[start:end], strict=True):
-        numbers = collected.setdefault(word[-1], [])
-        if count == 1:  # so have most words, and a prefix may have many
-            numbers.append(base + steps[offset])
-        else:
-            numbers.extend(accumulate(steps[offset + 1 : offset + count], initial=base + steps[offset]))
-        offset += count
+    def __init__(self, data: Any, base: int) -> None:
+        self.words, self._counts, self._steps = _decode_words(data)
+        self._base = base
 
+    def all(self) -> Iterator[WordNumbers]:
+        """All words."""
+        return self._between(0, len(self.words))
 
-def all_words(data: Any, base: int) -> Iterator[WordNumbers]:
-    """All words of a block. base: added to each number. Raises: UnreadableRow."""
-    words, counts, steps = _decode_words(data)
-    offset = 0
-    for word, count in zip(words, counts, strict=True):
-        numbers = accumulate(steps[offset + 1 : offset + count], initial=base + steps[offset])
-        yield WordNumbers(word, list(numbers))
-        offset += count
+    def between(self, low: str, high: str) -> Iterator[WordNumbers]:
+        """The words from one (inclusive) to another (exclusive)."""
+        return self._between(bisect_left(self.words, low), bisect_left(self.words, high))
+
+    def numbers_of(self, words: Iterable[str]) -> Iterator[int]:
+        """The numbers that have one of some words."""
+        for word in words:
+            place = bisect_left(self.words, word)
+            for entry in self._between(place, place + 1):
+                if entry.word == word:
+                    yield from entry.numbers
+
+    def collect_numbers(self, low: str, high: str, collected: dict[str, list[int]]) -> None:
+        """Adds the numbers of the words from one (inclusive) to another (exclusive) to those of their last letters."""
+        for word, numbers in self.between(low, high):
+            collected.setdefault(word[-1], []).extend(numbers)
+
+    def _between(self, start: int, end: int) -> Iterator[WordNumbers]:
+        base, steps, offset = self._base, self._steps, sum(self._counts[:start])
+        for word, count in zip(self.words[start:end], self._counts[start:end], strict=True):
+            first = base + steps[offset]
+            # Most words have one number, and a range may have many words.
+            numbers = [first] if count == 1 else [*accumulate(steps[offset + 1 : offset + count], initial=first)]
+            yield WordNumbers(word, numbers)
+            offset += count
 
 
 def _decode_words(data: Any) -> tuple[list[str], Sequence[int], Sequence[int]]:
@@ -94,25 +105,24 @@ def _decode_words(data: Any) -> tuple[list[str], Sequence[int], Sequence[int]]:
     return words, counts, steps
 
 
-def encode_texts(entities: Iterable[tuple[int, bytes]], *, soon_merged: bool = False) -> bytes:
-    """A block of entities in the order of their numbers, each as `encode_entity` returns it. soon_merged: as above."""
-    rows = list(entities)
-    return _compress(_LINE.join((dumps([number for number, _ in rows]), *(each for _, each in rows))), soon_merged)
+def encode_rows(rows: Sequence[tuple[int, bytes]], *, soon_merged: bool = False) -> bytes:
+    """A block of rows, each one line, in the order of their numbers. soon_merged: as above."""
+    return _compress(_LINE.join((dumps([number for number, _ in rows]), *(row for _, row in rows))), soon_merged)
 
 
-def decode_texts(data: Any, base: int) -> dict[int, bytes]:
-    """The entities of a block by number. base: added to each number. Raises: UnreadableRow."""
+def decode_rows(data: Any, base: int) -> dict[int, bytes]:
+    """The rows of a block by number. base: added to each number. Raises: UnreadableRow."""
     numbers, *rows = _decompress(data).split(_LINE)
     return {base + number: row for number, row in zip(loads_trusted(numbers), rows, strict=True)}
 
 
 def encode_entity(entity: SearchedEntity) -> bytes:
-    """An entity as one line."""
+    """An entity as one row."""
     return dumps([entity.xid, entity.type, entity.format, entity.is_version, [list(text) for text in entity.texts]])
 
 
 def decode_entity(row: bytes) -> SearchedEntity:
-    """The entity of a line. Raises: UnreadableRow."""
+    """The entity of a row. Raises: UnreadableRow."""
     try:
         xid, type, format, is_version, texts = loads_trusted(row)
         return SearchedEntity(xid, type, format, tuple(Text(*text) for text in texts), is_version)

@@ -1,42 +1,53 @@
-"""Reads the search index: which numbers have a word, and the keys and texts of numbers."""
+"""Reads the search index: which numbers have a word, their order, and the keys and texts of numbers."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
+from heapq import merge
 from itertools import islice
 from typing import Final
 
-from pyroaring import BitMap64
-
 from annals.domain.search.texts import SearchedEntity
 from annals.projections.database.drivers import Database
-from annals.projections.entities.filters.sql import SqlFragment, and_, in_list
-from annals.projections.entities.visibility import ALL_KEYS, EVERYTHING, Visibility
+from annals.projections.entities.filters.sql import in_list
+from annals.projections.entities.visibility import EVERYTHING, Visibility
 from annals.projections.log.positions import find_position
-from annals.projections.search.blocks import collect_numbers, decode_entity, decode_texts
+from annals.projections.search.blocks import WordBlock, decode_entity, decode_rows
+from annals.projections.search.gone_numbers import Numbers, read_gone
 from annals.projections.search.tables import POSITION_NAME
-from annals.projections.search.words_of_entity import ENTITY, WordRange, is_of_version, place_of, word_range
+from annals.projections.search.words_of_entity import (
+    ENTITY,
+    KEY,
+    SEPARATOR,
+    WordRange,
+    group_of_word,
+    groups_range,
+    is_of_version,
+    keys_after,
+    place_of,
+    word_range,
+)
 
-_SELECT_SEGMENTS: Final = "SELECT low, gone FROM search_segment ORDER BY low"
+_SELECT_SEGMENTS: Final = "SELECT low, high FROM search_segment ORDER BY low"
 #: The blocks of a segment that may have words of a range: the last one that begins before it, and those that begin in
 #: it. A join with the segments would make PostgreSQL read all blocks before the range.
 _SELECT_BLOCKS: Final = (
-    "SELECT segment, data FROM search_block WHERE segment = ? AND first < ?"
+    "SELECT {} FROM search_block WHERE segment = ? AND first < ?"
     " AND first >="
     " coalesce((SELECT first FROM search_block WHERE segment = ? AND first <= ? ORDER BY first DESC LIMIT 1), '')"
 )
-_SELECT_KEYS: Final = "SELECT number, tree_key FROM search_entity WHERE {}"
-_SELECT_COUNT: Final = "SELECT count(*) FROM search_entity WHERE {}"
-_SELECT_TEXTS: Final = "SELECT first, data FROM search_text WHERE {}"
-_SELECT_FIRSTS: Final = "SELECT first FROM search_text WHERE first <= ? ORDER BY first DESC LIMIT 1"
+_SELECT_FIRSTS: Final = f"{_SELECT_BLOCKS.format('first')} ORDER BY first"
+_SELECT_NEXT_BLOCKS: Final = f"{_SELECT_BLOCKS.format('data')} ORDER BY first LIMIT {{}}"
 
 #: Blocks of texts that are read together: a megabyte.
-_BLOCKS_TOGETHER: Final = 64
-
-#: Compressed bitmaps: the union and the intersection of many numbers take microseconds.
-Numbers = BitMap64
+_TEXT_BLOCKS: Final = 64
+#: Blocks of keys that are read together: a megabyte.
+_KEY_BLOCKS: Final = 512
+#: Blocks of words that are read together while keys are read in order, at first and at most.
+_FIRST_BLOCKS: Final = 4
+_MAX_BLOCKS: Final = 128
 
 
 class IndexReader:
@@ -61,68 +72,124 @@ class IndexReader:
         """
         collected: dict[str, list[int]] = {}
         low, high = range
-        query = " UNION ALL ".join([_SELECT_BLOCKS] * len(self._segments))
-        values = [value for segment, _ in self._segments for value in (segment, high, segment, low)]
-        for segment, data in self._db.all(query, values) if self._segments else ():
-            collect_numbers(data, segment, low, high, collected)
+        for block in self._word_blocks(range):
+            block.collect_numbers(low, high, collected)
         found: dict[str, Numbers] = {}
         for letter, numbers in collected.items():
             if self._all_versions or not is_of_version(letter):
                 found.setdefault(place_of(letter), Numbers()).update(numbers)
         return found
 
-    @cached_property
-    def _segments(self) -> list[tuple[int, int]]:
-        """The first number of each segment, and how many of its entities are gone."""
-        return self._db.all(_SELECT_SEGMENTS)
-
     def any_of(self, words: Iterable[str], prefixes: Iterable[str] = ()) -> Numbers:
         """The numbers of the entities that have one of some words of entities, or of those with a prefix."""
         ranges = [*(word_range(word, False) for word in words), *(word_range(prefix, True) for prefix in prefixes)]
         return Numbers().union(*(self.numbers(range).get(ENTITY, Numbers()) for range in ranges))
 
-    def keys(self, numbers: Collection[int]) -> dict[int, str]:
-        """The tree keys of those of some numbers that are live and visible."""
-        return dict(self._db.all(*and_(in_list(self._db, "number", numbers), self._visible()).wrap(_SELECT_KEYS)))
+    def live(self, numbers: Numbers) -> Numbers:
+        """Those of some numbers that have not been changed or deleted since, and are visible."""
+        live = numbers - self._gone
+        return live if self._visible is None else live & self._visible
 
-    def count(self, numbers: Collection[int]) -> int:
-        """How many of some numbers are live and visible."""
-        query = and_(in_list(self._db, "number", numbers), self._visible()).wrap(_SELECT_COUNT)
-        count: int = self._db.one(*query)[0]
-        return count
+    def keys(self, numbers: Iterable[int]) -> dict[int, str]:
+        """The tree keys of numbers. Cost: a block of keys for each of them at most."""
+        return {number: row.decode() for number, row in self._rows("search_key", numbers, _KEY_BLOCKS)}
 
-    def least_count(self, count: int) -> int:
-        """How many of so many numbers are live and visible at least, without a look at them."""
-        return count - sum(gone for _, gone in self._segments) if self._visibility == EVERYTHING else 0
+    def in_order(self, numbers: Numbers, after: str) -> Iterator[tuple[str, int]]:
+        """Live numbers with their tree keys, by these, after one of these.
 
-    def keys_in_order(self, after: str) -> Iterator[tuple[int, str]]:
-        """All numbers that are live and visible, by their tree keys, after one of these; streamed."""
-        query = and_(SqlFragment("tree_key > ?", (after,)), self._visible()).wrap(_SELECT_KEYS)
-        return self._db.stream(f"{query.text} ORDER BY tree_key", query.values)
+        Cost: O(entities up to the last one that is read).
+        """
+        return merge(*(self._keys_of_segment(*segment, numbers, after) for segment in self._segments))
 
-    def entities(self, numbers: Collection[int]) -> dict[int, SearchedEntity]:
-        """The entities of live numbers. Cost: a block of texts for each of them at most."""
-        found: dict[int, SearchedEntity] = {}
-        by_block = self._by_text_block(sorted(numbers))
-        blocks = iter(by_block)
-        while some := list(islice(blocks, _BLOCKS_TOGETHER)):
-            for first, data in self._db.all(*in_list(self._db, "first", some).wrap(_SELECT_TEXTS)):
-                rows = decode_texts(data, first)
-                found |= {number: decode_entity(rows[number]) for number in by_block[first] if number in rows}
+    def numbers_of_keys(self, keys: Iterable[str]) -> Numbers:
+        """The numbers that entities have, or have had. Cost: a block of each segment for each of them at most."""
+        words = sorted(KEY + key for key in keys)
+        found = Numbers()
+        for segment, _ in self._segments if words else ():
+            bounds = (segment, words[-1] + SEPARATOR, segment, words[0])
+            firsts = [first for (first,) in self._db.all(_SELECT_FIRSTS, bounds)]
+            by_block: dict[str, list[str]] = {}
+            for word in words:
+                if place := bisect_right(firsts, word):
+                    by_block.setdefault(firsts[place - 1], []).append(word)
+            condition = in_list(self._db, "first", by_block)
+            query = f"SELECT first, data FROM search_block WHERE segment = ? AND {condition.text}"
+            for first, data in self._db.all(query, (segment, *condition.values)):
+                found.update(WordBlock(data, segment).numbers_of(by_block[first]))
         return found
 
-    def _by_text_block(self, numbers: list[int]) -> dict[int, list[int]]:
-        """Numbers in order by the block that has their texts."""
+    def entities(self, numbers: Iterable[int]) -> dict[int, SearchedEntity]:
+        """The entities of numbers. Cost: a block of texts for each of them at most."""
+        return {number: decode_entity(row) for number, row in self._rows("search_text", numbers, _TEXT_BLOCKS)}
+
+    @cached_property
+    def _segments(self) -> list[tuple[int, int]]:
+        """The first and the last number of each segment."""
+        return self._db.all(_SELECT_SEGMENTS)
+
+    @cached_property
+    def _gone(self) -> Numbers:
+        return read_gone(self._db)
+
+    @cached_property
+    def _visible(self) -> Numbers | None:
+        """The numbers in visible Groups; None for all."""
+        places = self._visibility.places
+        if places is None:
+            return None
+        visible = Numbers()
+        for place in places:
+            groups = groups_range(place)
+            for block in self._word_blocks(groups):
+                for word, numbers in block.between(*groups):
+                    if self._visibility.sees_group(group_of_word(word)):
+                        visible.update(numbers)
+        return visible
+
+    def _word_blocks(self, range: WordRange) -> Iterator[WordBlock]:
+        """The blocks of all segments that may have words of a range."""
+        low, high = range
+        query = " UNION ALL ".join([_SELECT_BLOCKS.format("segment, data")] * len(self._segments))
+        values = [value for segment, _ in self._segments for value in (segment, high, segment, low)]
+        for segment, data in self._db.all(query, values) if self._segments else ():
+            yield WordBlock(data, segment)
+
+    def _keys_of_segment(self, segment: int, last: int, numbers: Numbers, after: str) -> Iterator[tuple[str, int]]:
+        if not numbers.range_cardinality(segment, last + 1):
+            return
+        low, high = keys_after(after)
+        count = _FIRST_BLOCKS
+        while blocks := self._db.all(_SELECT_NEXT_BLOCKS.format(count), (segment, high, segment, low)):
+            for (data,) in blocks:
+                block = WordBlock(data, segment)
+                for word, (number, *_) in block.between(low, high):
+                    if number in numbers:
+                        yield word[len(KEY) :], number
+            if len(blocks) < count:
+                return
+            # The last block is read again, as the one that may have words after its last one.
+            low = block.words[-1] + SEPARATOR
+            count = min(2 * count, _MAX_BLOCKS)
+
+    def _rows(self, table: str, numbers: Iterable[int], blocks_together: int) -> Iterator[tuple[int, bytes]]:
+        by_block = self._by_block(table, sorted(numbers))
+        firsts = iter(by_block)
+        while some := list(islice(firsts, blocks_together)):
+            query = in_list(self._db, "first", some).wrap(f"SELECT first, data FROM {table} WHERE {{}}")
+            for first, data in self._db.all(*query):
+                rows = decode_rows(data, first)
+                yield from ((number, rows[number]) for number in by_block[first] if number in rows)
+
+    def _by_block(self, table: str, numbers: list[int]) -> dict[int, list[int]]:
+        """Numbers in order by the first number of the block that has their rows."""
         if not numbers:
             return {}
-        (lowest,) = self._db.one(_SELECT_FIRSTS, (numbers[0],)) or (0,)
-        between = "SELECT first FROM search_text WHERE first >= ? AND first <= ? ORDER BY first"
+        before = f"SELECT first FROM {table} WHERE first <= ? ORDER BY first DESC LIMIT 1"
+        (lowest,) = self._db.one(before, (numbers[0],)) or (0,)
+        between = f"SELECT first FROM {table} WHERE first >= ? AND first <= ? ORDER BY first"
         firsts = [first for (first,) in self._db.all(between, (lowest, numbers[-1]))]
         blocks: dict[int, list[int]] = {}
         for number in numbers:
             if place := bisect_right(firsts, number):
                 blocks.setdefault(firsts[place - 1], []).append(number)
         return blocks
-
-    def _visible(self) -> SqlFragment:
-        return self._visibility.tree_keys(self._db, "tree_key", *ALL_KEYS).wrap("({})")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from annals.commands.store.damage import UnreadableRow
 from annals.commands.store.database.driver_errors import is_lock_timeout, postgres_errors
 from annals.commands.store.mapper import UnreadableEvent
 from annals.domain.decisions.checks.document_checks import CheckResult, DocumentCheck, FormatCheck
@@ -25,6 +26,8 @@ from annals.projections.entities.view_pool import ViewPool
 from annals.projections.log.positions import find_position, save_position
 from annals.projections.search import segments, tables
 from annals.projections.search.blocks import encode_entity
+from annals.projections.search.gone_numbers import read_gone, write_gone
+from annals.projections.search.index_reader import IndexReader
 from annals.projections.search.segments import YIELD_SECONDS, SegmentRows, new_segment
 from annals.projections.search.tables import POSITION_NAME
 from annals.projections.search.words_of_entity import entity_words
@@ -49,22 +52,20 @@ ProgressCallback = Callable[[int, int], None]
 
 
 class _Page(NamedTuple):
-    """What replaces some entities in the index: those of them that a search finds.
+    """What replaces some entities in the index. keys: of all of them.
 
-    replaced: the tree keys of all. keys: of those in the segment, in its order; None for an empty one.
+    rows: the segment with those that a search finds; None if it finds none.
     """
 
-    replaced: Sequence[str]
     keys: Sequence[str]
     rows: SegmentRows | None
 
     def write(self, db: Database) -> None:
-        """Writes it, in a transaction that excludes other writers of the index."""
-        delete = f"DELETE FROM search_entity WHERE {db.in_list('tree_key')} RETURNING number"
-        segments.note_gone(db, (number for (number,) in db.all(delete, (db.list_parameter(self.replaced),))))
+        """Writes it, in a transaction that excludes other writers of the index. Raises: UnreadableRow."""
+        gone = read_gone(db)
+        write_gone(db, gone, gone | IndexReader(db).numbers_of_keys(self.keys))
         if self.rows is not None:
             (low,) = db.one(_NEXT_NUMBER)
-            db.insert(tables.entity, list(enumerate(self.keys, low)))
             self.rows.insert(db, low)
 
 
@@ -108,10 +109,10 @@ class IndexWriter:
             found = segments.mergeable(segments.all_segments(view.database), fan_out)
             if not found:
                 return 0
-            rows = segments.merged(view.database, found)
+            merged = segments.merge_segments(view.database, found)
         with self.store.writing() as db:
             self._locked_position(db)
-            return rows.segment.size if segments.replace(db, found, rows) else 0
+            return merged.rows.segment.size if segments.replace(db, merged) else 0
 
     def is_worth_packing(self, merged: int) -> bool:
         """Whether merges of so many entities have replaced a good part of the tables."""
@@ -140,6 +141,15 @@ class IndexWriter:
         Searches find each entity meanwhile, as it was or as it is. Changes since the beginning follow by `catch_up`.
         Several processes may do it at the same time. Raises: one of `driver_errors()`.
         """
+        try:
+            return self._write_all(progress)
+        except UnreadableRow:  # a damaged index cannot be replaced a page at a time
+            with self.store.writing() as db:
+                self._locked_position(db)
+                tables.clear(db)
+            return self._write_all(progress)
+
+    def _write_all(self, progress: ProgressCallback) -> int:
         with self.readers.view() as view:
             start, total = view.position(), view.database.one("SELECT count(*) FROM entity")[0]
             (first_number,) = view.database.one(_NEXT_NUMBER)
@@ -149,7 +159,7 @@ class IndexWriter:
                 self._locked_position(db)
                 page.write(db)
             self._merge_all()
-            done += len(page.replaced)
+            done += len(page.keys)
             progress(min(done, total), total)
         self._remove_before(first_number, start)
         self._merge_all()
@@ -160,9 +170,7 @@ class IndexWriter:
         """Removes the numbers before one. start: the position at which writing all began."""
         with self.store.writing() as db:
             self._locked_position(db)
-            deleted = db.all("DELETE FROM search_entity WHERE number < ? RETURNING number", (first_number,))
-            segments.note_gone(db, (number for (number,) in deleted))
-            segments.remove(db, [segment for segment in segments.all_segments(db) if segment.high < first_number])
+            segments.remove_before(db, first_number)
             # Not a later position of another process: what that wrote meanwhile may have been replaced by older rows.
             save_position(db, POSITION_NAME, start)
 
@@ -187,18 +195,18 @@ class IndexWriter:
             key = rows[-1].tree_key
             yield page
 
-    def _page(self, view: View, replaced: Sequence[str], rows: Iterable[EntityRow]) -> _Page:
+    def _page(self, view: View, keys: Sequence[str], rows: Iterable[EntityRow]) -> _Page:
         words: dict[str, list[int]] = {}
-        keys: list[str] = []
-        encoded: list[bytes] = []
+        searched: list[str] = []
+        texts: list[bytes] = []
         for number, entity in enumerate(self._searched(view, rows)):
             for word in entity_words(entity):
                 words.setdefault(word, []).append(number)
-            keys.append(xids.tree_key(entity.xid))
-            encoded.append(encode_entity(entity))
+            searched.append(xids.tree_key(entity.xid))
+            texts.append(encode_entity(entity))
             if number % _SLICE_SIZE == 0:
                 time.sleep(YIELD_SECONDS)
-        return _Page(replaced, keys, new_segment(words, encoded) if encoded else None)
+        return _Page(keys, new_segment(words, searched, texts) if searched else None)
 
     def _searched(self, view: View, rows: Iterable[EntityRow]) -> Iterator[SearchedEntity]:
         """Those of some entities that a search finds."""

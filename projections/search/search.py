@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, islice
+from itertools import islice
 from typing import Final, NamedTuple
 
 from annals.domain.search.matching import FIRST_PLACE, ID_EQUAL, ID_PREFIX, UNRANKED, ResultKey, rank
 from annals.domain.search.query import Query, Term
 from annals.domain.search.texts import SearchedEntity, TextPlace
-from annals.projections.search.index_reader import IndexReader, Numbers
+from annals.projections.search.gone_numbers import Numbers
+from annals.projections.search.index_reader import IndexReader
 from annals.projections.search.words_of_entity import (
     ENTITY,
     FORMAT,
@@ -26,7 +27,7 @@ from annals.projections.search.words_of_entity import (
 #: Results up to which they are counted, and up to which all are sorted for a page.
 MAX_COUNT: Final = 1000
 MAX_SORTED: Final = 2000
-#: Numbers that are looked up together to count them.
+#: Numbers whose texts are read together to count those that match.
 _COUNTED_TOGETHER: Final = 1024
 #: Numbers whose texts are read together for a page.
 _VERIFIED_TOGETHER: Final = 32
@@ -100,7 +101,7 @@ class Candidates:
         sets = [
             _union(term.places.get(place, _NOTHING) for place in TextPlace if place <= last) for term in self._terms
         ]
-        return _intersection([*sets, *self._filters])
+        return self.index.live(_intersection([*sets, *self._filters]))
 
     def by_rank(self) -> Iterator[tuple[int, Numbers]]:
         """The numbers of each rank, from the best; a number may be in later ones too."""
@@ -119,11 +120,12 @@ class Candidates:
         """Those of `all` whose texts tell whether they match, and at which place."""
         return _union(term.unsure for term in self._terms) & self.all
 
-    def ranks(self, numbers: Collection[int]) -> dict[int, int]:
+    def ranks(self, numbers: Iterable[int]) -> dict[int, int]:
         """The ranks of those of some live numbers that match. Cost: their texts, which are read once."""
-        entities = self.index.entities([number for number in numbers if number not in self._known_ranks])
+        asked = list(numbers)
+        entities = self.index.entities(number for number in asked if number not in self._known_ranks)
         self._known_ranks.update((number, rank(self.query, entity)) for number, entity in entities.items())
-        known_ranks = ((number, self._known_ranks.get(number)) for number in numbers)
+        known_ranks = ((number, self._known_ranks.get(number)) for number in asked)
         return {number: one for number, one in known_ranks if one is not None}
 
     @cached_property
@@ -178,15 +180,13 @@ def _intersection(sets: Iterable[Numbers]) -> Numbers:
 
 
 def _ranked(candidates: Candidates, numbers: Numbers) -> dict[int, ResultKey]:
-    """The keys of those of few candidates that are live, visible, and match."""
-    tree_keys = candidates.index.keys([*numbers])
-    live = Numbers(tree_keys)
-    ranks = candidates.ranks([*(live & candidates.unsure)])
-    others = live - candidates.unsure
+    """The keys of those of few candidates that match."""
+    ranks = candidates.ranks(candidates.unsure)
+    others = numbers - candidates.unsure
     for one, with_rank in candidates.by_rank():
         ranks |= dict.fromkeys(with_rank & others, one)
         others -= with_rank
-    return {number: ResultKey(one, tree_keys[number]) for number, one in ranks.items()}
+    return {number: ResultKey(ranks[number], key) for number, key in candidates.index.keys(ranks).items()}
 
 
 def _ordered(candidates: Candidates, after: ResultKey) -> Iterator[tuple[ResultKey, int]]:
@@ -205,30 +205,25 @@ def _in_tree_order(
     """Those of one rank. Few are sorted; among many, the first ones are found soon in the order of all."""
     index = candidates.index
     if len(numbers) <= MAX_SORTED:
-        in_order: Iterable[tuple[int, str]] = sorted(index.keys([*numbers]).items(), key=lambda item: item[1])
+        keys = ((key, number) for number, key in index.keys(numbers).items() if key > after)
+        in_order: Iterator[tuple[str, int]] = iter(sorted(keys))
     else:
-        in_order = index.keys_in_order(after)
-    following = ((number, key) for number, key in in_order if number in numbers and key > after)
-    while some := list(islice(following, _VERIFIED_TOGETHER)):
-        ranks = candidates.ranks([number for number, _ in some if number in candidates.unsure])
-        for number, tree_key in some:
+        in_order = index.in_order(numbers, after)
+    while some := list(islice(in_order, _VERIFIED_TOGETHER)):
+        ranks = candidates.ranks([number for _, number in some if number in candidates.unsure])
+        for tree_key, number in some:
             if number not in candidates.unsure or ranks.get(number) == expected_rank:
                 yield ResultKey(expected_rank, tree_key), number
 
 
 def _count(candidates: Candidates, numbers: Numbers) -> int:
-    """How many candidates are live and visible, and match; counts until there are more than MAX_COUNT."""
-    at_least = candidates.index.least_count(len(numbers) - len(candidates.unsure))
-    if at_least > MAX_COUNT:
-        return at_least
-    sure = (candidates.index.count(some) for some in _chunks(numbers - candidates.unsure))
+    """How many candidates match; counts until there are more than MAX_COUNT."""
+    count = len(numbers - candidates.unsure)
     # In the order of their numbers, because neighbours share blocks of texts.
-    verified = (len(candidates.ranks(candidates.index.keys(some))) for some in _chunks(candidates.unsure))
-    count = 0
-    for found in chain(sure, verified):
-        count += found
+    for some in _chunks(candidates.unsure):
         if count > MAX_COUNT:
             break
+        count += len(candidates.ranks(some))
     return count
 
 

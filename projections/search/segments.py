@@ -8,8 +8,6 @@ IDLE_FAN_OUT are enough.
 from __future__ import annotations
 
 import time
-from bisect import bisect_right
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from heapq import merge
 from itertools import groupby
@@ -19,7 +17,8 @@ from typing import Final, NamedTuple
 
 from annals.projections.database.drivers import Database
 from annals.projections.search import tables
-from annals.projections.search.blocks import WordNumbers, all_words, decode_texts, encode_texts, encode_words
+from annals.projections.search.blocks import WordBlock, WordNumbers, decode_rows, encode_rows, encode_words
+from annals.projections.search.gone_numbers import Numbers, read_gone, write_gone
 
 #: How many neighbours of one tier are merged, and the most entities of what is merged.
 FAN_OUT: Final = 16
@@ -29,8 +28,9 @@ MAX_MERGED: Final = 500_000
 #: 2 kB; larger ones hardly compress better, and leave a part of their pages empty.
 BLOCK_WORDS: Final = 128
 BLOCK_NUMBERS: Final = 1024
-#: The most entities, and bytes, of a block of texts.
-BLOCK_ENTITIES: Final = 64
+#: The most keys, and texts, of a block, and the most bytes of these.
+BLOCK_KEYS: Final = 128
+BLOCK_TEXTS: Final = 64
 BLOCK_BYTES: Final = 256 << 10
 #: Entities up to which a segment will be merged soon, and is put together in memory.
 SOON_MERGED: Final = 3000
@@ -39,14 +39,17 @@ YIELD_SECONDS: Final = 0.0005
 #: The part of a segment that may be gone before it is written again.
 MAX_GONE: Final = 0.5
 
-_SELECT_SEGMENTS: Final = "SELECT low, high, size, gone FROM search_segment ORDER BY low"
+_SELECT_SEGMENTS: Final = "SELECT low, high, size FROM search_segment ORDER BY low"
 _SELECT_BLOCKS: Final = "SELECT data FROM search_block WHERE segment = ? ORDER BY first"
-_SELECT_LIVE: Final = "SELECT number FROM search_entity WHERE number >= ? AND number <= ?"
-_SELECT_TEXTS: Final = "SELECT first, data FROM search_text WHERE first >= ? AND first <= ? ORDER BY first"
+_SELECT_ROWS: Final = "SELECT first, data FROM {} WHERE first >= ? AND first <= ? ORDER BY first"
+
+
+#: Bytes at a number: those of an entity, or of a block from its first number.
+_Row = tuple[int, bytes]
 
 
 class Segment(NamedTuple):
-    """A row of `search_segment`."""
+    """A row of `search_segment`. gone: how many of its entities have been changed or deleted since."""
 
     low: int
     high: int
@@ -65,40 +68,45 @@ class Segment(NamedTuple):
 
 
 class SegmentRows(NamedTuple):
-    """A segment with the rows of its blocks: of words by their first word, of texts by their first number."""
+    """A segment with its blocks: of words by their first word, of keys and texts by their first number."""
 
     segment: Segment
     words: Sequence[tuple[str, bytes]]
+    keys: Sequence[tuple[int, bytes]]
     texts: Sequence[tuple[int, bytes]]
 
     def insert(self, db: Database, low: int) -> None:
         """Writes all rows. low: the number of the segment's first entity."""
         size = self.segment
-        db.insert(tables.segment, [size._replace(low=low, high=low + size.high - size.low)])
+        db.insert(tables.segment, [(low, low + size.high - size.low, size.size)])
         db.insert(tables.block, [(low, first, data) for first, data in self.words])
+        db.insert(tables.key, [(low + first, data) for first, data in self.keys])
         db.insert(tables.text, [(low + first, data) for first, data in self.texts])
 
 
-def new_segment(words: Mapping[str, Sequence[int]], entities: Sequence[bytes]) -> SegmentRows:
+class MergedSegment(NamedTuple):
+    """What some neighbours were merged to. dropped: those of their numbers that are not in it."""
+
+    sources: Sequence[Segment]
+    rows: SegmentRows
+    dropped: Numbers
+
+
+def new_segment(words: Mapping[str, Sequence[int]], keys: Sequence[str], texts: Sequence[bytes]) -> SegmentRows:
     """A segment of new entities, whose numbers count from 0.
 
-    words: the numbers of entities by word. entities: as of `encode_entity`.
+    words: the numbers of entities by word. keys, texts: of the entities, the latter as of `encode_entity`.
     """
-    segment = Segment(0, len(entities) - 1, len(entities))
-    return _segment_rows(segment, _in_order(words), enumerate(entities))
+    segment = Segment(0, len(keys) - 1, len(keys))
+    return _segment_rows(segment, _in_order(words), enumerate(map(str.encode, keys)), enumerate(texts))
 
 
 def all_segments(db: Database) -> list[Segment]:
-    """All segments, by their ranges."""
-    return [Segment(*row) for row in db.all(_SELECT_SEGMENTS)]
-
-
-def note_gone(db: Database, numbers: Iterable[int]) -> None:
-    """Counts entities that are in their segments no longer; a damaged index may lack a segment."""
-    lows = [segment.low for segment in all_segments(db)]
-    places = (bisect_right(lows, number) for number in numbers)
-    for low, count in Counter(lows[place - 1] for place in places if place).items():
-        db.run("UPDATE search_segment SET gone = gone + ? WHERE low = ?", (count, low))
+    """All segments, by their ranges. Raises: UnreadableRow."""
+    gone = read_gone(db)
+    return [
+        Segment(low, high, size, gone.range_cardinality(low, high + 1)) for low, high, size in db.all(_SELECT_SEGMENTS)
+    ]
 
 
 def mergeable(segments: Sequence[Segment], fan_out: int = FAN_OUT) -> Sequence[Segment]:
@@ -115,34 +123,50 @@ def mergeable(segments: Sequence[Segment], fan_out: int = FAN_OUT) -> Sequence[S
     return next(([segment] for segment in segments if segment.gone > segment.size * MAX_GONE), [])
 
 
-def merged(db: Database, segments: Sequence[Segment]) -> SegmentRows:
-    """One segment with what is live of some neighbours. Cost: O(their words and numbers)."""
+def merge_segments(db: Database, segments: Sequence[Segment]) -> MergedSegment:
+    """One segment with what is live of some neighbours. Cost: O(their words and numbers). Raises: UnreadableRow."""
     low, high = segments[0].low, segments[-1].high
-    live = {number - low for (number,) in db.all(_SELECT_LIVE, (low, high))}
+    dropped = read_gone(db) & Numbers(range(low, high + 1))
+    gone = {number - low for number in dropped}
     sources = [_stored_words(db, segment, low) for segment in segments]
-    kept = live if any(segment.gone for segment in segments) else None
     # Lists in memory take a third of the time of merging in order, and a hundred bytes for each word of an entity.
     is_small = sum(segment.size for segment in segments) <= SOON_MERGED
-    words = _in_order(_collected_words(sources, kept)) if is_small else _merged_words(sources, kept)
-    return _segment_rows(Segment(low, high, len(live)), words, _stored_entities(db, low, high, live))
+    words = _in_order(_collected_words(sources, gone)) if is_small else _merged_words(sources, gone)
+    keys, texts = (_stored_rows(db, table, low, high, gone) for table in ("search_key", "search_text"))
+    segment = Segment(low, high, sum(segment.size for segment in segments) - len(dropped))
+    return MergedSegment(segments, _segment_rows(segment, words, keys, texts), dropped)
 
 
-def replace(db: Database, segments: Sequence[Segment], merged_rows: SegmentRows) -> bool:
+def replace(db: Database, merged: MergedSegment) -> bool:
     """Writes what some segments were merged to. False if they exist no longer, because another process did it."""
-    current = {segment.range: segment for segment in all_segments(db)}
-    if not all(segment.range in current for segment in segments):
+    current = {segment.range for segment in all_segments(db)}
+    if not all(segment.range in current for segment in merged.sources):
         return False
-    gone_since = sum(current[segment.range].gone - segment.gone for segment in segments)
-    remove(db, segments)
-    rows = merged_rows._replace(segment=merged_rows.segment._replace(gone=gone_since))
-    rows.insert(db, segments[0].low)
+    _delete(db, merged.sources)
+    gone = read_gone(db)
+    write_gone(db, gone, gone - merged.dropped)
+    merged.rows.insert(db, merged.sources[0].low)
     return True
 
 
-def remove(db: Database, segments: Sequence[Segment]) -> None:
-    """Deletes some segments with their blocks."""
+def remove_before(db: Database, number: int) -> None:
+    """Removes all entities with lower numbers."""
+    segments = [segment for segment in all_segments(db) if segment.low < number]
+    _delete(db, (segment for segment in segments if segment.high < number))
+    gone = read_gone(db)
+    after = gone - Numbers(range(number))
+    for segment in segments:
+        if segment.high >= number:  # a merge has put lower and higher ones together
+            rows = _stored_rows(db, "search_key", segment.low, number - 1, ())
+            numbers = (segment.low + place for place, _ in rows)
+            after.update(lower for lower in numbers if lower < number)
+    write_gone(db, gone, after)
+
+
+def _delete(db: Database, segments: Iterable[Segment]) -> None:
     for segment in segments:
         db.run("DELETE FROM search_block WHERE segment = ?", (segment.low,))
+        db.run("DELETE FROM search_key WHERE first >= ? AND first <= ?", segment.range)
         db.run("DELETE FROM search_text WHERE first >= ? AND first <= ?", segment.range)
         db.run("DELETE FROM search_segment WHERE low = ?", (segment.low,))
 
@@ -153,42 +177,49 @@ def _can_merge(segments: Sequence[Segment]) -> bool:
 
 def _stored_words(db: Database, segment: Segment, low: int) -> Iterator[WordNumbers]:
     for (data,) in db.all(_SELECT_BLOCKS, (segment.low,)):
-        yield from all_words(data, segment.low - low)
+        yield from WordBlock(data, segment.low - low).all()
         time.sleep(YIELD_SECONDS)
 
 
-def _segment_rows(segment: Segment, words: Iterable[WordNumbers], entities: Iterable[tuple[int, bytes]]) -> SegmentRows:
+def _segment_rows(
+    segment: Segment, words: Iterable[WordNumbers], keys: Iterable[_Row], texts: Iterable[_Row]
+) -> SegmentRows:
     soon_merged = segment.size <= SOON_MERGED
-    return SegmentRows(segment, list(_word_blocks(words, soon_merged)), list(_text_blocks(entities, soon_merged)))
+    return SegmentRows(
+        segment,
+        list(_word_blocks(words, soon_merged)),
+        list(_row_blocks(keys, BLOCK_KEYS, soon_merged)),
+        list(_row_blocks(texts, BLOCK_TEXTS, soon_merged)),
+    )
 
 
 def _in_order(words: Mapping[str, Sequence[int]]) -> Iterator[WordNumbers]:
     return (WordNumbers(word, words[word]) for word in sorted(words))
 
 
-def _collected_words(sources: Iterable[Iterator[WordNumbers]], live: Collection[int] | None) -> dict[str, list[int]]:
-    """The words of neighbours with their numbers. live: the numbers to keep; None for all."""
+def _collected_words(sources: Iterable[Iterator[WordNumbers]], gone: Collection[int]) -> dict[str, list[int]]:
+    """The words of neighbours with their numbers. gone: the numbers to drop."""
     words: dict[str, list[int]] = {}
     for source in sources:
         for word, numbers in source:
-            kept = numbers if live is None else [number for number in numbers if number in live]
+            kept = [number for number in numbers if number not in gone] if gone else numbers
             if kept:
                 words.setdefault(word, []).extend(kept)
     return words
 
 
-def _merged_words(sources: Iterable[Iterator[WordNumbers]], live: Collection[int] | None) -> Iterator[WordNumbers]:
-    """The words of neighbours, in order. live: the numbers to keep; None for all."""
+def _merged_words(sources: Iterable[Iterator[WordNumbers]], gone: Collection[int]) -> Iterator[WordNumbers]:
+    """The words of neighbours, in order. gone: the numbers to drop."""
     # Numbers of later segments are higher, so lists of numbers are in order too.
     for word, entries in groupby(merge(*sources), attrgetter("word")):
-        numbers = [number for entry in entries for number in entry.numbers if live is None or number in live]
+        numbers = [number for entry in entries for number in entry.numbers if number not in gone]
         if numbers:
             yield WordNumbers(word, numbers)
 
 
-def _stored_entities(db: Database, low: int, high: int, live: Collection[int]) -> Iterator[tuple[int, bytes]]:
-    for first, data in db.all(_SELECT_TEXTS, (low, high)):
-        yield from ((number, row) for number, row in decode_texts(data, first - low).items() if number in live)
+def _stored_rows(db: Database, table: str, low: int, high: int, gone: Collection[int]) -> Iterator[_Row]:
+    for first, data in db.all(_SELECT_ROWS.format(table), (low, high)):
+        yield from ((number, row) for number, row in decode_rows(data, first - low).items() if number not in gone)
 
 
 def _word_blocks(entries: Iterable[WordNumbers], soon_merged: bool) -> Iterator[tuple[str, bytes]]:
@@ -205,19 +236,20 @@ def _word_blocks(entries: Iterable[WordNumbers], soon_merged: bool) -> Iterator[
         yield pending[0].word, encode_words(pending, soon_merged=soon_merged)
 
 
-def _text_blocks(entities: Iterable[tuple[int, bytes]], soon_merged: bool) -> Iterator[tuple[int, bytes]]:
-    pending: list[tuple[int, bytes]] = []
+def _row_blocks(rows: Iterable[_Row], most: int, soon_merged: bool) -> Iterator[_Row]:
+    """Blocks of so many rows at most."""
+    pending: list[_Row] = []
     size = 0
-    for number, row in entities:
+    for number, row in rows:
         pending.append((number, row))
         size += len(row)
-        if len(pending) >= BLOCK_ENTITIES or size >= BLOCK_BYTES:
-            yield _text_block(pending, soon_merged)
+        if len(pending) >= most or size >= BLOCK_BYTES:
+            yield _row_block(pending, soon_merged)
             pending, size = [], 0
     if pending:
-        yield _text_block(pending, soon_merged)
+        yield _row_block(pending, soon_merged)
 
 
-def _text_block(entities: Sequence[tuple[int, bytes]], soon_merged: bool) -> tuple[int, bytes]:
-    first = entities[0][0]
-    return first, encode_texts(((number - first, row) for number, row in entities), soon_merged=soon_merged)
+def _row_block(rows: Sequence[_Row], soon_merged: bool) -> _Row:
+    first = rows[0][0]
+    return first, encode_rows([(number - first, row) for number, row in rows], soon_merged=soon_merged)

@@ -1,8 +1,9 @@
 """The tables of the search index, which nothing but the index reads.
 
 Each entity that a search can find has a number, a new one after each change. A segment has the words of the entities
-within a range of numbers, in blocks by word; segments are merged as they become many. Numbers of entities that were
-changed or deleted since stay in a segment until it is merged, and are in `search_entity` no longer.
+within a range of numbers, in blocks by word, and their keys and texts, in blocks by number; segments are merged as they
+become many. Numbers of entities that were changed or deleted since stay in a segment until it is merged, and are in
+`search_gone` meanwhile.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from annals.projections.log import positions
 
 METADATA: Final = MetaData()
 #: Under which the position is stored. Its number is that of the form of the blocks: another form needs a new index.
-POSITION_NAME: Final = "search:3"
+POSITION_NAME: Final = "search:4"
 
 #: The largest table that is written anew, which takes about ten seconds a gigabyte.
 MAX_PACKED_BYTES: Final = 128 << 20
@@ -30,21 +31,21 @@ _PACK_LOCK_TIMEOUT: Final = "1500ms"
 # Only a column declared INTEGER is SQLite's own row number, which saves an index.
 _NUMBER: Final = BigInteger().with_variant(Integer, "sqlite")
 
-entity: Final = Table(
-    "search_entity",
-    METADATA,
-    Column("number", _NUMBER, primary_key=True, autoincrement=False),
-    Column("tree_key", TEXT, nullable=False, unique=True),
-)
-
-#: low, high: the range of numbers. size: entities when it was written. gone: how many of them are in it no longer.
+#: low, high: the range of numbers. size: entities when it was written.
 segment: Final = Table(
     "search_segment",
     METADATA,
     Column("low", _NUMBER, primary_key=True, autoincrement=False),
     Column("high", BigInteger, nullable=False),
     Column("size", BigInteger, nullable=False),
-    Column("gone", BigInteger, nullable=False),
+)
+
+#: The numbers that are in a segment and have been changed or deleted since, see `gone_numbers.py`.
+gone: Final = Table(
+    "search_gone",
+    METADATA,
+    Column("part", _NUMBER, primary_key=True, autoincrement=False),
+    Column("data", LargeBinary, nullable=False),
 )
 
 #: Words of a segment with the numbers of their entities, see `blocks.py`. segment: its `low`. first: the first word.
@@ -59,13 +60,21 @@ block: Final = Table(
     ),  # a table without row numbers would have such blocks on pages of their own
 )
 
-#: What the answers show of entities. first: the first number of those in a block.
-text: Final = Table(
-    "search_text",
-    METADATA,
-    Column("first", _NUMBER, primary_key=True, autoincrement=False),
-    Column("data", LargeBinary, nullable=False),
-)
+
+def _row_table(name: str) -> Table:
+    """A table of blocks of rows. first: the first number of those in a block."""
+    return Table(
+        name,
+        METADATA,
+        Column("first", _NUMBER, primary_key=True, autoincrement=False),
+        Column("data", LargeBinary, nullable=False),
+    )
+
+
+#: The tree keys of entities.
+key: Final = _row_table("search_key")
+#: What the answers show of entities.
+text: Final = _row_table("search_text")
 
 
 def create(connection: Connection) -> None:
@@ -76,11 +85,23 @@ def create(connection: Connection) -> None:
     exist = all(inspector.has_table(table.name) for table in METADATA.sorted_tables)
     if not exist or positions.find_position(db, POSITION_NAME) is None:
         METADATA.drop_all(connection)
+        connection.exec_driver_sql("DROP TABLE IF EXISTS search_entity")  # of forms before the fourth
         METADATA.create_all(connection)
-        db.run("DELETE FROM projection WHERE name LIKE 'search:%'")
+        _forget_position(db)
         if connection.dialect.name == "postgresql":
-            for table in (block, text):  # they are compressed already
+            for table in (block, key, text):  # they are compressed already
                 connection.exec_driver_sql(f"ALTER TABLE {table.name} ALTER COLUMN data SET STORAGE EXTERNAL")
+
+
+def clear(db: Database) -> None:
+    """Removes all rows, and the position."""
+    for table in METADATA.sorted_tables:
+        db.run(f"DELETE FROM {table.name}")
+    _forget_position(db)
+
+
+def _forget_position(db: Database) -> None:
+    db.run("DELETE FROM projection WHERE name LIKE 'search:%'")
 
 
 def pack(db: Database, name: str) -> None:

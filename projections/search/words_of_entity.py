@@ -5,7 +5,8 @@ words with a prefix. Letters of Versions are small. Other kinds of words begin w
 
 - `=orderplaced`: the whole id, to find equal ids and those with a prefix;
 - `#4f2`: a part and how the next one begins, as a hash; different pairs may share one;
-- `!t`, `!g`, `!f`: the type, the Group and the format.
+- `!t`, `!g`, `!f`: the type, the Group and the format;
+- `!k`: the tree key, without a letter. By it a changed entity is found, and all entities in the order of results.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from itertools import pairwise
 from typing import Final
 from zlib import crc32
 
+from annals.domain.access.places import WILDCARD, is_pattern
 from annals.domain.access.roles import group_of
 from annals.domain.search.query import Term, joined_parts
 from annals.domain.search.texts import SearchedEntity, TextPlace
@@ -29,7 +31,8 @@ ENTITY: Final = "E"
 #: Texts whose words stay known, and the most characters of such a text.
 _CACHED_TEXTS: Final = 10_000
 _CACHED_LENGTH: Final = 50
-_SEPARATOR: Final = "\t"
+#: Sorts before all characters of words.
+SEPARATOR: Final = "\t"
 _LAST: Final = chr(sys.maxunicode)
 _PAIR_HASHES: Final = 0xFFF
 #: The characters of the second part that count: with them, a pair is found as soon as they are typed.
@@ -38,6 +41,7 @@ _PAIR_BEGINNING: Final = 2
 TYPE: Final = "!t"
 GROUP: Final = "!g"
 FORMAT: Final = "!f"
+KEY: Final = "!k"
 _ID: Final = "="
 
 #: A range of words: from one (inclusive) to another (exclusive).
@@ -49,7 +53,7 @@ def entity_words(entity: SearchedEntity) -> set[str]:
     own, places = _endings(entity.is_version)
     id = joined_parts(parts(xids.entity_id(entity.xid)))
     words = {f"{_ID}{id}{own}", f"{TYPE}{entity.type}{own}", f"{GROUP}{group_of(entity.xid)}{own}"}
-    words.add(f"{FORMAT}{entity.format}{own}")
+    words |= {f"{FORMAT}{entity.format}{own}", KEY + xids.tree_key(entity.xid)}
     for place, _, text in entity.texts:
         find_words = _cached_words if len(text) <= _CACHED_LENGTH else _words
         words.update(find_words(text, LETTERS[place], places[place], own))
@@ -75,7 +79,7 @@ _cached_words: Final = lru_cache(_CACHED_TEXTS)(_words)
 def _endings(is_version: bool) -> tuple[str, list[str]]:
     """The ending of words of an entity itself, and of those at each place."""
     letters = [letter.lower() if is_version else letter for letter in (ENTITY, *LETTERS)]
-    own, *places = (_SEPARATOR + letter for letter in letters)
+    own, *places = (SEPARATOR + letter for letter in letters)
     return own, places
 
 
@@ -91,7 +95,22 @@ def is_of_version(word: str) -> bool:
 
 def word_range(word: str, is_prefix: bool) -> WordRange:
     """The range of a word, or of all words that begin with it, at all places."""
-    return (word, word + _LAST) if is_prefix else (word + _SEPARATOR, word + _SEPARATOR + _LAST)
+    return (word, word + _LAST) if is_prefix else (word + SEPARATOR, word + SEPARATOR + _LAST)
+
+
+def groups_range(place: str) -> WordRange:
+    """The range of a Group, or of the Groups that a pattern may match; see `annals.domain.access.places`."""
+    return word_range(GROUP + place.partition(WILDCARD)[0], is_pattern(place))
+
+
+def group_of_word(word: str) -> str:
+    """The Group of a word in the range of Groups."""
+    return word.rpartition(SEPARATOR)[0][len(GROUP) :]
+
+
+def keys_after(key: str) -> WordRange:
+    """The range of the tree keys after one of them."""
+    return KEY + key + SEPARATOR, KEY + _LAST
 
 
 def id_range(joined: str, is_prefix: bool) -> WordRange:

@@ -11,13 +11,12 @@ from hypothesis import strategies as st
 from annals.commands.store.damage import UnreadableRow
 from annals.domain.search.texts import SearchedEntity, Text, TextPlace
 from annals.projections.search.blocks import (
+    WordBlock,
     WordNumbers,
-    all_words,
-    collect_numbers,
     decode_entity,
-    decode_texts,
+    decode_rows,
     encode_entity,
-    encode_texts,
+    encode_rows,
     encode_words,
 )
 
@@ -27,11 +26,12 @@ ENTRIES: Final = st.dictionaries(st.text("ab#é注\t", min_size=1, max_size=4), 
 
 @given(ENTRIES, st.integers(0, 2**40), st.text("ab#", max_size=2), st.text("ab#", max_size=2))
 def test_words(entries: dict[str, list[int]], base: int, low: str, high: str) -> None:
-    data = encode_words([WordNumbers(word, entries[word]) for word in sorted(entries)])
+    block = WordBlock(encode_words([WordNumbers(word, entries[word]) for word in sorted(entries)]), base)
     expected = {word: [base + number for number in entries[word]] for word in sorted(entries)}
-    assert {word: list(numbers) for word, numbers in all_words(data, base)} == expected
+    assert {word: list(numbers) for word, numbers in block.all()} == expected
+    assert list(block.numbers_of([low, high])) == [*expected.get(low, []), *expected.get(high, [])]
     collected: dict[str, list[int]] = {"#": [1]}
-    collect_numbers(data, base, low, high, collected)
+    block.collect_numbers(low, high, collected)
     between = [(word, number) for word in expected if low <= word < high for number in expected[word]]
     letters = {"#", *(word[-1] for word, _ in between)}
     assert collected == {
@@ -42,13 +42,13 @@ def test_words(entries: dict[str, list[int]], base: int, low: str, high: str) ->
 
 def test_texts() -> None:
     entity = SearchedEntity("/a/b", "a", "", (Text(TextPlace.NAME, "name", "line\nbreak"),), True)
-    data = encode_texts((number, encode_entity(entity)) for number in (0, 7))
-    assert {number: decode_entity(row) for number, row in decode_texts(data, 100).items()} == {100: entity, 107: entity}
+    data = encode_rows([(number, encode_entity(entity)) for number in (0, 7)])
+    assert {number: decode_entity(row) for number, row in decode_rows(data, 100).items()} == {100: entity, 107: entity}
 
 
-@pytest.mark.parametrize("data", [b"", b"x", None, encode_texts([(0, b"[]")])[:-2]])
+@pytest.mark.parametrize("data", [b"", b"x", None, encode_rows([(0, b"[]")])[:-2]])
 def test_damaged_blocks(data: bytes | None) -> None:
     with pytest.raises(UnreadableRow):
-        list(all_words(data, 0))
+        WordBlock(data, 0)
     with pytest.raises(UnreadableRow):
-        decode_texts(data, 0)
+        decode_rows(data, 0)

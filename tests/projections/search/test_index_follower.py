@@ -124,7 +124,7 @@ def test_an_existing_store_gets_an_index(store_url: str, tmp_path: Path, loss: s
         until(lambda: _found(served.url, "ordertotal"), 10)
     engine = create_engine(store_url.replace("postgresql:", "postgresql+psycopg:", 1))
     with engine.begin() as connection:
-        drops = [f"DROP TABLE search_{name}" for name in ("entity", "segment", "block", "text")]
+        drops = [f"DROP TABLE search_{name}" for name in ("segment", "gone", "block", "key", "text")]
         for statement in drops if loss == "DROP" else filter(None, [loss]):
             connection.exec_driver_sql(statement)
     engine.dispose()
