@@ -15,7 +15,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
 from threading import local
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import zstandard
 
@@ -33,17 +33,14 @@ _NUMBER_BYTES: Final = 4
 _LINE: Final = b"\n"
 
 
-class WordNumbers(NamedTuple):
-    """A word, and the numbers of the entities that have it, in order."""
-
-    word: str
-    numbers: Sequence[int]
+#: A word, and the numbers of the entities that have it, in order. A search makes many of them, so it is a plain tuple.
+WordNumbers = tuple[str, Sequence[int]]
 
 
 def encode_words(entries: Sequence[WordNumbers], *, soon_merged: bool = False) -> bytes:
     """A block of words in order. soon_merged: whether it will be written again soon."""
-    words = "\n".join(entry.word for entry in entries).encode()
-    counts = array(_NUMBERS, (len(entry.numbers) for entry in entries))
+    words = "\n".join(word for word, _ in entries).encode()
+    counts = array(_NUMBERS, (len(numbers) for _, numbers in entries))
     steps = array(_NUMBERS)
     for _, numbers in entries:
         steps.append(numbers[0])
@@ -71,22 +68,28 @@ class WordBlock:
         """The numbers that have one of some words."""
         for word in words:
             place = bisect_left(self.words, word)
-            for entry in self._between(place, place + 1):
-                if entry.word == word:
-                    yield from entry.numbers
+            for found, numbers in self._between(place, place + 1):
+                if found == word:
+                    yield from numbers
 
     def collect_numbers(self, low: str, high: str, collected: dict[str, list[int]]) -> None:
         """Adds the numbers of the words from one (inclusive) to another (exclusive) to those of their last letters."""
-        for word, numbers in self.between(low, high):
-            collected.setdefault(word[-1], []).extend(numbers)
+        start, end = bisect_left(self.words, low), bisect_left(self.words, high)
+        base, steps, offset = self._base, self._steps, sum(self._counts[:start])
+        for word, count in zip(self.words[start:end], self._counts[start:end], strict=True):
+            numbers = collected.setdefault(word[-1], [])
+            if count == 1:  # so have most words, and a prefix may have many
+                numbers.append(base + steps[offset])
+            else:
+                numbers.extend(accumulate(steps[offset + 1 : offset + count], initial=base + steps[offset]))
+            offset += count
 
     def _between(self, start: int, end: int) -> Iterator[WordNumbers]:
         base, steps, offset = self._base, self._steps, sum(self._counts[:start])
         for word, count in zip(self.words[start:end], self._counts[start:end], strict=True):
             first = base + steps[offset]
-            # Most words have one number, and a range may have many words.
             numbers = [first] if count == 1 else [*accumulate(steps[offset + 1 : offset + count], initial=first)]
-            yield WordNumbers(word, numbers)
+            yield word, numbers
             offset += count
 
 
@@ -110,10 +113,17 @@ def encode_rows(rows: Sequence[tuple[int, bytes]], *, soon_merged: bool = False)
     return _compress(_LINE.join((dumps([number for number, _ in rows]), *(row for _, row in rows))), soon_merged)
 
 
-def decode_rows(data: Any, base: int) -> dict[int, bytes]:
-    """The rows of a block by number. base: added to each number. Raises: UnreadableRow."""
-    numbers, *rows = _decompress(data).split(_LINE)
-    return {base + number: row for number, row in zip(loads_trusted(numbers), rows, strict=True)}
+def decode_rows(data: Any, base: int, wanted: Iterable[int] | None = None) -> Iterator[tuple[int, bytes]]:
+    """The rows of a block with their numbers. base: added to each number. wanted: only these. Raises: UnreadableRow."""
+    encoded, *rows = _decompress(data).split(_LINE)
+    numbers: list[int] = loads_trusted(encoded)
+    if len(numbers) != len(rows):
+        raise UnreadableRow("a block of the search index has another length than it says")
+    if wanted is None:
+        yield from ((base + number, row) for number, row in zip(numbers, rows, strict=True))
+    else:
+        places = ((number, bisect_left(numbers, number - base)) for number in wanted)
+        yield from ((one, rows[place]) for one, place in places if numbers[place : place + 1] == [one - base])
 
 
 def encode_entity(entity: SearchedEntity) -> bytes:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from heapq import merge
 from itertools import islice
-from typing import Final
+from typing import Final, TypeVar
 
 from annals.domain.search.texts import SearchedEntity
 from annals.projections.database.drivers import Database
@@ -48,6 +48,8 @@ _KEY_BLOCKS: Final = 512
 #: Blocks of words that are read together while keys are read in order, at first and at most.
 _FIRST_BLOCKS: Final = 4
 _MAX_BLOCKS: Final = 128
+
+_Place = TypeVar("_Place", int, str)
 
 
 class IndexReader:
@@ -107,11 +109,7 @@ class IndexReader:
         found = Numbers()
         for segment, _ in self._segments if words else ():
             bounds = (segment, words[-1] + SEPARATOR, segment, words[0])
-            firsts = [first for (first,) in self._db.all(_SELECT_FIRSTS, bounds)]
-            by_block: dict[str, list[str]] = {}
-            for word in words:
-                if place := bisect_right(firsts, word):
-                    by_block.setdefault(firsts[place - 1], []).append(word)
+            by_block = _by_first([first for (first,) in self._db.all(_SELECT_FIRSTS, bounds)], words)
             condition = in_list(self._db, "first", by_block)
             query = f"SELECT first, data FROM search_block WHERE segment = ? AND {condition.text}"
             for first, data in self._db.all(query, (segment, *condition.values)):
@@ -177,8 +175,7 @@ class IndexReader:
         while some := list(islice(firsts, blocks_together)):
             query = in_list(self._db, "first", some).wrap(f"SELECT first, data FROM {table} WHERE {{}}")
             for first, data in self._db.all(*query):
-                rows = decode_rows(data, first)
-                yield from ((number, rows[number]) for number in by_block[first] if number in rows)
+                yield from decode_rows(data, first, by_block[first])
 
     def _by_block(self, table: str, numbers: list[int]) -> dict[int, list[int]]:
         """Numbers in order by the first number of the block that has their rows."""
@@ -187,9 +184,13 @@ class IndexReader:
         before = f"SELECT first FROM {table} WHERE first <= ? ORDER BY first DESC LIMIT 1"
         (lowest,) = self._db.one(before, (numbers[0],)) or (0,)
         between = f"SELECT first FROM {table} WHERE first >= ? AND first <= ? ORDER BY first"
-        firsts = [first for (first,) in self._db.all(between, (lowest, numbers[-1]))]
-        blocks: dict[int, list[int]] = {}
-        for number in numbers:
-            if place := bisect_right(firsts, number):
-                blocks.setdefault(firsts[place - 1], []).append(number)
-        return blocks
+        return _by_first([first for (first,) in self._db.all(between, (lowest, numbers[-1]))], numbers)
+
+
+def _by_first(firsts: Sequence[_Place], wanted: Iterable[_Place]) -> dict[_Place, list[_Place]]:
+    """Words, or numbers, by what the block begins with that may have them. firsts: of the blocks, in order."""
+    blocks: dict[_Place, list[_Place]] = {}
+    for one in wanted:
+        if place := bisect_right(firsts, one):
+            blocks.setdefault(firsts[place - 1], []).append(one)
+    return blocks

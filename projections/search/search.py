@@ -26,7 +26,7 @@ from annals.projections.search.words_of_entity import (
 
 #: Results up to which they are counted, and up to which all are sorted for a page.
 MAX_COUNT: Final = 1000
-MAX_SORTED: Final = 2000
+MAX_SORTED: Final = 256
 #: Numbers whose texts are read together to count those that match.
 _COUNTED_TOGETHER: Final = 1024
 #: Numbers whose texts are read together for a page.

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from heapq import merge
 from itertools import groupby
 from math import log
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Final, NamedTuple
 
 from annals.projections.database.drivers import Database
@@ -194,7 +194,7 @@ def _segment_rows(
 
 
 def _in_order(words: Mapping[str, Sequence[int]]) -> Iterator[WordNumbers]:
-    return (WordNumbers(word, words[word]) for word in sorted(words))
+    return ((word, words[word]) for word in sorted(words))
 
 
 def _collected_words(sources: Iterable[Iterator[WordNumbers]], gone: Collection[int]) -> dict[str, list[int]]:
@@ -211,15 +211,15 @@ def _collected_words(sources: Iterable[Iterator[WordNumbers]], gone: Collection[
 def _merged_words(sources: Iterable[Iterator[WordNumbers]], gone: Collection[int]) -> Iterator[WordNumbers]:
     """The words of neighbours, in order. gone: the numbers to drop."""
     # Numbers of later segments are higher, so lists of numbers are in order too.
-    for word, entries in groupby(merge(*sources), attrgetter("word")):
-        numbers = [number for entry in entries for number in entry.numbers if number not in gone]
-        if numbers:
-            yield WordNumbers(word, numbers)
+    for word, entries in groupby(merge(*sources), itemgetter(0)):
+        kept = [number for _, numbers in entries for number in numbers if number not in gone]
+        if kept:
+            yield word, kept
 
 
 def _stored_rows(db: Database, table: str, low: int, high: int, gone: Collection[int]) -> Iterator[_Row]:
     for first, data in db.all(_SELECT_ROWS.format(table), (low, high)):
-        yield from ((number, row) for number, row in decode_rows(data, first - low).items() if number not in gone)
+        yield from ((number, row) for number, row in decode_rows(data, first - low) if number not in gone)
 
 
 def _word_blocks(entries: Iterable[WordNumbers], soon_merged: bool) -> Iterator[tuple[str, bytes]]:
@@ -227,13 +227,13 @@ def _word_blocks(entries: Iterable[WordNumbers], soon_merged: bool) -> Iterator[
     count = 0
     for entry in entries:
         pending.append(entry)
-        count += len(entry.numbers)
+        count += len(entry[1])
         if len(pending) >= BLOCK_WORDS or count >= BLOCK_NUMBERS:
-            yield pending[0].word, encode_words(pending, soon_merged=soon_merged)
+            yield pending[0][0], encode_words(pending, soon_merged=soon_merged)
             pending, count = [], 0
             time.sleep(YIELD_SECONDS)
     if pending:
-        yield pending[0].word, encode_words(pending, soon_merged=soon_merged)
+        yield pending[0][0], encode_words(pending, soon_merged=soon_merged)
 
 
 def _row_blocks(rows: Iterable[_Row], most: int, soon_merged: bool) -> Iterator[_Row]:

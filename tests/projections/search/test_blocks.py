@@ -12,7 +12,6 @@ from annals.commands.store.damage import UnreadableRow
 from annals.domain.search.texts import SearchedEntity, Text, TextPlace
 from annals.projections.search.blocks import (
     WordBlock,
-    WordNumbers,
     decode_entity,
     decode_rows,
     encode_entity,
@@ -26,7 +25,7 @@ ENTRIES: Final = st.dictionaries(st.text("ab#é注\t", min_size=1, max_size=4), 
 
 @given(ENTRIES, st.integers(0, 2**40), st.text("ab#", max_size=2), st.text("ab#", max_size=2))
 def test_words(entries: dict[str, list[int]], base: int, low: str, high: str) -> None:
-    block = WordBlock(encode_words([WordNumbers(word, entries[word]) for word in sorted(entries)]), base)
+    block = WordBlock(encode_words([(word, entries[word]) for word in sorted(entries)]), base)
     expected = {word: [base + number for number in entries[word]] for word in sorted(entries)}
     assert {word: list(numbers) for word, numbers in block.all()} == expected
     assert list(block.numbers_of([low, high])) == [*expected.get(low, []), *expected.get(high, [])]
@@ -43,7 +42,7 @@ def test_words(entries: dict[str, list[int]], base: int, low: str, high: str) ->
 def test_texts() -> None:
     entity = SearchedEntity("/a/b", "a", "", (Text(TextPlace.NAME, "name", "line\nbreak"),), True)
     data = encode_rows([(number, encode_entity(entity)) for number in (0, 7)])
-    assert {number: decode_entity(row) for number, row in decode_rows(data, 100).items()} == {100: entity, 107: entity}
+    assert {number: decode_entity(row) for number, row in decode_rows(data, 100)} == {100: entity, 107: entity}
 
 
 @pytest.mark.parametrize("data", [b"", b"x", None, encode_rows([(0, b"[]")])[:-2]])
@@ -51,4 +50,4 @@ def test_damaged_blocks(data: bytes | None) -> None:
     with pytest.raises(UnreadableRow):
         WordBlock(data, 0)
     with pytest.raises(UnreadableRow):
-        decode_rows(data, 0)
+        list(decode_rows(data, 0))
