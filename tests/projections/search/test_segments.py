@@ -13,7 +13,7 @@ from annals.projections.log.positions import find_position
 from annals.projections.search.index_reader import IndexReader
 from annals.projections.search.search import search
 from annals.projections.search.segments import FAN_OUT, IDLE_FAN_OUT, Segment, all_segments, mergeable
-from annals.projections.search.tables import POSITION_NAME
+from annals.projections.search.tables import METADATA, POSITION_NAME
 from tests.support.registries.in_process import create, serving
 from tests.support.search_index import index_writer, scan, write_pending
 
@@ -99,6 +99,25 @@ def test_tables_in_use_are_not_packed(postgres_url: str) -> None:
             assert len(search(IndexReader(view.database), parse_query("number"), 100).results) == 10
 
 
+@pytest.mark.parametrize("table", ["search_block", "search_gone", "search_key", "search_text"])
+def test_a_damaged_index_is_written_again(store_url: str, table: str) -> None:
+    create(store_url, default_source())
+    with serving(store_url) as api, index_writer(store_url) as writer:
+        api.done("POST", "/schemagroups", {f"g{number}": {"description": "Number"} for number in range(3)})
+        write_pending(writer)
+        api.done("PUT", "/schemagroups/g1", {"description": "Numbers"})
+        write_pending(writer)
+        with writer.store.writing() as db:
+            db.run(f"UPDATE {table} SET data = ?", (b"x",))
+        writer.write_all()
+        write_pending(writer)
+        with writer.readers.view() as view:
+            query = parse_query("number")
+            found = search(IndexReader(view.database), query, 10)
+            assert [result.key for result in found.results] == scan(view, query)
+            assert found.count == 3
+
+
 def test_deleted_entities_are_not_counted(store_url: str) -> None:
     """UI-104: the count is exact, also while segments have many entities that are gone."""
     create(store_url, default_source())
@@ -110,5 +129,7 @@ def test_deleted_entities_are_not_counted(store_url: str) -> None:
         write_pending(writer)
         with writer.readers.view() as view:
             assert sum(segment.gone for segment in all_segments(view.database)) == 1600
+            # The size of the index: a row costs PostgreSQL more than the words of an entity.
+            assert sum(view.database.one(f"SELECT count(*) FROM {name}")[0] for name in METADATA.tables) < 400
             found = search(IndexReader(view.database), parse_query("found"), 10)
             assert (found.count, found.more) == (800, False)
