@@ -81,7 +81,7 @@ def parse_query(text: str) -> Query:
     if (count := sum(len(word.split()) for word, _ in elements.words)) > MAX_WORDS:
         raise InvalidQuery(f"it has {count} words; {MAX_WORDS} are allowed")
     terms = _terms(elements.words)
-    if not terms and (elements.words or not elements.filters):
+    if not terms and (elements.words or not elements.filters.keys() - {"in"}):
         raise InvalidQuery("it has no word; write letters or digits to search for")
     filters = elements.filters
     return Query(

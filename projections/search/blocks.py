@@ -19,9 +19,9 @@ from typing import Any, Final
 
 import zstandard
 
-from annals.commands.store.damage import UnreadableRow
 from annals.domain.search.texts import SearchedEntity, Text
 from annals.domain.values.json_text import dumps, loads_trusted
+from annals.projections.search.tables import UnreadableIndex
 
 _HEADER: Final = struct.Struct("<II")
 #: Levels of zstd: a block that will be merged soon is compressed in a twentieth of the time, and is a tenth larger.
@@ -50,7 +50,7 @@ def encode_words(entries: Sequence[WordNumbers], *, soon_merged: bool = False) -
 
 
 class WordBlock:
-    """The words of a block, in order. base: added to each number. Raises: UnreadableRow."""
+    """The words of a block, in order. base: added to each number. Raises: UnreadableIndex."""
 
     def __init__(self, data: Any, base: int) -> None:
         self.words, self._counts, self._steps = _decode_words(data)
@@ -102,9 +102,9 @@ def _decode_words(data: Any) -> tuple[list[str], Sequence[int], Sequence[int]]:
         counts = _numbers(content[numbers_start : numbers_start + count * _NUMBER_BYTES])
         steps = _numbers(content[numbers_start + count * _NUMBER_BYTES :])
     except (ValueError, struct.error) as error:
-        raise UnreadableRow(f"a block of the search index cannot be read: {error}") from error
+        raise UnreadableIndex(f"a block of the search index cannot be read: {error}") from error
     if not len(words) == len(counts) == count or sum(counts) != len(steps) or 0 in counts:
-        raise UnreadableRow("a block of the search index has another length than it says")
+        raise UnreadableIndex("a block of the search index has another length than it says")
     return words, counts, steps
 
 
@@ -114,11 +114,17 @@ def encode_rows(rows: Sequence[tuple[int, bytes]], *, soon_merged: bool = False)
 
 
 def decode_rows(data: Any, base: int, wanted: Iterable[int] | None = None) -> Iterator[tuple[int, bytes]]:
-    """The rows of a block with their numbers. base: added to each number. wanted: only these. Raises: UnreadableRow."""
+    """The rows of a block with their numbers. base: added to each number. wanted: the numbers of only some.
+
+    Raises: UnreadableIndex.
+    """
     encoded, *rows = _decompress(data).split(_LINE)
-    numbers: list[int] = loads_trusted(encoded)
+    try:
+        numbers: list[int] = loads_trusted(encoded)
+    except ValueError as error:
+        raise UnreadableIndex(f"a block of the search index cannot be read: {error}") from error
     if len(numbers) != len(rows):
-        raise UnreadableRow("a block of the search index has another length than it says")
+        raise UnreadableIndex("a block of the search index has another length than it says")
     if wanted is None:
         yield from ((base + number, row) for number, row in zip(numbers, rows, strict=True))
     else:
@@ -132,12 +138,12 @@ def encode_entity(entity: SearchedEntity) -> bytes:
 
 
 def decode_entity(row: bytes) -> SearchedEntity:
-    """The entity of a row. Raises: UnreadableRow."""
+    """The entity of a row. Raises: UnreadableIndex."""
     try:
         xid, type, format, is_version, texts = loads_trusted(row)
         return SearchedEntity(xid, type, format, tuple(Text(*text) for text in texts), is_version)
     except (ValueError, TypeError) as error:
-        raise UnreadableRow(f"an entity of the search index cannot be read: {error}") from error
+        raise UnreadableIndex(f"an entity of the search index cannot be read: {error}") from error
 
 
 def _planes(numbers: array[int]) -> bytes:
@@ -165,7 +171,7 @@ def _decompress(data: Any) -> bytes:
     try:
         return _CODECS.decompress(data)
     except (zstandard.ZstdError, TypeError, MemoryError) as error:
-        raise UnreadableRow(f"a block of the search index cannot be read: {error}") from error
+        raise UnreadableIndex(f"a block of the search index cannot be read: {error}") from error
 
 
 def _compress(content: bytes, soon_merged: bool) -> bytes:
@@ -176,7 +182,9 @@ class _BlockCodecs(local):
     """The codecs of a thread, which must not share them. compressors: by whether a block is merged soon."""
 
     def __init__(self) -> None:
-        self.compressors = tuple(zstandard.ZstdCompressor(level=level) for level in (_LEVEL, _SOON_MERGED_LEVEL))
+        self.compressors = tuple(
+            zstandard.ZstdCompressor(level=level, write_checksum=True) for level in (_LEVEL, _SOON_MERGED_LEVEL)
+        )
         self._decompressor = zstandard.ZstdDecompressor()
 
     def decompress(self, data: bytes) -> bytes:

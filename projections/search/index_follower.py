@@ -13,6 +13,7 @@ from annals.commands.store.database.driver_errors import driver_errors
 from annals.projections.search.index_writer import IndexWriter
 from annals.projections.search.leadership import Leadership
 from annals.projections.search.segments import FAN_OUT, IDLE_FAN_OUT
+from annals.projections.search.tables import UnreadableIndex
 
 #: Seconds between two looks at the log for commits of other processes.
 POLL_SECONDS: Final = 0.5
@@ -58,7 +59,7 @@ class IndexFollower:
         pause, has_failed = FIRST_RETRY_SECONDS, False
         while not self._stopped.is_set():
             try:
-                self._follow()
+                self._follow_or_repair()
             except _database_errors() as error:
                 # The first failure may be that of a database that is busy or restarts; it is tried again.
                 (_LOG.warning if has_failed else _LOG.info)("the search index waits for the database: %s", error)
@@ -72,6 +73,13 @@ class IndexFollower:
             pause = min(2 * pause, LONGEST_RETRY_SECONDS)
         self._leadership.release()
         self._writer.store.close()
+
+    def _follow_or_repair(self) -> None:
+        try:
+            self._follow()
+        except UnreadableIndex as error:
+            _LOG.error("the search index is damaged, and is written again: %s", error)
+            self._writer.write_all()
 
     def _follow(self) -> None:
         """Writes what there is to write, and waits for more."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from heapq import merge
 from itertools import islice
@@ -13,10 +13,9 @@ from annals.domain.search.texts import SearchedEntity
 from annals.projections.database.drivers import Database
 from annals.projections.entities.filters.sql import in_list
 from annals.projections.entities.visibility import EVERYTHING, Visibility
-from annals.projections.log.positions import find_position
 from annals.projections.search.blocks import WordBlock, decode_entity, decode_rows
 from annals.projections.search.gone_numbers import Numbers, read_gone
-from annals.projections.search.tables import POSITION_NAME
+from annals.projections.search.tables import find_position
 from annals.projections.search.words_of_entity import (
     ENTITY,
     KEY,
@@ -49,7 +48,7 @@ _KEY_BLOCKS: Final = 512
 _FIRST_BLOCKS: Final = 4
 _MAX_BLOCKS: Final = 128
 
-_Place = TypeVar("_Place", int, str)
+_First = TypeVar("_First", int, str)
 
 
 class IndexReader:
@@ -65,7 +64,7 @@ class IndexReader:
 
     def position(self) -> int:
         """The position of the index in the log; 0 before it is complete for the first time."""
-        return find_position(self._db, POSITION_NAME) or 0
+        return find_position(self._db) or 0
 
     def numbers(self, range: WordRange) -> dict[str, Numbers]:
         """The numbers of the entities with a word in a range, by the letter of their place.
@@ -87,8 +86,8 @@ class IndexReader:
         ranges = [*(word_range(word, False) for word in words), *(word_range(prefix, True) for prefix in prefixes)]
         return Numbers().union(*(self.numbers(range).get(ENTITY, Numbers()) for range in ranges))
 
-    def live(self, numbers: Numbers) -> Numbers:
-        """Those of some numbers that have not been changed or deleted since, and are visible."""
+    def live_and_visible(self, numbers: Numbers) -> Numbers:
+        """Those of some numbers that have not been changed or deleted since, and are visible to the caller."""
         live = numbers - self._gone
         return live if self._visible is None else live & self._visible
 
@@ -96,12 +95,14 @@ class IndexReader:
         """The tree keys of numbers. Cost: a block of keys for each of them at most."""
         return {number: row.decode() for number, row in self._rows("search_key", numbers, _KEY_BLOCKS)}
 
-    def in_order(self, numbers: Numbers, after: str) -> Iterator[tuple[str, int]]:
+    def in_order(self, numbers: Numbers, after: str, groups: Collection[str] = ()) -> Iterator[tuple[str, int]]:
         """Live numbers with their tree keys, by these, after one of these.
 
-        Cost: O(entities up to the last one that is read).
+        groups: lower-cased xids of the Groups that all of them are in; empty for any. Cost: O(entities between the
+        first of these Groups, or of those that the caller sees, and the last entity that is read).
         """
-        return merge(*(self._keys_of_segment(*segment, numbers, after) for segment in self._segments))
+        keys = keys_after(after, groups or self._visibility.places)
+        return merge(*(self._keys_of_segment(*segment, numbers, keys) for segment in self._segments))
 
     def numbers_of_keys(self, keys: Iterable[str]) -> Numbers:
         """The numbers that entities have, or have had. Cost: a block of each segment for each of them at most."""
@@ -152,10 +153,10 @@ class IndexReader:
         for segment, data in self._db.all(query, values) if self._segments else ():
             yield WordBlock(data, segment)
 
-    def _keys_of_segment(self, segment: int, last: int, numbers: Numbers, after: str) -> Iterator[tuple[str, int]]:
+    def _keys_of_segment(self, segment: int, last: int, numbers: Numbers, keys: WordRange) -> Iterator[tuple[str, int]]:
         if not numbers.range_cardinality(segment, last + 1):
             return
-        low, high = keys_after(after)
+        low, high = keys
         count = _FIRST_BLOCKS
         while blocks := self._db.all(_SELECT_NEXT_BLOCKS.format(count), (segment, high, segment, low)):
             for (data,) in blocks:
@@ -187,9 +188,12 @@ class IndexReader:
         return _by_first([first for (first,) in self._db.all(between, (lowest, numbers[-1]))], numbers)
 
 
-def _by_first(firsts: Sequence[_Place], wanted: Iterable[_Place]) -> dict[_Place, list[_Place]]:
-    """Words, or numbers, by what the block begins with that may have them. firsts: of the blocks, in order."""
-    blocks: dict[_Place, list[_Place]] = {}
+def _by_first(firsts: Sequence[_First], wanted: Iterable[_First]) -> dict[_First, list[_First]]:
+    """Words or numbers, grouped by the first one of the block that may have them.
+
+    firsts: the first words or numbers of all blocks, in order.
+    """
+    blocks: dict[_First, list[_First]] = {}
     for one in wanted:
         if place := bisect_right(firsts, one):
             blocks.setdefault(firsts[place - 1], []).append(one)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from annals.commands.store.damage import UnreadableRow
 from annals.commands.store.database.driver_errors import is_lock_timeout, postgres_errors
 from annals.commands.store.mapper import UnreadableEvent
 from annals.domain.decisions.checks.document_checks import CheckResult, DocumentCheck, FormatCheck
@@ -23,13 +23,12 @@ from annals.projections.entities.entity_documents import MissingDocument
 from annals.projections.entities.rows import ROW_COLUMNS, EntityRow, stored_row
 from annals.projections.entities.view import View
 from annals.projections.entities.view_pool import ViewPool
-from annals.projections.log.positions import find_position, save_position
 from annals.projections.search import segments, tables
 from annals.projections.search.blocks import encode_entity
 from annals.projections.search.gone_numbers import read_gone, write_gone
 from annals.projections.search.index_reader import IndexReader
 from annals.projections.search.segments import YIELD_SECONDS, SegmentRows, new_segment
-from annals.projections.search.tables import POSITION_NAME
+from annals.projections.search.tables import UnreadableIndex, find_position, save_position
 from annals.projections.search.words_of_entity import entity_words
 from annals.projections.subscriptions.state.delivery_store import DeliveryStore
 
@@ -51,17 +50,22 @@ RunChecks = Callable[[Iterable[DocumentCheck], Callable[[str], bytes]], Mapping[
 ProgressCallback = Callable[[int, int], None]
 
 
+class _OtherIndex(Exception):
+    """Another process has begun another index."""
+
+
 class _Page(NamedTuple):
-    """What replaces some entities in the index. keys: of all of them.
+    """What replaces some entities in the index. position: in the log, at which they were read. keys: of all of them.
 
     rows: the segment with those that a search finds; None if it finds none.
     """
 
+    position: int
     keys: Sequence[str]
     rows: SegmentRows | None
 
     def write(self, db: Database) -> None:
-        """Writes it, in a transaction that excludes other writers of the index. Raises: UnreadableRow."""
+        """Writes it, in a transaction that excludes other writers of the index. Raises: UnreadableIndex."""
         gone = read_gone(db)
         write_gone(db, gone, gone | IndexReader(db).numbers_of_keys(self.keys))
         if self.rows is not None:
@@ -87,7 +91,7 @@ class IndexWriter:
         Raises: one of `driver_errors()`.
         """
         with self.readers.view() as view:
-            position, head = find_position(view.database, POSITION_NAME), view.position()
+            position, head, generation = find_position(view.database), view.position(), tables.generation(view.database)
             if position == head:
                 return False
             if position is not None and position < head:
@@ -98,21 +102,23 @@ class IndexWriter:
             self.write_all()
             return True
         with self.store.writing() as db:
-            if self._locked_position(db) == position:  # otherwise another process was faster
+            # Otherwise another process was faster.
+            if self._lock(db, generation) and find_position(db) == position:
                 page.write(db)
-                save_position(db, POSITION_NAME, until)
+                save_position(db, until)
         return until < head
 
     def merge(self, fan_out: int = segments.FAN_OUT) -> int:
         """Merges some segments; how many entities these have, 0 if there are none. Raises: one of `driver_errors()`."""
         with self.readers.view() as view:
+            generation = tables.generation(view.database)
             found = segments.mergeable(segments.all_segments(view.database), fan_out)
             if not found:
                 return 0
             merged = segments.merge_segments(view.database, found)
         with self.store.writing() as db:
-            self._locked_position(db)
-            return merged.rows.segment.size if segments.replace(db, merged) else 0
+            is_replaced = self._lock(db, generation) and segments.replace(db, merged)
+            return merged.rows.segment.size if is_replaced else 0
 
     def is_worth_packing(self, merged: int) -> bool:
         """Whether merges of so many entities have replaced a good part of the tables."""
@@ -138,51 +144,58 @@ class IndexWriter:
     def write_all(self, progress: ProgressCallback = lambda done, total: None) -> int:
         """Writes all entities again, and removes what was there before; returns their number.
 
-        Searches find each entity meanwhile, as it was or as it is. Changes since the beginning follow by `catch_up`.
-        Several processes may do it at the same time. Raises: one of `driver_errors()`.
+        Searches find each entity meanwhile, as it was or as it is, unless the index is damaged. Changes since the
+        beginning follow by `catch_up`. Several processes may do it at the same time. Raises: one of `driver_errors()`.
         """
         try:
             return self._write_all(progress)
-        except UnreadableRow:  # a damaged index cannot be replaced a page at a time
+        except _OtherIndex:
+            pass
+        except UnreadableIndex:  # it cannot be replaced a page at a time
             with self.store.writing() as db:
-                self._locked_position(db)
+                self._lock(db)
                 tables.clear(db)
-            return self._write_all(progress)
+        return self._write_all(progress)
 
     def _write_all(self, progress: ProgressCallback) -> int:
         with self.readers.view() as view:
             start, total = view.position(), view.database.one("SELECT count(*) FROM entity")[0]
-            (first_number,) = view.database.one(_NEXT_NUMBER)
+            generation, (first_number,) = tables.generation(view.database), view.database.one(_NEXT_NUMBER)
         done = 0
         for page in self._all_pages():
-            with self.store.writing() as db:
-                self._locked_position(db)
+            with self._writing(generation) as db:
+                position = find_position(db)
+                if position is not None and position > page.position:  # another process has written what is newer
+                    save_position(db, page.position)
                 page.write(db)
             self._merge_all()
             done += len(page.keys)
             progress(min(done, total), total)
-        self._remove_before(first_number, start)
+        with self._writing(generation) as db:
+            segments.remove_before(db, first_number)
+            if find_position(db) is None:
+                save_position(db, start)
         self._merge_all()
         self.pack()
         return done
-
-    def _remove_before(self, first_number: int, start: int) -> None:
-        """Removes the numbers before one. start: the position at which writing all began."""
-        with self.store.writing() as db:
-            self._locked_position(db)
-            segments.remove_before(db, first_number)
-            # Not a later position of another process: what that wrote meanwhile may have been replaced by older rows.
-            save_position(db, POSITION_NAME, start)
 
     def _merge_all(self) -> None:
         while self.merge():
             pass
 
-    def _locked_position(self, db: Database) -> int | None:
-        """The position of the index, which no other process can change before the end of the transaction."""
+    @contextmanager
+    def _writing(self, generation: int) -> Iterator[Database]:
+        """A transaction that excludes other writers of the index. Raises: _OtherIndex if it is another one by now."""
+        with self.store.writing() as db:
+            if not self._lock(db, generation):
+                raise _OtherIndex
+            yield db
+
+    def _lock(self, db: Database, generation: int | None = None) -> bool:
+        """Excludes other writers until the end of the transaction; whether the index is still that of a generation."""
         if not self.store.is_sqlite:
             db.run("LOCK TABLE search_segment IN SHARE ROW EXCLUSIVE MODE")
-        return find_position(db, POSITION_NAME)
+        return generation is None or tables.generation(db) == generation
 
     def _all_pages(self) -> Iterator[_Page]:
         key = ""
@@ -206,7 +219,7 @@ class IndexWriter:
             texts.append(encode_entity(entity))
             if number % _SLICE_SIZE == 0:
                 time.sleep(YIELD_SECONDS)
-        return _Page(keys, new_segment(words, searched, texts) if searched else None)
+        return _Page(view.position(), keys, new_segment(words, searched, texts) if searched else None)
 
     def _searched(self, view: View, rows: Iterable[EntityRow]) -> Iterator[SearchedEntity]:
         """Those of some entities that a search finds."""

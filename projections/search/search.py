@@ -24,9 +24,9 @@ from annals.projections.search.words_of_entity import (
     word_range,
 )
 
-#: Results up to which they are counted, and up to which all are sorted for a page.
+#: Results up to which they are counted, and up to which all are sorted for a page: a few hundredths of a second.
 MAX_COUNT: Final = 1000
-MAX_SORTED: Final = 256
+MAX_SORTED: Final = 1000
 #: Numbers whose texts are read together to count those that match.
 _COUNTED_TOGETHER: Final = 1024
 #: Numbers whose texts are read together for a page.
@@ -57,7 +57,8 @@ class ResultPage:
 def search(index: IndexReader, query: Query, limit: int, after: ResultKey | None = None) -> ResultPage:
     """A page of results. after: the key that the page follows on.
 
-    Cost: O(entities that have one of the words); with few results in all, O(results) besides.
+    Cost: O(entities that have one of the words). Besides, O(results) with up to MAX_SORTED of them, otherwise
+    O(entities before the last result of the page), in the Groups that are searched or visible.
     """
     candidates = Candidates(index, query)
     found = candidates.all
@@ -83,7 +84,7 @@ class _TermNumbers(NamedTuple):
 
 @dataclass(frozen=True)
 class Candidates:
-    """The numbers that match a query, by what the index says. Some may be of entities that have changed since.
+    """The numbers that match a query, by what the index says: those of live entities that the caller sees.
 
     A term of several parts is among the words of an entity as a whole, where it is one word there, or in parts.
     """
@@ -101,7 +102,7 @@ class Candidates:
         sets = [
             _union(term.places.get(place, _NOTHING) for place in TextPlace if place <= last) for term in self._terms
         ]
-        return self.index.live(_intersection([*sets, *self._filters]))
+        return self.index.live_and_visible(_intersection([*sets, *self._filters]))
 
     def by_rank(self) -> Iterator[tuple[int, Numbers]]:
         """The numbers of each rank, from the best; a number may be in later ones too."""
@@ -208,7 +209,7 @@ def _in_tree_order(
         keys = ((key, number) for number, key in index.keys(numbers).items() if key > after)
         in_order: Iterator[tuple[str, int]] = iter(sorted(keys))
     else:
-        in_order = index.in_order(numbers, after)
+        in_order = index.in_order(numbers, after, candidates.query.groups)
     while some := list(islice(in_order, _VERIFIED_TOGETHER)):
         ranks = candidates.ranks([number for _, number in some if number in candidates.unsure])
         for tree_key, number in some:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from heapq import merge
-from itertools import groupby
+from itertools import accumulate, groupby, takewhile
 from math import log
 from operator import attrgetter, itemgetter
 from typing import Final, NamedTuple
@@ -102,7 +102,7 @@ def new_segment(words: Mapping[str, Sequence[int]], keys: Sequence[str], texts: 
 
 
 def all_segments(db: Database) -> list[Segment]:
-    """All segments, by their ranges. Raises: UnreadableRow."""
+    """All segments, by their ranges. Raises: UnreadableIndex."""
     gone = read_gone(db)
     return [
         Segment(low, high, size, gone.range_cardinality(low, high + 1)) for low, high, size in db.all(_SELECT_SEGMENTS)
@@ -113,8 +113,8 @@ def mergeable(segments: Sequence[Segment], fan_out: int = FAN_OUT) -> Sequence[S
     """The next segments to merge, neighbours of each other; empty if there are none. One alone has many gone."""
     for _, neighbours in groupby(segments, attrgetter("tier")):
         found = list(neighbours)
-        if len(found) >= fan_out and _can_merge(found):
-            return found
+        if len(found) >= fan_out and len(fitting := _fitting(found)) > 1:
+            return fitting
     # Segments in front of larger ones get no neighbours any more.
     for place in range(len(segments) - 1, 0, -1):
         pair = segments[place - 1 : place + 1]
@@ -124,7 +124,7 @@ def mergeable(segments: Sequence[Segment], fan_out: int = FAN_OUT) -> Sequence[S
 
 
 def merge_segments(db: Database, segments: Sequence[Segment]) -> MergedSegment:
-    """One segment with what is live of some neighbours. Cost: O(their words and numbers). Raises: UnreadableRow."""
+    """One segment with what is live of some neighbours. Cost: O(their words and numbers). Raises: UnreadableIndex."""
     low, high = segments[0].low, segments[-1].high
     dropped = read_gone(db) & Numbers(range(low, high + 1))
     gone = {number - low for number in dropped}
@@ -139,8 +139,9 @@ def merge_segments(db: Database, segments: Sequence[Segment]) -> MergedSegment:
 
 def replace(db: Database, merged: MergedSegment) -> bool:
     """Writes what some segments were merged to. False if they exist no longer, because another process did it."""
-    current = {segment.range for segment in all_segments(db)}
-    if not all(segment.range in current for segment in merged.sources):
+    # By size too: a segment that was merged alone keeps its range, and has lost what was gone.
+    current = {(low, high, size) for low, high, size in db.all(_SELECT_SEGMENTS)}
+    if not all((*segment.range, segment.size) in current for segment in merged.sources):
         return False
     _delete(db, merged.sources)
     gone = read_gone(db)
@@ -151,7 +152,7 @@ def replace(db: Database, merged: MergedSegment) -> bool:
 
 def remove_before(db: Database, number: int) -> None:
     """Removes all entities with lower numbers."""
-    segments = [segment for segment in all_segments(db) if segment.low < number]
+    segments = [Segment(*row) for row in db.all(_SELECT_SEGMENTS) if row[0] < number]
     _delete(db, (segment for segment in segments if segment.high < number))
     gone = read_gone(db)
     after = gone - Numbers(range(number))
@@ -173,6 +174,16 @@ def _delete(db: Database, segments: Iterable[Segment]) -> None:
 
 def _can_merge(segments: Sequence[Segment]) -> bool:
     return sum(segment.size for segment in segments) <= MAX_MERGED
+
+
+def _fitting(segments: Sequence[Segment]) -> Sequence[Segment]:
+    """The first neighbours that can be merged, as many as possible; empty if there are none."""
+    for start in range(len(segments)):
+        sizes = accumulate(segment.size for segment in segments[start:])
+        count = sum(1 for _ in takewhile(lambda size: size <= MAX_MERGED, sizes))
+        if count > 1:
+            return segments[start : start + count]
+    return ()
 
 
 def _stored_words(db: Database, segment: Segment, low: int) -> Iterator[WordNumbers]:

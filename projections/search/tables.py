@@ -1,26 +1,29 @@
 """The tables of the search index, which nothing but the index reads.
 
-Each entity that a search can find has a number, a new one after each change. A segment has the words of the entities
-within a range of numbers, in blocks by word, and their keys and texts, in blocks by number; segments are merged as they
-become many. Numbers of entities that were changed or deleted since stay in a segment until it is merged, and are in
-`search_gone` meanwhile.
+It is built like that of Lucene, or an LSM tree. Each entity that a search can find has a number, as documents have
+there, and a new one after each change. A segment has the words of the entities within a range of numbers, in blocks by
+word, and their keys and texts, in blocks by number; segments are merged as they become many. Numbers of entities that
+were changed or deleted since stay in a segment until it is merged, and are in `search_gone` meanwhile.
 """
 
 from __future__ import annotations
 
+from secrets import randbits
 from typing import Final
 
 from sqlalchemy import BigInteger, Column, Integer, LargeBinary, MetaData, PrimaryKeyConstraint, Table, inspect
 from sqlalchemy.engine import Connection
 
+from annals.commands.store.damage import UnreadableRow
 from annals.commands.store.database.tables import TEXT
 from annals.projections.database import drivers
 from annals.projections.database.drivers import Database
 from annals.projections.log import positions
 
 METADATA: Final = MetaData()
-#: Under which the position is stored. Its number is that of the form of the blocks: another form needs a new index.
-POSITION_NAME: Final = "search:4"
+#: The form of the tables and blocks: a program of another form needs a new index.
+FORM: Final = 4
+_POSITION_NAME: Final = "search"
 
 #: The largest table that is written anew, which takes about ten seconds a gigabyte.
 MAX_PACKED_BYTES: Final = 128 << 20
@@ -31,6 +34,15 @@ _PACK_LOCK_TIMEOUT: Final = "1500ms"
 # Only a column declared INTEGER is SQLite's own row number, which saves an index.
 _NUMBER: Final = BigInteger().with_variant(Integer, "sqlite")
 
+#: One row: the form, and a random number for each index that was begun. What one process has read of an index must not
+#: be written to the next one, whose numbers begin at 1 again.
+index: Final = Table(
+    "search_index",
+    METADATA,
+    Column("form", BigInteger, primary_key=True, autoincrement=False),
+    Column("generation", BigInteger, nullable=False),
+)
+
 #: low, high: the range of numbers. size: entities when it was written.
 segment: Final = Table(
     "search_segment",
@@ -40,7 +52,8 @@ segment: Final = Table(
     Column("size", BigInteger, nullable=False),
 )
 
-#: The numbers that are in a segment and have been changed or deleted since, see `gone_numbers.py`.
+#: The numbers that are in a segment and have been changed or deleted since, as bitmaps of 65,536 numbers each. part:
+#: what these have in common above their last 16 bits. See `gone_numbers.py`.
 gone: Final = Table(
     "search_gone",
     METADATA,
@@ -77,31 +90,57 @@ key: Final = _row_table("search_key")
 text: Final = _row_table("search_text")
 
 
+class UnreadableIndex(UnreadableRow):
+    """A row of the search index is damaged."""
+
+
 def create(connection: Connection) -> None:
-    """Creates the tables that do not exist, and again those of another program; they are filled later."""
+    """Creates the tables that do not exist, and again those of another program; they are filled later.
+
+    Tables of this form stay as they are, also if they are not filled yet: another process may do that just now.
+    """
     db = drivers.database_of(connection)
     positions.POSITIONS.create(connection, checkfirst=True)
     inspector = inspect(connection)
     exist = all(inspector.has_table(table.name) for table in METADATA.sorted_tables)
-    if not exist or positions.find_position(db, POSITION_NAME) is None:
-        METADATA.drop_all(connection)
-        connection.exec_driver_sql("DROP TABLE IF EXISTS search_entity")  # of forms before the fourth
-        METADATA.create_all(connection)
-        _forget_position(db)
-        if connection.dialect.name == "postgresql":
-            for table in (block, key, text):  # they are compressed already
-                connection.exec_driver_sql(f"ALTER TABLE {table.name} ALTER COLUMN data SET STORAGE EXTERNAL")
+    if exist and db.one("SELECT 1 FROM search_index WHERE form = ?", (FORM,)):
+        return
+    METADATA.drop_all(connection)
+    connection.exec_driver_sql("DROP TABLE IF EXISTS search_entity")  # of forms before the fourth
+    METADATA.create_all(connection)
+    clear(db)
+    if connection.dialect.name == "postgresql":
+        for table in (block, key, text):  # they are compressed already
+            connection.exec_driver_sql(f"ALTER TABLE {table.name} ALTER COLUMN data SET STORAGE EXTERNAL")
 
 
 def clear(db: Database) -> None:
-    """Removes all rows, and the position."""
+    """Begins another index, without entities and without a position."""
     for table in METADATA.sorted_tables:
         db.run(f"DELETE FROM {table.name}")
-    _forget_position(db)
+    db.run("DELETE FROM projection WHERE name LIKE 'search%'")  # that of earlier forms too
+    db.insert(index, [(FORM, randbits(62))])
 
 
-def _forget_position(db: Database) -> None:
-    db.run("DELETE FROM projection WHERE name LIKE 'search:%'")
+def generation(db: Database) -> int:
+    """The number of the index that the tables have. Raises: UnreadableIndex."""
+    row = db.one("SELECT generation FROM search_index")
+    if row is None or type(row[0]) is not int:
+        raise UnreadableIndex("the search index has no generation")
+    return row[0]
+
+
+def find_position(db: Database) -> int | None:
+    """Up to where the index has the log; None before it is complete for the first time. Raises: UnreadableIndex."""
+    try:
+        return positions.find_position(db, _POSITION_NAME)
+    except UnreadableRow as error:
+        raise UnreadableIndex(str(error)) from error
+
+
+def save_position(db: Database, position: int) -> None:
+    """Sets up to where the index has the log, in the transaction of what was written."""
+    positions.save_position(db, _POSITION_NAME, position)
 
 
 def pack(db: Database, name: str) -> None:

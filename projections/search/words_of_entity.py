@@ -12,6 +12,7 @@ words with a prefix. Letters of Versions are small. Other kinds of words begin w
 from __future__ import annotations
 
 import sys
+from collections.abc import Collection
 from functools import lru_cache
 from itertools import pairwise
 from typing import Final
@@ -34,6 +35,8 @@ _CACHED_LENGTH: Final = 50
 #: Sorts before all characters of words.
 SEPARATOR: Final = "\t"
 _LAST: Final = chr(sys.maxunicode)
+#: Sorts above the tree keys of all that is in a Group, behind the key of the Group itself.
+_AFTER_SUBTREE: Final = '"'
 _PAIR_HASHES: Final = 0xFFF
 #: The characters of the second part that count: with them, a pair is found as soon as they are typed.
 _PAIR_BEGINNING: Final = 2
@@ -108,9 +111,18 @@ def group_of_word(word: str) -> str:
     return word.rpartition(SEPARATOR)[0][len(GROUP) :]
 
 
-def keys_after(key: str) -> WordRange:
-    """The range of the tree keys after one of them."""
-    return KEY + key + SEPARATOR, KEY + _LAST
+def keys_after(key: str, places: Collection[str] | None) -> WordRange:
+    """The range of the tree keys after one of them.
+
+    places: only the keys from the first to the last of these, see `annals.domain.access.places`; None for all keys.
+    """
+    after = key + SEPARATOR
+    if places is None:
+        return KEY + after, KEY + _LAST
+    beginnings = [(xids.tree_key(place.partition(WILDCARD)[0]), is_pattern(place)) for place in places]
+    low = min((beginning for beginning, _ in beginnings), default=_LAST)
+    high = max((beginning + (_LAST if pattern else _AFTER_SUBTREE) for beginning, pattern in beginnings), default="")
+    return KEY + max(after, low), KEY + high
 
 
 def id_range(joined: str, is_prefix: bool) -> WordRange:

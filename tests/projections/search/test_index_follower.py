@@ -143,6 +143,21 @@ def test_rebuild(store_url: str, tmp_path: Path) -> None:
         until(lambda: _found(served.url, "ordertotal") == ["/schemagroups/g/schemas/s"], 10)
 
 
+def test_a_server_repairs(store_url: str, tmp_path: Path) -> None:
+    """A damaged index is written again as soon as the server meets the damage, here with the next write."""
+    with serving(store_url, tmp_path) as served:
+        _put(served.url, "/schemagroups/g/schemas/s$details", SCHEMA)
+        until(lambda: _found(served.url, "ordertotal"), 10)
+        _run(store_url, "UPDATE search_block SET data = substr(data, 2)")
+        _put(served.url, "/schemagroups/g/schemas/s$details", SCHEMA | {"name": "Second"})
+        until(lambda: _finds_again(served.url, "second ordertotal"), 10)
+
+
+def _finds_again(url: str, query: str) -> bool:
+    answer = httpx.get(f"{url}/-/search", params={"q": query})
+    return answer.status_code == 200 and answer.json()["count"] == 1
+
+
 def _segment_count(url: str) -> int:
     engine = create_engine(url.replace("postgresql:", "postgresql+psycopg:", 1))
     with engine.begin() as connection:
@@ -162,7 +177,11 @@ def _is_lost(database: str, url: str, words: str) -> bool:
 
 
 def _lose_words(url: str) -> None:
+    _run(url, "DELETE FROM search_block")
+
+
+def _run(url: str, statement: str) -> None:
     engine = create_engine(url.replace("postgresql:", "postgresql+psycopg:", 1))
     with engine.begin() as connection:
-        connection.exec_driver_sql("DELETE FROM search_block")
+        connection.exec_driver_sql(statement)
     engine.dispose()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from random import Random
+from types import ModuleType
 from typing import Any, Final
 
 import pytest
@@ -18,6 +19,7 @@ from annals.domain.search.matching import ResultKey
 from annals.domain.search.query import parse_query
 from annals.projections.entities.view import View
 from annals.projections.entities.visibility import Visibility
+from annals.projections.search import gone_numbers, index_reader, segments
 from annals.projections.search import search as search_module
 from annals.projections.search.index_reader import IndexReader
 from annals.projections.search.search import MAX_COUNT, search
@@ -91,15 +93,28 @@ def database(request: pytest.FixtureRequest) -> tuple[str, Callable[[], Abstract
     return request.param, lambda: schema_of(server)
 
 
+#: Limits of few entities, so that histories pass them as large registries do.
+SMALL_LIMITS: Final = {
+    search_module: {"MAX_SORTED": 1},
+    segments: {"BLOCK_WORDS": 2, "BLOCK_KEYS": 2, "BLOCK_TEXTS": 2, "SOON_MERGED": 3},
+    index_reader: {"_FIRST_BLOCKS": 2, "_MAX_BLOCKS": 2, "_KEY_BLOCKS": 2},
+    gone_numbers: {"PART_BITS": 2},
+}
+
+
 @pytest.mark.timeout(900)
 @pytest.mark.generated
-@pytest.mark.parametrize("max_sorted", [search_module.MAX_SORTED, 1], ids=["few", "many"])
+@pytest.mark.parametrize("limits", [{}, SMALL_LIMITS], ids=["few", "many"])
 def test_the_index_finds_what_a_scan_finds(
-    database: tuple[str, Callable[[], AbstractContextManager[str]]], max_sorted: int, monkeypatch: pytest.MonkeyPatch
+    database: tuple[str, Callable[[], AbstractContextManager[str]]],
+    limits: Mapping[ModuleType, Mapping[str, int]],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # UI-101, UI-102, UI-103, UI-104, UI-106, ACC-71
     kind, new_store = database
-    monkeypatch.setattr(search_module, "MAX_SORTED", max_sorted)
+    for module, values in limits.items():
+        for name, value in values.items():
+            monkeypatch.setattr(module, name, value)
 
     @settings(max_examples=examples(EXAMPLES[kind]), **UNHURRIED, database=None, phases=[Phase.generate])
     @given(st.lists(st.tuples(WRITE, st.booleans()), min_size=10, max_size=40), st.integers(0, 2**32))

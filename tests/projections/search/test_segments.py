@@ -9,11 +9,10 @@ import pytest
 
 from annals.domain.model.builtin import default_source
 from annals.domain.search.query import parse_query
-from annals.projections.log.positions import find_position
 from annals.projections.search.index_reader import IndexReader
 from annals.projections.search.search import search
 from annals.projections.search.segments import FAN_OUT, IDLE_FAN_OUT, Segment, all_segments, mergeable
-from annals.projections.search.tables import METADATA, POSITION_NAME
+from annals.projections.search.tables import METADATA, find_position
 from tests.support.registries.in_process import create, serving
 from tests.support.search_index import index_writer, scan, write_pending
 
@@ -32,6 +31,8 @@ CASES: Final = [
     ((100, *((1,) * FAN_OUT)), range(1, FAN_OUT + 1)),
     ((1, 100), (0, 1)),
     ((400_000, 200_000, 200_000), ()),
+    ((61_440,) * FAN_OUT, range(8)),
+    ((400_000, *((200_000,) * FAN_OUT)), (1, 2)),
 ]
 
 
@@ -81,7 +82,7 @@ def test_events_that_arrive_meanwhile_wait(store_url: str) -> None:
             api.done("PUT", f"/schemagroups/g{number}", {})
             assert not writer.catch_up()
             with writer.readers.view() as view:
-                assert find_position(view.database, POSITION_NAME) == view.position()
+                assert find_position(view.database) == view.position()
 
 
 def test_tables_in_use_are_not_packed(postgres_url: str) -> None:
@@ -97,25 +98,6 @@ def test_tables_in_use_are_not_packed(postgres_url: str) -> None:
         writer.write_all()
         with writer.readers.view() as view:
             assert len(search(IndexReader(view.database), parse_query("number"), 100).results) == 10
-
-
-@pytest.mark.parametrize("table", ["search_block", "search_gone", "search_key", "search_text"])
-def test_a_damaged_index_is_written_again(store_url: str, table: str) -> None:
-    create(store_url, default_source())
-    with serving(store_url) as api, index_writer(store_url) as writer:
-        api.done("POST", "/schemagroups", {f"g{number}": {"description": "Number"} for number in range(3)})
-        write_pending(writer)
-        api.done("PUT", "/schemagroups/g1", {"description": "Numbers"})
-        write_pending(writer)
-        with writer.store.writing() as db:
-            db.run(f"UPDATE {table} SET data = ?", (b"x",))
-        writer.write_all()
-        write_pending(writer)
-        with writer.readers.view() as view:
-            query = parse_query("number")
-            found = search(IndexReader(view.database), query, 10)
-            assert [result.key for result in found.results] == scan(view, query)
-            assert found.count == 3
 
 
 def test_deleted_entities_are_not_counted(store_url: str) -> None:

@@ -108,6 +108,7 @@ REFUSED: Final = [
     ("", "q"),
     ("q=", "no word"),
     ("q=-", "no word"),
+    ("q=in:name", "no word"),
     (f"q={'x' * 257}", "256"),
     ("q=" + "+".join("abcdefghijk"), "10"),
     ("q=color:red", 'prefix "color:"'),

@@ -1,0 +1,141 @@
+"""Several processes write one index: none leaves what another one has replaced. A damaged index is written again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Final
+
+import pytest
+from sqlalchemy import create_engine
+
+from annals.domain.model.builtin import default_source
+from annals.domain.search.query import parse_query
+from annals.projections.search import segments, tables
+from annals.projections.search.blocks import encode_rows
+from annals.projections.search.index_reader import IndexReader
+from annals.projections.search.index_writer import PAGE_SIZE, IndexWriter
+from annals.projections.search.search import search
+from tests.support.registries.in_process import Api, create, serving
+from tests.support.search_index import index_writer, scan, write_pending
+
+QUERY: Final = parse_query("number")
+SCHEMA: Final = {"format": "Avro/1.11", "schema": {"type": "record", "name": "R", "fields": []}}
+
+
+def _make_groups(api: Api, count: int) -> None:
+    api.done("POST", "/schemagroups", {f"g{number:04}": {"description": "Number"} for number in range(count)})
+
+
+def _assert_equals_scan(writer: IndexWriter) -> None:
+    write_pending(writer)
+    with writer.readers.view() as view:
+        expected, index = scan(view, QUERY), IndexReader(view.database)
+        found, after = list[Any](), None
+        while True:
+            page = search(index, QUERY, 100, after)
+            found += [result.key for result in page.results]
+            if (after := page.next) is None:
+                break
+        assert found == expected
+        assert index.position() == view.position()
+
+
+@pytest.mark.parametrize("is_cleared", [False, True], ids=["start", "clear"])
+def test_another_process_during_the_first_fill(store_url: str, is_cleared: bool) -> None:
+    """UI-105: a server that starts meanwhile drops nothing; one that begins another index is noticed."""
+    create(store_url, default_source())
+    engine = create_engine(store_url.replace("postgresql:", "postgresql+psycopg:", 1))
+    with serving(store_url) as api, index_writer(store_url) as writer:
+        _make_groups(api, 2 * PAGE_SIZE + 1)
+        progress: list[int] = []
+
+        def interrupt(done: int, total: int) -> None:
+            progress.append(done)
+            if len(progress) == 1:
+                with engine.begin() as connection:
+                    tables.create(connection)
+                if is_cleared:
+                    with writer.store.writing() as db:
+                        tables.clear(db)
+
+        writer.write_all(interrupt)
+        is_restarted = progress[1] <= progress[0]
+        assert is_restarted == is_cleared
+        _assert_equals_scan(writer)
+    engine.dispose()
+
+
+def test_a_merge_that_another_process_has_made(store_url: str) -> None:
+    """A segment of the same range, which has lost what is gone, is not replaced by what was read before."""
+    create(store_url, default_source())
+    with serving(store_url) as api, index_writer(store_url) as writer:
+        _make_groups(api, 10)
+        write_pending(writer)
+        api.done("DELETE", "/schemagroups", {f"g{number:04}": {} for number in range(6)})
+        assert not writer.catch_up()
+        with writer.readers.view() as view:
+            merged = segments.merge_segments(view.database, segments.all_segments(view.database))
+        api.done("DELETE", "/schemagroups/g0006")
+        write_pending(writer)
+        with writer.store.writing() as db:
+            assert not segments.replace(db, merged)
+        _assert_equals_scan(writer)
+
+
+def test_a_killed_rebuild_leaves_nothing_stale(store_url: str) -> None:
+    """UI-105: what a rebuild has read before another process wrote what is newer is written again."""
+    create(store_url, default_source())
+    with serving(store_url) as api, index_writer(store_url) as writer:
+        _make_groups(api, 3)
+        api.done("PUT", "/schemagroups/g0000/schemas/s$details", SCHEMA)
+        write_pending(writer)
+
+        def check(checks: Iterable[Any], load: Any) -> Mapping[Any, Any]:
+            api.done("DELETE", "/schemagroups/g0001")
+            write_pending(writer)
+            return writer.check(checks, load)
+
+        def kill(done: int, total: int) -> None:
+            raise KeyboardInterrupt
+
+        with suppress(KeyboardInterrupt):
+            replace(writer, check=check).write_all(kill)
+        _assert_equals_scan(writer)
+
+
+#: Damage of the index: a table, and what its blocks become.
+DAMAGE: Final = [
+    ("search_block", b"x"),
+    ("search_gone", b"x"),
+    ("search_key", b"x"),
+    ("search_key", encode_rows([(0, b"\xff")])),
+    ("search_text", b"x"),
+    ("search_text", encode_rows([])[:-1] + b"x"),
+]
+
+
+@pytest.mark.parametrize(("table", "data"), DAMAGE)
+def test_a_damaged_index_is_written_again(store_url: str, table: str, data: bytes) -> None:
+    create(store_url, default_source())
+    with serving(store_url) as api, index_writer(store_url) as writer:
+        _make_groups(api, 3)
+        write_pending(writer)
+        api.done("PUT", "/schemagroups/g0001", {"description": "Numbers"})
+        write_pending(writer)
+        with writer.store.writing() as db:
+            db.run(f"UPDATE {table} SET data = ?", (data,))
+        writer.write_all()
+        _assert_equals_scan(writer)
+
+
+def test_a_position_that_is_no_number(sqlite_url: str) -> None:
+    create(sqlite_url, default_source())
+    with serving(sqlite_url) as api, index_writer(sqlite_url) as writer:
+        _make_groups(api, 3)
+        write_pending(writer)
+        with writer.store.writing() as db:
+            db.run("UPDATE projection SET position = 'x' WHERE name = 'search'")
+        writer.write_all()
+        _assert_equals_scan(writer)
