@@ -42,12 +42,12 @@ def labels(chance: Random) -> Body:
 
 
 def deprecated(chance: Random) -> Body:
-    """Word that something will go."""
+    """The attribute that announces a removal."""
     year, month = 2027 + chance.randrange(5), 1 + chance.randrange(12)
-    told = {"effective": f"{year}-{month:02}-01T00:00:00Z"}
+    deprecation = {"effective": f"{year}-{month:02}-01T00:00:00Z"}
     if chance.random() < 0.5:
-        told["removal"] = f"{year + 1}-{month:02}-01T00:00:00Z"
-    return told
+        deprecation["removal"] = f"{year + 1}-{month:02}-01T00:00:00Z"
+    return deprecation
 
 
 def schema(chance: Random) -> Body:

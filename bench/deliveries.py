@@ -50,11 +50,11 @@ def _delivering(rig: Rig, write: float = WRITE_DELAY_SECONDS) -> Iterator[Delive
     ports = DeliveryPorts(resolver=DestinationGuard(allow_list="127.0.0.1", allows_plaintext=True), policy="off")
     service = DeliveryService(rig.url, ports, write_delay=write)
     service.start()
-    rig.told.append(service)
+    rig.services.append(service)
     try:
         yield service
     finally:
-        rig.told.remove(service)
+        rig.services.remove(service)
         service.stop()
 
 
@@ -155,9 +155,9 @@ def _a_second(seen: list[Any]) -> float:
 async def _bare(rig: Rig, receiver: Receiver, events: int, together: int) -> float:
     """Requests a second of a client that only sends the same bodies."""
     reader = connect(rig.url)
-    _, told = EventMessageReader(lambda: Log(reader), FAMILIES).read_chunk(1, 100)
+    _, messages = EventMessageReader(lambda: Log(reader), FAMILIES).read_chunk(1, 100)
     reader.close()
-    bodies = [JSONFormat().write(each.cloudevent()) for each in told]
+    bodies = [JSONFormat().write(each.cloudevent()) for each in messages]
     left = iter(range(events))
 
     async def some(client: httpx.AsyncClient) -> None:

@@ -51,8 +51,8 @@ def graphql(members: int, mark: str) -> bytes:
 
 
 def openapi(members: int, mark: str) -> bytes:
-    told = {"200": {"description": "It is there"}}
-    paths = {f"/field{n}": {"get": {"summary": f"Part {n}", "responses": told}} for n in range(members)}
+    responses = {"200": {"description": "It is there"}}
+    paths = {f"/field{n}": {"get": {"summary": f"Part {n}", "responses": responses}} for n in range(members)}
     return dumps({"openapi": "3.1.0", "info": {"title": mark, "version": "1"}, "paths": paths})
 
 

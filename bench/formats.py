@@ -107,9 +107,9 @@ def _beside(
     measured(), floor()
     turns = [(measured(), floor()) for _ in range(TURNS)]
     ours, theirs = median(one for one, _ in turns), median(other for _, other in turns)
-    told, least = f"{1e3 * ours:.2f} ms", f"{1e3 * theirs:.2f} ms {how}"
+    ours_text, floor_text = f"{1e3 * ours:.2f} ms", f"{1e3 * theirs:.2f} ms {how}"
     ratio = median(one / other for one, other in turns)
-    return Figure(what, "none", words, told, least, ratio, Want.AT_MOST, bound, " x")
+    return Figure(what, "none", words, ours_text, floor_text, ratio, Want.AT_MOST, bound, " x")
 
 
 def _asked(checker: DocumentChecker, questions: set[DocumentCheck], contents: dict[str | None, bytes]) -> float:
@@ -235,9 +235,9 @@ def _memory(place: Place, length: int) -> Iterator[Figure]:
     }
     taken = [resident(pid) / 2**20 for pid, name in names.items() if b"annals.commands.documents.check_server" in name]
     if taken:
-        told, size = " + ".join(f"{one:.0f}" for one in taken), f"{length:,} Versions, every format used"
+        megabytes, size = " + ".join(f"{one:.0f}" for one in taken), f"{length:,} Versions, every format used"
         what = "Memory of the processes that check"
-        yield Figure(what, place.name, size, f"{told} MB", "2048 MB each", max(taken), Want.AT_MOST, 600, " MB")
+        yield Figure(what, place.name, size, f"{megabytes} MB", "2048 MB each", max(taken), Want.AT_MOST, 600, " MB")
 
 
 def _write(command_bus: CommandBus, members: int, **meta: str) -> None:

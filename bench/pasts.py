@@ -74,8 +74,8 @@ def _appended(store: Store, entities: EntityProjection, group: int, revision: in
 
 def _events(group: int, revision: int, context: Context) -> Iterator[EntityEvent]:
     own = f"/schemagroups/group{group}"
-    told = {"schemagroupid": f"group{group}", "name": f"take {revision}", "schemascount": EACH}
-    yield _event(own, told, revision, context)
+    attributes = {"schemagroupid": f"group{group}", "name": f"take {revision}", "schemascount": EACH}
+    yield _event(own, attributes, revision, context)
     for n in range(EACH):
         more = {name: value for name, value in samples.schema(n).items() if name != "schema"}
         version = {"schemaid": f"schema{n}", "versionid": "1", "epoch": revision, **more, "name": f"take {revision}"}

@@ -74,13 +74,13 @@ def _event(number: int, context: Context) -> EntityEvent:
     kind = EntityUpdated if again else EntityCreated
     name = number - 1 if again else number
     xid = f"/schemagroups/group{name // 1000}/schemas/schema{name}/versions/1"
-    told = {key: value for key, value in samples.schema(name).items() if key != "schema"}
+    attributes = {key: value for key, value in samples.schema(name).items() if key != "schema"}
     return kind(
         xid=xid,
         type="schemagroups.schemas.versions",
         revision=2 if again else 1,
         epoch=2 if again else 1,
-        attributes={"schemaid": f"schema{name}", "versionid": "1", **told},
+        attributes={"schemaid": f"schema{name}", "versionid": "1", **attributes},
         changed=("name",) if again else (),
         xregcorrelationid=context.xregcorrelationid,
         time=context.now,

@@ -55,18 +55,18 @@ def _timed(seconds: Seconds, stage: str) -> Iterator[None]:
 
 def _watch(seconds: Seconds, owner: type, method: str, stage: Callable[..., str]) -> None:
     """Has the time of a method count from now on. stage: its name, from the method's arguments."""
-    act = getattr(owner, method)
+    original = getattr(owner, method)
 
-    def measured(*given: Any, **named: Any) -> Any:
-        with _timed(seconds, stage(*given)):
-            return act(*given, **named)
+    def measured(*arguments: Any, **options: Any) -> Any:
+        with _timed(seconds, stage(*arguments)):
+            return original(*arguments, **options)
 
     setattr(owner, method, measured)
 
 
 def _watch_rebuild(seconds: Seconds) -> None:
     for step, stage in _STEPS.items():
-        _watch(seconds, Rebuild, step, lambda *given, stage=stage: stage)
+        _watch(seconds, Rebuild, step, lambda *arguments, stage=stage: stage)
 
 
 def segments(folder: str, events: str) -> Seconds:
@@ -95,7 +95,7 @@ def process(database: str) -> Seconds:
 
 
 def spark(database: str, folder: str) -> Seconds:
-    """A rebuild by Spark from segments: the start of Spark and, as part of `rows`, reading them, are told as well."""
+    """A rebuild by Spark from segments, with the start of Spark and, as part of `rows`, reading them."""
     from pyspark.sql import DataFrameWriter
 
     from annals.spark_projections.read_model import rebuild as sparks
@@ -108,10 +108,10 @@ def spark(database: str, folder: str) -> Seconds:
     _watch(seconds, DataFrameWriter, "parquet", lambda writer, path, *more: path.rpartition("/")[2])
     with closing(Store(database)) as store, _timed(seconds, "all"):
         with _timed(seconds, "start"):
-            found = session(connectors=())
-        sparks.rebuild(source.read_verified(found, folder), partial(rebuild, store, None))
+            spark_session = session(connectors=())
+        sparks.rebuild(source.read_verified(spark_session, folder), partial(rebuild, store, None))
     with _timed(seconds, "reading"):
-        _taken(source.read(found, folder).select(*_READ))
+        _read_all(source.read(spark_session, folder).select(*_READ))
     return seconds
 
 
@@ -138,22 +138,22 @@ def read(*places: str) -> Seconds:
 
     opening = {"segments": source.read, "annals": annals.read, "postgres": postgres.read}
     kinds, seconds = places[::2], Seconds()
-    found = session(connectors=[kind for kind in kinds if kind in CONNECTORS])
+    spark_session = session(connectors=[kind for kind in kinds if kind in CONNECTORS])
     for kind, place in zip(kinds, places[1::2], strict=True):
         open = cast("Callable[..., DataFrame]", opening[kind])
-        _taken(open(found, place))
+        _read_all(open(spark_session, place))
         with _timed(seconds, kind):
-            _taken(open(found, place))
+            _read_all(open(spark_session, place))
     return seconds
 
 
-def _taken(log: DataFrame) -> None:
+def _read_all(log: DataFrame) -> None:
     log.write.format("noop").mode("overwrite").save()
 
 
 def main() -> None:
-    what, *given = sys.argv[1:]
-    acts: dict[str, Callable[..., Seconds]] = {
+    stage, *arguments = sys.argv[1:]
+    stages: dict[str, Callable[..., Seconds]] = {
         "segments": segments,
         "stock": stocked,
         "process": process,
@@ -161,7 +161,7 @@ def main() -> None:
         "copy": copy,
         "read": read,
     }
-    print(json.dumps(acts[what](*given)))
+    print(json.dumps(stages[stage](*arguments)))
 
 
 if __name__ == "__main__":

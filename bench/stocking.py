@@ -56,11 +56,11 @@ def _heads(rows: Iterable[LogTableRow]) -> Iterator[tuple[Any, ...]]:
     """Where the streams of some rows stand behind them."""
     for row in {row.stream: row for row in rows}.values():
         state = row.state.encode()
-        told = orjson.loads(state)
+        members = orjson.loads(state)
         live = row.topic != EntityDeleted.TOPIC
         hash = hashes.entity_hash(hashes.extract_image(state)) if live else b""
         key = xids.tree_key(row.stream)
-        yield key, row.position, row.revision, told["xid"], told["type"], live, hash, None
+        yield key, row.position, row.revision, members["xid"], members["type"], live, hash, None
 
 
 def _batches(items: Iterable[T]) -> Iterator[list[T]]:

@@ -100,13 +100,13 @@ def _held(writer: Member, reader: Member, report: Report) -> None:
         report.data += 1
         if refusal is None:
             continue
-        told = f"{refusal.shown}\n  writer {writer.text}\n  reader {reader.text}"
+        description = f"{refusal.shown}\n  writer {writer.text}\n  reader {reader.text}"
         if refusal.declared:
-            report.closed.append(told)
-            report.found(told)
+            report.closed.append(description)
+            report.found(description)
             return
         if not opened and len(report.shown) < SHOWN:
-            report.shown.append(told)
+            report.shown.append(description)
         opened = True
     report.opened += opened
     report.silent += report.data == before

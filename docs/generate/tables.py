@@ -53,8 +53,8 @@ _GROUPS: Final[dict[str, dict[str, str]]] = {
         "search_index": "The form of the tables below, and a number that each new index gets.",
         "search_segment": "Ranges of numbers of entities that were written or merged together. Each change of an "
         "entity gives it a new number.",
-        "search_gone": "The numbers of entities that have been changed or deleted since, as compressed bitmaps of 65,536 "
-        "numbers each.",
+        "search_gone": "The numbers of entities that have been changed or deleted since, as compressed bitmaps of "
+        "65,536 numbers each.",
         "search_block": "Words of a segment, each with the numbers of the entities that have it, as one zstd frame.",
         "search_key": "The tree keys of some entities by their numbers, as one zstd frame.",
         "search_text": "What answers show of some entities, as one zstd frame.",

@@ -78,7 +78,7 @@ def test_each_family_is_delivered(api: Api, sinks: Webhooks) -> None:
     change(api)
     wanted = {"/none": feed(api, "xregistry"), **asked_for(api)}
     schemas, messages = wanted["/source"], wanted["/types"]
-    until(lambda: all(len(sinks.told[path]) >= len(events) for path, events in wanted.items()))
+    until(lambda: all(len(sinks.received[path]) >= len(events) for path, events in wanted.items()))
     for path, events in wanted.items():
         arrived = sorted(sinks.events(path), key=lambda event: event["sequence"])
         assert without_sequence(arrived) == events, path
@@ -122,9 +122,9 @@ def test_binary_mode(api: Api, sinks: Webhooks) -> None:
     # SUB-114: without data there is nothing for a body, so all of it goes there as one JSON object
     subscribed(api, f"{sinks.url}/s", source=BASE + SCHEMAREGISTRY.base, protocolsettings={"contentmode": "binary"})
     api.done("PUT", "/schemagroups/g", {"modifiedat": OLD})
-    until(lambda: sinks.told["/s"])
+    until(lambda: sinks.received["/s"])
     assert without_sequence(sinks.events("/s")) == feed(api, "schemaregistry")
-    assert sinks.told["/s"][0].headers["content-type"].startswith("application/cloudevents+json")
+    assert sinks.received["/s"][0].headers["content-type"].startswith("application/cloudevents+json")
     assert sinks.events("/s")[0]["time"] == OLD
 
 
@@ -137,7 +137,7 @@ def test_a_start_in_time_is_about_when_it_was_recorded(api: Api, sinks: Webhooks
         api.done("PUT", f"{path}$details", {"format": "Own/1", "createdat": OLD, "schema": "x"})
     else:
         api.done("PUT", path, {"createdat": OLD})
-    until(lambda: len(sinks.told["/s"]) >= 3)
+    until(lambda: len(sinks.received["/s"]) >= 3)
     times = {event["subject"].rpartition("/")[0].rpartition("/")[2]: event["time"] for event in sinks.events("/s")}
     assert times["versions"] == OLD
 
@@ -155,6 +155,6 @@ def test_owners_receive_events_of_readable_groups(store_url: str, sinks: Webhook
             api.done("POST", "/subscriptions", wish, authorization=f"Bearer {name}", content_type="application/json")
         for group in ("other", "g:1", "last"):
             api.done("PUT", f"/messagegroups/{group}", {}, authorization="Bearer root")
-        until(lambda: "/messagecatalog/last" in sinks.subjects("/root") and sinks.told["/gina"])
+        until(lambda: "/messagecatalog/last" in sinks.subjects("/root") and sinks.received["/gina"])
     assert sorted(sinks.subjects("/root")) == [f"/messagecatalog/{id}" for id in ("g%3A1", "last", "other")]
     assert sinks.subjects("/gina") == ["/messagecatalog/g%3A1"]

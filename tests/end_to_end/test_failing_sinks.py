@@ -87,8 +87,8 @@ def test_what_sinks_do(sqlite_url: str, tmp_path: Path, sinks: Webhooks) -> None
         for number in range(3):
             sent.append(time.monotonic())
             server.write(f"a/s/{number}")
-        until(lambda: len(sinks.told["/good"]) == 3)
-        late = [told.at - at for told, at in zip(sinks.told["/good"], sent, strict=True)]
+        until(lambda: len(sinks.received["/good"]) == 3)
+        late = [told.at - at for told, at in zip(sinks.received["/good"], sent, strict=True)]
         assert max(late) < 1.0, late
         for id in ids.values():
             until(partial(lambda id: server.status(id)["lag"] == 0, id))
@@ -102,7 +102,7 @@ def test_what_sinks_do(sqlite_url: str, tmp_path: Path, sinks: Webhooks) -> None
             until(partial(lambda name: len(_letters(server, ids[name])) == 3, name))
             assert _letters(server, ids[name]) == [letter] * 3
         assert _letters(server, ids["endless"]) == []
-        assert not sinks.told["/trap"]
+        assert not sinks.received["/trap"]
         assert 0 < said < MUCH / 2
 
 
@@ -123,7 +123,7 @@ def test_dead_sinks_among_many(sqlite_url: str, tmp_path: Path, sinks: Webhooks)
             # A write waits for the deliveries of the one before, so that a slow machine does not look like a late one.
             sent = time.monotonic()
             server.write(f"a/s/{number}")
-            received = sinks.told[f"/{number}"]
+            received = sinks.received[f"/{number}"]
             until(partial(_has, received, len(range(number, SUBSCRIPTIONS - DEAD, WRITES))))
             late += (told.at - sent for told in received)
         # A sink that never answers is given up after ten seconds, which is how late whoever waits behind one would be.

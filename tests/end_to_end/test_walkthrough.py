@@ -52,7 +52,7 @@ def test_the_acceptance_walk_through(store_url: str, tmp_path: Path, sinks: Webh
         _none_of_many_is_missing(server, sinks, id, many)
         until(lambda: _settled(server))
     before = _kept(store_url, tmp_path)
-    count = sum(map(len, sinks.told.values()))
+    count = sum(map(len, sinks.received.values()))
     rebuilt = annals("rebuild", "--database", store_url, cwd=tmp_path)
     assert rebuilt.returncode == 0, rebuilt.stderr
     with registry(store_url, tmp_path, ANNALS_MASTER_KEY=KEY) as server:
@@ -71,14 +71,14 @@ def _matching_events_arrive(server: Registry, sinks: Webhooks) -> str:
     assert asked["webhook-request-origin"] == "localhost"
     writes = [server.write(version) for version in ("a/s/1", "b/s/1", "a/s/2", "a/t/1")]
     server.delete("a/s/1")
-    until(lambda: len(sinks.told["/one"]) == 3)
+    until(lambda: len(sinks.received["/one"]) == 3)
     until(lambda: server.status(id)["lag"] == 0)
     found = sorted(sinks.events("/one"), key=_place)  # subjects may overtake each other
     assert [each["xregcorrelationid"] for each in found] == [writes[0], writes[2], writes[3]]
     assert [each["subject"] for each in found] == [xid("a/s/1"), xid("a/s/2"), xid("a/t/1")]
     assert {each["type"] for each in found} == {CREATED}
     assert server.status(id)["webhookconformant"] is False  # SUB-715: for want of TLS
-    for told in sinks.told["/one"]:
+    for told in sinks.received["/one"]:
         assert told.headers["content-type"].lower() == "application/cloudevents+json; charset=utf-8"
         assert told.headers["webhook-request-origin"] == "localhost"
     return id
@@ -86,7 +86,7 @@ def _matching_events_arrive(server: Registry, sinks: Webhooks) -> str:
 
 def _what_is_refused_comes_again(server: Registry, sinks: Webhooks, id: str) -> None:
     """2: 503 three times, then the same id a fourth time; another subject goes past it meanwhile."""
-    start, refused, overtaken = len(sinks.told["/one"]), list[str](), list[bool]()
+    start, refused, overtaken = len(sinks.received["/one"]), list[str](), list[bool]()
 
     def answer(path: str, event: dict[str, Any]) -> int:
         if event["subject"] != xid("a/refused/1") or (overtaken and len(refused) >= 3):
@@ -110,19 +110,19 @@ def _pauses_and_replays(server: Registry, sinks: Webhooks) -> None:
     settings = {**SOON, "ordering": "source"}
     id = server.subscribe(f"{sinks.url}/paused", types=[CREATED], settings=settings)
     server.write("b/before/1")
-    until(lambda: len(sinks.told["/paused"]) == 1)
+    until(lambda: len(sinks.received["/paused"]) == 1)
     assert server.act(id, "pause")["state"] == "paused"
     for number in range(5):
         server.write(f"b/paused/{number}")
     time.sleep(0.3)
-    assert len(sinks.told["/paused"]) == 1
+    assert len(sinks.received["/paused"]) == 1
     server.act(id, "resume")
-    until(lambda: len(sinks.told["/paused"]) == 6)
+    until(lambda: len(sinks.received["/paused"]) == 6)
     found = sinks.events("/paused")
     assert [each["subject"] for each in found[1:]] == [xid(f"b/paused/{number}") for number in range(5)]
     assert found == sorted(found, key=_place)
     server.act(id, "replay", fromposition=int(found[0]["sequence"].partition(".")[0]))
-    until(lambda: len(sinks.told["/paused"]) == 12)
+    until(lambda: len(sinks.received["/paused"]) == 12)
     assert sinks.events("/paused")[6:] == found
     until(lambda: "replay" not in server.status(id))
     server.done("DELETE", f"/subscriptions/{id}")
@@ -139,11 +139,11 @@ def _expressions(server: Registry, sinks: Webhooks) -> None:
     server.write("a/deleted/1")
     server.write("a/deleted/2")
     server.delete("a/deleted/1")
-    until(lambda: sinks.told["/deletes"])
+    until(lambda: sinks.received["/deletes"])
     for id in (deletes, errors):
         until(partial(lambda id: (found := server.status(id))["lag"] == 0 and found["state"] == "active", id))
     assert sinks.subjects("/deletes") == [xid("a/deleted/1")]
-    assert not sinks.told["/errors"]
+    assert not sinks.received["/errors"]
     for id in (deletes, errors):
         server.done("DELETE", f"/subscriptions/{id}")
 
@@ -155,7 +155,7 @@ def _secrets_stay_with_their_sink(server: Registry, sinks: Webhooks) -> None:
     given = [{**named, "secret": secret} for secret in SECRETS]
     id = server.subscribe(f"{sinks.url}/sealed", **{**body, "sinkcredential": given[0]})
     server.write("a/s/sealed")
-    until(lambda: sinks.told["/sealed"])
+    until(lambda: sinks.received["/sealed"])
     elsewhere = {**body, "sink": sinks.url.replace("127.0.0.1", "localhost") + "/sealed"}
     refused = server.request("PUT", f"/subscriptions/{id}", {**elsewhere, "sinkcredential": named})
     assert (refused.status_code, refused.json()["code"]) == (400, "secretrequired")
@@ -163,9 +163,9 @@ def _secrets_stay_with_their_sink(server: Registry, sinks: Webhooks) -> None:
     written = server.request("PUT", f"/subscriptions/{id}", {**elsewhere, "sinkcredential": given[1]})
     assert written.status_code == 200
     server.write("b/s/sealed")
-    until(lambda: len(sinks.told["/sealed"]) == 2)
+    until(lambda: len(sinks.received["/sealed"]) == 2)
     shown = [b64encode(f"user:{secret}".encode()).decode() for secret in SECRETS]
-    assert [told.headers["authorization"] for told in sinks.told["/sealed"]] == [f"Basic {each}" for each in shown]
+    assert [told.headers["authorization"] for told in sinks.received["/sealed"]] == [f"Basic {each}" for each in shown]
     answers = [written.text, refused.text]
     paths = ("/subscriptions", f"/subscriptions/{id}", f"/subscriptions/{id}?asof={refused_at}", "/-/log", "/-/events")
     answers += [server.request("GET", path).text for path in paths]
@@ -188,22 +188,22 @@ def _killed_before_an_answer(server: Registry, sinks: Webhooks, many: int) -> st
     for group in range(20):
         schemas = {f"s{number}": {"versions": {"1": VERSION}} for number in range(many // 20)}
         server.done("PUT", f"/schemagroups/m{group}", {"schemas": schemas})
-    until(lambda: len(sinks.told["/many"]) > many / 10)
+    until(lambda: len(sinks.received["/many"]) > many / 10)
     sinks.holding = True
-    count = len(sinks.told["/many"])
-    until(lambda: len(sinks.told["/many"]) > count)
+    count = len(sinks.received["/many"])
+    until(lambda: len(sinks.received["/many"]) > count)
     server.served.process.send_signal(signal.SIGKILL)
     server.served.process.wait()
-    assert len(sinks.told["/many"]) < many
+    assert len(sinks.received["/many"]) < many
     sinks.holding = False
     return id
 
 
 def _none_of_many_is_missing(server: Registry, sinks: Webhooks, id: str, many: int) -> None:
     """3: whoever comes next sends those again, with equal ids, and all others; within 15 seconds."""
-    count = len(sinks.told["/many"])
+    count = len(sinks.received["/many"])
     ids = {each["id"] for each in sinks.events("/many")}
-    until(lambda: len(sinks.told["/many"]) > count, 15)
+    until(lambda: len(sinks.received["/many"]) > count, 15)
     until(lambda: server.status(id)["lag"] == 0, 90)
     events = sinks.events("/many")
     assert len({each["subject"] for each in events}) == many
@@ -217,7 +217,7 @@ def _nothing_is_sent_again(server: Registry, sinks: Webhooks, before: dict[str, 
     assert until(lambda: _settled(server)) == before
     server.write("a/s/last")
     until(lambda: sinks.subjects("/one")[-1] == xid("a/s/last"))
-    assert sum(map(len, sinks.told.values())) == count + 1
+    assert sum(map(len, sinks.received.values())) == count + 1
 
 
 def _kept(url: str, folder: Path) -> dict[str, Any]:

@@ -144,7 +144,7 @@ class Rig:
         self._events: dict[str, EntityEvent] = {}
         self._running: list[Deliverer] = []
         #: Who is notified of commits, as by the command bus.
-        self.told: list[DeliveryService] = []
+        self.services: list[DeliveryService] = []
         self.position = 0
 
     def close(self) -> None:
@@ -244,7 +244,7 @@ class Rig:
         self.position = recorded.position
         for deliverer in self._running:
             deliverer.committed()
-        for service in self.told:
+        for service in self.services:
             service.committed(1, 0, 0.0)
         return self.position
 

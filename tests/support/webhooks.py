@@ -23,7 +23,7 @@ class ReceivedEvent(NamedTuple):
 
 @dataclass
 class Webhooks:
-    """asked: headers of the OPTIONS of each path; told: what came to it. answer: the status for an event.
+    """asked: headers of the OPTIONS of each path; received: what came to it. answer: the status for an event.
 
     consents: whether sinks do when they are asked. holding: no request is answered while it is set.
     seconds: that an answer takes at least.
@@ -31,7 +31,7 @@ class Webhooks:
 
     url: str = ""
     asked: dict[str, list[Mapping[str, str]]] = field(default_factory=lambda: defaultdict(list))
-    told: dict[str, list[ReceivedEvent]] = field(default_factory=lambda: defaultdict(list))
+    received: dict[str, list[ReceivedEvent]] = field(default_factory=lambda: defaultdict(list))
     answer: Callable[[str, dict[str, Any]], int] = lambda path, event: 204
     consents: bool = True
     holding: bool = False
@@ -39,11 +39,11 @@ class Webhooks:
 
     def events(self, path: str) -> list[dict[str, Any]]:
         """What came to a path, in order."""
-        return [each.event for each in self.told[path]]
+        return [each.event for each in self.received[path]]
 
     def subjects(self, path: str) -> list[str]:
         """What that was about."""
-        return [each.event["subject"] for each in self.told[path]]
+        return [each.event["subject"] for each in self.received[path]]
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         # Whoever sends may be killed at any time.
@@ -64,7 +64,7 @@ class Webhooks:
             consent = "WebHook-Allowed-Origin: *\r\nWebHook-Allowed-Rate: *\r\n" if self.consents else ""
             return f"HTTP/1.1 200 OK\r\n{consent}Content-Length: 0\r\n\r\n".encode()
         event = json.loads(body)
-        self.told[path].append(ReceivedEvent(event, headers, time.monotonic()))
+        self.received[path].append(ReceivedEvent(event, headers, time.monotonic()))
         while self.holding:
             await asyncio.sleep(0.01)
         if self.seconds:

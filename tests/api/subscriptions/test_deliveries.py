@@ -101,7 +101,7 @@ def test_metrics(sqlite_url: str, sinks: Webhooks) -> None:
         path = subscribed(api, f"{sinks.url}/s?token={MARK}", types=["io.xregistry.group.created"])
         for name in ("a", "b", "c"):
             api.done("PUT", f"/dirs/{name}", {})
-        until(lambda: len(sinks.told[f"/s?token={MARK}"]) == 4)
+        until(lambda: len(sinks.received[f"/s?token={MARK}"]) == 4)
         until(lambda: (found := status(api, path))["deadletters"] == 1 and found["lag"] == 0)
         text = api.send("GET", "/-/metrics").text
         api.done("DELETE", path)
@@ -133,10 +133,10 @@ def test_a_name_that_moves(sqlite_url: str, sinks: Webhooks) -> None:
         error = until(lambda: status(api, path).get("lasterror"))
         time.sleep(0.5)
         assert (error["code"], "127.0" in error["message"]) == ("address", False)
-        assert not contacted and not sinks.told["/moved"]
+        assert not contacted and not sinks.received["/moved"]
         assert 1 < len(asked) < 20
         moved = False
-        until(lambda: sinks.told["/moved"])
+        until(lambda: sinks.received["/moved"])
 
 
 @contextmanager

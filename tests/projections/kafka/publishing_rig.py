@@ -44,7 +44,7 @@ class Read(NamedTuple):
 
 @dataclass
 class Rig:
-    """A store, and topics of its own on a broker. told: what the publisher said of interruptions."""
+    """A store, and topics of its own on a broker. interruptions: what the publisher reported."""
 
     store: Store
     broker: Kafka
@@ -52,7 +52,7 @@ class Rig:
     contentmode: str = "structured"
     schemas: bool = True
     topics: tuple[str, ...] = TOPICS
-    told: list[str] = field(default_factory=list)
+    interruptions: list[str] = field(default_factory=list)
 
     @property
     def contents(self) -> list[TopicContent]:
@@ -69,7 +69,9 @@ class Rig:
         return KafkaCluster(f"kafka://{self.broker.own()}")
 
     def publisher(self) -> Publisher:
-        return Publisher(self.windows, self.cluster, self.prefix, partitions=PARTITIONS, report_line=self.told.append)
+        return Publisher(
+            self.windows, self.cluster, self.prefix, partitions=PARTITIONS, report_line=self.interruptions.append
+        )
 
     def publish(self) -> dict[str, int]:
         """Publishes all that there is; how many records each topic has then."""

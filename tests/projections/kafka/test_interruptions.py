@@ -177,7 +177,7 @@ def test_a_broker_that_is_not_there_at_first(registry: Registry, broker: Kafka) 
     broker.stop()
     try:
         with following(rig):
-            until(lambda: bool(rig.told), 120)
+            until(lambda: bool(rig.interruptions), 120)
             broker.start()
             until(lambda: rig.position() == 9, 120)
     finally:

@@ -182,7 +182,7 @@ def test_partitions_that_are_added(registry: Registry, broker: Kafka) -> None:
         admin.create_partitions({f"{rig.prefix}.log": NewPartitions(PARTITIONS + 4)})
     fill(registry, 30, start=5)
     rig.publish()
-    assert rig.told == [
+    assert rig.interruptions == [
         f"the topic {rig.prefix}.log has 7 partitions; the first 3 are in use, as before, so that records of an entity"
         " stay in order"
     ]

@@ -87,11 +87,11 @@ def test_a_service_in_a_thread(store_url: str) -> None:
     service.start()
 
     async def deliver() -> None:
-        rig.told.append(service)
+        rig.services.append(service)
         rig.subscribe(sink="https://sink.example/in?token=marker")
         rig.groups("a", "b")
         await until(lambda: len(rig.receiver.arrived["s"]) == 2)
-        rig.told.clear()  # as though another process had committed
+        rig.services.clear()  # as though another process had committed
         rig.groups("c")
         await until(lambda: len(rig.receiver.arrived["s"]) == 3)
         other = StoredDeliveries(rig.url, rig.ports, FAMILIES)

@@ -204,7 +204,7 @@ def test_the_status_says_what_an_acknowledgement_is_worth(streaming: Nats, tmp_p
         rig.groups("c")
         await until(lambda: status()["guarantee"] == "atmostonce")
 
-    rig.told.append(service)
+    rig.services.append(service)
     service.start()
     try:
         asyncio.run(scenario())
