@@ -29,7 +29,7 @@ from annals.projections.search.words_of_entity import (
     word_range,
 )
 
-_SELECT_SEGMENTS: Final = "SELECT low, high FROM search_segment ORDER BY low"
+_SELECT_SEGMENTS: Final = "SELECT low, high, size FROM search_segment ORDER BY low"
 #: The blocks of a segment that may have words of a range: the last one that begins before it, and those that begin in
 #: it. A join with the segments would make PostgreSQL read all blocks before the range.
 _SELECT_BLOCKS: Final = (
@@ -65,6 +65,11 @@ class IndexReader:
     def position(self) -> int:
         """The position of the index in the log; 0 before it is complete for the first time."""
         return find_position(self._db) or 0
+
+    @property
+    def size(self) -> int:
+        """How many entities the segments have been written with."""
+        return sum(size for _, _, size in self._segments)
 
     def numbers(self, range: WordRange) -> dict[str, Numbers]:
         """The numbers of the entities with a word in a range, by the letter of their place.
@@ -102,13 +107,13 @@ class IndexReader:
         first of these Groups, or of those that the caller sees, and the last entity that is read).
         """
         keys = keys_after(after, groups or self._visibility.places)
-        return merge(*(self._keys_of_segment(*segment, numbers, keys) for segment in self._segments))
+        return merge(*(self._keys_of_segment(low, high, numbers, keys) for low, high, _ in self._segments))
 
     def numbers_of_keys(self, keys: Iterable[str]) -> Numbers:
         """The numbers that entities have, or have had. Cost: a block of each segment for each of them at most."""
         words = sorted(KEY + key for key in keys)
         found = Numbers()
-        for segment, _ in self._segments if words else ():
+        for segment, *_ in self._segments if words else ():
             bounds = (segment, words[-1] + SEPARATOR, segment, words[0])
             by_block = _by_first([first for (first,) in self._db.all(_SELECT_FIRSTS, bounds)], words)
             condition = in_list(self._db, "first", by_block)
@@ -122,8 +127,8 @@ class IndexReader:
         return {number: decode_entity(row) for number, row in self._rows("search_text", numbers, _TEXT_BLOCKS)}
 
     @cached_property
-    def _segments(self) -> list[tuple[int, int]]:
-        """The first and the last number of each segment."""
+    def _segments(self) -> list[tuple[int, int, int]]:
+        """The first and the last number of each segment, and how many entities it has been written with."""
         return self._db.all(_SELECT_SEGMENTS)
 
     @cached_property
@@ -149,7 +154,7 @@ class IndexReader:
         """The blocks of all segments that may have words of a range."""
         low, high = range
         query = " UNION ALL ".join([_SELECT_BLOCKS.format("segment, data")] * len(self._segments))
-        values = [value for segment, _ in self._segments for value in (segment, high, segment, low)]
+        values = [value for segment, *_ in self._segments for value in (segment, high, segment, low)]
         for segment, data in self._db.all(query, values) if self._segments else ():
             yield WordBlock(data, segment)
 

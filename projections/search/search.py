@@ -24,9 +24,13 @@ from annals.projections.search.words_of_entity import (
     word_range,
 )
 
-#: Results up to which they are counted, and up to which all are sorted for a page: a few hundredths of a second.
+#: Results up to which they are counted.
 MAX_COUNT: Final = 1000
-MAX_SORTED: Final = 1000
+#: Results up to which all are sorted for a page: a part of the entities, within these bounds. Sorting reads a block of
+#: keys for each; reading all keys in order ends with the page, but has to read all blocks if the results are the last.
+MIN_SORTED: Final = 256
+MAX_SORTED: Final = 2000
+_SORTED_PART: Final = 512
 #: Numbers whose texts are read together to count those that match.
 _COUNTED_TOGETHER: Final = 1024
 #: Numbers whose texts are read together for a page.
@@ -57,12 +61,12 @@ class ResultPage:
 def search(index: IndexReader, query: Query, limit: int, after: ResultKey | None = None) -> ResultPage:
     """A page of results. after: the key that the page follows on.
 
-    Cost: O(entities that have one of the words). Besides, O(results) with up to MAX_SORTED of them, otherwise
+    Cost: O(entities that have one of the words). Besides, O(results) with few of them, see MAX_SORTED, otherwise
     O(entities before the last result of the page), in the Groups that are searched or visible.
     """
     candidates = Candidates(index, query)
     found = candidates.all
-    if len(found) <= MAX_SORTED:
+    if len(found) <= _max_sorted(index):
         ranked = _ranked(candidates, found)
         following = sorted((key, number) for number, key in ranked.items() if after is None or key > after)
         page, count, more = following[: limit + 1], min(len(ranked), MAX_COUNT), len(ranked) > MAX_COUNT
@@ -205,7 +209,7 @@ def _in_tree_order(
 ) -> Iterator[tuple[ResultKey, int]]:
     """Those of one rank. Few are sorted; among many, the first ones are found soon in the order of all."""
     index = candidates.index
-    if len(numbers) <= MAX_SORTED:
+    if len(numbers) <= _max_sorted(index):
         keys = ((key, number) for number, key in index.keys(numbers).items() if key > after)
         in_order: Iterator[tuple[str, int]] = iter(sorted(keys))
     else:
@@ -215,6 +219,10 @@ def _in_tree_order(
         for tree_key, number in some:
             if number not in candidates.unsure or ranks.get(number) == expected_rank:
                 yield ResultKey(expected_rank, tree_key), number
+
+
+def _max_sorted(index: IndexReader) -> int:
+    return min(max(index.size // _SORTED_PART, MIN_SORTED), MAX_SORTED)
 
 
 def _count(candidates: Candidates, numbers: Numbers) -> int:
