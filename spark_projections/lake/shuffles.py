@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from math import ceil
 from typing import TYPE_CHECKING, Final
 
-from annals.spark_projections.lake.formats.contract import session_settings
+from annals.spark_projections.lake.formats.contract import default_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,8 +24,7 @@ def sized_shuffles(spark: SparkSession, events: int) -> Iterator[None]:
     Spark's default of 200 partitions costs more than the work itself in each shuffle of a short log.
     """
     partitions = partition_count(events, spark.sparkContext.defaultParallelism)
-    is_configured = spark.sparkContext.getConf().contains(_PARTITIONS)
-    with session_settings(spark, {} if is_configured else {_PARTITIONS: str(partitions)}):
+    with default_settings(spark, {_PARTITIONS: str(partitions)}):
         yield
 
 

@@ -12,6 +12,7 @@ from annals.spark_projections.lake.formats.contract import (
     check_columns,
     check_position,
     column_list,
+    compressed_files,
     conflicts,
     merge_statement,
     merge_view,
@@ -80,7 +81,7 @@ class DeltaLakeTable:
         report_step("table made")
         # A transaction of Delta reads the version of its application, so it fails where another one writes that.
         check_position(self._table, self.position(), after)
-        with conflicts(self._table, _CONFLICTS):
+        with conflicts(self._table, _CONFLICTS), compressed_files(self._spark):
             self._write(rows, position, is_new)
 
     def _write(self, rows: DataFrame, position: int, is_new: bool) -> None:
@@ -96,7 +97,8 @@ class DeltaLakeTable:
     def optimize(self, keep_hours: float) -> None:
         if not self._exists():
             return
-        self._spark.sql(f"OPTIMIZE {self._name} ZORDER BY ({', '.join(self._table.sort)})")
+        with compressed_files(self._spark):
+            self._spark.sql(f"OPTIMIZE {self._name} ZORDER BY ({', '.join(self._table.sort)})")
         tasks = str(self._spark.sparkContext.defaultParallelism)
         with session_settings(self._spark, {_RETENTION_CHECK: "false", _LISTING_TASKS: tasks}):
             self._spark.sql(f"VACUUM {self._name} RETAIN {keep_hours} HOURS")

@@ -21,6 +21,7 @@ from annals.spark_projections.lake.formats.contract import (
     arranged,
     check_columns,
     check_position,
+    compressed_files,
     conflict,
     without_removed,
 )
@@ -119,7 +120,8 @@ class ParquetLakeTable:
         writer = rows.write
         if self._table.partition:
             writer = writer.partitionBy(self._table.partition)
-        writer.parquet(f"{self._uri}/{staged}")
+        with compressed_files(self._spark):
+            writer.parquet(f"{self._uri}/{staged}")
         targets = {path: path.replace(staged, _DATA, 1) for path in sorted(self._files(staged))}
         for path, target in targets.items():
             self._filesystem.mkdirs(self._path(target).getParent())

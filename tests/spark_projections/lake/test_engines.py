@@ -10,6 +10,7 @@ import duckdb
 import polars as pl
 import pytest
 from deltalake import DeltaTable
+from pyarrow import parquet
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table
 from pyspark.sql import DataFrame
@@ -149,6 +150,14 @@ def test_past_positions(full_lake: FullLake, story: Story, format: str) -> None:
     assert {(stream, epoch) for stream, epoch in found if stream.startswith("/schemagroups/")} == shown
     with pytest.raises(ValueError, match="cannot be read at position 1"):
         stored.read(1)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_files_are_compressed(full_lake: FullLake, format: str) -> None:
+    """The size of a lake: Spark's default takes two thirds more."""
+    files = [path for path in Path(full_lake(format).uri).rglob("*.parquet") if path.parent.name != "_delta_log"]
+    columns = [parquet.read_metadata(path).row_group(0).column(0) for path in files if path.stat().st_size]
+    assert {column.compression for column in columns} == {"ZSTD"}
 
 
 def test_each_table_has_a_folder(full_lake: FullLake) -> None:
