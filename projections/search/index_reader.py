@@ -15,7 +15,7 @@ from annals.projections.entities.filters.sql import in_list
 from annals.projections.entities.visibility import EVERYTHING, Visibility
 from annals.projections.search.blocks import WordBlock, decode_entity, decode_rows
 from annals.projections.search.gone_numbers import Numbers, read_gone
-from annals.projections.search.tables import find_position
+from annals.projections.search.tables import UnreadableIndex, find_position
 from annals.projections.search.words_of_entity import (
     ENTITY,
     KEY,
@@ -97,8 +97,12 @@ class IndexReader:
         return live if self._visible is None else live & self._visible
 
     def keys(self, numbers: Iterable[int]) -> dict[int, str]:
-        """The tree keys of numbers. Cost: a block of keys for each of them at most."""
-        return {number: row.decode() for number, row in self._rows("search_key", numbers, _KEY_BLOCKS)}
+        """The tree keys of numbers. Cost: a block of keys for each of them at most. Raises: UnreadableIndex."""
+        rows = self._rows("search_key", numbers, _KEY_BLOCKS)
+        try:
+            return {number: row.decode() for number, row in rows}
+        except UnicodeDecodeError as error:
+            raise UnreadableIndex(f"the keys of the search index cannot be read: {error}") from error
 
     def in_order(self, numbers: Numbers, after: str, groups: Collection[str] = ()) -> Iterator[tuple[str, int]]:
         """Live numbers with their tree keys, by these, after one of these.

@@ -130,6 +130,17 @@ def test_a_damaged_index_is_written_again(store_url: str, table: str, data: byte
         _assert_equals_scan(writer)
 
 
+def test_keys_that_are_no_text(sqlite_url: str) -> None:
+    create(sqlite_url, default_source())
+    with serving(sqlite_url) as api, index_writer(sqlite_url) as writer:
+        _make_groups(api, 1)
+        write_pending(writer)
+        with writer.store.writing() as db:
+            db.run("UPDATE search_key SET data = ?", (encode_rows([(0, b"\xff")]),))
+        with writer.readers.view() as view, pytest.raises(tables.UnreadableIndex, match="keys"):
+            search(IndexReader(view.database), QUERY, 1)
+
+
 def test_a_position_that_is_no_number(sqlite_url: str) -> None:
     create(sqlite_url, default_source())
     with serving(sqlite_url) as api, index_writer(sqlite_url) as writer:
