@@ -14,7 +14,7 @@ import gc
 import pickle
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -23,7 +23,7 @@ from itertools import chain as joined
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryFile
-from typing import Final, NamedTuple, cast
+from typing import Final, NamedTuple, Protocol, TypeVar, cast
 
 from annals.commands.store import hashes
 from annals.commands.store.append import NewSalt, add_salts
@@ -65,6 +65,22 @@ _CHECKPOINT_EVERY: Final = 10
 CommandCallback = Callable[[Command, Context], None]
 
 
+class RecordedStep(Protocol):
+    """One interaction as it is in a log."""
+
+    @property
+    def interaction(self) -> Interaction:
+        """Its facts."""
+
+    @property
+    def rows(self) -> list[LogRow]:
+        """Its events."""
+
+    @property
+    def documents(self) -> Mapping[str, bytes]:
+        """The contents by hash that it may have brought."""
+
+
 class HistoryStep(NamedTuple):
     """One interaction: its command, its decision, and its rows in a log."""
 
@@ -73,6 +89,14 @@ class HistoryStep(NamedTuple):
     decision: Decision
     interaction: Interaction
     rows: list[LogRow]
+
+    @property
+    def documents(self) -> Mapping[str, bytes]:
+        """The contents of new documents by hash."""
+        return self.decision.documents
+
+
+Step = TypeVar("Step", bound=RecordedStep)
 
 
 class History:
@@ -179,9 +203,9 @@ def _row(event: EntityEvent, position: int) -> tuple[LogRow, bytes]:
     return LogRow(position, event.stream, event.revision, event.TOPIC, stored_state(event, image)), hash
 
 
-def with_progress(history: History, events: int, every: int = 100_000) -> Iterator[HistoryStep]:
-    """The rest of a history, with a line on stderr now and then that says how far it is."""
-    began, start = time.perf_counter(), history.last.last
+def with_progress(history: Iterable[Step], events: int, start: int = 0, every: int = 100_000) -> Iterator[Step]:
+    """The steps after a position, with a line on stderr now and then that says how far they are."""
+    began = time.perf_counter()
     for step in history:
         yield step
         reached = step.interaction.last
@@ -199,7 +223,7 @@ def write_segments(
     run continues where this one was stopped. Returns the last interaction.
     """
     history = pickle.loads(checkpoint.read_bytes()) if checkpoint and checkpoint.exists() else History(events, seed)
-    steps = with_progress(history, events)
+    steps = with_progress(history, events, history.last.last)
     for count, _ in enumerate(segments(history.last, steps, open_folder(str(folder)), size or SegmentSize()), 1):
         if checkpoint and count % _CHECKPOINT_EVERY == 0:
             _save(history, checkpoint)
@@ -214,7 +238,7 @@ def _save(history: History, checkpoint: Path) -> None:
 
 
 def segments(
-    previous: Interaction, steps: Iterator[HistoryStep], folder: SegmentFolder, size: SegmentSize
+    previous: Interaction, steps: Iterator[RecordedStep], folder: SegmentFolder, size: SegmentSize
 ) -> Iterator[Interaction]:
     """Writes the steps after an interaction as segments; yields the interaction that ends each, once it is complete.
 
@@ -236,7 +260,7 @@ class _Segment:
 
     def __init__(
         self,
-        steps: Iterator[HistoryStep],
+        steps: Iterator[RecordedStep],
         previous: Interaction,
         events: int,
         known_documents: KnownDocuments,
@@ -267,7 +291,7 @@ class _Segment:
         for step in self._steps:
             self._last = step.interaction
             self._interactions += 1
-            for digest, content in step.decision.documents.items():
+            for digest, content in step.documents.items():
                 if digest not in self._known_documents:
                     self._new_documents[digest] = content
                     self._known_documents.add_reference(digest, step.interaction.last)
