@@ -1,20 +1,16 @@
 """Tables of a lake from segments: how fast they are written and verified, their size, and the memory that it takes.
 
 Beside each format is Spark's copy of the log to one Parquet table, without any table that is derived from it.
-ANNALS_BENCH_EVENTS adds a size, in Parquet. Its segments are those of ANNALS_BENCH_KEEP, if it names a folder that has
-them (`bench.large_logs`).
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
 from bench.figures import Figure, Want
-from bench.large_logs import EVENTS, KEEP
 from bench.places import Place
 from bench.sparking import segments_of
 from bench.watched import CORES, GIGABYTE, SPARK_SETTINGS, Run, run_annals, run_stage
@@ -27,16 +23,11 @@ def measure(place: Place, quick: bool) -> Iterator[Figure]:
     """Each format. Nothing of it depends on the store."""
     if place.name != "SQLite":
         return
-    yield from _figures_of_size(5000 if quick else SIZE, FORMATS)
-    if not quick and EVENTS in os.environ:
-        yield from _figures_of_size(int(os.environ[EVENTS]), FORMATS[:1])
-
-
-def _figures_of_size(events: int, formats: tuple[str, ...]) -> Iterator[Figure]:
-    segments = _segments(events)
+    events = 5000 if quick else SIZE
+    segments = segments_of(events)
     with TemporaryDirectory(prefix="annals-bench-") as folder:
         copy = run_stage("copy", segments, Path(folder) / "log")
-    for format in formats:
+    for format in FORMATS:
         with TemporaryDirectory(prefix="annals-bench-") as folder:
             arguments = ("--to", f"{folder}/lake", "--format", format)
             append = run_annals("lake", "append", "--from", segments, *arguments, **SPARK_SETTINGS)
@@ -48,11 +39,6 @@ def _figures_of_size(events: int, formats: tuple[str, ...]) -> Iterator[Figure]:
         yield Figure(
             f"{format}, size", "segments", f"{events:,} events", measured, "", ratio, Want.AT_MOST, None, " bytes"
         )
-
-
-def _segments(events: int) -> Path:
-    kept = Path(os.environ.get(KEEP, "")) / str(events) / "segments"
-    return kept if KEEP in os.environ and kept.exists() else segments_of(events)
 
 
 def _speeds(what: str, events: int, run: Run, copy: Run) -> Iterator[Figure]:

@@ -16,7 +16,7 @@ from contextlib import closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import psycopg
 from sqlalchemy import make_url, text
@@ -86,6 +86,29 @@ class TakenSteps:
         self._path.write_text(json.dumps(self._figures))
 
 
+class EventFigures(NamedTuple):
+    """Figures of a store about some events."""
+
+    store: str
+    events: int
+
+    def figure(self, what: str, measured: str, floor: str, ratio: float, bound: float | None, unit: str) -> Figure:
+        """One of them."""
+        size = f"{self.events:,} events"
+        return Figure(what, self.store, size, measured, floor, ratio, Want.AT_MOST, bound, unit)
+
+    def step(self, what: str, run: Run, memory: float | None = None) -> Iterator[Figure]:
+        """The hours of a step, and the most memory that it took. memory: the wanted bound, in gigabytes."""
+        hours, gigabytes = run.all / 3600, run.memory / GIGABYTE
+        work = f"{1e6 * run.busy / self.events:.0f} µs of processors an event"
+        yield self.figure(what, f"{hours:.2f} h", f"{self.events / run.all:,.0f}/s", hours, None, " h")
+        yield self.figure(f"{what}: memory", f"{gigabytes:.2f} GB", work, gigabytes, memory, " GB")
+
+    def size(self, what: str, size: int, bound: float | None = None) -> Figure:
+        """A size in bytes, and that of an event. bound: of the latter."""
+        return self.figure(what, f"{size / GIGABYTE:.2f} GB", "", size / self.events, bound, " bytes")
+
+
 class LargeLog:
     """The steps of one log. Each repeats what an interrupted run has left of it."""
 
@@ -101,7 +124,7 @@ class LargeLog:
         """Decides commands, and writes what comes of them as segments."""
         shutil.rmtree(self._segments, ignore_errors=True)
         yield from self._step("Generated as segments", run_stage("segments", self._segments, str(self._events)))
-        yield self._size("Segments", _bytes_in(self._segments))
+        yield self._size("Segments", bytes_in(self._segments))
 
     def store(self) -> Iterator[Figure]:
         """Puts the log into an empty database."""
@@ -129,7 +152,7 @@ class LargeLog:
         _vacuum(self._database)
         size = _database_bytes(self._database)
         yield self._size("Database after that", size)
-        yield self._size("Database and archive", size + _bytes_in(self._archive), MAX_BYTES)
+        yield self._size("Database and archive", size + bytes_in(self._archive), MAX_BYTES)
         yield from self._reads(", most of it archived")
 
     def rebuild_by_spark(self) -> Iterator[Figure]:
@@ -152,18 +175,13 @@ class LargeLog:
     STEPS: Final = (generate, store, rebuild, verify, archive, rebuild_by_spark, compare)
 
     def _figure(self, what: str, measured: str, floor: str, ratio: float, bound: float | None, unit: str) -> Figure:
-        size = f"{self._events:,} events"
-        return Figure(what, self._place.name, size, measured, floor, ratio, Want.AT_MOST, bound, unit)
+        return EventFigures(self._place.name, self._events).figure(what, measured, floor, ratio, bound, unit)
 
     def _step(self, what: str, run: Run, memory: float | None = MAX_MEMORY) -> Iterator[Figure]:
-        """The hours of a step, and the most memory that it took."""
-        hours, gigabytes = run.all / 3600, run.memory / GIGABYTE
-        work = f"{1e6 * run.busy / self._events:.0f} µs of processors an event"
-        yield self._figure(what, f"{hours:.2f} h", f"{self._events / run.all:,.0f}/s", hours, None, " h")
-        yield self._figure(f"{what}: memory", f"{gigabytes:.2f} GB", work, gigabytes, memory, " GB")
+        return EventFigures(self._place.name, self._events).step(what, run, memory)
 
     def _size(self, what: str, size: int, bound: float | None = None) -> Figure:
-        return self._figure(what, f"{size / GIGABYTE:.2f} GB", "", size / self._events, bound, " bytes")
+        return EventFigures(self._place.name, self._events).size(what, size, bound)
 
     def _reads(self, when: str) -> Iterator[Figure]:
         with TemporaryDirectory(prefix="annals-bench-") as folder, serving(self._database, Path(folder)) as served:
@@ -175,13 +193,14 @@ class LargeLog:
                 yield self._figure(f"{what}{when}", f"{found:,.0f}/s", "", found, None, "/s")
 
 
-def _bytes_in(folder: Path) -> int:
+def bytes_in(folder: Path) -> int:
+    """The size of all files in a folder."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 def _database_bytes(database: str) -> int:
     if not database.startswith("postgresql"):
-        return _bytes_in(Path(make_url(database).database or "").parent)
+        return bytes_in(Path(make_url(database).database or "").parent)
     with closing(Store(database)) as store, store.engine.connect() as connection:
         sizes = "SELECT sum(pg_total_relation_size(oid)) FROM pg_class WHERE relkind = 'r' AND relnamespace = "
         return int(connection.execute(text(f"{sizes} current_schema()::regnamespace")).scalar_one())

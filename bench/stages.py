@@ -5,6 +5,7 @@ python -m bench.stages stock DATABASE FOLDER
 python -m bench.stages process DATABASE
 python -m bench.stages spark DATABASE FOLDER
 python -m bench.stages copy FOLDER TABLE
+python -m bench.stages prove LAKE
 python -m bench.stages read segments|annals|postgres PLACE
 """
 
@@ -126,6 +127,22 @@ def copy(folder: str, table: str) -> Seconds:
     return seconds
 
 
+def prove(lake_folder: str) -> Seconds:
+    """The state hash of the entities of a lake. Raises: RuntimeError if the log of the lake has another."""
+    from annals.spark_projections.lake.append import Lake
+    from annals.spark_projections.lake.verify import state_hash
+    from annals.spark_projections.session import session
+
+    seconds: Seconds = {}
+    with _timed(seconds, "all"):
+        lake = Lake(session(connectors=()), "parquet", lake_folder)
+        end = lake.head().position
+        expected = lake.log(end - 1, end).select("statehash").collect()[0][0]
+        if state_hash(lake.table("entities").read()) != bytes(expected):
+            raise RuntimeError("the entities are not those of the log")
+    return seconds
+
+
 def read(*places: str) -> Seconds:
     """A whole log taken from sources, every column of it; the second time, when all is warm. Seconds by source.
 
@@ -159,6 +176,7 @@ def main() -> None:
         "process": process,
         "spark": spark,
         "copy": copy,
+        "prove": prove,
         "read": read,
     }
     print(json.dumps(stages[stage](*arguments)))

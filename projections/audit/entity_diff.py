@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple
 
 from annals.domain.confluent.schema_versions import schema_version
@@ -25,8 +26,7 @@ class AbsentValue(Enum):
 ABSENT: Final = AbsentValue.ABSENT
 
 
-@dataclass(frozen=True, slots=True)
-class AttributeDiff:
+class AttributeDiff(NamedTuple):
     """An attribute that differs. path: in dot notation. before, after: JSON values, or `ABSENT`."""
 
     path: str
@@ -80,15 +80,26 @@ def diff_values(before: Any, after: Any, steps: tuple[str, ...] = ()) -> Iterato
     """
     if not (isinstance(before, Mapping) and isinstance(after, Mapping)):
         if not _is_same_json(before, after):
-            yield AttributeDiff(dot_path.text(steps), before, after)
+            yield AttributeDiff(_path_text(steps), before, after)
         return
     for name in sorted(before.keys() | after.keys()):
-        yield from diff_values(before.get(name, ABSENT), after.get(name, ABSENT), (*steps, name))
+        if name not in before:
+            yield AttributeDiff(_path_text((*steps, name)), ABSENT, after[name])
+        elif name not in after:
+            yield AttributeDiff(_path_text((*steps, name)), before[name], ABSENT)
+        else:
+            yield from diff_values(before[name], after[name], (*steps, name))
 
 
 def unless_deleted(event: EntityEvent | None) -> EntityEvent | None:
     """The event, unless it deleted its entity."""
     return None if isinstance(event, EntityDeleted) else event
+
+
+@lru_cache(maxsize=1 << 12)
+def _path_text(steps: tuple[str, ...]) -> str:
+    # Thousands of entities have the same attributes.
+    return dot_path.text(steps)
 
 
 def _entity_diff(

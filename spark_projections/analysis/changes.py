@@ -33,6 +33,11 @@ def changes(log: DataFrame, earlier_log: DataFrame | None = None) -> DataFrame:
     The creation or deletion of an entity changes all attributes that it has then. earlier_log: rows that contain the
     predecessor of each event, for a log that does not start at the beginning of its streams.
     """
+    return changed_values(event_pairs(log, earlier_log))
+
+
+def event_pairs(log: DataFrame, earlier_log: DataFrame | None = None) -> DataFrame:
+    """Each event with its predecessor in the stream. earlier_log: see `changes`."""
     # A join by revision, because a window over whole states would collect a busy stream on one executor.
     events = events_with_state(log)
     previous_events = (events if earlier_log is None else events_with_state(earlier_log)).select(
@@ -41,8 +46,14 @@ def changes(log: DataFrame, earlier_log: DataFrame | None = None) -> DataFrame:
         f.col("topic").alias("before_topic"),
         f.col("state").alias("before_state"),
     )
-    event_pairs = events.join(previous_events, ["stream", "revision"], "left").select(*_EVENT_COLUMNS, *_STATE_COLUMNS)
-    return map_rows(event_pairs, _EVENT_COLUMNS, _STATE_COLUMNS, _changes_of_event, _VALUE_SCHEMA)
+    return events.join(previous_events, ["stream", "revision"], "left").select(
+        "stream", "revision", *_EVENT_COLUMNS, *_STATE_COLUMNS
+    )
+
+
+def changed_values(event_pairs: DataFrame, *others: str) -> DataFrame:
+    """`changes` of some `event_pairs`, in their order. others: more of their columns that each row repeats."""
+    return map_rows(event_pairs, (*_EVENT_COLUMNS, *others), _STATE_COLUMNS, _changes_of_event, _VALUE_SCHEMA)
 
 
 def _changes_of_event(

@@ -26,13 +26,17 @@ def entities_history(log: DataFrame) -> DataFrame:
 
 def states(log: DataFrame) -> DataFrame:
     """`entities_history` with the stream of each entity, and its private members as JSON text."""
-    # Joined on `since`, not on `until`: that is null for all live entities, which would meet on one executor.
-    time = f.col("time").cast("timestamp")
-    successors = log.select("stream", (f.col("revision") - 1).alias("revision"), time.alias("until_time"))
-    event_times = log.select("stream", "revision", f.col("position").alias("since"), time.alias("since_time"))
-    times = event_times.join(successors, ["stream", "revision"], "left").drop("stream", "revision")
-    rows = computed_rows.entity_rows(log).drop("born", "meta").join(times, "since")
-    return rows.select(
+    return states_of_events(state_events(log))
+
+
+def state_events(log: DataFrame) -> DataFrame:
+    """The events that lead to the states, each with position, time and topic of the one that ends its state."""
+    return computed_rows.live_events(log, "time", "topic")
+
+
+def states_of_events(events: DataFrame) -> DataFrame:
+    """`states` of some `state_events`."""
+    return computed_rows.rows_of_events(events, ["time", "until_time"]).select(
         f.lower("xid").alias("stream"),
         "xid",
         "type",
@@ -42,7 +46,8 @@ def states(log: DataFrame) -> DataFrame:
         "epoch",
         timestamp_column("createdat"),
         timestamp_column("modifiedat"),
-        *("attributes", "private", "document", "since", "since_time", "until", "until_time"),
+        *("attributes", "private", "document", "since", f.col("time").cast("timestamp").alias("since_time")),
+        *("until", f.col("until_time").cast("timestamp").alias("until_time")),
     )
 
 

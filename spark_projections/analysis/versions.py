@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as f
 
+from annals.domain.registry.events import EntityDeleted
 from annals.spark_projections.analysis.events import STRICT_JSON, events_with_state, xid_depth
-from annals.spark_projections.analysis.states import entities_history
+from annals.spark_projections.analysis.states import state_events, states_of_events
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -35,11 +36,12 @@ _DELETION_COLUMNS: Final = {"position": "gone", "time": "gone_time", "caller": "
 def versions(log: DataFrame) -> DataFrame:
     """One row for each Version ever created; a Version that was deleted and created again has one row for each life."""
     version_log = log.where(xid_depth("stream") == 6)
-    lifetimes, states = _lifetimes(version_log), entities_history(version_log).withColumn("stream", f.lower("xid"))
     # The last state of a life is the state that the deletion replaces.
-    same_life = (lifetimes["stream"] == states["stream"]) & lifetimes["gone"].eqNullSafe(states["until"])
+    last_states = states_of_events(state_events(version_log).where(_is_last()))
+    lifetimes = _lifetimes(version_log)
+    same_life = (lifetimes["stream"] == last_states["stream"]) & lifetimes["gone"].eqNullSafe(last_states["until"])
     return (
-        states.join(lifetimes, same_life)
+        last_states.join(lifetimes, same_life)
         .select("*", f.from_json("attributes", _ATTRIBUTES_SCHEMA, STRICT_JSON).alias("stated"))
         .select(
             "xid",
@@ -53,6 +55,11 @@ def versions(log: DataFrame) -> DataFrame:
             *_DELETION_COLUMNS.values(),
         )
     )
+
+
+def _is_last() -> Column:
+    """Whether a state was in force until the deletion of its entity, or is still."""
+    return f.col("until").isNull() | f.col("until_topic").startswith(f"{EntityDeleted.TOPIC.partition(':')[0]}:")
 
 
 def _id_columns(xid: str) -> list[Column]:

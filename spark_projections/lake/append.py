@@ -17,7 +17,7 @@ from pyspark.sql import functions as f
 from annals.spark_projections.hadoop_paths import spark_uri, with_s3a_scheme
 from annals.spark_projections.lake.formats import FormatName, stored_table
 from annals.spark_projections.lake.formats.contract import LakeError, ReportStep, StoredTable
-from annals.spark_projections.lake.rows import REMOVED, ROWS, LogPart, document_hashes
+from annals.spark_projections.lake.rows import IN_FILE_ORDER, REMOVED, ROWS, LogPart, document_hashes
 from annals.spark_projections.lake.shuffles import sized_shuffles
 from annals.spark_projections.lake.source import LogSource
 from annals.spark_projections.lake.tables import ALL_TABLES, DOCUMENTS, LOG, TABLES
@@ -124,9 +124,12 @@ def _append_table(lake: Lake, name: str, source: LogSource, end: int, report_ste
     if position == end:
         return
     with sized_shuffles(lake.spark, end - position):
-        rows = compute_rows(lake, name, position, end, source).persist()
+        rows = compute_rows(lake, name, position, end, source)
+        is_in_order = name in IN_FILE_ORDER and (not position or TABLES[name].key is None)
+        if not is_in_order:
+            rows = rows.persist()  # its order is found by looking at the rows before they are written
         try:
-            table.commit(rows, end, _prefixed(report_step, name), after=position)
+            table.commit(rows, end, _prefixed(report_step, name), position, is_in_order)
         finally:
             rows.unpersist()
     report_step(f"{name}: committed")

@@ -47,24 +47,22 @@ _FIELD_SCHEMA: Final = pa.schema(
 _USES: Final = "uses"
 
 
-def verdicts(pairs: DataFrame, documents: DataFrame, key: str) -> DataFrame:
+def verdicts(pairs: DataFrame, documents: DataFrame, *key: str) -> DataFrame:
     """Whether documents read what others wrote: `breaking`, and the first reason as `breaking_reason`.
 
     pairs: columns `before` and `after`, hashes of documents, with `before_format` and `after_format`. documents:
-    `sha256` and `content`. key: the column of the pairs that the result has, too. Two equal documents have no row, nor
+    `sha256` and `content`. key: columns of the pairs that the result has, too. Two equal documents have no row, nor
     have those that cannot be compared: of unknown or different formats, invalid, without content, or beyond
     MAX_SECONDS.
     """
     different = pairs.where("before <> after AND before_format IS NOT NULL AND after_format IS NOT NULL")
-    distinct = different.groupBy(*_PAIR).agg(f.collect_list(key).alias(_USES))
+    distinct = different.groupBy(*_PAIR).agg(f.collect_list(f.struct(*key)).alias(_USES))
     for side in ("before", "after"):
         content = documents.select(f.col("sha256").alias(side), f.col("content").alias(f"{side}_content"))
         distinct = distinct.join(content, side)
     contents = ("before_content", "after_content")
     compared = map_rows(distinct, [_USES], (*_PAIR, *contents), _verdict, _VERDICT_SCHEMA)
-    return compared.select(
-        f.explode(_USES).alias(key), f.col("breaking").cast("boolean").alias("breaking"), "breaking_reason"
-    )
+    return compared.select(f.inline(_USES), f.col("breaking").cast("boolean").alias("breaking"), "breaking_reason")
 
 
 def fields(versions: DataFrame, documents: DataFrame) -> DataFrame:

@@ -7,9 +7,9 @@ projection then turns each event into a row.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from pyspark.sql import functions as f
@@ -29,19 +29,17 @@ from annals.projections.entities.rows import (
     row_values,
 )
 from annals.projections.log.table_rows import event_of
-from annals.spark_projections.arrow_batches import Batches, record_batch, spark_columns
+from annals.spark_projections.arrow_batches import Batches, map_rows, record_batch, spark_columns
 from annals.spark_projections.upcast_log import upcast_log
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _NUMBER_COLUMNS: Final = ("epoch", "since", "born", "meta")
-#: The columns of `EntityRow`, and `until`: the position of the event that replaced the row, null for live rows. The
-#: entity's own times follow, which the tables of the read model do not have.
+#: The columns of `EntityRow`, and the entity's own times, which the tables of the read model do not have.
 _ROW_SCHEMA: Final = pa.schema(
     [
         *(pa.field(name, pa.int64() if name in _NUMBER_COLUMNS else pa.string()) for name in EntityRow._fields),
-        pa.field("until", pa.int64()),
         *(pa.field(name, pa.string()) for name in EntityTimes._fields),
     ]
 )
@@ -70,7 +68,12 @@ def entity_rows(log: DataFrame) -> DataFrame:
 
     log: rows of `annals.projections.log.table_rows`, from the first position on without a gap, whole interactions.
     """
-    return live_events(log).mapInArrow(_to_rows, spark_columns(_ROW_SCHEMA))
+    return rows_of_events(live_events(log))
+
+
+def rows_of_events(events: DataFrame, kept: Sequence[str] = ()) -> DataFrame:
+    """The rows of `live_events`, with `until` and some other columns of the events."""
+    return map_rows(events, ["until", *kept], ("topic", "revision", "state", "position"), _row_of_event, _ROW_SCHEMA)
 
 
 def ordered_stored_rows(log: DataFrame) -> DataFrame:
@@ -82,10 +85,17 @@ def ordered_stored_rows(log: DataFrame) -> DataFrame:
     return events_in_order.drop("key").mapInArrow(_to_stored_rows, spark_columns(_STORED_SCHEMA))
 
 
-def live_events(log: DataFrame) -> DataFrame:
-    """The events that leave an entity alive, each with the position that ends its row, null if none does."""
-    successors = log.select("stream", (f.col("revision") - 1).alias("revision"), f.col("position").alias("until"))
-    events = upcast_log(log).select("position", "stream", "revision", "topic", "state")
+def live_events(log: DataFrame, *others: str) -> DataFrame:
+    """The events that leave an entity alive, each with the position that ends its row, `until`, null if none does.
+
+    others: more columns of the events. The event that ends the row has them as `until_` and the name.
+    """
+    columns, log = ("position", "stream", "revision", "topic", "state"), upcast_log(log)
+    successors = log.select(
+        *("stream", (f.col("revision") - 1).alias("revision"), f.col("position").alias("until")),
+        *(f.col(name).alias(f"until_{name}") for name in others),
+    )
+    events = log.select(*columns, *(name for name in others if name not in columns))
     return events.join(successors, ["stream", "revision"], "left").where(f.col("topic") != EntityDeleted.TOPIC)
 
 
@@ -102,6 +112,12 @@ def attribute_rows(rows: DataFrame, max_leaves: int) -> DataFrame:
     return leaf_rows.sort("type", "path", "value", "id_key")
 
 
+def _row_of_event(topic: str, revision: int, state: str, position: int) -> Iterator[tuple[Any, ...]]:
+    event = event_of(topic, revision, state)
+    if not xids.is_outside_tree(event.stream):
+        yield (*entity_row(event, position), *own_times(event.type, event.attributes))
+
+
 def rows_of_batch(batch: pa.RecordBatch) -> Iterator[tuple[EntityEvent, EntityRow, int | None]]:
     """The events of entities in a batch of `live_events`, each with its row and the position that ends it."""
     columns = [batch.column(name).to_pylist() for name in ("topic", "revision", "state", "position", "until")]
@@ -109,12 +125,6 @@ def rows_of_batch(batch: pa.RecordBatch) -> Iterator[tuple[EntityEvent, EntityRo
         event = event_of(topic, revision, state)
         if not xids.is_outside_tree(event.stream):
             yield event, entity_row(event, position), until
-
-
-def _to_rows(batches: Batches) -> Batches:
-    for batch in batches:
-        rows = [(*row, until, *own_times(event.type, event.attributes)) for event, row, until in rows_of_batch(batch)]
-        yield record_batch(rows, _ROW_SCHEMA)
 
 
 def _to_stored_rows(batches: Batches) -> Batches:

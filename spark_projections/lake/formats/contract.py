@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from pyspark.sql import functions as f
 
@@ -38,11 +38,19 @@ class StoredTable(Protocol):
     def read(self, position: int | None = None) -> DataFrame:
         """The rows now, or as they were at one of `positions`. Raises: LakeError for another position."""
 
-    def commit(self, rows: DataFrame, position: int, report_step: ReportStep, after: int | None = None) -> None:
+    def commit(
+        self,
+        rows: DataFrame,
+        position: int,
+        report_step: ReportStep,
+        after: int | None = None,
+        is_in_order: bool = False,
+    ) -> None:
         """Adds rows and stores the position in one transaction.
 
         rows: for a table with a key, they replace those with the same key; rows with `rows.REMOVED` remove it. after:
-        the position of the table that the rows continue; None for rows that may follow any others.
+        the position of the table that the rows continue; None for rows that may follow any others. is_in_order:
+        whether the partitions of the rows are sorted ranges, as files have them.
         Raises: LakeBusy where another process has brought the table from `after` to another position.
         """
 
@@ -89,10 +97,10 @@ def check_columns(table: LakeTable, existing: DataFrame) -> list[str]:
     return [name for name in wanted if name not in stored]
 
 
-def arranged(table: LakeTable, rows: DataFrame) -> DataFrame:
-    """The rows in the order in which files hold them, with the columns of the table."""
-    order = [*([table.partition] if table.partition else ()), *table.sort]
-    return without_removed(table, rows).repartitionByRange(*order).sortWithinPartitions(*order)
+def arranged(table: LakeTable, rows: DataFrame, is_in_order: bool = False) -> DataFrame:
+    """The rows in the order in which files hold them, with the columns of the table. is_in_order: see `StoredTable`."""
+    order, kept = [*([table.partition] if table.partition else ()), *table.sort], without_removed(table, rows)
+    return kept if is_in_order else kept.repartitionByRange(*order).sortWithinPartitions(*order)
 
 
 def without_removed(table: LakeTable, rows: DataFrame) -> DataFrame:
@@ -150,9 +158,17 @@ def default_settings(spark: SparkSession, values: dict[str, str]) -> Iterator[No
         yield
 
 
-def compressed_files(spark: SparkSession) -> AbstractContextManager[None]:
-    """Parquet files with zstd, for one block. They take three fifths of the space of Spark's default."""
-    return default_settings(spark, {"spark.sql.parquet.compression.codec": "zstd"})
+#: How Parquet files are written. With zstd they take three fifths of the space of Spark's default. With several open
+#: files, rows that are in order are not sorted again by the column that divides the files.
+_FILE_SETTINGS: Final = {
+    "spark.sql.parquet.compression.codec": "zstd",
+    "spark.sql.maxConcurrentOutputFileWriters": "100",
+}
+
+
+def file_settings(spark: SparkSession) -> AbstractContextManager[None]:
+    """The settings for writing Parquet files, for one block."""
+    return default_settings(spark, _FILE_SETTINGS)
 
 
 def column_list(table: LakeTable, names: list[str] | None = None) -> str:

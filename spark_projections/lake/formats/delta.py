@@ -12,8 +12,8 @@ from annals.spark_projections.lake.formats.contract import (
     check_columns,
     check_position,
     column_list,
-    compressed_files,
     conflicts,
+    file_settings,
     merge_statement,
     merge_view,
     session_settings,
@@ -76,18 +76,25 @@ class DeltaLakeTable:
             raise LakeError(f"{self._table.name} cannot be read at position {position}: no transaction ended there")
         return reader.option("versionAsOf", version).load(self._uri)
 
-    def commit(self, rows: DataFrame, position: int, report_step: ReportStep, after: int | None = None) -> None:
+    def commit(
+        self,
+        rows: DataFrame,
+        position: int,
+        report_step: ReportStep,
+        after: int | None = None,
+        is_in_order: bool = False,
+    ) -> None:
         is_new = self._prepare()
         report_step("table made")
         # A transaction of Delta reads the version of its application, so it fails where another one writes that.
         check_position(self._table, self.position(), after)
-        with conflicts(self._table, _CONFLICTS), compressed_files(self._spark):
-            self._write(rows, position, is_new)
+        with conflicts(self._table, _CONFLICTS), file_settings(self._spark):
+            self._write(rows, position, is_new, is_in_order)
 
-    def _write(self, rows: DataFrame, position: int, is_new: bool) -> None:
+    def _write(self, rows: DataFrame, position: int, is_new: bool, is_in_order: bool) -> None:
         transaction = {"txnAppId": APPLICATION, "txnVersion": str(position), "userMetadata": str(position)}
         if self._table.key is None or is_new:
-            writer = arranged(self._table, rows).write.format("delta").mode("append")
+            writer = arranged(self._table, rows, is_in_order).write.format("delta").mode("append")
             writer.options(**transaction).save(self._uri)
             return
         settings = {_COMMIT_SETTINGS[name]: value for name, value in transaction.items()}
@@ -97,7 +104,7 @@ class DeltaLakeTable:
     def optimize(self, keep_hours: float) -> None:
         if not self._exists():
             return
-        with compressed_files(self._spark):
+        with file_settings(self._spark):
             self._spark.sql(f"OPTIMIZE {self._name} ZORDER BY ({', '.join(self._table.sort)})")
         tasks = str(self._spark.sparkContext.defaultParallelism)
         with session_settings(self._spark, {_RETENTION_CHECK: "false", _LISTING_TASKS: tasks}):

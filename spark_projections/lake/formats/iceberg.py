@@ -71,7 +71,14 @@ class IcebergLakeTable:
             raise LakeError(f"{self._table.name} cannot be read at position {position}: no transaction ended there")
         return self._spark.read.option("snapshot-id", snapshot).table(self._name)
 
-    def commit(self, rows: DataFrame, position: int, report_step: ReportStep, after: int | None = None) -> None:
+    def commit(
+        self,
+        rows: DataFrame,
+        position: int,
+        report_step: ReportStep,
+        after: int | None = None,
+        is_in_order: bool = False,
+    ) -> None:
         is_new = self._prepare()
         report_step("table made")
         snapshots = self._snapshots()
@@ -80,10 +87,11 @@ class IcebergLakeTable:
             if self._table.key is not None and not is_new:
                 self._merge(rows, position)
             elif after is None:
-                self._writer(arranged(self._table, rows), position).append()
+                self._writer(arranged(self._table, rows, is_in_order), position).append()
             else:
                 # Replaces no row, as an append does, but fails where files were added since that snapshot.
-                writer = self._writer(arranged(self._table, rows), position).option("isolation-level", "serializable")
+                ordered = arranged(self._table, rows, is_in_order)
+                writer = self._writer(ordered, position).option("isolation-level", "serializable")
                 if after in snapshots:
                     writer = writer.option("validate-from-snapshot-id", str(snapshots[after]))
                 writer.overwrite(f.lit(False))

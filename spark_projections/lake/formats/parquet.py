@@ -21,8 +21,8 @@ from annals.spark_projections.lake.formats.contract import (
     arranged,
     check_columns,
     check_position,
-    compressed_files,
     conflict,
+    file_settings,
     without_removed,
 )
 from annals.spark_projections.lake.tables import LakeTable
@@ -83,11 +83,18 @@ class ParquetLakeTable:
                 return self._read_files(manifest, manifest.files)
         raise LakeError(f"{self._table.name} cannot be read at position {position}: no transaction ended there")
 
-    def commit(self, rows: DataFrame, position: int, report_step: ReportStep, after: int | None = None) -> None:
+    def commit(
+        self,
+        rows: DataFrame,
+        position: int,
+        report_step: ReportStep,
+        after: int | None = None,
+        is_in_order: bool = False,
+    ) -> None:
         previous = self._newest()
         check_position(self._table, previous.position, after)
         check_columns(self._table, self._read_files(previous, ()))
-        replaced, merged = self._merged(previous, rows)
+        replaced, merged = self._merged(previous, rows, is_in_order)
         written = self._write(merged)
         report_step("files written")
         kept = tuple(path for path in previous.files if path not in replaced)
@@ -100,10 +107,10 @@ class ParquetLakeTable:
         self._store(previous, previous.position, written, keep_hours)
         self._remove_strays(keep_hours)
 
-    def _merged(self, previous: TableManifest, rows: DataFrame) -> tuple[set[str], DataFrame]:
+    def _merged(self, previous: TableManifest, rows: DataFrame, is_in_order: bool) -> tuple[set[str], DataFrame]:
         """The files that a transaction replaces, and the rows to write: the new ones, and the others of those files."""
         if self._table.key is None or not previous.files:
-            return set(), arranged(self._table, rows)
+            return set(), arranged(self._table, rows, is_in_order)
         keys = rows.select(self._table.key)
         stored = self._read_files(previous, previous.files)
         touched = stored.withColumn("_file", f.input_file_name()).join(keys, self._table.key, "left_semi")
@@ -120,7 +127,7 @@ class ParquetLakeTable:
         writer = rows.write
         if self._table.partition:
             writer = writer.partitionBy(self._table.partition)
-        with compressed_files(self._spark):
+        with file_settings(self._spark):
             writer.parquet(f"{self._uri}/{staged}")
         targets = {path: path.replace(staged, _DATA, 1) for path in sorted(self._files(staged))}
         for path, target in targets.items():

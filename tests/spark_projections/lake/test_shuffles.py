@@ -11,7 +11,8 @@ _PARTITIONS = "spark.sql.shuffle.partitions"
 
 
 @pytest.mark.parametrize(
-    ("events", "cores", "partitions"), [(0, 2, 2), (100_000, 2, 2), (100_001, 2, 3), (10_000_000, 2, 200), (1, 64, 64)]
+    ("events", "cores", "partitions"),
+    [(0, 2, 1), (2000, 64, 1), (2001, 64, 64), (100_000, 2, 2), (100_001, 2, 3), (10_000_000, 2, 200)],
 )
 def test_all_cores_work_and_no_partition_is_large(events: int, cores: int, partitions: int) -> None:
     assert partition_count(events, cores) == partitions
