@@ -83,7 +83,7 @@ class PartitionTransaction(NamedTuple):
 
 
 @contextmanager
-def partition_transaction(target: LoadTarget, rows: str, partition: int) -> Iterator[PartitionTransaction | None]:
+def partition_transaction(target: LoadTarget, partition: int) -> Iterator[PartitionTransaction | None]:
     """A transaction for the rows of one partition; None if an earlier attempt has committed them."""
     # The commit that swaps the tables makes all before it durable.
     engine = open_engine(target.url, durable=False)
@@ -92,6 +92,6 @@ def partition_transaction(target: LoadTarget, rows: str, partition: int) -> Iter
         connection = stack.enter_context(engine.begin())
         marked = connection.exec_driver_sql(
             "INSERT INTO projection (name, position) VALUES (%s, 0) ON CONFLICT DO NOTHING",
-            (f"{EntityProjection.name}{target.suffix}.{rows}.{partition}",),
+            (f"{EntityProjection.name}{target.suffix}.{partition}",),
         )
         yield PartitionTransaction(database_of(connection), PathNumbers(engine, target)) if marked.rowcount else None

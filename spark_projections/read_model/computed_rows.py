@@ -99,6 +99,16 @@ def live_events(log: DataFrame, *others: str) -> DataFrame:
     return events.join(successors, ["stream", "revision"], "left").where(f.col("topic") != EntityDeleted.TOPIC)
 
 
+def events_by_stream(log: DataFrame, partitions: int | None = None) -> DataFrame:
+    """The events of each stream in one partition, side by side in their order.
+
+    partitions: their number, where each event is much work; Spark looks at the size of what is sent around only.
+    """
+    events = upcast_log(log).select("position", "stream", "revision", "topic", "state")
+    shuffled = events.repartition(partitions, "stream") if partitions else events.repartition("stream")
+    return shuffled.sortWithinPartitions("stream", "revision")
+
+
 def attribute_rows(rows: DataFrame, max_leaves: int) -> DataFrame:
     """The index leaves of live rows.
 

@@ -37,7 +37,7 @@ def precomputed_rows(
 
     def insert(engine: Engine, tables: ReadModelTables) -> None:
         if engine.dialect.name == "postgresql":
-            load_postgres.insert(log, engine, tables, max_leaves)
+            load_postgres.insert(log, position, engine, tables, max_leaves)
         else:
             load_sqlite.insert(log, engine, tables, max_leaves, folder, report_rows)
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import reduce
 from itertools import groupby
-from operator import or_
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -21,6 +19,7 @@ from annals.projections.entities.rows import PUBLICATION_COLUMNS, publication_ro
 from annals.projections.entities.schema_versions import SCHEMA_VERSION_COLUMNS, schema_version_row
 from annals.projections.log.table_rows import event_of
 from annals.spark_projections.arrow_batches import Batches, record_batch, spark_columns
+from annals.spark_projections.read_model.computed_rows import events_by_stream
 from annals.spark_projections.upcast_log import upcast_log
 
 if TYPE_CHECKING:
@@ -35,6 +34,7 @@ _COLUMN_TYPES: Final = {**dict.fromkeys(_NUMBER_COLUMNS, pa.int64()), "document"
 _SCHEMA_VERSION_SCHEMA: Final = pa.schema(
     [pa.field(name, _COLUMN_TYPES.get(name, pa.string())) for name in SCHEMA_VERSION_COLUMNS]
 )
+_PUBLISHED_GROUPS: Final = frozenset(family.groups for family in LEGACY_APIS) | {GROUPS}
 #: Parts of a Version's stream id, split at `/`; the first is empty.
 _VERSION_SEGMENTS: Final = 7
 
@@ -45,16 +45,11 @@ def published_rows(log: DataFrame) -> DataFrame:
     log: rows of `annals.projections.log.table_rows`, from the first position on without a gap, whole interactions.
     Groups by stream only Versions that were deleted, or that have private data of the legacy APIs.
     """
-    events = upcast_log(log).select("position", "stream", "revision", "topic", "state").where(_are_of_versions())
+    events = log.where(_are_of_versions())
     touches_publications = (f.col("topic") == EntityDeleted.TOPIC) | f.col("state").contains(f'"{FACADE}":')
-    complete_streams = events.join(
-        events.where(touches_publications).select("stream").distinct(), "stream", "left_semi"
-    )
-    return (
-        complete_streams.repartition("stream")
-        .sortWithinPartitions("stream", "revision")
-        .mapInArrow(_to_rows, spark_columns(_SCHEMA))
-    )
+    changed_streams = upcast_log(events).where(touches_publications).select("stream").distinct()
+    complete_streams = events_by_stream(events.join(changed_streams, "stream", "left_semi"))
+    return complete_streams.mapInArrow(_to_rows, spark_columns(_SCHEMA))
 
 
 def schema_version_rows(log: DataFrame) -> DataFrame:
@@ -62,36 +57,39 @@ def schema_version_rows(log: DataFrame) -> DataFrame:
 
     log: as `published_rows` needs it. Groups by stream only Versions that ever were versions of a subject.
     """
-    events = upcast_log(log).select("position", "stream", "revision", "topic", "state").where(_are_of_versions())
-    events = events.where(f.col("stream").startswith(f"/{GROUPS}/"))
+    events = log.where(_are_of_versions() & f.col("stream").startswith(f"/{GROUPS}/"))
     has_facts = f.col("state").contains(f'"{CONFLUENT}":')
-    complete_streams = events.join(events.where(has_facts).select("stream").distinct(), "stream", "left_semi")
-    return (
-        complete_streams.repartition("stream")
-        .sortWithinPartitions("stream", "revision")
-        .mapInArrow(_to_schema_rows, spark_columns(_SCHEMA_VERSION_SCHEMA))
-    )
+    changed_streams = upcast_log(events).where(has_facts).select("stream").distinct()
+    complete_streams = events_by_stream(events.join(changed_streams, "stream", "left_semi"))
+    return complete_streams.mapInArrow(_to_schema_rows, spark_columns(_SCHEMA_VERSION_SCHEMA))
+
+
+def is_published(stream: str) -> bool:
+    """Whether a stream may have such rows."""
+    segments = stream.split("/")
+    return len(segments) == _VERSION_SEGMENTS and segments[1] in _PUBLISHED_GROUPS
+
+
+def read_events(batches: Batches) -> Iterator[tuple[int, EntityEvent]]:
+    """The events of some batches, with their positions."""
+    for batch in batches:
+        columns = [batch.column(name).to_pylist() for name in ("topic", "revision", "state", "position")]
+        for topic, revision, state, position in zip(*columns, strict=True):
+            yield position, event_of(topic, revision, state)
 
 
 def _are_of_versions() -> Column:
-    prefix_conditions = (f.col("stream").startswith(f"/{family.groups}/") for family in LEGACY_APIS)
-    return reduce(or_, prefix_conditions) & (f.size(f.split("stream", "/")) == _VERSION_SEGMENTS)
+    segments = f.split("stream", "/")
+    return (f.size(segments) == _VERSION_SEGMENTS) & segments[1].isin(*_PUBLISHED_GROUPS)
 
 
 def _to_rows(batches: Batches) -> Batches:
-    for _, events in groupby(_read_events(batches), key=lambda found: found[1].stream):
+    for _, events in groupby(read_events(batches), key=lambda found: found[1].stream):
         if rows := [publication_row(publication) for publication in fold_publications(events)]:
             yield record_batch(rows, _SCHEMA)
 
 
 def _to_schema_rows(batches: Batches) -> Batches:
-    for _, events in groupby(_read_events(batches), key=lambda found: found[1].stream):
+    for _, events in groupby(read_events(batches), key=lambda found: found[1].stream):
         if rows := [tuple(schema_version_row(version)) for version in fold_schema_versions(events)]:
             yield record_batch(rows, _SCHEMA_VERSION_SCHEMA)
-
-
-def _read_events(batches: Batches) -> Iterator[tuple[int, EntityEvent]]:
-    for batch in batches:
-        columns = [batch.column(name).to_pylist() for name in ("topic", "revision", "state", "position")]
-        for topic, revision, state, position in zip(*columns, strict=True):
-            yield position, event_of(topic, revision, state)

@@ -41,7 +41,7 @@ def counts(registry: Registry, found: ReadModelTables) -> list[Any]:
 def test_a_partition_that_spark_repeats_is_loaded_once(spark: SparkSession, registry: Registry) -> None:
     log, engine = log_of(spark, registry.store), registry.store.engine
     for _ in range(2):
-        load_postgres.insert(log, engine, tables("_new"), 100)
+        load_postgres.insert(log, 100, engine, tables("_new"), 100)
         assert counts(registry, tables("_new")) == counts(registry, tables())
 
 
@@ -50,7 +50,7 @@ def test_a_task_that_fails_leaves_nothing(spark: SparkSession, registry: Registr
     with registry.store.engine.begin() as connection:
         connection.exec_driver_sql("ALTER TABLE attribute_new ADD CHECK (id_key <> 'd7')")
     with pytest.raises(Exception, match="CheckViolation"):
-        load_postgres.insert(log.coalesce(1), engine, tables("_new"), 100)
+        load_postgres.insert(log, 100, engine, tables("_new"), 100)
     assert counts(registry, tables("_new"))[:3] == [0, 0, 0]
 
 
@@ -59,7 +59,7 @@ def test_tasks_agree_on_the_numbers_of_paths(registry: Registry) -> None:
     target = LoadTarget(url, "_new")
 
     def numbers(start: int) -> dict[tuple[str, str], int]:
-        with partition_transaction(target, "entities", start) as transaction:
+        with partition_transaction(target, start) as transaction:
             assert transaction is not None
             for n in range(start, start + 20):
                 transaction.path_numbers.of({("dirs", f"p{n}"), ("dirs.files", f"p{n // 3}")})

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from annals.spark_projections.lake.shuffles import partition_count, sized_shuffles
+from annals.spark_projections.lake.shuffles import sized_shuffles
+from annals.spark_projections.partitions import partition_count
 
 _PARTITIONS = "spark.sql.shuffle.partitions"
 
