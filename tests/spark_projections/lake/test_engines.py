@@ -16,7 +16,7 @@ from pyiceberg.table import Table
 from pyspark.sql import DataFrame
 
 from annals.spark_projections.lake.append import Lake
-from annals.spark_projections.lake.tables import ALL_TABLES
+from annals.spark_projections.lake.tables import ALL_TABLES, TABLES
 from tests.spark_projections.lake.conftest import FullLake
 from tests.spark_projections.lake.lakes import FORMATS, Story
 
@@ -155,9 +155,24 @@ def test_past_positions(full_lake: FullLake, story: Story, format: str) -> None:
 @pytest.mark.parametrize("format", FORMATS)
 def test_files_are_compressed(full_lake: FullLake, format: str) -> None:
     """The size of a lake: Spark's default takes two thirds more."""
-    files = [path for path in Path(full_lake(format).uri).rglob("*.parquet") if path.parent.name != "_delta_log"]
-    columns = [parquet.read_metadata(path).row_group(0).column(0) for path in files if path.stat().st_size]
+    files = filter(_is_data, Path(full_lake(format).uri).rglob("*.parquet"))
+    columns = [parquet.read_metadata(path).row_group(0).column(0) for path in files]
     assert {column.compression for column in columns} == {"ZSTD"}
+
+
+@pytest.mark.parametrize("format", ["parquet", "delta"])
+def test_rows_of_files_are_sorted(full_lake: FullLake, format: str) -> None:
+    """Readers skip parts of files by the columns that the table is sorted by."""
+    for table in TABLES.values():
+        files = [*(Path(full_lake(format).uri) / table.name).rglob("*.parquet")]
+        rows = [parquet.ParquetFile(path).read(list(table.sort)).to_pylist() for path in files if _is_data(path)]
+        assert any(len(each) > 1 for each in rows), table.name
+        for found in ([tuple(row.values()) for row in each] for each in rows):
+            assert found == sorted(found), table.name
+
+
+def _is_data(path: Path) -> bool:
+    return path.parent.name != "_delta_log" and path.stat().st_size > 0
 
 
 def test_each_table_has_a_folder(full_lake: FullLake) -> None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
 
 from annals.spark_projections.lake.shuffles import sized_shuffles
 from annals.spark_projections.partitions import partition_count
@@ -24,3 +28,19 @@ def test_a_configured_number_stays(spark: SparkSession) -> None:
     configured = spark.conf.get(_PARTITIONS)
     with sized_shuffles(spark, 10_000_000):
         assert spark.conf.get(_PARTITIONS) == configured
+
+
+@pytest.mark.uses("Spark")
+def test_a_log_with_small_files_is_not_sent_to_all_executors(spark: SparkSession, tmp_path: Path) -> None:
+    # its rows are some twenty times as large, and many of them exceed the memory of an executor
+    path = str(tmp_path / "log")
+    spark.range(200_000).withColumn("state", f.repeat(f.lit("state"), 100)).write.parquet(path)
+    log = spark.read.parquet(path)
+    assert "BroadcastHashJoin" in _plan(log.join(log.select("id"), "id"))
+    with sized_shuffles(spark, 200_000):
+        assert "BroadcastHashJoin" not in _plan(log.join(log.select("id"), "id"))
+
+
+def _plan(rows: DataFrame) -> str:
+    plan: Any = rows._jdf
+    return str(plan.queryExecution().executedPlan())
