@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, get_type_hints
 
 import pyarrow as pa
@@ -15,6 +16,8 @@ Batches = Iterable[pa.RecordBatch]
 
 _ARROW_TYPES: Final = {int: pa.int64(), str: pa.string(), bytes: pa.binary(), float: pa.float64()}
 _SPARK_TYPES: Final = {pa.int64(): "bigint", pa.string(): "string", pa.binary(): "binary", pa.float64(): "double"}
+
+_BATCH_ROWS: Final = 5000
 
 
 def arrow_schema(kind: type[Any]) -> pa.Schema:
@@ -32,6 +35,13 @@ def record_batch(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.Recor
     columns = zip(*rows, strict=True) if rows else ((),) * len(schema)
     arrays = [pa.array(column, each.type) for column, each in zip(columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def record_batches(rows: Iterable[tuple[Any, ...]], schema: pa.Schema) -> Batches:
+    """The rows in batches of some thousands: each costs Spark as much as hundreds of rows."""
+    iterator = iter(rows)
+    while some := list(islice(iterator, _BATCH_ROWS)):
+        yield record_batch(some, schema)
 
 
 #: Returns the computed rows of one row, whose values are its arguments.

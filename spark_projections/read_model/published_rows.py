@@ -18,7 +18,7 @@ from annals.domain.registry.events import EntityDeleted, EntityEvent
 from annals.projections.entities.rows import PUBLICATION_COLUMNS, publication_row
 from annals.projections.entities.schema_versions import SCHEMA_VERSION_COLUMNS, schema_version_row
 from annals.projections.log.table_rows import event_of
-from annals.spark_projections.arrow_batches import Batches, record_batch, spark_columns
+from annals.spark_projections.arrow_batches import Batches, record_batches, spark_columns
 from annals.spark_projections.read_model.computed_rows import events_by_stream
 from annals.spark_projections.upcast_log import upcast_log
 
@@ -84,12 +84,14 @@ def _are_of_versions() -> Column:
 
 
 def _to_rows(batches: Batches) -> Batches:
-    for _, events in groupby(read_events(batches), key=lambda found: found[1].stream):
-        if rows := [publication_row(publication) for publication in fold_publications(events)]:
-            yield record_batch(rows, _SCHEMA)
+    rows = (publication_row(each) for events in _streams(batches) for each in fold_publications(events))
+    return record_batches(rows, _SCHEMA)
 
 
 def _to_schema_rows(batches: Batches) -> Batches:
-    for _, events in groupby(read_events(batches), key=lambda found: found[1].stream):
-        if rows := [tuple(schema_version_row(version)) for version in fold_schema_versions(events)]:
-            yield record_batch(rows, _SCHEMA_VERSION_SCHEMA)
+    rows = (tuple(schema_version_row(each)) for events in _streams(batches) for each in fold_schema_versions(events))
+    return record_batches(rows, _SCHEMA_VERSION_SCHEMA)
+
+
+def _streams(batches: Batches) -> Iterator[Iterator[tuple[int, EntityEvent]]]:
+    return (events for _, events in groupby(read_events(batches), key=lambda found: found[1].stream))
