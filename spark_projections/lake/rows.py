@@ -56,7 +56,6 @@ def log(part: LogPart) -> DataFrame:
 
 def document_hashes(new: DataFrame) -> DataFrame:
     """The hashes of the documents that events refer to, as `sha256`."""
-    # Most events refer to none, and are not parsed.
     found = f.coalesce("read.private.document", "read.private.facade.document")
     return _referring(new).select(found.alias("sha256")).where(f.col("sha256").isNotNull()).distinct()
 
