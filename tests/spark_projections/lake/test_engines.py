@@ -160,11 +160,13 @@ def test_files_are_compressed(full_lake: FullLake, format: str) -> None:
     assert {column.compression for column in columns} == {"ZSTD"}
 
 
-@pytest.mark.parametrize("format", ["parquet", "delta"])
-def test_rows_of_files_are_sorted(full_lake: FullLake, format: str) -> None:
-    """Readers skip parts of files by the columns that the table is sorted by."""
+def test_rows_of_files_are_sorted(full_lake: FullLake) -> None:
+    """Readers skip parts of files by the columns that the table is sorted by.
+
+    What Delta and Iceberg merge into a table is sorted only when they optimize it.
+    """
     for table in TABLES.values():
-        files = [*(Path(full_lake(format).uri) / table.name).rglob("*.parquet")]
+        files = [*(Path(full_lake("parquet").uri) / table.name).rglob("*.parquet")]
         rows = [parquet.ParquetFile(path).read(list(table.sort)).to_pylist() for path in files if _is_data(path)]
         assert any(len(each) > 1 for each in rows), table.name
         for found in ([tuple(row.values()) for row in each] for each in rows):
