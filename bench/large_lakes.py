@@ -78,10 +78,10 @@ class LargeLake:
         """One table in Parquet, from the table `log`, which is made first."""
         arguments = ("--from", self._segments, "--to", self._lake, "--format", "parquet", "--table", name)
         run = run_annals("lake", "append", *arguments, **SPARK_SETTINGS)
-        yield from self._figures.step(f"{name}: Spark on {CORES} cores", run)
+        yield from self._figures.step(f"{name}: Spark on {CORES} cores", run, None)
         yield self._figures.size(f"{name}, size", bytes_in(self._lake / name))
 
     def prove(self) -> Iterator[Figure]:
         """Adds up the hashes of all rows of `entities`; fails unless the sum is the state hash of the log."""
         run = run_stage("prove", self._lake)
-        yield from self._figures.step("entities, compared with the log's state hash", run)
+        yield from self._figures.step("entities, compared with the log's state hash", run, None)

@@ -97,7 +97,7 @@ class EventFigures(NamedTuple):
         size = f"{self.events:,} events"
         return Figure(what, self.store, size, measured, floor, ratio, Want.AT_MOST, bound, unit)
 
-    def step(self, what: str, run: Run, memory: float | None = None) -> Iterator[Figure]:
+    def step(self, what: str, run: Run, memory: float | None = MAX_MEMORY) -> Iterator[Figure]:
         """The hours of a step, and the most memory that it took. memory: the wanted bound, in gigabytes."""
         hours, gigabytes = run.all / 3600, run.memory / GIGABYTE
         work = f"{1e6 * run.busy / self.events:.0f} µs of processors an event"
@@ -113,7 +113,7 @@ class LargeLog:
     """The steps of one log. Each repeats what an interrupted run has left of it."""
 
     def __init__(self, place: Place, events: int, database: str, folder: Path) -> None:
-        self._place = place
+        self._figures = EventFigures(place.name, events)
         self._events = events
         self._database = database
         self._segments = folder / "segments"
@@ -123,24 +123,24 @@ class LargeLog:
     def generate(self) -> Iterator[Figure]:
         """Decides commands, and writes what comes of them as segments."""
         shutil.rmtree(self._segments, ignore_errors=True)
-        yield from self._step("Generated as segments", run_stage("segments", self._segments, str(self._events)))
-        yield self._size("Segments", bytes_in(self._segments))
+        yield from self._figures.step("Generated as segments", run_stage("segments", self._segments, str(self._events)))
+        yield self._figures.size("Segments", bytes_in(self._segments))
 
     def store(self) -> Iterator[Figure]:
         """Puts the log into an empty database."""
         if (file := make_url(self._database).database) and self._database.startswith("sqlite"):
             shutil.rmtree(Path(file).parent, ignore_errors=True)
             Path(file).parent.mkdir(parents=True)
-        yield from self._step("Stored", run_stage("stock", self._database, self._segments))
+        yield from self._figures.step("Stored", run_stage("stock", self._database, self._segments))
 
     def rebuild(self) -> Iterator[Figure]:
         """Makes the read model."""
-        yield from self._step("Rebuilt by one process", run_stage("process", self._database))
+        yield from self._figures.step("Rebuilt by one process", run_stage("process", self._database))
 
     def verify(self) -> Iterator[Figure]:
         """Proves the log, and reads from it."""
-        yield from self._step("Verified", run_annals("log", "verify", ANNALS_DATABASE=self._database))
-        yield self._size("Database", _database_bytes(self._database))
+        yield from self._figures.step("Verified", run_annals("log", "verify", ANNALS_DATABASE=self._database))
+        yield self._figures.size("Database", _database_bytes(self._database))
         self._moments.write_text(json.dumps(_moments(self._database, self._events)))
         yield from self._reads("")
 
@@ -148,17 +148,17 @@ class LargeLog:
         """Moves most of the log to an archive, and reads through it."""
         end = str(int(self._events * ARCHIVED))
         command = ("log", "archive", "--before", end, "--to", str(self._archive))
-        yield from self._step(f"Archived, {ARCHIVED:.0%}", run_annals(*command, ANNALS_DATABASE=self._database))
+        yield from self._figures.step(f"Archived, {ARCHIVED:.0%}", run_annals(*command, ANNALS_DATABASE=self._database))
         _vacuum(self._database)
         size = _database_bytes(self._database)
-        yield self._size("Database after that", size)
-        yield self._size("Database and archive", size + bytes_in(self._archive), MAX_BYTES)
+        yield self._figures.size("Database after that", size)
+        yield self._figures.size("Database and archive", size + bytes_in(self._archive), MAX_BYTES)
         yield from self._reads(", most of it archived")
 
     def rebuild_by_spark(self) -> Iterator[Figure]:
         """Makes the read model again."""
         run = run_stage("spark", self._database, self._segments)
-        yield from self._step("Rebuilt by Spark on 2 cores", run, None)
+        yield from self._figures.step("Rebuilt by Spark on 2 cores", run, None)
 
     def compare(self) -> Iterator[Figure]:
         """Adds up the hashes of all entities. Raises: RuntimeError if the sum is not the state hash of the log."""
@@ -170,18 +170,11 @@ class LargeLog:
             if found != expected:
                 raise RuntimeError("the rebuilt entities are not those of the log")
         hours = (time.perf_counter() - began) / 3600
-        yield self._figure("Rebuilt entities, compared with the log's state hash", "equal", "", hours, None, " h")
+        yield self._figures.figure(
+            "Rebuilt entities, compared with the log's state hash", "equal", "", hours, None, " h"
+        )
 
     STEPS: Final = (generate, store, rebuild, verify, archive, rebuild_by_spark, compare)
-
-    def _figure(self, what: str, measured: str, floor: str, ratio: float, bound: float | None, unit: str) -> Figure:
-        return EventFigures(self._place.name, self._events).figure(what, measured, floor, ratio, bound, unit)
-
-    def _step(self, what: str, run: Run, memory: float | None = MAX_MEMORY) -> Iterator[Figure]:
-        return EventFigures(self._place.name, self._events).step(what, run, memory)
-
-    def _size(self, what: str, size: int, bound: float | None = None) -> Figure:
-        return EventFigures(self._place.name, self._events).size(what, size, bound)
 
     def _reads(self, when: str) -> Iterator[Figure]:
         with TemporaryDirectory(prefix="annals-bench-") as folder, serving(self._database, Path(folder)) as served:
@@ -190,7 +183,7 @@ class LargeLog:
             for what, paths in (("GET 100 Groups", present), ("GET a Version as of then", past)):
                 rate(served.url, paths, 1, Path(folder))
                 found = rate(served.url, paths, 2, Path(folder))
-                yield self._figure(f"{what}{when}", f"{found:,.0f}/s", "", found, None, "/s")
+                yield self._figures.figure(f"{what}{when}", f"{found:,.0f}/s", "", found, None, "/s")
 
 
 def bytes_in(folder: Path) -> int:

@@ -2,9 +2,9 @@
 
     python -m bench.repeated_histories SOURCE FOLDER EVENTS
 
-writes one as segments, from the segments of a generated history, in a tenth of the time that its commands would take.
-A repetition has the same interactions at later times, with Groups and documents of its own: their ids and their last
-line differ.
+writes one as segments, from the segments of a generated history, in a third of the time that its commands would take.
+A repetition has the same interactions at later times, with Groups and documents of its own: other ids, and more line
+breaks at the end of each document.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ Batches = Iterable[pa.RecordBatch]
 _ARROW_TYPES: Final = {int: pa.int64(), str: pa.string(), bytes: pa.binary(), float: pa.float64()}
 _SPARK_TYPES: Final = {pa.int64(): "bigint", pa.string(): "string", pa.binary(): "binary", pa.float64(): "double"}
 
+#: The rows of a batch that is filled from many places.
 _BATCH_ROWS: Final = 5000
 
 
