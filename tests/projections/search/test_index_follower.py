@@ -82,20 +82,34 @@ def test_an_idle_server_merges_more(store_url: str, tmp_path: Path) -> None:
         assert len(_found(served.url, "g")) == IDLE_FAN_OUT + 2
 
 
-def test_an_idle_server_packs(postgres_url: str, tmp_path: Path) -> None:
-    """The size of the index: PostgreSQL keeps no space of what merges, or a rebuild, have replaced."""
-    with serving(postgres_url, tmp_path) as served, psycopg.connect(postgres_url, autocommit=True) as connection:
-        for part in range(FAN_OUT + 1):
-            groups = {f"g{number * 31 % 2003}": {"description": f"Number {number}"} for number in range(60 * part + 60)}
-            httpx.post(f"{served.url}/schemagroups", json=groups, timeout=30).raise_for_status()
-            until(partial(_found, served.url, f"number {60 * part + 59}"), 10)
+def test_an_idle_server_packs(postgres_database_url: str, tmp_path: Path) -> None:
+    """The size of the index: PostgreSQL keeps no space of what merges have replaced."""
+    with (
+        serving(postgres_database_url, tmp_path) as served,
+        psycopg.connect(postgres_database_url, autocommit=True) as connection,
+    ):
+        _write_several_segments(served.url)
         files = _files(connection)
         until(lambda: _files(connection).isdisjoint(files), IDLE_SECONDS + 10)
         time.sleep(1)  # so that all tables are packed
         assert _bytes(connection) == _packed_bytes(connection)
-        ended = annals("rebuild", "--database", postgres_url, cwd=tmp_path)
+
+
+def test_a_rebuild_packs(postgres_database_url: str, tmp_path: Path) -> None:
+    """The size of the index: a rebuild leaves no space of what it has replaced, if no server writes the index."""
+    with serving(postgres_database_url, tmp_path) as served:
+        _write_several_segments(served.url)
+    with psycopg.connect(postgres_database_url, autocommit=True) as connection:
+        ended = annals("rebuild", "--database", postgres_database_url, cwd=tmp_path)
         assert ended.returncode == 0, ended.stderr
         assert _bytes(connection) == _packed_bytes(connection)
+
+
+def _write_several_segments(url: str) -> None:
+    for part in range(FAN_OUT + 1):
+        groups = {f"g{number * 31 % 2003}": {"description": f"Number {number}"} for number in range(60 * part + 60)}
+        httpx.post(f"{url}/schemagroups", json=groups, timeout=30).raise_for_status()
+        until(partial(_found, url, f"number {60 * part + 59}"), 10)
 
 
 def _files(connection: psycopg.Connection[Any]) -> set[int]:
