@@ -25,16 +25,15 @@ from bench.watched import GIGABYTE, Run, run_stage
 
 SWITCH: Final = "ANNALS_BENCH_EVENTS"
 CORES: Final = (1, 2)
-#: Events of a log, in stores in which logs grow large and in others.
-LARGE: Final = (100_000, 1_000_000)
-SMALL: Final = (100_000,)
+#: Events of a log.
+SIZES: Final = (100_000, 1_000_000)
 #: What a rebuild with Spark is made of, in order. Reading is a part of working out the rows.
 STAGES: Final = ("start", "reading", "rows", "leaves", "loading", "indexes", "proof", "swap")
 
 
 def measure(place: Place, quick: bool) -> Iterator[Figure]:
     """Rebuilds at each size, then what the last of them is made of and how it grew, then sources."""
-    sizes = _sizes(place, quick)
+    sizes = _sizes(quick)
     costs: list[tuple[float, float]] = []
     for events in sizes:
         with place.fresh() as (database, _):
@@ -57,12 +56,8 @@ def measure(place: Place, quick: bool) -> Iterator[Figure]:
         yield _growth(f"Spark on {CORES[-1]} cores, without its start", place, sizes, [cost for _, cost in costs])
 
 
-def _sizes(place: Place, quick: bool) -> list[int]:
-    if quick:
-        return [5000]
-    if place.name != "PostgreSQL":
-        return [*SMALL]
-    return [*LARGE, *([int(os.environ[SWITCH])] if SWITCH in os.environ else [])]
+def _sizes(quick: bool) -> list[int]:
+    return [5000] if quick else [*SIZES, *([int(os.environ[SWITCH])] if SWITCH in os.environ else [])]
 
 
 def _compared(place: Place, events: int, cores: int, run: Run, alone: Run) -> Iterator[Figure]:

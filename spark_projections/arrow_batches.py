@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, get_type_hints
 
 import pyarrow as pa
@@ -14,16 +13,14 @@ if TYPE_CHECKING:
 
 Batches = Iterable[pa.RecordBatch]
 
-_ARROW_TYPES: Final = {int: pa.int64(), str: pa.string(), bytes: pa.binary(), float: pa.float64()}
+#: By type of a value in Python.
+ARROW_TYPES: Final = {int: pa.int64(), str: pa.string(), bytes: pa.binary(), float: pa.float64()}
 _SPARK_TYPES: Final = {pa.int64(): "bigint", pa.string(): "string", pa.binary(): "binary", pa.float64(): "double"}
-
-#: The rows of a batch that is filled from many places.
-_BATCH_ROWS: Final = 5000
 
 
 def arrow_schema(kind: type[Any]) -> pa.Schema:
     """The schema of a named tuple of numbers, texts and bytes."""
-    return pa.schema([pa.field(name, _ARROW_TYPES[each]) for name, each in get_type_hints(kind).items()])
+    return pa.schema([pa.field(name, ARROW_TYPES[each]) for name, each in get_type_hints(kind).items()])
 
 
 def spark_columns(schema: pa.Schema) -> str:
@@ -31,18 +28,11 @@ def spark_columns(schema: pa.Schema) -> str:
     return ", ".join(f"{each.name} {_SPARK_TYPES[each.type]}" for each in schema)
 
 
-def record_batch(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
+def record_batch(rows: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.RecordBatch:
     """The rows as one batch."""
     columns = zip(*rows, strict=True) if rows else ((),) * len(schema)
     arrays = [pa.array(column, each.type) for column, each in zip(columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-def record_batches(rows: Iterable[tuple[Any, ...]], schema: pa.Schema) -> Batches:
-    """The rows in batches of some thousands: each costs Spark as much as hundreds of rows."""
-    iterator = iter(rows)
-    while some := list(islice(iterator, _BATCH_ROWS)):
-        yield record_batch(some, schema)
 
 
 #: Returns the computed rows of one row, whose values are its arguments.

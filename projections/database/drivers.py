@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import count
+from itertools import chain, count
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from sqlalchemy import Connection, Table
@@ -28,6 +28,8 @@ Values = Sequence[Any]
 CHUNK: Final = 2000
 #: The number of rows in one fetch of a stream.
 FETCH_ROWS: Final = 500
+#: Rows of one INSERT on SQLite, which then takes half the time of as many with one row each.
+ROWS_PER_INSERT: Final = 50
 #: From this number of rows, COPY is faster than a prepared INSERT.
 MIN_COPY_ROWS: Final = 200
 
@@ -125,7 +127,13 @@ class SqliteDatabase:
         return dumps(list(values)).decode()
 
     def insert(self, table: Table, rows: Sequence[Values]) -> None:
-        self._connection.executemany(_insert_statement(table), rows)
+        whole = len(rows) - len(rows) % ROWS_PER_INSERT
+        if whole:
+            parts = (rows[start : start + ROWS_PER_INSERT] for start in range(0, whole, ROWS_PER_INSERT))
+            values = (tuple(chain.from_iterable(part)) for part in parts)
+            self._connection.executemany(_insert_statement(table, ROWS_PER_INSERT), values)
+        if whole < len(rows):
+            self._connection.executemany(_insert_statement(table), rows[whole:])
 
     def upsert(self, table: Table, rows: Sequence[Values]) -> None:
         self._connection.executemany(f"{_insert_statement(table)} {_on_conflict(table)}", rows)
@@ -224,8 +232,9 @@ def _psycopg_sql(sql: str) -> str:
 
 
 @lru_cache(maxsize=256)
-def _insert_statement(table: Table) -> str:
-    return f"INSERT INTO {table.name} VALUES ({', '.join('?' for _ in table.columns)})"
+def _insert_statement(table: Table, rows: int = 1) -> str:
+    row = f"({', '.join('?' for _ in table.columns)})"
+    return f"INSERT INTO {table.name} VALUES {', '.join([row] * rows)}"
 
 
 @lru_cache(maxsize=256)

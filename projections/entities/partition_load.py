@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sqlalchemy import Engine, Table
 
@@ -16,8 +16,6 @@ from annals.commands.store.database.engine import WRITING, open_engine
 from annals.projections.database.drivers import Database, Values, database_of
 from annals.projections.entities.apply import EntityProjection
 from annals.projections.entities.index_paths import IndexPaths
-from annals.projections.entities.leaves import UNINDEXED_TYPES, leaves
-from annals.projections.entities.rows import EntityRow
 from annals.projections.entities.tables import tables
 
 
@@ -32,25 +30,6 @@ class LoadTarget(NamedTuple):
 
     url: str
     suffix: str
-
-
-class LeafRows:
-    """The leaves of some entities, until the numbers of their paths are known."""
-
-    def __init__(self, max_leaves: int) -> None:
-        self._max_leaves = max_leaves
-        self._rows: list[tuple[str, str, bytes, str]] = []
-
-    def add(self, row: EntityRow, attributes: Mapping[str, Any]) -> None:
-        """Adds those of one entity."""
-        if row.type not in UNINDEXED_TYPES:
-            for path, value in leaves(attributes, self._max_leaves).items():
-                self._rows.append((row.type, path, value, row.id_key))
-
-    def numbered(self, path_numbers: PathNumbers) -> list[Values]:
-        """The rows for the table."""
-        numbers = path_numbers.of({(type, path) for type, path, _, _ in self._rows})
-        return [(numbers[type, path], value, key) for type, path, value, key in self._rows]
 
 
 class PathNumbers:

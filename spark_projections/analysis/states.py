@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
+from annals.spark_projections.analysis.entity_rows import live_events, rows_of_events
 from annals.spark_projections.analysis.events import owner_columns
-from annals.spark_projections.read_model import computed_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -31,12 +31,12 @@ def states(log: DataFrame) -> DataFrame:
 
 def state_events(log: DataFrame) -> DataFrame:
     """The events that lead to the states, each with position, time and topic of the one that ends its state."""
-    return computed_rows.live_events(log, "time", "topic")
+    return live_events(log, "time", "topic")
 
 
 def states_of_events(events: DataFrame) -> DataFrame:
     """`states` of some `state_events`."""
-    return computed_rows.rows_of_events(events, ["time", "until_time"]).select(
+    return rows_of_events(events, ["time", "until_time"]).select(
         f.lower("xid").alias("stream"),
         "xid",
         "type",

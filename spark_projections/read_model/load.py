@@ -39,6 +39,6 @@ def precomputed_rows(
         if engine.dialect.name == "postgresql":
             load_postgres.insert(log, position, engine, tables, max_leaves)
         else:
-            load_sqlite.insert(log, engine, tables, max_leaves, folder, report_rows)
+            load_sqlite.insert(log, position, engine, tables, max_leaves, folder, report_rows)
 
     return PrecomputedRows(position, insert)

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -15,9 +16,11 @@ from pyspark.sql import DataFrame, SparkSession
 from annals.commands.store.log import Store
 from annals.projections.database import drivers
 from annals.projections.entities.rebuild import RebuildDiverged, rebuild
+from annals.projections.entities.tables import tables
 from annals.projections.log.reader import Log
 from annals.projections.log.table_rows import table_rows
 from annals.spark_projections.log_schema import LOG_SCHEMA
+from annals.spark_projections.read_model import load_sqlite
 from annals.spark_projections.read_model.load import precomputed_rows
 from annals.spark_projections.read_model.rebuild import rebuild as rebuild_from
 from tests.projections.entities.test_rebuild import INTERACTIONS, record
@@ -57,6 +60,27 @@ def test_a_rebuild_by_spark(spark: SparkSession, filled: Registry, tmp_path: Pat
     report = rebuild(filled.store, None, precomputed_rows(log, end, (tmp_path / "staged").as_uri()))
     assert filled.tables() == late
     assert report.position == filled.store.log_end().position
+
+
+def test_a_sqlite_file_is_written_in_the_order_of_its_keys(
+    spark: SparkSession, sqlite_url: str, tmp_path: Path
+) -> None:
+    # P-14: from several tasks, too
+    with Registry(sqlite_url) as registry:
+        for n in range(40):
+            registry.record((f"/dirs/d{n * 7 % 40}", {"dirid": f"d{n}", "name": f"n{n}", "labels": {"a": f"{n}"}}))
+        with registry.store.engine.begin() as connection:
+            tables("_new").create_bare(connection)
+        arguments = (log_of(spark, registry.store), 100_000, registry.store.engine, tables("_new"), 100)
+        load_sqlite.insert(*arguments, (tmp_path / "staged").as_uri(), lambda count: None)
+        with registry.store.engine.begin() as connection:
+            inserted = connection.exec_driver_sql("SELECT tree_key FROM entity_new ORDER BY rowid").scalars().all()
+    assert len(list((tmp_path / "staged" / "rows").glob("*.parquet"))) == 2
+    assert inserted == sorted(inserted)
+    files = sorted((tmp_path / "staged" / "leaves").glob("*.parquet"))
+    leaves = [tuple(leaf.values()) for file in files for leaf in pq.ParquetFile(file).read().to_pylist()]
+    assert len(leaves) == 3 * 40
+    assert leaves == sorted(leaves)
 
 
 @settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))

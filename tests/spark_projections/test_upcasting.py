@@ -12,8 +12,8 @@ from annals.commands.store.mapper import UPCASTS, State, Upcast
 from annals.domain.values.json_text import dumps, loads_trusted
 from annals.projections.log.table_rows import LogTableRow
 from annals.spark_projections import analysis
+from annals.spark_projections.analysis.entity_rows import live_events, rows_of_events
 from annals.spark_projections.log_schema import LOG_SCHEMA
-from annals.spark_projections.read_model import computed_rows
 from tests.spark_projections.example_registry import send_requests
 from tests.spark_projections.served_registry import log_rows
 
@@ -66,7 +66,7 @@ def test_an_old_event_reads_as_it_would_be_written_today(
         monkeypatch.setitem(UPCASTS, topic, upcast)
     before = [older(row) for row in varied_log]
     assert {row.topic for row in before} > {"Entity:1", "Gone:1", "EntityUpdated:1"}
-    table = computed_rows.entity_rows if name == "rows" else analysis.TABLES[name]
+    table = (lambda log: rows_of_events(live_events(log))) if name == "rows" else analysis.TABLES[name]
     now, then = (
         sorted_rows(table(spark.createDataFrame([tuple(row) for row in log], LOG_SCHEMA)))
         for log in (varied_log, before)

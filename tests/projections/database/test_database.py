@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from typing import Any
 
 import psycopg
@@ -13,7 +14,7 @@ from annals.commands.store.database.engine import open_engine
 from annals.commands.store.log import Store
 from annals.projections.database import drivers
 from annals.projections.database.connections import connect
-from annals.projections.database.drivers import CHUNK, MIN_COPY_ROWS
+from annals.projections.database.drivers import CHUNK, MIN_COPY_ROWS, ROWS_PER_INSERT
 from annals.projections.entities.tables import tables
 
 MANY = 10 * CHUNK
@@ -130,6 +131,26 @@ def test_many_rows_follow_what_was_written_before(store_url: str) -> None:
             db.delete(attribute, rows[3:5])
             db.insert(attribute, [*rows[:5], *((MIN_COPY_ROWS + number, b"", "a") for number in range(MIN_COPY_ROWS))])
         assert db.one("SELECT count(*) FROM attribute")[0] == 2 * MIN_COPY_ROWS
+    store.close()
+
+
+@pytest.mark.parametrize("count", [0, 1, ROWS_PER_INSERT, 2 * ROWS_PER_INSERT + 3])
+def test_all_rows_are_inserted(store_url: str, count: int) -> None:
+    """On SQLite, many of them by one statement."""
+    store = Store(store_url)
+    store.create()
+    rows = [(number, f"{number}".encode(), "a") for number in range(count)]
+    statements: list[str] = []
+    with store.writing() as transaction:
+        tables().create(transaction.connection)
+        driver = transaction.connection.connection.driver_connection
+        if isinstance(driver, sqlite3.Connection):
+            driver.set_trace_callback(statements.append)
+        db = drivers.database_of(transaction.connection)
+        db.insert(tables().attribute, rows)
+        assert db.all("SELECT path, value, id_key FROM attribute ORDER BY path") == rows
+    inserts = sum(statement.startswith("INSERT") for statement in statements)
+    assert inserts == (sum(divmod(count, ROWS_PER_INSERT)) if isinstance(driver, sqlite3.Connection) else 0)
     store.close()
 
 

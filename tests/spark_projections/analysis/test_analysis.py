@@ -19,11 +19,11 @@ from annals.projections.log.table_rows import LogTableRow, log_row, table_rows
 from annals.spark_projections.analysis import TABLES
 from annals.spark_projections.analysis.changes import changes
 from annals.spark_projections.analysis.deprecations import deprecations
+from annals.spark_projections.analysis.entity_rows import live_events, rows_of_events
 from annals.spark_projections.analysis.events import events, interactions
 from annals.spark_projections.analysis.states import entities, entities_history
 from annals.spark_projections.analysis.versions import versions
 from annals.spark_projections.log_schema import LOG_SCHEMA
-from annals.spark_projections.read_model import computed_rows
 from tests.spark_projections.served_registry import log_rows
 from tests.support.registries.history import History
 from tests.support.registries.recorded import Registry
@@ -108,7 +108,7 @@ def test_states_are_those_of_the_read_model(log: DataFrame, filled: Registry) ->
 def test_states_have_their_own_times(log: DataFrame, filled: Registry) -> None:
     living, past, _ = filled.tables()
     rows = [EntityRow._make(row[: len(EntityRow._fields)]) for row in (*living, *past)]
-    found = sorted_rows(computed_rows.entity_rows(log), "xid", "since", "createdat", "modifiedat")
+    found = sorted_rows(rows_of_events(live_events(log)), "xid", "since", "createdat", "modifiedat")
     assert found == sorted(((row.xid, row.since, *row.times) for row in rows), key=str)
     assert {tuple(times) for xid, _, *times in found if xid == "/dirs/a/files/f"} == {tuple(META_TIMES.values())}
 
