@@ -52,8 +52,8 @@ def _insert_streams(target: LoadTarget, max_leaves: int, batches: Batches) -> Ba
 def _insert_batch(transaction: PartitionTransaction, new_tables: ReadModelTables, batch: RowBatch) -> None:
     for name, rows in batch.rows.items():
         transaction.db.insert(getattr(new_tables, name), rows)
-    numbers = transaction.path_numbers.of({(type, path) for type, path, _, _ in batch.leaves})
-    leaves = [(numbers[type, path], value, key) for type, path, value, key in batch.leaves]
+    numbers = transaction.path_numbers.of({*batch.leaves})
+    leaves = [(numbers[path], *leaf) for path, of_path in batch.leaves.items() for leaf in of_path]
     transaction.db.insert(new_tables.attribute, leaves)
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,7 +17,7 @@ from annals.projections.entities.tables import ReadModelTables, tables
 from annals.projections.segments.folder import filesystem_at
 from annals.spark_projections.arrow_batches import ARROW_TYPES, Batches, record_batch, spark_columns
 from annals.spark_projections.hadoop_paths import spark_uri
-from annals.spark_projections.read_model.stream_rows import TABLES, events_in_tree_order, row_batches
+from annals.spark_projections.read_model.stream_rows import TABLES, RowBatch, events_in_tree_order, row_batches
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -34,9 +34,14 @@ _SCHEMAS: Final = {
 }
 #: A leaf. path: its type and its path, with a space between.
 _LEAF_SCHEMA: Final = pa.schema([("path", pa.string()), ("value", pa.binary()), ("id_key", pa.string())])
-_NO_LEAF: Final = (None,) * len(_LEAF_SCHEMA)
-#: What tasks write: one leaf, or thousands of rows of a table as a stream of Arrow, which Spark need not convert.
-_STAGED_SCHEMA: Final = pa.schema([("table", pa.string()), ("rows", pa.binary()), *_LEAF_SCHEMA])
+#: What tasks write: rows of a table, or leaves with the path of the first, as a stream of Arrow.
+_CHUNK_SCHEMA: Final = pa.schema([("table", pa.string()), ("path", pa.string()), ("rows", pa.binary())])
+#: Chunks that are read together.
+_READ_CHUNKS: Final = 100
+#: Leaves of a chunk at least, which has all of its paths that a task has at a time.
+_MIN_LEAVES: Final = 1000
+#: Leaves that are sorted together before they are inserted: some 100 MB.
+_SORTED_LEAVES: Final = 1_000_000
 
 
 def insert(
@@ -56,12 +61,9 @@ def insert(
     stage_uri, (filesystem, root) = spark_uri(folder), filesystem_at(folder)
     # In the order of the primary keys, which halves the work of the database.
     streams = events_in_tree_order(log, events)
-    streams.mapInArrow(partial(_to_staged, max_leaves), spark_columns(_STAGED_SCHEMA)).write.parquet(
-        f"{stage_uri}/rows"
-    )
-    leaves = log.sparkSession.read.parquet(f"{stage_uri}/rows").where("table IS NULL").select(*_LEAF_SCHEMA.names)
-    # But for the numbers of paths, which the writer gives them.
-    leaves.sort(*_LEAF_SCHEMA.names).write.parquet(f"{stage_uri}/leaves")
+    streams.mapInArrow(partial(_to_chunks, max_leaves), spark_columns(_CHUNK_SCHEMA)).write.parquet(f"{stage_uri}/rows")
+    leaves = log.sparkSession.read.parquet(f"{stage_uri}/rows").where("path IS NOT NULL").select("rows", "path")
+    leaves.sort("path").write.parquet(f"{stage_uri}/leaves")
     count = 0
     for name, rows in _table_batches(filesystem, root.rstrip("/")):
         load_batch(engine, getattr(new_tables, name), rows)
@@ -69,30 +71,56 @@ def insert(
         report_rows(count)
 
 
-def _to_staged(max_leaves: int, batches: Batches) -> Batches:
+def _to_chunks(max_leaves: int, batches: Batches) -> Batches:
     for batch in row_batches(batches, max_leaves):
-        chunks = [(name, _encode(name, rows), *_NO_LEAF) for name, rows in batch.rows.items() if rows]
-        yield record_batch(chunks, _STAGED_SCHEMA)
-        leaves = record_batch([(f"{type} {path}", *leaf) for type, path, *leaf in batch.leaves], _LEAF_SCHEMA)
-        nulls = [pa.nulls(len(leaves), kind) for kind in _STAGED_SCHEMA.types[:2]]
-        yield pa.RecordBatch.from_arrays([*nulls, *leaves.columns], schema=_STAGED_SCHEMA)
+        rows = [(name, None, _encode(of_table, _SCHEMAS[name])) for name, of_table in batch.rows.items() if of_table]
+        leaves = [(None, chunk[0][0], _encode(chunk, _LEAF_SCHEMA)) for chunk in _leaf_chunks(batch)]
+        yield record_batch([*rows, *leaves], _CHUNK_SCHEMA)
 
 
-def _encode(name: str, rows: Sequence[Values]) -> bytes:
+def _leaf_chunks(batch: RowBatch) -> Iterator[list[Values]]:
+    """The leaves in the order of their paths."""
+    leaves: list[Values] = []
+    for (type, path), of_path in sorted(batch.leaves.items()):
+        leaves += [(f"{type} {path}", *leaf) for leaf in of_path]
+        if len(leaves) >= _MIN_LEAVES:
+            yield leaves
+            leaves = []
+    if leaves:
+        yield leaves
+
+
+def _encode(rows: Sequence[Values], schema: pa.Schema) -> bytes:
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, _SCHEMAS[name]) as stream:
-        stream.write_batch(record_batch(rows, _SCHEMAS[name]))
+    with pa.ipc.new_stream(sink, schema) as stream:
+        stream.write_batch(record_batch(rows, schema))
     return bytes(sink.getvalue())
 
 
 def _table_batches(filesystem: fs.FileSystem, root: str) -> Iterator[tuple[str, Sequence[Values]]]:
-    for batch in _read_batches(filesystem, f"{root}/rows", _STAGED_SCHEMA.names[:2]):
-        for name, encoded in _values(batch.drop_null()):
-            yield name, _values(pa.ipc.open_stream(encoded).read_all())
+    for chunk in _read_chunks(filesystem, f"{root}/rows"):
+        if chunk["table"] is not None:
+            yield chunk["table"], _values(_decode(chunk))
     numbers: dict[str, int] = {}
-    for batch in _read_batches(filesystem, f"{root}/leaves"):
-        yield "attribute", _values(batch.set_column(0, "path", _numbered(batch.column("path"), numbers)))
+    for leaves in _sorted_leaves(map(_decode, _read_chunks(filesystem, f"{root}/leaves")), numbers):
+        for batch in leaves.to_batches(BATCH_ROWS):
+            yield "attribute", _values(batch)
     yield "path", [(number, *path.split(" ", 1)) for path, number in numbers.items()]
+
+
+def _sorted_leaves(chunks: Iterator[pa.Table], numbers: dict[str, int]) -> Iterator[pa.Table]:
+    """Leaves with the numbers of their paths, in the order of the primary key; new numbers are added."""
+    # Chunks come in the order of paths. A path with more leaves than are sorted together comes in several ranges.
+    order = [(name, "ascending") for name in _LEAF_SCHEMA.names]
+    taken, count = list[pa.Table](), 0
+    for chunk in chunks:
+        taken.append(chunk.set_column(0, "path", _numbered(chunk.column("path").combine_chunks(), numbers)))
+        count += len(chunk)
+        if count >= _SORTED_LEAVES:
+            yield pa.concat_tables(taken).sort_by(order)
+            taken, count = [], 0
+    if taken:
+        yield pa.concat_tables(taken).sort_by(order)
 
 
 def _numbered(paths: pa.StringArray, numbers: dict[str, int]) -> pa.Array:
@@ -102,14 +130,17 @@ def _numbered(paths: pa.StringArray, numbers: dict[str, int]) -> pa.Array:
     return pa.array(of_dictionary, pa.int64()).take(encoded.indices)
 
 
+def _decode(chunk: Mapping[str, Any]) -> pa.Table:
+    return pa.ipc.open_stream(chunk["rows"]).read_all()
+
+
 def _values(batch: pa.RecordBatch | pa.Table) -> list[Values]:
     return list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
 
 
-def _read_batches(
-    filesystem: fs.FileSystem, folder: str, columns: Sequence[str] | None = None
-) -> Iterator[pa.RecordBatch]:
+def _read_chunks(filesystem: fs.FileSystem, folder: str) -> Iterator[dict[str, Any]]:
     for file_info in sorted(filesystem.get_file_info(fs.FileSelector(folder)), key=lambda each: str(each.path)):
         if file_info.path.endswith(".parquet"):
             with filesystem.open_input_file(file_info.path) as file:
-                yield from pq.ParquetFile(file).iter_batches(BATCH_ROWS, columns=columns)
+                for batch in pq.ParquetFile(file).iter_batches(_READ_CHUNKS):
+                    yield from batch.to_pylist()

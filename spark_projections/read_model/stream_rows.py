@@ -41,19 +41,15 @@ _PUBLISHED_GROUPS: Final = frozenset(family.groups for family in LEGACY_APIS) | 
 _VERSION_SEGMENTS: Final = 7
 
 
-#: A row of `attribute`, with the type and the text of its path instead of its number: these, its value, its id key.
-Leaf = tuple[str, str, bytes, str]
-
-
 class RowBatch:
     """Some thousands of states and what belongs to them.
 
-    rows: by table, one of `TABLES`. leaves: of those in `entity`.
+    rows: by table, one of `TABLES`. leaves: of those in `entity`, values and id keys by type and path.
     """
 
     def __init__(self, max_leaves: int) -> None:
         self.rows: dict[str, list[Values]] = {name: [] for name in TABLES}
-        self.leaves: list[Leaf] = []
+        self.leaves: dict[tuple[str, str], list[tuple[bytes, str]]] = {}
         self._max_leaves = max_leaves
 
     @property
@@ -73,8 +69,8 @@ class RowBatch:
 
     def _add_leaves(self, row: EntityRow, attributes: Mapping[str, Any]) -> None:
         if row.type not in UNINDEXED_TYPES:
-            found = leaves(attributes, self._max_leaves)
-            self.leaves += [(row.type, path, value, row.id_key) for path, value in found.items()]
+            for path, value in leaves(attributes, self._max_leaves).items():
+                self.leaves.setdefault((row.type, path), []).append((value, row.id_key))
 
     def add_version(self, events: Sequence[tuple[int, EntityEvent]]) -> None:
         """Adds what the legacy APIs and Confluent's look up of a Version. events: all of its stream."""

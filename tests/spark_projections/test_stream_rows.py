@@ -49,7 +49,9 @@ def test_a_stream_may_be_longer_than_a_part(sqlite_url: str, monkeypatch: pytest
             expected = read_model_rows(connection)
     batches = (record_batch(events[at : at + 5], _SCHEMA) for at in range(0, len(events), 5))
     parts = list(row_batches(batches, MAX_LEAVES))
-    found: dict[str, list[Any]] = {"attribute": [leaf for part in parts for leaf in part.leaves]}
+    found: dict[str, list[Any]] = {
+        "attribute": [(*path, *leaf) for part in parts for path, leaves in part.leaves.items() for leaf in leaves]
+    }
     for name in stream_rows.TABLES:
         found[getattr(tables(), name).name] = [row for part in parts for row in part.rows[name]]
     for name in ("entity", "entity_history"):
