@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -34,8 +34,10 @@ _SCHEMAS: Final = {
 }
 #: A leaf. path: its type and its path, with a space between.
 _LEAF_SCHEMA: Final = pa.schema([("path", pa.string()), ("value", pa.binary()), ("id_key", pa.string())])
-#: What tasks write: rows of a table, or leaves with the path of the first, as a stream of Arrow.
-_CHUNK_SCHEMA: Final = pa.schema([("table", pa.string()), ("path", pa.string()), ("rows", pa.binary())])
+#: What tasks write, as streams of Arrow: rows with their table, or leaves with the path of the first.
+_CHUNK_SCHEMA: Final = pa.schema(
+    [("table", pa.string()), ("rows", pa.binary()), ("path", pa.string()), ("leaves", pa.binary())]
+)
 #: Chunks that are read together.
 _READ_CHUNKS: Final = 100
 #: Leaves of a chunk at least, which has all of its paths that a task has at a time.
@@ -62,7 +64,7 @@ def insert(
     # In the order of the primary keys, which halves the work of the database.
     streams = events_in_tree_order(log, events)
     streams.mapInArrow(partial(_to_chunks, max_leaves), spark_columns(_CHUNK_SCHEMA)).write.parquet(f"{stage_uri}/rows")
-    leaves = log.sparkSession.read.parquet(f"{stage_uri}/rows").where("path IS NOT NULL").select("rows", "path")
+    leaves = log.sparkSession.read.parquet(f"{stage_uri}/rows").where("path IS NOT NULL").select("path", "leaves")
     leaves.sort("path").write.parquet(f"{stage_uri}/leaves")
     count = 0
     for name, rows in _table_batches(filesystem, root.rstrip("/")):
@@ -73,8 +75,10 @@ def insert(
 
 def _to_chunks(max_leaves: int, batches: Batches) -> Batches:
     for batch in row_batches(batches, max_leaves):
-        rows = [(name, None, _encode(of_table, _SCHEMAS[name])) for name, of_table in batch.rows.items() if of_table]
-        leaves = [(None, chunk[0][0], _encode(chunk, _LEAF_SCHEMA)) for chunk in _leaf_chunks(batch)]
+        rows = [
+            (name, _encode(of_table, _SCHEMAS[name]), None, None) for name, of_table in batch.rows.items() if of_table
+        ]
+        leaves = [(None, None, chunk[0][0], _encode(chunk, _LEAF_SCHEMA)) for chunk in _leaf_chunks(batch)]
         yield record_batch([*rows, *leaves], _CHUNK_SCHEMA)
 
 
@@ -98,11 +102,11 @@ def _encode(rows: Sequence[Values], schema: pa.Schema) -> bytes:
 
 
 def _table_batches(filesystem: fs.FileSystem, root: str) -> Iterator[tuple[str, Sequence[Values]]]:
-    for chunk in _read_chunks(filesystem, f"{root}/rows"):
-        if chunk["table"] is not None:
-            yield chunk["table"], _values(_decode(chunk))
+    for name, rows in _read_chunks(filesystem, f"{root}/rows", "table", "rows"):
+        yield name, _values(_decode(rows))
     numbers: dict[str, int] = {}
-    for leaves in _sorted_leaves(map(_decode, _read_chunks(filesystem, f"{root}/leaves")), numbers):
+    chunks = (_decode(leaves) for _, leaves in _read_chunks(filesystem, f"{root}/leaves", "path", "leaves"))
+    for leaves in _sorted_leaves(chunks, numbers):
         for batch in leaves.to_batches(BATCH_ROWS):
             yield "attribute", _values(batch)
     yield "path", [(number, *path.split(" ", 1)) for path, number in numbers.items()]
@@ -130,17 +134,18 @@ def _numbered(paths: pa.StringArray, numbers: dict[str, int]) -> pa.Array:
     return pa.array(of_dictionary, pa.int64()).take(encoded.indices)
 
 
-def _decode(chunk: Mapping[str, Any]) -> pa.Table:
-    return pa.ipc.open_stream(chunk["rows"]).read_all()
+def _decode(rows: bytes) -> pa.Table:
+    return pa.ipc.open_stream(rows).read_all()
 
 
 def _values(batch: pa.RecordBatch | pa.Table) -> list[Values]:
     return list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
 
 
-def _read_chunks(filesystem: fs.FileSystem, folder: str) -> Iterator[dict[str, Any]]:
+def _read_chunks(filesystem: fs.FileSystem, folder: str, name: str, rows: str) -> Iterator[Values]:
+    """The chunks that have two columns."""
     for file_info in sorted(filesystem.get_file_info(fs.FileSelector(folder)), key=lambda each: str(each.path)):
         if file_info.path.endswith(".parquet"):
             with filesystem.open_input_file(file_info.path) as file:
-                for batch in pq.ParquetFile(file).iter_batches(_READ_CHUNKS):
-                    yield from batch.to_pylist()
+                for batch in pq.ParquetFile(file).iter_batches(_READ_CHUNKS, columns=[name, rows]):
+                    yield from _values(batch.drop_null())

@@ -22,6 +22,7 @@ from annals.spark_projections.log_schema import LOG_SCHEMA
 from annals.spark_projections.read_model import load_sqlite
 from annals.spark_projections.read_model.load import precomputed_rows
 from annals.spark_projections.read_model.rebuild import rebuild as rebuild_from
+from annals.spark_projections.read_model.stream_rows import events_in_tree_order
 from tests.projections.entities.test_rebuild import INTERACTIONS, record
 from tests.support.registries.recorded import Registry
 
@@ -78,6 +79,23 @@ def test_a_sqlite_file_is_written_in_the_order_of_its_keys(
     for name, count in (("entity", 40), ("attribute", 3 * 40)):
         assert len(inserted[name]) == count
         assert inserted[name] == sorted(inserted[name])
+
+
+def test_more_leaves_than_are_sorted_together(
+    spark: SparkSession, sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # P-14: none is lost between two ranges
+    monkeypatch.setattr(load_sqlite, "_SORTED_LEAVES", 1)
+    with Registry(sqlite_url) as registry:
+        for n in range(40):
+            registry.record((f"/dirs/d{n}", {"dirid": f"d{n}", "name": f"n{n}", "labels": {f"l{n % 3}": "x"}}))
+        before, end = registry.tables(), registry.store.log_end().position
+        # As if there were more events, so that several tasks write leaves of the same paths.
+        rows = precomputed_rows(log_of(spark, registry.store), end, (tmp_path / "staged").as_uri())
+        monkeypatch.setattr(load_sqlite, "events_in_tree_order", lambda log, _: events_in_tree_order(log, 100_000))
+        rebuild(registry.store, None, rows)
+        assert registry.tables() == before
+    assert len(list((tmp_path / "staged" / "rows").glob("*.parquet"))) == 2
 
 
 @settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))
